@@ -1,0 +1,311 @@
+//! The one error type of the crate, grouped by who can do something about it.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::key::DecodeError;
+
+/// The result of every fallible operation of keyloom.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of somebody else that keyloom carries along.
+pub type BoxedError = Box<dyn StdError + Send + Sync + 'static>;
+
+/// Everything that can go wrong between a program and its store.
+///
+/// Each variant says what happened, to which key or file, and what to do next. Two questions matter
+/// to a program more than the variant itself, and have methods: may the transaction simply run again
+/// ([`Error::is_retryable`]), and may its writes be there although an error came back
+/// ([`Error::maybe_committed`])? Both look through [`Error::Other`] and the chain of sources, so an
+/// error that a program wrapped in one of its own keeps its meaning.
+///
+/// ```
+/// use keyloom::Error;
+/// let wrapped = Error::other(Error::Conflict { what: "key (\"seat\", 7)".into() });
+/// assert!(wrapped.is_retryable());
+/// assert!(!wrapped.maybe_committed());
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // ---- mistakes of the caller: mend the call --------------------------------------------------
+    /// The empty byte string is not a key. Give the key at least one element or byte.
+    #[error("the key is empty; a key has 1 to {} bytes", crate::MAX_KEY_BYTES)]
+    EmptyKey,
+    /// The key is longer than any backend may store. Shorten a field, or store a hash or a
+    /// [prefix](crate::KeyRange) of it.
+    #[error("the key {key} has {bytes} bytes, the limit is {limit}; shorten a field, or store a hash of it")]
+    KeyTooLong {
+        /// The beginning of the key, printable.
+        key: Box<str>,
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// The value is longer than this store takes ([`Limits::max_value_bytes`](crate::Limits)).
+    /// Split it over several keys.
+    #[error("the value of key {key} has {bytes} bytes, the limit of this store is {limit}; split it over several keys")]
+    ValueTooLong {
+        /// The key, printable.
+        key: Box<str>,
+        /// How long the value is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// Stored bytes are not the key that was expected there.
+    #[error("a key does not decode: {0}; is another kind of data in this subspace?")]
+    Key(#[from] DecodeError),
+    /// A value could not be encoded or decoded by its codec.
+    #[error("a value does not {action} as {codec}: {source}")]
+    Value {
+        /// The codec's name.
+        codec: &'static str,
+        /// `encode` or `decode`.
+        action: &'static str,
+        /// What the codec said.
+        source: BoxedError,
+    },
+    /// A counter holds something else than 8 bytes.
+    #[error("the value of key {key} has {bytes} bytes and is no counter (8 bytes, little-endian)")]
+    NotACounter {
+        /// The key, printable.
+        key: Box<str>,
+        /// How long the value is.
+        bytes: usize,
+    },
+    /// A write met a store that was opened for reading only. Open it without `read_only`.
+    #[error("the store was opened for reading only; open it for writing to change it")]
+    ReadOnly,
+    /// A name or an option that a store cannot take.
+    #[error("{what} {value:?} is not usable: {why}")]
+    BadOption {
+        /// Which option.
+        what: &'static str,
+        /// What was given.
+        value: String,
+        /// What would be taken.
+        why: &'static str,
+    },
+    /// A stored format is newer than this version of keyloom. Upgrade the program.
+    #[error("{what} has format {found}, this program knows formats up to {supported}; upgrade the program")]
+    NewerFormat {
+        /// What carries the format.
+        what: String,
+        /// The format found.
+        found: u32,
+        /// The newest one known.
+        supported: u32,
+    },
+
+    // ---- limits: change the plan or give more room ----------------------------------------------
+    /// The transaction grew past what the store takes in one piece. Nothing of it was kept; do the
+    /// work in several smaller transactions.
+    #[error("the transaction is too large: {actual} {unit}, the limit of this store is {limit}; split the work into smaller transactions")]
+    TransactionTooLarge {
+        /// What was counted: `bytes` or `operations`.
+        unit: &'static str,
+        /// How much there was when it was refused.
+        actual: usize,
+        /// How much the store takes.
+        limit: usize,
+    },
+    /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) grows it
+    /// and runs the transaction again, as long as the map may grow.
+    #[error("the memory map of {map_bytes} bytes is full and {why}")]
+    MapFull {
+        /// The size of the map.
+        map_bytes: usize,
+        /// Why it was not, or not yet, made larger, and what to do.
+        why: &'static str,
+    },
+    /// The disk is full, or the file reached the size that the system allows. What was committed
+    /// before stays; free some room and run the transaction again.
+    #[error("no room left on the disk of {path}: {source}; free some room and try again")]
+    DiskFull {
+        /// The store.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Every reader slot is taken by a live snapshot. Drop snapshots earlier, or open the store with
+    /// more slots.
+    #[error("all {max_readers} reader slots are taken; drop snapshots earlier or open the store with more slots")]
+    ReadersFull {
+        /// How many slots there are.
+        max_readers: u32,
+    },
+
+    // ---- the outcome of a transaction: run it again, or look ---------------------------------------
+    /// Another transaction changed what this one had read. Nothing of this one was kept; run it
+    /// again, as [`Store::transact`](crate::Store::transact) does by itself.
+    #[error("the transaction conflicts with another one on {what}; run it again")]
+    Conflict {
+        /// Where they met, as far as the store says.
+        what: Box<str>,
+    },
+    /// A transaction that conflicts each time it runs was given up. Nothing of it was kept. Make the
+    /// transaction shorter, or spread the keys that all writers touch.
+    #[error("the transaction was given up after {attempts} attempts: {source}; make it shorter or spread the keys that all writers touch")]
+    RetriesExhausted {
+        /// How often it ran.
+        attempts: u32,
+        /// The error of the last attempt.
+        source: Box<Error>,
+    },
+    /// The store was lost during commit: the writes may be there or not. Read before you write
+    /// again, or make the transaction idempotent.
+    #[error("the outcome of the commit is unknown: {source}; read what was written before you write it again")]
+    CommitUnknown {
+        /// What was lost.
+        source: BoxedError,
+    },
+
+    // ---- opening and the file beneath ---------------------------------------------------------------
+    /// The directory that should hold the store is not there.
+    #[error("there is no directory {path}; create it, or check the path")]
+    MissingDirectory {
+        /// The directory looked for.
+        path: PathBuf,
+    },
+    /// There is a directory but no store in it, and creating one was not asked for.
+    #[error("there is no store in {path}; open it with `create(true)` to make one")]
+    MissingStore {
+        /// The directory looked into.
+        path: PathBuf,
+    },
+    /// The system refuses the access.
+    #[error("no permission to {action} {path}; change its permissions or open it with `read_only(true)`")]
+    PermissionDenied {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// The file is there but is not a keyloom store.
+    #[error("{path} is not a keyloom store: {why}")]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// What gave it away.
+        why: String,
+    },
+    /// The file is a store but is damaged. Restore it from a copy.
+    #[error("the store {path} is damaged: {why}; restore it from a copy")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// This process has the store open already. Clone the handle that there is: two maps of one
+    /// file in one process break each other's locks.
+    #[error("this process has {path} open already; clone the handle that there is")]
+    AlreadyOpen {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The store was opened before a `fork`. Open it again in the child.
+    #[error("the store {path} was opened by process {opened_by}, this is its fork {here}; open the store after forking")]
+    Forked {
+        /// The store.
+        path: PathBuf,
+        /// The process that opened it.
+        opened_by: u32,
+        /// The process that used it.
+        here: u32,
+    },
+
+    // ---- everything else ------------------------------------------------------------------------------
+    /// The backend said something that has no name above.
+    #[error("the store failed: {0}")]
+    Backend(#[source] BoxedError),
+    /// An error of the program itself, carried through a transaction. Get it back with
+    /// [`Error::downcast_ref`].
+    #[error(transparent)]
+    Other(BoxedError),
+}
+
+impl Error {
+    /// Carries an error of the program's own, so that `?` can leave a
+    /// [`transact`](crate::Store::transact) body with it. See also
+    /// [`try_transact`](crate::Store::try_transact), which lets the body have an error type of its
+    /// own.
+    ///
+    /// ```
+    /// use keyloom::{Error, Memory, Store};
+    /// #[derive(Debug, thiserror::Error)]
+    /// #[error("sold out")]
+    /// struct SoldOut;
+    /// let store = Memory::new();
+    /// let error = store.transact(|_txn| -> keyloom::Result<()> { Err(Error::other(SoldOut)) }).unwrap_err();
+    /// assert!(error.downcast_ref::<SoldOut>().is_some());
+    /// ```
+    pub fn other(error: impl Into<BoxedError>) -> Self {
+        Self::Other(error.into())
+    }
+
+    /// The error that [`Error::other`] carries, if it is a `T`.
+    pub fn downcast_ref<T: StdError + 'static>(&self) -> Option<&T> {
+        match self {
+            Self::Other(error) => error.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// True when nothing of the transaction was kept and running it again, unchanged, can succeed.
+    ///
+    /// Looks through every error that wraps this one.
+    pub fn is_retryable(&self) -> bool {
+        self.any(|error| matches!(error, Self::Conflict { .. } | Self::MapFull { .. }))
+            && !self.any(|error| matches!(error, Self::RetriesExhausted { .. }))
+            && !self.maybe_committed()
+    }
+
+    /// True when the writes of the transaction may be in the store although it reported an error.
+    ///
+    /// Looks through every error that wraps this one.
+    pub fn maybe_committed(&self) -> bool {
+        self.any(|error| matches!(error, Self::CommitUnknown { .. }))
+    }
+
+    /// Whether `test` holds for this error or a keyloom error that it wraps.
+    fn any(&self, test: impl Fn(&Self) -> bool) -> bool {
+        if test(self) {
+            return true;
+        }
+        // A transparent variant hides its content from `source`, so step into it by hand.
+        let mut next: Option<&(dyn StdError + 'static)> = match self {
+            Self::Other(error) => Some(&**error),
+            other => other.source(),
+        };
+        while let Some(error) = next {
+            next = match error.downcast_ref::<Self>() {
+                Some(inner) if test(inner) => return true,
+                Some(Self::Other(inner)) => Some(&**inner),
+                _ => error.source(),
+            };
+        }
+        false
+    }
+}
+
+/// Shows a key in a message: as a tuple where it is one, else as bytes, and not more than 96
+/// characters of it.
+pub(crate) fn shown(key: &[u8]) -> Box<str> {
+    const MOST_CHARS: usize = 96;
+    let mut text = crate::key::display(key).to_string();
+    if let Some((cut, _)) = text.char_indices().nth(MOST_CHARS) {
+        text.truncate(cut);
+        text.push('…');
+    }
+    text.into()
+}
+
+impl fmt::Display for crate::Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "keys of {} bytes, values of {} bytes", self.max_key_bytes, self.max_value_bytes)
+    }
+}

@@ -1,0 +1,99 @@
+//! What a store takes, and the one place that checks it.
+
+use crate::error::shown;
+use crate::{Error, Result};
+
+/// The longest key, in bytes, on every backend: LMDB's limit.
+pub const MAX_KEY_BYTES: usize = 511;
+
+/// What a store takes. `None` means that the store itself sets no bound.
+///
+/// ```
+/// use keyloom::{Memory, Store};
+/// assert_eq!(Memory::new().limits().max_key_bytes, 511);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The longest key: [`MAX_KEY_BYTES`] on every backend.
+    pub max_key_bytes: usize,
+    /// The longest value.
+    pub max_value_bytes: usize,
+    /// The most bytes of keys and values that one transaction may write.
+    pub max_transaction_bytes: Option<usize>,
+    /// The most writes (puts, deletes and range deletes) of one transaction.
+    pub max_transaction_operations: Option<usize>,
+    /// How long a snapshot or a transaction may live, in milliseconds.
+    pub max_age_ms: Option<u64>,
+}
+
+impl Default for Limits {
+    /// The widest limits that any backend has: values of 4 GiB - 1 (LMDB), no bound on a transaction.
+    fn default() -> Self {
+        Self {
+            max_key_bytes: MAX_KEY_BYTES,
+            max_value_bytes: u32::MAX as usize,
+            max_transaction_bytes: None,
+            max_transaction_operations: None,
+            max_age_ms: None,
+        }
+    }
+}
+
+impl Limits {
+    /// Limits like FoundationDB's: values of 100,000 bytes, transactions of 10,000,000 bytes and
+    /// five seconds.
+    ///
+    /// Give them to [`Memory::builder`](crate::Memory::builder) to find out early whether a program
+    /// fits.
+    pub fn foundationdb() -> Self {
+        Self {
+            max_value_bytes: 100_000,
+            max_transaction_bytes: Some(10_000_000),
+            max_age_ms: Some(5_000),
+            ..Self::default()
+        }
+    }
+
+    /// Limits like etcd's defaults: 1.5 MiB for a request, 128 operations in a transaction.
+    pub fn etcd() -> Self {
+        Self {
+            max_value_bytes: 1_572_864,
+            max_transaction_bytes: Some(1_572_864),
+            max_transaction_operations: Some(128),
+            ..Self::default()
+        }
+    }
+}
+
+/// Refuses what is no key: the empty string and everything longer than [`MAX_KEY_BYTES`].
+///
+/// Every operation of every backend calls this, reads included, so that a key which cannot be
+/// stored is an error everywhere and not "absent" somewhere.
+///
+/// # Errors
+/// [`Error::EmptyKey`], [`Error::KeyTooLong`].
+#[inline]
+pub fn check_key(key: &[u8]) -> Result<()> {
+    if key.len().wrapping_sub(1) < MAX_KEY_BYTES { Ok(()) } else { Err(refused_key(key)) }
+}
+
+#[cold]
+fn refused_key(key: &[u8]) -> Error {
+    if key.is_empty() {
+        return Error::EmptyKey;
+    }
+    Error::KeyTooLong { key: shown(key), bytes: key.len(), limit: MAX_KEY_BYTES }
+}
+
+/// Refuses a value that is longer than `limit` bytes.
+///
+/// # Errors
+/// [`Error::ValueTooLong`].
+#[inline]
+pub fn check_value(key: &[u8], value: &[u8], limit: usize) -> Result<()> {
+    if value.len() <= limit {
+        return Ok(());
+    }
+    Err(Error::ValueTooLong { key: shown(key), bytes: value.len(), limit })
+}

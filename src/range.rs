@@ -1,0 +1,294 @@
+//! The range algebra: the only code of keyloom that makes a bound.
+//!
+//! Keys are byte strings of 1 to 511 bytes in unsigned lexicographic order. All mistakes that
+//! programs make with them are mistakes at a bound: a prefix range that ends at `prefix FF` and so
+//! loses `prefix FF FF`, a page that resumes at an incremented key and so skips what lies between,
+//! an end that is one byte too long for the store. So bounds are made here and nowhere else, and a
+//! property test holds each of them against the definition, key by key.
+
+use std::ops::Bound;
+
+use smallvec::SmallVec;
+
+use crate::MAX_KEY_BYTES;
+
+/// An owned key or bound: up to 64 bytes stay on the stack.
+pub type KeyBuf = SmallVec<[u8; 64]>;
+
+/// The direction of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Order {
+    /// From the smallest key to the largest.
+    #[default]
+    Ascending,
+    /// From the largest key to the smallest.
+    Descending,
+}
+
+/// A bound's bytes: borrowed from the caller where they exist already, else built here.
+#[derive(Clone, Debug)]
+enum Bytes<'k> {
+    Borrowed(&'k [u8]),
+    Owned(KeyBuf),
+}
+
+impl Bytes<'_> {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+
+    fn into_owned(self) -> Bytes<'static> {
+        Bytes::Owned(match self {
+            Self::Borrowed(bytes) => KeyBuf::from_slice(bytes),
+            Self::Owned(bytes) => bytes,
+        })
+    }
+}
+
+/// A contiguous set of keys.
+///
+/// Bounds may be any byte strings: empty ones, ones longer than a key may be, a start behind the
+/// end. They are ordinary cases and mean what the order says.
+///
+/// ```
+/// use keyloom::KeyRange;
+/// let range = KeyRange::prefix(b"ab");
+/// assert!(range.contains(b"ab") && range.contains(b"ab\xFF\xFF"));
+/// assert!(!range.contains(b"ac"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct KeyRange<'k> {
+    start: Bound<Bytes<'k>>,
+    end: Bound<Bytes<'k>>,
+}
+
+impl<'k> KeyRange<'k> {
+    /// Every key there is.
+    pub const fn all() -> Self {
+        Self { start: Bound::Unbounded, end: Bound::Unbounded }
+    }
+
+    /// The keys between two bounds.
+    pub fn new(start: Bound<&'k [u8]>, end: Bound<&'k [u8]>) -> Self {
+        Self { start: start.map(Bytes::Borrowed), end: end.map(Bytes::Borrowed) }
+    }
+
+    /// `start <= key < end`.
+    pub fn half_open(start: &'k [u8], end: &'k [u8]) -> Self {
+        Self::new(Bound::Included(start), Bound::Excluded(end))
+    }
+
+    /// This key alone.
+    pub fn single(key: &'k [u8]) -> Self {
+        Self::new(Bound::Included(key), Bound::Included(key))
+    }
+
+    /// `key` and everything after it.
+    pub fn starting_at(key: &'k [u8]) -> Self {
+        Self::new(Bound::Included(key), Bound::Unbounded)
+    }
+
+    /// Every key that begins with the bytes of `prefix`, itself included.
+    ///
+    /// This is a range of *bytes*: as a range over tuples it would find `("ab",)` under nothing
+    /// shorter than the packed string. For tuples use [`KeyRange::children`] or
+    /// [`KeyRange::string_prefix`].
+    pub fn prefix(prefix: &'k [u8]) -> Self {
+        let end = match prefix_end(prefix) {
+            Some(end) => Bound::Excluded(Bytes::Owned(end)),
+            None => Bound::Unbounded,
+        };
+        Self { start: Bound::Included(Bytes::Borrowed(prefix)), end }
+    }
+
+    /// The tuples that continue the packed tuple `parent` by one element or more; not `parent`
+    /// itself.
+    ///
+    /// That is `parent 00 .. parent FF`: no element begins with `FF`.
+    ///
+    /// ```
+    /// use keyloom::{KeyRange, key::pack};
+    /// let user = pack(&("user", 7));
+    /// let range = KeyRange::children(&user);
+    /// assert!(range.contains(&pack(&("user", 7, "name"))));
+    /// assert!(!range.contains(&user) && !range.contains(&pack(&("user", 8))));
+    /// ```
+    pub fn children(parent: &[u8]) -> Self {
+        Self {
+            start: Bound::Included(Bytes::Owned(joined(parent, 0x00))),
+            end: Bound::Excluded(Bytes::Owned(joined(parent, 0xFF))),
+        }
+    }
+
+    /// The packed tuple `parent` and all its [`children`](KeyRange::children).
+    pub fn self_and_children(parent: &'k [u8]) -> Self {
+        Self {
+            start: Bound::Included(Bytes::Borrowed(parent)),
+            end: Bound::Excluded(Bytes::Owned(joined(parent, 0xFF))),
+        }
+    }
+
+    /// The tuples whose last packed element, a string or bytes, *begins* with what `packed` ends in.
+    ///
+    /// `packed` is a packed tuple whose last element is a string or bytes: without its final `00`
+    /// it is a byte prefix of everything looked for.
+    ///
+    /// ```
+    /// use keyloom::{KeyRange, key::pack};
+    /// let packed = pack(&("city", "San"));
+    /// let range = KeyRange::string_prefix(&packed);
+    /// assert!(range.contains(&pack(&("city", "San Jose", 5))));
+    /// assert!(range.contains(&pack(&("city", "San"))));
+    /// assert!(!range.contains(&pack(&("city", "Sao Paulo"))));
+    /// ```
+    pub fn string_prefix(packed: &'k [u8]) -> Self {
+        Self::prefix(packed.strip_suffix(&[0x00]).unwrap_or(packed))
+    }
+
+    /// What of this range lies behind `key`; `key` itself does not.
+    #[must_use]
+    pub fn after(self, key: &'k [u8]) -> Self {
+        self.intersect(Self::new(Bound::Excluded(key), Bound::Unbounded))
+    }
+
+    /// What of this range lies before `key`; `key` itself does not.
+    #[must_use]
+    pub fn before(self, key: &'k [u8]) -> Self {
+        self.intersect(Self::new(Bound::Unbounded, Bound::Excluded(key)))
+    }
+
+    /// What is left of this range once a walk in `order` has seen `last`: the next page.
+    #[must_use]
+    pub fn resume(self, order: Order, last: &'k [u8]) -> Self {
+        match order {
+            Order::Ascending => self.after(last),
+            Order::Descending => self.before(last),
+        }
+    }
+
+    /// The keys that both ranges hold.
+    #[must_use]
+    pub fn intersect(self, other: Self) -> Self {
+        let start = tighter(self.start, other.start, |a, b| a > b);
+        let end = tighter(self.end, other.end, |a, b| a < b);
+        Self { start, end }
+    }
+
+    /// The range with bounds of its own, free of what it borrowed.
+    pub fn into_owned(self) -> KeyRange<'static> {
+        KeyRange { start: self.start.map(Bytes::into_owned), end: self.end.map(Bytes::into_owned) }
+    }
+
+    /// Whether `key` lies inside.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let after_start = match &self.start {
+            Bound::Included(start) => key >= start.as_slice(),
+            Bound::Excluded(start) => key > start.as_slice(),
+            Bound::Unbounded => true,
+        };
+        after_start
+            && match &self.end {
+                Bound::Included(end) => key <= end.as_slice(),
+                Bound::Excluded(end) => key < end.as_slice(),
+                Bound::Unbounded => true,
+            }
+    }
+
+    /// The bounds in the form that a backend can hand to its engine, or `None` when no key can lie
+    /// between them.
+    ///
+    /// What comes back is never empty, never longer than a key may be, and the start is never
+    /// behind the end:
+    ///
+    /// * an empty start is unbounded, since there is no empty key;
+    /// * a start longer than a key becomes "behind its first 511 bytes", an end "up to and
+    ///   including them": no storable key lies in between.
+    ///
+    /// ```
+    /// use keyloom::KeyRange;
+    /// use std::ops::Bound::{Excluded, Unbounded};
+    /// assert_eq!(KeyRange::prefix(b"a").normalized().unwrap().1, Excluded(&b"b"[..]));
+    /// assert_eq!(KeyRange::prefix(b"").normalized(), Some((Unbounded, Unbounded)));
+    /// assert_eq!(KeyRange::half_open(b"b", b"a").normalized(), None);
+    /// ```
+    pub fn normalized(&self) -> Option<(Bound<&[u8]>, Bound<&[u8]>)> {
+        let start = match as_slices(&self.start) {
+            Bound::Included([]) | Bound::Excluded([]) => Bound::Unbounded,
+            Bound::Included(key) | Bound::Excluded(key) if key.len() > MAX_KEY_BYTES => {
+                Bound::Excluded(key.split_at(MAX_KEY_BYTES).0)
+            }
+            other => other,
+        };
+        let end = match as_slices(&self.end) {
+            Bound::Included([]) | Bound::Excluded([]) => return None,
+            Bound::Included(key) | Bound::Excluded(key) if key.len() > MAX_KEY_BYTES => {
+                Bound::Included(key.split_at(MAX_KEY_BYTES).0)
+            }
+            other => other,
+        };
+        let hopeless = match (start, end) {
+            (Bound::Included(start), Bound::Included(end)) => start > end,
+            (Bound::Included(start) | Bound::Excluded(start), Bound::Excluded(end))
+            | (Bound::Excluded(start), Bound::Included(end)) => start >= end,
+            _ => false,
+        };
+        (!hopeless).then_some((start, end))
+    }
+}
+
+fn as_slices<'a>(bound: &'a Bound<Bytes<'_>>) -> Bound<&'a [u8]> {
+    match bound {
+        Bound::Included(bytes) => Bound::Included(bytes.as_slice()),
+        Bound::Excluded(bytes) => Bound::Excluded(bytes.as_slice()),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+/// The bound that lets fewer keys through. `inner` says whether its first argument lies further in.
+fn tighter<'k>(
+    a: Bound<Bytes<'k>>,
+    b: Bound<Bytes<'k>>,
+    inner: impl Fn(&[u8], &[u8]) -> bool,
+) -> Bound<Bytes<'k>> {
+    let a_wins = match (as_slices(&a), as_slices(&b)) {
+        (_, Bound::Unbounded) => true,
+        (Bound::Unbounded, _) => false,
+        (Bound::Included(x), Bound::Excluded(y)) => inner(x, y),
+        (Bound::Excluded(x), Bound::Included(y)) => x == y || inner(x, y),
+        (Bound::Included(x), Bound::Included(y)) | (Bound::Excluded(x), Bound::Excluded(y)) => {
+            inner(x, y)
+        }
+    };
+    if a_wins { a } else { b }
+}
+
+/// The smallest byte string behind `key`: `key 00`.
+pub fn successor(key: &[u8]) -> KeyBuf {
+    joined(key, 0x00)
+}
+
+/// The smallest byte string behind everything that begins with `prefix`, or `None` when there is
+/// none because `prefix` is empty or all `FF`.
+///
+/// ```
+/// use keyloom::prefix_end;
+/// assert_eq!(prefix_end(b"ab").as_deref(), Some(&b"ac"[..]));
+/// assert_eq!(prefix_end(b"a\xFF").as_deref(), Some(&b"b"[..]));
+/// assert_eq!(prefix_end(b"\xFF\xFF"), None);
+/// ```
+pub fn prefix_end(prefix: &[u8]) -> Option<KeyBuf> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xFF)?;
+    let mut end = KeyBuf::from_slice(prefix.get(..=last)?);
+    *end.last_mut()? += 1;
+    Some(end)
+}
+
+fn joined(key: &[u8], byte: u8) -> KeyBuf {
+    let mut joined = KeyBuf::with_capacity(key.len() + 1);
+    joined.extend_from_slice(key);
+    joined.push(byte);
+    joined
+}
