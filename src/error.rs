@@ -79,6 +79,10 @@ pub enum Error {
     /// A write met a store that was opened for reading only. Open it without `read_only`.
     #[error("the store was opened for reading only; open it for writing to change it")]
     ReadOnly,
+    /// This thread has a transaction open on this store already, and would wait for itself. Use the
+    /// one that is open, or end it first.
+    #[error("this thread has a transaction open on this store already; use it, or end it first")]
+    NestedTransaction,
     /// A name or an option that a store cannot take.
     #[error("{what} {value:?} is not usable: {why}")]
     BadOption {
@@ -114,12 +118,30 @@ pub enum Error {
     },
     /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) grows it
     /// and runs the transaction again, as long as the map may grow.
-    #[error("the memory map of {map_bytes} bytes is full and {why}")]
+    #[error("the memory map of {map_bytes} bytes is full and may grow to {max_map_bytes} bytes; if that is too little, open the store with a larger `max_map_bytes`")]
     MapFull {
         /// The size of the map.
         map_bytes: usize,
-        /// Why it was not, or not yet, made larger, and what to do.
-        why: &'static str,
+        /// The size up to which it grows by itself.
+        max_map_bytes: usize,
+    },
+    /// The memory map of an LMDB store must grow, which needs a moment without snapshots, but some
+    /// stayed open. Drop them before writing; take long reads in pages.
+    #[error("the memory map must grow but {open} snapshots or transactions stayed open for {waited_ms} ms; drop them before writing")]
+    MapHeld {
+        /// How many were open at the end of the wait.
+        open: usize,
+        /// How long the wait was.
+        waited_ms: u64,
+    },
+    /// A snapshot or a transaction lived longer than the store allows. Take long reads in
+    /// [pages](crate::Reader::page), each from a new snapshot, and long writes in several transactions.
+    #[error("the snapshot is {age_ms} ms old, the limit of this store is {limit_ms} ms; read page by page from new snapshots")]
+    TooOld {
+        /// Its age.
+        age_ms: u64,
+        /// The limit.
+        limit_ms: u64,
     },
     /// The disk is full, or the file reached the size that the system allows. What was committed
     /// before stays; free some room and run the transaction again.
@@ -259,9 +281,18 @@ impl Error {
     ///
     /// Looks through every error that wraps this one.
     pub fn is_retryable(&self) -> bool {
-        self.any(|error| matches!(error, Self::Conflict { .. } | Self::MapFull { .. }))
+        self.any(Self::asks_for_another_run)
             && !self.any(|error| matches!(error, Self::RetriesExhausted { .. }))
             && !self.maybe_committed()
+    }
+
+    fn asks_for_another_run(&self) -> bool {
+        match self {
+            Self::Conflict { .. } => true,
+            // `begin` makes the map larger, as long as it may grow.
+            Self::MapFull { map_bytes, max_map_bytes } => map_bytes < max_map_bytes,
+            _ => false,
+        }
     }
 
     /// True when the writes of the transaction may be in the store although it reported an error.

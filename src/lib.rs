@@ -1,10 +1,20 @@
 //! keyloom: data-modeling patterns on ordered key-value stores.
 
+mod bounded;
 pub mod error;
 pub mod key;
 mod limits;
+#[cfg(feature = "lmdb")]
+pub mod lmdb;
+pub mod memory;
 mod range;
+mod store;
+mod writer_slot;
 
 pub use error::{BoxedError, Error, Result};
 pub use limits::{Limits, MAX_KEY_BYTES, check_key, check_value};
+#[cfg(feature = "lmdb")]
+pub use lmdb::Lmdb;
+pub use memory::Memory;
 pub use range::{KeyBuf, KeyRange, Order, prefix_end, successor};
+pub use store::{Entry, Page, Reader, RetryPolicy, Store, Writer};

@@ -169,6 +169,15 @@ impl<'k> KeyRange<'k> {
         }
     }
 
+    /// What a walk in `order` has seen of this range when `last` was the last key.
+    #[must_use]
+    pub fn up_to(self, order: Order, last: &'k [u8]) -> Self {
+        self.intersect(match order {
+            Order::Ascending => Self::new(Bound::Unbounded, Bound::Included(last)),
+            Order::Descending => Self::new(Bound::Included(last), Bound::Unbounded),
+        })
+    }
+
     /// The keys that both ranges hold.
     #[must_use]
     pub fn intersect(self, other: Self) -> Self {

@@ -1,0 +1,92 @@
+//! Who has a snapshot or a transaction open, since when, and the one moment when nobody may.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::{Error, Result};
+
+/// Counts what is open. LMDB's map may be resized only while nothing is.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_ticket: u64,
+    /// Tickets are given out in the order of time, so the first one is the oldest.
+    open: BTreeMap<u64, Instant>,
+    closed: bool,
+}
+
+/// Held by everything that is open; gives its place back on drop.
+#[derive(Debug)]
+pub(super) struct Ticket<'g> {
+    gate: &'g Gate,
+    number: u64,
+}
+
+impl Gate {
+    /// Waits while the map is being resized, then counts one more.
+    pub(super) fn enter(&self) -> Ticket<'_> {
+        let mut state = self.lock();
+        while state.closed {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let number = state.next_ticket;
+        state.next_ticket += 1;
+        state.open.insert(number, Instant::now());
+        Ticket { gate: self, number }
+    }
+
+    /// Runs `work` while nothing is open, after waiting for that up to `patience`.
+    ///
+    /// # Errors
+    /// [`Error::MapHeld`] when something stayed open, or what `work` says.
+    pub(super) fn alone<T>(
+        &self,
+        patience: Duration,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let mut state = self.lock();
+        while state.closed {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.closed = true;
+        let (mut state, wait) = self
+            .changed
+            .wait_timeout_while(state, patience, |state| !state.open.is_empty())
+            .unwrap_or_else(PoisonError::into_inner);
+        let outcome = if wait.timed_out() {
+            let waited_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+            Err(Error::MapHeld { open: state.open.len(), waited_ms })
+        } else {
+            work()
+        };
+        state.closed = false;
+        self.changed.notify_all();
+        outcome
+    }
+
+    /// How long the oldest thing that is open has been so.
+    pub(super) fn oldest_age(&self) -> Option<Duration> {
+        self.lock().open.first_key_value().map(|(_, since)| since.elapsed())
+    }
+
+    // Every change of the state is one step that cannot panic half way.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let mut state = self.gate.lock();
+        state.open.remove(&self.number);
+        if state.closed && state.open.is_empty() {
+            self.gate.changed.notify_all();
+        }
+    }
+}

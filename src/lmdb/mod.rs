@@ -1,0 +1,411 @@
+//! The store on LMDB: one memory-mapped file, one writer at a time, snapshots that block nobody.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | snapshot | one reader slot, well under a microsecond; holds back the reuse of pages while it lives |
+//! | get, seek | O(log n), nothing copied, nothing allocated |
+//! | range | one cursor and one allocation when it is opened, none per entry |
+//! | put, delete | O(log n); copies each page that it touches once per transaction |
+//! | commit | writes the copied pages; with [`Durability::Full`] two waits for the disk |
+//!
+//! What is committed is as safe as [`Durability`] says. A store is a *trusted local file*: bytes that
+//! somebody else damaged can make the engine crash, see [`verify`] for a check that cannot. Do not
+//! put it on a network file system.
+//!
+//! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
+//!   [`Lmdb::statistics`] tells the age of the oldest one.
+//! * **The map grows by itself.** It reserves address space only, so the default is generous. When it
+//!   is full all the same, the transaction fails with [`Error::MapFull`] and the next
+//!   [`begin`](Store::begin), such as the one by which [`transact`](Store::transact) retries,
+//!   doubles it. That needs a moment in which this process has no snapshot open.
+//! * **One handle per file and process.** Clone it; opening the file twice is an error.
+//! * **After `fork`** the child gets errors instead of a store that both corrupt.
+//! * **The files** are `data.mdb` and `lock.mdb` in the directory given. `data.mdb` holds the
+//!   database of the program and a second one, `keyloom.meta`, which holds the number of the format.
+
+mod gate;
+mod open;
+mod options;
+mod owned_by;
+mod transaction;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use heed::types::Bytes;
+use heed::{CompactionOption, Database, Env, MdbError, RoRange, RoRevRange, RoTxn, WithoutTls};
+
+use crate::bounded::Bounded;
+use crate::writer_slot::WriterSlot;
+use crate::{Error, KeyRange, Limits, Order, Reader, Result, Store, check_key};
+
+use gate::{Gate, Ticket};
+use open::Registration;
+pub use options::{Durability, LmdbOptions};
+use owned_by::{OwnedBy, Process};
+pub use transaction::LmdbTransaction;
+
+/// A store on LMDB. Clones are handles of the same store; see the [module](self).
+///
+/// ```
+/// use keyloom::{Lmdb, Reader, Store, Writer};
+/// let directory = tempfile::tempdir()?;
+/// let store = Lmdb::open(directory.path())?;
+/// store.transact(|txn| txn.put(b"a", b"1"))?;
+/// assert_eq!(store.snapshot()?.get(b"a")?, Some(&b"1"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lmdb {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    // Dropped first: the file is closed before its registration goes.
+    env: Env<WithoutTls>,
+    database: Database<'static, Bytes, Bytes>,
+    path: PathBuf,
+    process: Process,
+    options: LmdbOptions,
+    gate: Gate,
+    writer: WriterSlot,
+    /// The size of the map when a transaction last found it full, 0 once it has grown.
+    full_at_bytes: AtomicUsize,
+    _registration: Registration,
+}
+
+/// Sizes and ages of an [`Lmdb`] store, from [`Lmdb::statistics`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LmdbStatistics {
+    /// How many keys there are.
+    pub entries: u64,
+    /// How many levels the tree has.
+    pub depth: u32,
+    /// Pages that lead to other pages.
+    pub branch_pages: u64,
+    /// Pages that hold entries.
+    pub leaf_pages: u64,
+    /// Pages that hold values too large for a leaf.
+    pub overflow_pages: u64,
+    /// The size of a page.
+    pub page_bytes: u32,
+    /// The size of the file.
+    pub file_bytes: u64,
+    /// The address space reserved.
+    pub map_bytes: usize,
+    /// How many transactions were committed since the file was made.
+    pub last_transaction: u64,
+    /// How many reader slots have been in use at once, in all processes, since the file was opened.
+    pub reader_slots: u32,
+    /// How long the oldest snapshot or transaction *of this process* has been open.
+    pub oldest_reader_age: Option<Duration>,
+}
+
+/// Whether [`Lmdb::backup`] leaves out what is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    /// Copies pages as they lie; quicker, as large as the store.
+    Off,
+    /// Leaves out free pages and writes the rest in order.
+    On,
+}
+
+impl Lmdb {
+    /// Opens the store in the directory `path` and creates it where there is none.
+    ///
+    /// # Errors
+    /// As [`LmdbOptions::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::options().open(path)
+    }
+
+    /// Options to open a store with.
+    pub fn options() -> LmdbOptions {
+        LmdbOptions::default()
+    }
+
+    /// The directory that holds the store.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// How a commit waits.
+    pub fn durability(&self) -> Durability {
+        self.shared.options.durability
+    }
+
+    /// Sizes and ages. Costs a snapshot.
+    ///
+    /// ```
+    /// use keyloom::{Lmdb, Store, Writer};
+    /// let directory = tempfile::tempdir()?;
+    /// let store = Lmdb::open(directory.path())?;
+    /// store.transact(|txn| txn.put(b"a", b"1"))?;
+    /// assert_eq!(store.statistics()?.entries, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`snapshot`](Store::snapshot).
+    pub fn statistics(&self) -> Result<LmdbStatistics> {
+        let shared = &*self.shared;
+        let oldest_reader_age = shared.gate.oldest_age();
+        let snapshot = self.snapshot()?;
+        let tree = shared.database.stat(&snapshot.txn).map_err(|error| shared.explain(error))?;
+        let info = shared.env.info();
+        let file_bytes = shared.env.real_disk_size().map_err(|error| shared.explain(error))?;
+        Ok(LmdbStatistics {
+            entries: tree.entries as u64,
+            depth: tree.depth,
+            branch_pages: tree.branch_pages as u64,
+            leaf_pages: tree.leaf_pages as u64,
+            overflow_pages: tree.overflow_pages as u64,
+            page_bytes: tree.page_size,
+            file_bytes,
+            map_bytes: info.map_size,
+            last_transaction: info.last_txn_id as u64,
+            reader_slots: info.number_of_readers,
+            oldest_reader_age,
+        })
+    }
+
+    /// Copies the store, as it is at this moment, into the new directory `directory`, while others
+    /// read and write. What comes out is a store that [`Lmdb::open`] opens.
+    ///
+    /// ```
+    /// use keyloom::{Lmdb, Reader, Store, Writer, lmdb::Compaction};
+    /// let directory = tempfile::tempdir()?;
+    /// let store = Lmdb::open(directory.path().join("store"))?;
+    /// store.transact(|txn| txn.put(b"a", b"1"))?;
+    /// store.backup(directory.path().join("copy"), Compaction::On)?;
+    /// let copy = Lmdb::open(directory.path().join("copy"))?;
+    /// assert_eq!(copy.snapshot()?.get(b"a")?, Some(&b"1"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when there is a store in `directory` already, [`Error::DiskFull`],
+    /// [`Error::MissingDirectory`] when its parent is not there.
+    pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
+        let shared = &*self.shared;
+        shared.process.check(&shared.path)?;
+        let target = open::new_data_file(directory.as_ref())?;
+        let option = match compaction {
+            Compaction::Off => CompactionOption::Disabled,
+            Compaction::On => CompactionOption::Enabled,
+        };
+        let _ticket = shared.gate.enter();
+        target.fill(|file| {
+            shared.env.copy_to_file(file, option).map_err(|error| shared.explain(error))
+        })
+    }
+
+    /// Waits until everything committed so far is on the disk, whatever the [`Durability`].
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`], or what the system says.
+    pub fn flush(&self) -> Result<()> {
+        self.shared.process.check(&self.shared.path)?;
+        self.shared.env.force_sync().map_err(|error| self.shared.explain(error))
+    }
+}
+
+impl Shared {
+    /// Makes the map larger if a transaction found it full and nobody did so since.
+    fn grow_if_full(&self) -> Result<()> {
+        let full_at = self.full_at_bytes.load(Ordering::Acquire);
+        if full_at == 0 {
+            return Ok(());
+        }
+        self.gate.alone(self.options.patience, || {
+            let now = self.env.info().map_size;
+            let wanted = now.saturating_mul(2).min(self.options.max_map_bytes);
+            if now <= full_at && wanted > now {
+                self.resize(wanted)?;
+            }
+            self.full_at_bytes.store(0, Ordering::Release);
+            Ok(())
+        })
+    }
+
+    /// Takes over the size that another process gave to the map.
+    fn adopt_size(&self) -> Result<()> {
+        self.gate.alone(self.options.patience, || self.resize(0))
+    }
+
+    #[allow(unsafe_code)]
+    fn resize(&self, bytes: usize) -> Result<()> {
+        // SAFETY: the gate is closed and empty, so no transaction of this process is open.
+        unsafe { self.env.resize(bytes) }.map_err(|error| self.explain(error))
+    }
+
+    /// Enters the gate and opens something, again after what a first failure asks for.
+    fn enter<'s, T>(
+        &'s self,
+        open: impl Fn(&'s Env<WithoutTls>) -> heed::Result<T>,
+    ) -> Result<(OwnedBy<T>, Ticket<'s>)> {
+        self.process.check(&self.path)?;
+        let ticket = self.gate.enter();
+        let (opened, ticket) = match open(&self.env) {
+            Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
+                // Slots of processes that died are taken until somebody looks.
+                self.env.clear_stale_readers().map_err(|error| self.explain(error))?;
+                (open(&self.env), ticket)
+            }
+            Err(heed::Error::Mdb(MdbError::MapResized)) => {
+                drop(ticket);
+                self.adopt_size()?;
+                let ticket = self.gate.enter();
+                (open(&self.env), ticket)
+            }
+            opened => (opened, ticket),
+        };
+        let opened = opened.map_err(|error| self.explain(error))?;
+        Ok((OwnedBy::new(opened, self.process), ticket))
+    }
+
+    /// The engine's error in keyloom's words.
+    fn explain(&self, error: heed::Error) -> Error {
+        match error {
+            heed::Error::Mdb(MdbError::MapFull) => self.map_full(),
+            heed::Error::Mdb(MdbError::ReadersFull) => {
+                Error::ReadersFull { max_readers: self.options.max_readers }
+            }
+            other => open::explain(other, &self.path),
+        }
+    }
+
+    fn map_full(&self) -> Error {
+        let map_bytes = self.env.info().map_size;
+        self.full_at_bytes.store(map_bytes, Ordering::Release);
+        Error::MapFull { map_bytes, max_map_bytes: self.options.max_map_bytes }
+    }
+}
+
+impl Store for Lmdb {
+    type Snapshot<'s> = LmdbSnapshot<'s>;
+    type Transaction<'s> = LmdbTransaction<'s>;
+
+    fn snapshot(&self) -> Result<LmdbSnapshot<'_>> {
+        let (txn, ticket) = self.shared.enter(Env::read_txn)?;
+        Ok(LmdbSnapshot { txn, shared: &self.shared, _ticket: ticket })
+    }
+
+    fn begin(&self) -> Result<LmdbTransaction<'_>> {
+        LmdbTransaction::begin(&self.shared)
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+}
+
+/// A view of an [`Lmdb`] store that never changes.
+#[derive(Debug)]
+pub struct LmdbSnapshot<'s> {
+    // Dropped before the ticket: the gate must not open while the engine still counts it.
+    txn: OwnedBy<RoTxn<'s, WithoutTls>>,
+    shared: &'s Shared,
+    _ticket: Ticket<'s>,
+}
+
+impl Reader for LmdbSnapshot<'_> {
+    type Bytes<'r>
+        = &'r [u8]
+    where
+        Self: 'r;
+    type Entries<'r>
+        = LmdbEntries<'r>
+    where
+        Self: 'r;
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
+        get(self.shared, &self.txn, key)
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<LmdbEntries<'_>> {
+        LmdbEntries::open(self.shared, &self.txn, &range, order)
+    }
+}
+
+#[inline]
+fn get<'r>(
+    shared: &Shared,
+    txn: &'r RoTxn<'_, WithoutTls>,
+    key: &[u8],
+) -> Result<Option<&'r [u8]>> {
+    check_key(key)?;
+    shared.database.get(txn, key).map_err(|error| shared.explain(error))
+}
+
+/// The entries of a range of an [`Lmdb`] store.
+#[derive(Debug)]
+pub struct LmdbEntries<'r>(Bounded<Walk<'r>>);
+
+impl<'r> LmdbEntries<'r> {
+    fn open(
+        shared: &'r Shared,
+        txn: &'r RoTxn<'_, WithoutTls>,
+        range: &KeyRange<'_>,
+        order: Order,
+    ) -> Result<Self> {
+        use std::ops::Bound::Unbounded;
+        Bounded::open(range, order, |from| {
+            let direction = match order {
+                Order::Ascending => {
+                    shared.database.range(txn, &(from, Unbounded)).map(Direction::Ascending)
+                }
+                Order::Descending => {
+                    shared.database.rev_range(txn, &(Unbounded, from)).map(Direction::Descending)
+                }
+            };
+            let direction = direction.map_err(|error| shared.explain(error))?;
+            Ok(Walk { direction, shared })
+        })
+        .map(Self)
+    }
+}
+
+impl<'r> Iterator for LmdbEntries<'r> {
+    type Item = Result<(&'r [u8], &'r [u8])>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// The engine's iterator in either direction.
+struct Walk<'r> {
+    direction: Direction<'r>,
+    shared: &'r Shared,
+}
+
+enum Direction<'r> {
+    Ascending(RoRange<'r, Bytes, Bytes>),
+    Descending(RoRevRange<'r, Bytes, Bytes>),
+}
+
+impl std::fmt::Debug for Walk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Walk").finish_non_exhaustive()
+    }
+}
+
+impl<'r> Iterator for Walk<'r> {
+    type Item = Result<(&'r [u8], &'r [u8])>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = match &mut self.direction {
+            Direction::Ascending(walk) => walk.next(),
+            Direction::Descending(walk) => walk.next(),
+        };
+        next.map(|entry| entry.map_err(|error| self.shared.explain(error)))
+    }
+}

@@ -1,0 +1,288 @@
+//! Opening: from a path to an engine that is known to be safe to use, or a clear error.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, WithoutTls};
+
+use super::gate::Gate;
+use super::owned_by::Process;
+use super::{Durability, Lmdb, LmdbOptions, Shared};
+use crate::writer_slot::WriterSlot;
+use crate::{Error, Result};
+
+/// The database that holds the number of the format.
+pub(super) const META_NAME: &str = "keyloom.meta";
+const FORMAT_KEY: &[u8] = b"format";
+/// The format that this code reads and writes: a big-endian `u32` in the file.
+const FORMAT: u32 = 1;
+
+type AnyDatabase = Database<'static, Bytes, Bytes>;
+
+pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
+    let options = options.checked()?;
+    // One at a time: between the look at what is open and the entry in the list nobody may pass.
+    let mut open_files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = prepare_directory(path, &options)?;
+    let data = path.join("data.mdb");
+    if let Some(file) = existing(&data)? {
+        refuse_open_file(&open_files, &file, &path)?;
+    } else if options.read_only || !options.create {
+        return Err(Error::MissingStore { path });
+    }
+    let env = open_env(&options, &path)?;
+    env.clear_stale_readers().map_err(|error| explain(error, &path))?;
+    let database = if options.read_only {
+        open_database(&env, &options, &path)?
+    } else {
+        create_database(&env, &options, &path)?
+    };
+    let id = FileId::of(&fs::metadata(&data).map_err(|error| explain(error.into(), &path))?);
+    open_files.insert(id);
+    let shared = Shared {
+        env,
+        database,
+        path,
+        process: Process::current(),
+        options,
+        gate: Gate::default(),
+        writer: WriterSlot::default(),
+        full_at_bytes: AtomicUsize::new(0),
+        _registration: Registration(id),
+    };
+    Ok(Lmdb { shared: Arc::new(shared) })
+}
+
+/// The files that this process has open, by what they are and not by how they are called: a hard
+/// link is the same file.
+static OPEN_FILES: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    fn of(metadata: &fs::Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+/// Takes the file from the list of open ones on drop.
+#[derive(Debug)]
+pub(super) struct Registration(FileId);
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// The directory of the store with every link resolved, made if that was asked for.
+fn prepare_directory(path: &Path, options: &LmdbOptions) -> Result<PathBuf> {
+    let missing = || Error::MissingDirectory { path: path.to_path_buf() };
+    match fs::metadata(path) {
+        Ok(found) if !found.is_dir() => {
+            let why = "it is a file; a store is a directory that holds `data.mdb`".into();
+            return Err(Error::NotAStore { path: path.to_path_buf(), why });
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if options.read_only || !options.create {
+                return Err(missing());
+            }
+            fs::create_dir(path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => missing(),
+                _ => explain(error.into(), path),
+            })?;
+        }
+        Err(error) => return Err(explain(error.into(), path)),
+    }
+    path.canonicalize().map_err(|error| explain(error.into(), path))
+}
+
+fn existing(data: &Path) -> Result<Option<fs::Metadata>> {
+    match fs::metadata(data) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(explain(error.into(), data)),
+    }
+}
+
+fn refuse_open_file(
+    open_files: &BTreeSet<FileId>,
+    file: &fs::Metadata,
+    path: &Path,
+) -> Result<()> {
+    if open_files.contains(&FileId::of(file)) {
+        return Err(Error::AlreadyOpen { path: path.to_path_buf() });
+    }
+    Ok(())
+}
+
+#[allow(unsafe_code)]
+fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
+    let mut flags = match options.durability {
+        Durability::Full => EnvFlags::empty(),
+        Durability::MayLoseLastCommit => EnvFlags::NO_META_SYNC,
+        Durability::MayLoseStore => EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC,
+    };
+    if options.read_only {
+        flags |= EnvFlags::READ_ONLY;
+    }
+    // Reader slots belong to snapshots and not to threads, which may hold many and pass them on.
+    let mut env = EnvOpenOptions::new().read_txn_without_tls();
+    env.map_size(options.map_bytes).max_readers(options.max_readers).max_dbs(2);
+    // SAFETY: the flags are none of those that give up checks (no lock file, writable map). The file
+    // was just checked, is open only once in this process, and is trusted not to be changed by
+    // programs other than LMDB: the documentation of the module says so.
+    unsafe { env.flags(flags).open(path) }.map_err(|error| explain(error, path))
+}
+
+/// Opens both databases of a store that is there, without writing.
+fn open_database(
+    env: &Env<WithoutTls>,
+    options: &LmdbOptions,
+    path: &Path,
+) -> Result<AnyDatabase> {
+    let txn = env.read_txn().map_err(|error| explain(error, path))?;
+    let opened = env.open_databases_and_commit(txn, |opener, txn| {
+        let meta = opener.database_options().types::<Bytes, Bytes>().name(META_NAME).open(txn)?;
+        let data =
+            opener.database_options().types::<Bytes, Bytes>().name(&options.name).open(txn)?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((meta, data)))
+    });
+    let CommitOrAbort::Commit((meta, data)) = opened.map_err(|error| explain(error, path))? else {
+        return Err(not_keyloom(path));
+    };
+    let (Some(meta), Some(data)) = (meta, data) else { return Err(not_keyloom(path)) };
+    let txn = env.read_txn().map_err(|error| explain(error, path))?;
+    check_format(meta.get(&txn, FORMAT_KEY).map_err(|error| explain(error, path))?, path)?;
+    Ok(data)
+}
+
+/// Opens both databases and creates what is missing.
+fn create_database(
+    env: &Env<WithoutTls>,
+    options: &LmdbOptions,
+    path: &Path,
+) -> Result<AnyDatabase> {
+    let txn = env.write_txn().map_err(|error| explain(error, path))?;
+    let is_empty = env.unnamed_database_stat().entries == 0;
+    let opened = env.create_databases_and_commit(txn, |opener, txn| {
+        let mut meta = opener.database_options().types::<Bytes, Bytes>();
+        meta.name(META_NAME);
+        let meta = match meta.open(txn)? {
+            Some(meta) => meta,
+            None if is_empty => {
+                let meta = meta.create(txn)?;
+                meta.put(txn, FORMAT_KEY, &FORMAT.to_be_bytes())?;
+                meta
+            }
+            None => return Ok(CommitOrAbort::Abort(not_keyloom(path))),
+        };
+        if let Err(error) = check_format(meta.get(txn, FORMAT_KEY)?, path) {
+            return Ok(CommitOrAbort::Abort(error));
+        }
+        let mut data = opener.database_options().types::<Bytes, Bytes>();
+        let data = data.name(&options.name).create(txn)?;
+        Ok::<_, heed::Error>(CommitOrAbort::Commit((data,)))
+    });
+    match opened.map_err(|error| explain(error, path))? {
+        CommitOrAbort::Commit((data,)) => Ok(data),
+        CommitOrAbort::Abort(error) => Err(error),
+    }
+}
+
+fn check_format(stored: Option<&[u8]>, path: &Path) -> Result<()> {
+    let Some(found) = stored.and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes) else {
+        return Err(not_keyloom(path));
+    };
+    if found > FORMAT {
+        let what = format!("the store {}", path.display());
+        return Err(Error::NewerFormat { what, found, supported: FORMAT });
+    }
+    Ok(())
+}
+
+fn not_keyloom(path: &Path) -> Error {
+    let why = "it is an LMDB file of another program, or has no database of this name".into();
+    Error::NotAStore { path: path.to_path_buf(), why }
+}
+
+/// A data file that is being made, and is removed again unless it was filled.
+pub(super) struct NewDataFile {
+    path: PathBuf,
+    file: File,
+}
+
+/// Makes `directory` if it is missing, and an empty data file in it.
+pub(super) fn new_data_file(directory: &Path) -> Result<NewDataFile> {
+    match fs::create_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::MissingDirectory { path: directory.to_path_buf() });
+        }
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(explain(error.into(), directory));
+        }
+        _ => {}
+    }
+    let path = directory.join("data.mdb");
+    match File::options().write(true).create_new(true).open(&path) {
+        Ok(file) => Ok(NewDataFile { path, file }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::BadOption {
+            what: "the directory",
+            value: directory.display().to_string(),
+            why: "there is a store in it already; a copy is made in a new one",
+        }),
+        Err(error) => Err(explain(error.into(), &path)),
+    }
+}
+
+impl NewDataFile {
+    /// Lets `work` write the file and waits until it is on the disk.
+    pub(super) fn fill(mut self, work: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+        let filled = work(&mut self.file)
+            .and_then(|()| self.file.sync_all().map_err(|error| explain(error.into(), &self.path)));
+        if filled.is_err() {
+            // The first error is the one to report.
+            drop(fs::remove_file(&self.path));
+        }
+        filled
+    }
+}
+
+/// The engine's error in keyloom's words.
+pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
+    let path = path.to_path_buf();
+    match error {
+        heed::Error::Io(source) => match source.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Error::DiskFull { path, source },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Error::PermissionDenied { action: "write", path }
+            }
+            io::ErrorKind::NotFound => Error::MissingDirectory { path },
+            _ => Error::Backend(source.into()),
+        },
+        heed::Error::EnvAlreadyOpened => Error::AlreadyOpen { path },
+        heed::Error::Mdb(MdbError::Invalid) => {
+            Error::NotAStore { path, why: "its first page is not LMDB's".into() }
+        }
+        heed::Error::Mdb(MdbError::VersionMismatch) => {
+            Error::NotAStore { path, why: "another version of LMDB wrote it".into() }
+        }
+        heed::Error::Mdb(
+            fault @ (MdbError::Corrupted | MdbError::PageNotFound | MdbError::Panic),
+        ) => Error::Damaged { path, why: fault.to_string() },
+        other => Error::Backend(other.into()),
+    }
+}

@@ -1,0 +1,161 @@
+//! How to open a store.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Lmdb, open};
+use crate::{Error, Result};
+
+/// What survives a crash of the machine. A crash of the program alone never loses a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// A commit returns when it is on the disk. The only mode that keyloom promises as durable.
+    #[default]
+    Full,
+    /// A commit waits for its data but not for the page that makes it valid: a crash of the machine
+    /// may undo the last transaction, and leaves the store whole.
+    MayLoseLastCommit,
+    /// A commit waits for nothing: a crash of the machine may leave the store unreadable. For data
+    /// that can be loaded again.
+    MayLoseStore,
+}
+
+/// Options of an [`Lmdb`] store.
+///
+/// ```
+/// use keyloom::{Lmdb, lmdb::Durability};
+/// let directory = tempfile::tempdir()?;
+/// let store = Lmdb::options()
+///     .durability(Durability::MayLoseStore)
+///     .map_bytes(1 << 30)
+///     .open(directory.path())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct LmdbOptions {
+    pub(super) name: String,
+    pub(super) map_bytes: usize,
+    pub(super) max_map_bytes: usize,
+    pub(super) max_readers: u32,
+    pub(super) durability: Durability,
+    pub(super) read_only: bool,
+    pub(super) create: bool,
+    pub(super) patience: Duration,
+}
+
+impl Default for LmdbOptions {
+    fn default() -> Self {
+        Self {
+            name: "keyloom".into(),
+            map_bytes: 64 << 30,
+            max_map_bytes: 64 << 40,
+            max_readers: 1024,
+            durability: Durability::Full,
+            read_only: false,
+            create: true,
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+impl LmdbOptions {
+    /// The name of the database within the file. One file may hold some of them, one process opens
+    /// one. Default: `keyloom`.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// How many bytes of address space to reserve. No memory or disk is used before data needs it,
+    /// so be generous: 64 GiB is the default. Rounded up to whole pages.
+    #[must_use]
+    pub fn map_bytes(mut self, bytes: usize) -> Self {
+        self.map_bytes = bytes;
+        self
+    }
+
+    /// Up to how many bytes the map grows by itself when it is full. Growing needs a moment without
+    /// snapshots. Default: 64 TiB.
+    #[must_use]
+    pub fn max_map_bytes(mut self, bytes: usize) -> Self {
+        self.max_map_bytes = bytes;
+        self
+    }
+
+    /// How many snapshots may be open at once, in all processes together. Default: 1,024.
+    #[must_use]
+    pub fn max_readers(mut self, readers: u32) -> Self {
+        self.max_readers = readers;
+        self
+    }
+
+    /// What a commit waits for. Default: [`Durability::Full`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Opens for reading only; then nothing is created and [`begin`](crate::Store::begin) is an
+    /// error. The lock file beside the data must still be writable.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Whether to make the store, and the last part of its path, where there is none. Default: yes.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// How long to wait for open snapshots when the map must grow. Default: 5 seconds.
+    #[must_use]
+    pub fn grow_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Opens the store in the directory `path`.
+    ///
+    /// # Errors
+    /// [`Error::MissingDirectory`], [`Error::MissingStore`], [`Error::PermissionDenied`],
+    /// [`Error::NotAStore`], [`Error::Damaged`], [`Error::NewerFormat`], [`Error::AlreadyOpen`],
+    /// [`Error::BadOption`], [`Error::DiskFull`], or what the system says.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Lmdb> {
+        open::open(self, path.as_ref())
+    }
+
+    /// Checks what the engine beneath would panic on or misunderstand, and rounds the sizes.
+    pub(super) fn checked(mut self) -> Result<Self> {
+        const MOST_NAME_BYTES: usize = 100;
+        let bad = |what, value: String, why| Err(Error::BadOption { what, value, why });
+        if self.name.is_empty() || self.name.len() > MOST_NAME_BYTES {
+            return bad("the name", self.name, "a name has 1 to 100 bytes");
+        }
+        if self.name.contains('\0') {
+            return bad("the name", self.name, "a name holds no NUL character");
+        }
+        if self.name == open::META_NAME {
+            return bad("the name", self.name, "keyloom keeps its format there");
+        }
+        if self.max_readers == 0 {
+            return bad("max_readers", "0".into(), "one reader is the least");
+        }
+        self.map_bytes = whole_pages(self.map_bytes.max(LEAST_MAP_BYTES));
+        self.max_map_bytes = whole_pages(self.max_map_bytes.max(self.map_bytes));
+        Ok(self)
+    }
+}
+
+/// Room for the two meta pages, the free list and a first page of data.
+const LEAST_MAP_BYTES: usize = 64 << 10;
+
+/// The engine takes map sizes in pages of the system, which has none larger than this.
+fn whole_pages(bytes: usize) -> usize {
+    const MOST_PAGE_BYTES: usize = 64 << 10;
+    bytes.checked_next_multiple_of(MOST_PAGE_BYTES).unwrap_or(usize::MAX - (MOST_PAGE_BYTES - 1))
+}

@@ -1,0 +1,84 @@
+//! What belongs to one process and must not be touched by its forks.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+
+use crate::{Error, Result};
+
+/// A process, to be compared with the one that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Process(u32);
+
+impl Process {
+    pub(super) fn current() -> Self {
+        Self(std::process::id())
+    }
+
+    /// # Errors
+    /// [`Error::Forked`] when another process runs than the one that opened `path`.
+    pub(super) fn check(self, path: &Path) -> Result<()> {
+        let here = Self::current();
+        if here == self {
+            return Ok(());
+        }
+        Err(Error::Forked { path: path.to_path_buf(), opened_by: self.0, here: here.0 })
+    }
+}
+
+/// A value whose destructor runs only in the process that made it.
+///
+/// Ending an LMDB transaction writes to memory that all processes share: a forked child that dropped
+/// its copy would free the parent's reader slot or unlock the parent's writer lock. There it is
+/// leaked instead; a child of that kind is about to run another program anyway.
+pub(super) struct OwnedBy<T> {
+    value: ManuallyDrop<T>,
+    process: Process,
+}
+
+impl<T> OwnedBy<T> {
+    pub(super) fn new(value: T, process: Process) -> Self {
+        Self { value: ManuallyDrop::new(value), process }
+    }
+
+    /// The value itself, whose destructor then runs anywhere.
+    pub(super) fn into_inner(mut self) -> T {
+        // SAFETY: `self` is forgotten in the next line, so the value is taken only once.
+        let value = unsafe { ManuallyDrop::take(&mut self.value) };
+        std::mem::forget(self);
+        value
+    }
+}
+
+impl<T> fmt::Debug for OwnedBy<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedBy").field("process", &self.process).finish_non_exhaustive()
+    }
+}
+
+impl<T> Deref for OwnedBy<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for OwnedBy<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T> Drop for OwnedBy<T> {
+    fn drop(&mut self) {
+        if Process::current() == self.process {
+            // SAFETY: dropped once, here; `into_inner` forgets `self`.
+            unsafe { ManuallyDrop::drop(&mut self.value) }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A transaction of the LMDB store.
+
+use std::cell::Cell;
+use std::ops::Bound;
+
+use heed::{MdbError, RwTxn};
+
+use super::gate::Ticket;
+use super::owned_by::OwnedBy;
+use super::{LmdbEntries, Shared, get};
+use crate::writer_slot::WriterTurn;
+use crate::{Error, KeyRange, Limits, Order, Reader, Result, Writer, check_key, check_value};
+
+/// A transaction of an [`Lmdb`](crate::Lmdb) store.
+#[derive(Debug)]
+pub struct LmdbTransaction<'s> {
+    // The order of the fields is the order in which they end: the engine's transaction, then the
+    // place at the gate, then the turn of the next writer.
+    txn: OwnedBy<RwTxn<'s>>,
+    shared: &'s Shared,
+    _ticket: Ticket<'s>,
+    _turn: WriterTurn<'s>,
+    /// The map was found full: the engine refuses everything further.
+    full: Cell<bool>,
+}
+
+impl<'s> LmdbTransaction<'s> {
+    pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
+        if shared.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        let turn = shared.writer.take()?;
+        shared.grow_if_full()?;
+        let (txn, ticket) = shared.enter(|env| env.write_txn())?;
+        Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full: Cell::new(false) })
+    }
+
+    fn explain(&self, error: heed::Error) -> Error {
+        match error {
+            heed::Error::Mdb(MdbError::BadTxn) if self.full.get() => self.shared.map_full(),
+            heed::Error::Mdb(MdbError::MapFull) => {
+                self.full.set(true);
+                self.shared.map_full()
+            }
+            // The engine bounds the pages that one transaction may touch, not their bytes.
+            heed::Error::Mdb(MdbError::TxnFull) => {
+                Error::TransactionTooLarge { unit: "pages", actual: MOST_PAGES + 1, limit: MOST_PAGES }
+            }
+            other => self.shared.explain(other),
+        }
+    }
+}
+
+/// The most pages that LMDB lets a transaction dirty, from its documentation of the dirty list.
+const MOST_PAGES: usize = (1 << 17) - 1;
+
+impl Reader for LmdbTransaction<'_> {
+    type Bytes<'r>
+        = &'r [u8]
+    where
+        Self: 'r;
+    type Entries<'r>
+        = LmdbEntries<'r>
+    where
+        Self: 'r;
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
+        get(self.shared, &self.txn, key)
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<LmdbEntries<'_>> {
+        LmdbEntries::open(self.shared, &self.txn, &range, order)
+    }
+}
+
+impl Writer for LmdbTransaction<'_> {
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        check_value(key, value, Limits::default().max_value_bytes)?;
+        let put = self.shared.database.put(&mut self.txn, key, value);
+        put.map_err(|error| self.explain(error))
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        check_key(key)?;
+        let deleted = self.shared.database.delete(&mut self.txn, key);
+        deleted.map(drop).map_err(|error| self.explain(error))
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        let deleted = match range.normalized() {
+            None => Ok(()),
+            Some((Bound::Unbounded, Bound::Unbounded)) => {
+                self.shared.database.clear(&mut self.txn)
+            }
+            Some(bounds) => {
+                self.shared.database.delete_range(&mut self.txn, &bounds).map(drop)
+            }
+        };
+        deleted.map_err(|error| self.explain(error))
+    }
+
+    fn commit(self) -> Result<()> {
+        self.shared.process.check(&self.shared.path)?;
+        let Self { txn, shared, full, _ticket, _turn } = self;
+        txn.into_inner().commit().map_err(|error| match error {
+            heed::Error::Mdb(MdbError::BadTxn) if full.get() => shared.map_full(),
+            other => shared.explain(other),
+        })
+    }
+
+    fn must_restart(&self) -> bool {
+        self.full.get()
+    }
+}

@@ -1,0 +1,270 @@
+//! The store in memory: a persistent B-tree, so that a snapshot is one reference.
+//!
+//! It is the *strictest* store, on purpose. A program that is tested on it should not meet
+//! surprises elsewhere, so it can be told to
+//!
+//! * take no more than another store does ([`MemoryBuilder::limits`]),
+//! * let transactions run side by side and refuse at commit the one whose reads went stale
+//!   ([`MemoryBuilder::optimistic`]), as FoundationDB, etcd and PostgreSQL do,
+//! * report a conflict on demand ([`Memory::conflict_next`]).
+//!
+//! | operation | cost |
+//! |---|---|
+//! | snapshot, begin | O(1): one reference to the root |
+//! | get, seek | O(log n), nothing copied, nothing allocated |
+//! | range | one allocation when it is opened, none per entry |
+//! | put, delete | O(log n); copies the nodes of the path that a snapshot still sees |
+//! | commit | O(1); with `optimistic`, O(writes committed since it began) |
+//!
+//! The tree is [`imbl::OrdMap`]. Two allocations hold an entry: its key and its value.
+
+mod optimistic;
+mod transaction;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use imbl::OrdMap;
+
+use crate::bounded::Bounded;
+use crate::writer_slot::WriterSlot;
+use crate::{Error, KeyRange, Limits, Order, Reader, Result, Store, check_key};
+
+use optimistic::Committed;
+pub use transaction::MemoryTransaction;
+
+pub(crate) type Map = OrdMap<Arc<[u8]>, Arc<[u8]>>;
+
+/// A store in memory. Clones are handles of the same store; see the [module](self).
+///
+/// ```
+/// use keyloom::{Memory, Reader, Store, Writer};
+/// let store = Memory::new();
+/// let before = store.snapshot()?;
+/// store.transact(|txn| txn.put(b"a", b"1"))?;
+/// assert_eq!(before.get(b"a")?, None);
+/// assert_eq!(store.snapshot()?.get(b"a")?, Some(&b"1"[..]));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    writer: WriterSlot,
+    limits: Limits,
+    optimistic: bool,
+    conflicts_to_raise: AtomicU32,
+}
+
+/// What a commit changes, as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    map: Map,
+    version: u64,
+    /// What was written since the oldest open transaction began (optimistic stores only).
+    log: VecDeque<Committed>,
+    /// How many transactions began at which version (optimistic stores only).
+    open: BTreeMap<u64, usize>,
+}
+
+/// Options of a [`Memory`] store.
+///
+/// ```
+/// use keyloom::{Limits, Memory};
+/// let store = Memory::builder().limits(Limits::foundationdb()).optimistic(true).build();
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct MemoryBuilder {
+    limits: Limits,
+    optimistic: bool,
+}
+
+impl MemoryBuilder {
+    /// Takes no more than `limits` say.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// With `true`, transactions run side by side, and one whose reads were overwritten in the
+    /// meantime gets [`Error::Conflict`] at commit. With `false` (the default) a transaction waits
+    /// for the one before it and never conflicts.
+    #[must_use]
+    pub fn optimistic(mut self, optimistic: bool) -> Self {
+        self.optimistic = optimistic;
+        self
+    }
+
+    /// The store, empty.
+    pub fn build(self) -> Memory {
+        let shared =
+            Shared { limits: self.limits, optimistic: self.optimistic, ..Shared::default() };
+        Memory { shared: Arc::new(shared) }
+    }
+}
+
+impl Memory {
+    /// An empty store with the widest limits and one writer at a time.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Options for a store that imitates another one.
+    pub fn builder() -> MemoryBuilder {
+        MemoryBuilder::default()
+    }
+
+    /// Makes the next `commits` commits report a conflict, to see that a program runs its
+    /// transactions again.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Writer};
+    /// let store = Memory::new();
+    /// store.conflict_next(2);
+    /// let mut runs = 0;
+    /// store.transact(|txn| {
+    ///     runs += 1;
+    ///     txn.put(b"a", b"1")
+    /// })?;
+    /// assert_eq!(runs, 3);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn conflict_next(&self, commits: u32) {
+        self.shared.conflicts_to_raise.store(commits, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    // A commit replaces the map in one assignment and nothing that can panic runs between that and
+    // the release of the lock, so a poisoned lock still guards a whole state.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn raises_conflict(&self) -> bool {
+        self.conflicts_to_raise
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+            .is_ok()
+    }
+
+    fn clock(&self) -> Option<Instant> {
+        self.limits.max_age_ms.map(|_| Instant::now())
+    }
+
+    /// Refuses work on what began at `started` when that is too long ago.
+    fn check_age(&self, started: Option<Instant>) -> Result<()> {
+        let (Some(limit_ms), Some(started)) = (self.limits.max_age_ms, started) else {
+            return Ok(());
+        };
+        let age_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if age_ms <= limit_ms { Ok(()) } else { Err(Error::TooOld { age_ms, limit_ms }) }
+    }
+}
+
+impl Store for Memory {
+    type Snapshot<'s> = MemorySnapshot<'s>;
+    type Transaction<'s> = MemoryTransaction<'s>;
+
+    fn snapshot(&self) -> Result<MemorySnapshot<'_>> {
+        let map = self.shared.lock().map.clone();
+        Ok(MemorySnapshot { shared: &self.shared, map, started: self.shared.clock() })
+    }
+
+    fn begin(&self) -> Result<MemoryTransaction<'_>> {
+        MemoryTransaction::begin(&self.shared)
+    }
+
+    fn limits(&self) -> Limits {
+        self.shared.limits
+    }
+}
+
+/// A view of a [`Memory`] store that never changes.
+#[derive(Debug)]
+pub struct MemorySnapshot<'s> {
+    shared: &'s Shared,
+    map: Map,
+    started: Option<Instant>,
+}
+
+impl Reader for MemorySnapshot<'_> {
+    type Bytes<'r>
+        = &'r [u8]
+    where
+        Self: 'r;
+    type Entries<'r>
+        = MemoryEntries<'r>
+    where
+        Self: 'r;
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
+        check_key(key)?;
+        self.shared.check_age(self.started)?;
+        Ok(self.map.get(key).map(|value| &**value))
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<MemoryEntries<'_>> {
+        self.shared.check_age(self.started)?;
+        MemoryEntries::open(&self.map, &range, order)
+    }
+}
+
+/// The entries of a range of a [`Memory`] store.
+#[derive(Debug)]
+pub struct MemoryEntries<'r>(Bounded<MapWalk<'r>>);
+
+impl<'r> MemoryEntries<'r> {
+    fn open(map: &'r Map, range: &KeyRange<'_>, order: Order) -> Result<Self> {
+        use std::ops::Bound::Unbounded;
+        Bounded::open(range, order, |from| {
+            let bounds = match order {
+                Order::Ascending => (from, Unbounded),
+                Order::Descending => (Unbounded, from),
+            };
+            Ok(MapWalk { inner: map.range::<_, [u8]>(bounds), order })
+        })
+        .map(Self)
+    }
+}
+
+impl<'r> Iterator for MemoryEntries<'r> {
+    type Item = Result<(&'r [u8], &'r [u8])>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// A walk through the map in either direction.
+struct MapWalk<'r> {
+    inner: imbl::ordmap::RangedIter<'r, Arc<[u8]>, Arc<[u8]>, imbl::shared_ptr::DefaultSharedPtr>,
+    order: Order,
+}
+
+impl std::fmt::Debug for MapWalk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MapWalk").field("order", &self.order).finish_non_exhaustive()
+    }
+}
+
+impl<'r> Iterator for MapWalk<'r> {
+    type Item = Result<(&'r [u8], &'r [u8])>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, value) = match self.order {
+            Order::Ascending => self.inner.next(),
+            Order::Descending => self.inner.next_back(),
+        }?;
+        Ok((&**key, &**value)).into()
+    }
+}

@@ -1,0 +1,245 @@
+//! Transactions side by side: what one read and wrote, and whether it may commit.
+//!
+//! This is optimistic concurrency control as distributed stores have it. A transaction works on the
+//! state at which it began. At commit, its reads are compared with everything that others committed
+//! since; one overlap and it is refused. If there is none its writes are applied to the newest
+//! state. Reads are recorded as they happen: a key, or as much of a range as was walked.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Map, MemoryEntries, Shared, State};
+use crate::error::shown;
+use crate::store::{CounterOp, decode_counter};
+use crate::{Error, KeyBuf, KeyRange, Order, Result};
+
+/// One write, in a form that can be applied to a newer state than the one it was made on.
+#[derive(Clone, Debug)]
+pub(super) enum Write {
+    Put(Arc<[u8]>, Arc<[u8]>),
+    Delete(KeyBuf),
+    DeleteRange(KeyRange<'static>),
+    Counter(KeyBuf, CounterOp),
+}
+
+/// The writes of one committed transaction.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    version: u64,
+    writes: Vec<Write>,
+}
+
+impl Write {
+    pub(super) fn apply(&self, map: &mut Map) -> Result<()> {
+        match self {
+            Self::Put(key, value) => {
+                map.insert(Arc::clone(key), Arc::clone(value));
+            }
+            Self::Delete(key) => {
+                map.remove(key.as_slice());
+            }
+            Self::DeleteRange(range) => {
+                let Some(bounds) = range.normalized() else { return Ok(()) };
+                let doomed: Vec<_> =
+                    map.range::<_, [u8]>(bounds).map(|(key, _)| Arc::clone(key)).collect();
+                for key in doomed {
+                    map.remove(&key);
+                }
+            }
+            Self::Counter(key, op) => {
+                let old = match map.get(key.as_slice()) {
+                    Some(value) => Some(decode_counter(key, value)?),
+                    None => None,
+                };
+                map.insert(key.as_slice().into(), op.apply(old).to_le_bytes().as_slice().into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Where this write meets one of the reads.
+    fn meets(&self, reads: &Reads) -> Option<Box<str>> {
+        match self {
+            Self::Put(key, _) => reads.saw(key),
+            Self::Delete(key) | Self::Counter(key, _) => reads.saw(key),
+            Self::DeleteRange(range) => reads.saw_part_of(range),
+        }
+    }
+}
+
+/// What a transaction read.
+#[derive(Debug, Default)]
+struct Reads {
+    keys: BTreeSet<KeyBuf>,
+    ranges: Vec<KeyRange<'static>>,
+}
+
+impl Reads {
+    fn saw(&self, key: &[u8]) -> Option<Box<str>> {
+        let read = self.keys.contains(key) || self.ranges.iter().any(|range| range.contains(key));
+        read.then(|| format!("key {}", shown(key)).into())
+    }
+
+    fn saw_part_of(&self, gone: &KeyRange<'static>) -> Option<Box<str>> {
+        let read = self.keys.iter().any(|key| gone.contains(key))
+            || self
+                .ranges
+                .iter()
+                .any(|range| range.clone().intersect(gone.clone()).normalized().is_some());
+        read.then(|| "a deleted range".into())
+    }
+}
+
+/// The reads and writes of an open transaction.
+#[derive(Debug)]
+pub(super) struct Footprint<'s> {
+    began: Began<'s>,
+    reads: RefCell<Reads>,
+    writes: Vec<Write>,
+}
+
+/// Counts the transaction as open until it is dropped.
+#[derive(Debug)]
+struct Began<'s> {
+    shared: &'s Shared,
+    version: u64,
+}
+
+impl<'s> Footprint<'s> {
+    /// The state to work on, and an empty footprint.
+    pub(super) fn begin(shared: &'s Shared) -> (Map, Self) {
+        let mut state = shared.lock();
+        let version = state.version;
+        *state.open.entry(version).or_default() += 1;
+        let began = Began { shared, version };
+        (state.map.clone(), Self { began, reads: RefCell::default(), writes: Vec::new() })
+    }
+
+    pub(super) fn wrote(&mut self, write: Write) {
+        self.writes.push(write);
+    }
+
+    pub(super) fn read_key(&self, key: &[u8]) {
+        self.reads.borrow_mut().keys.insert(KeyBuf::from_slice(key));
+    }
+
+    /// Counts the whole range as read while `entries` is walked, and when it is dropped as much as
+    /// was walked. So a walk that is never dropped counts as more, not less, than it read.
+    pub(super) fn read_range<'r>(
+        &'r self,
+        range: KeyRange<'_>,
+        order: Order,
+        entries: MemoryEntries<'r>,
+    ) -> Tracked<'r> {
+        let mut reads = self.reads.borrow_mut();
+        let position = reads.ranges.len();
+        reads.ranges.push(range.into_owned());
+        let walk = Walk { reads: &self.reads, position, order, last: None, ended: false };
+        Tracked { entries, walk: Some(walk) }
+    }
+
+    /// Applies the writes unless somebody overwrote a read. `map` is the state after the writes if
+    /// nobody else wrote meanwhile.
+    pub(super) fn commit(self, map: Map) -> Result<()> {
+        let reads = self.reads.borrow();
+        let mut state = self.began.shared.lock();
+        let newer = state.log.iter().filter(|committed| committed.version > self.began.version);
+        for write in newer.flat_map(|committed| &committed.writes) {
+            if let Some(what) = write.meets(&reads) {
+                return Err(Error::Conflict { what });
+            }
+        }
+        if self.writes.is_empty() {
+            return Ok(());
+        }
+        if state.version == self.began.version {
+            state.map = map;
+        } else {
+            let mut newest = state.map.clone();
+            self.writes.iter().try_for_each(|write| write.apply(&mut newest))?;
+            state.map = newest;
+        }
+        state.version += 1;
+        let version = state.version;
+        state.log.push_back(Committed { version, writes: self.writes });
+        Ok(())
+    }
+}
+
+impl Drop for Began<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        if let Some(count) = state.open.get_mut(&self.version) {
+            *count -= 1;
+            if *count == 0 {
+                state.open.remove(&self.version);
+            }
+        }
+        state.forget_old_commits();
+    }
+}
+
+impl State {
+    /// Drops what no open transaction can conflict with any more.
+    fn forget_old_commits(&mut self) {
+        let oldest = self.open.keys().next().copied().unwrap_or(self.version);
+        while self.log.front().is_some_and(|committed| committed.version <= oldest) {
+            self.log.pop_front();
+        }
+    }
+}
+
+/// The entries of a range read in a transaction of a [`Memory`](crate::Memory) store.
+#[derive(Debug)]
+pub struct Tracked<'r> {
+    entries: MemoryEntries<'r>,
+    walk: Option<Walk<'r>>,
+}
+
+/// How far a range was walked.
+#[derive(Debug)]
+struct Walk<'r> {
+    reads: &'r RefCell<Reads>,
+    position: usize,
+    order: Order,
+    last: Option<&'r [u8]>,
+    ended: bool,
+}
+
+impl<'r> Tracked<'r> {
+    pub(super) fn untracked(entries: MemoryEntries<'r>) -> Self {
+        Self { entries, walk: None }
+    }
+}
+
+impl<'r> Iterator for Tracked<'r> {
+    type Item = Result<(&'r [u8], &'r [u8])>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.entries.next();
+        if let Some(walk) = &mut self.walk {
+            match &next {
+                Some(Ok((key, _))) => walk.last = Some(key),
+                _ => walk.ended = true,
+            }
+        }
+        next
+    }
+}
+
+impl Drop for Walk<'_> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let mut reads = self.reads.borrow_mut();
+        let Some(range) = reads.ranges.get_mut(self.position) else { return };
+        let whole = std::mem::replace(range, KeyRange::all());
+        *range = match self.last {
+            None => KeyRange::half_open(b"", b""),
+            Some(last) => whole.up_to(self.order, last).into_owned(),
+        };
+    }
+}

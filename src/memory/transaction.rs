@@ -1,0 +1,154 @@
+//! A transaction of the memory store: a private copy of the tree, and, where transactions run side
+//! by side, a record of what it read and wrote.
+
+use std::time::Instant;
+
+use super::optimistic::{Footprint, Tracked, Write};
+use super::{Map, MemoryEntries, Shared};
+use crate::store::CounterOp;
+use crate::writer_slot::WriterTurn;
+use crate::{Error, KeyRange, Order, Reader, Result, Writer, check_key, check_value};
+
+/// A transaction of a [`Memory`](crate::Memory) store.
+#[derive(Debug)]
+pub struct MemoryTransaction<'s> {
+    shared: &'s Shared,
+    map: Map,
+    started: Option<Instant>,
+    written: Written,
+    mode: Mode<'s>,
+}
+
+#[derive(Debug)]
+enum Mode<'s> {
+    /// Nobody else writes meanwhile.
+    Alone { _turn: WriterTurn<'s> },
+    /// Others may write meanwhile; commit compares.
+    Optimistic(Footprint<'s>),
+}
+
+/// How much was written so far.
+#[derive(Debug, Default)]
+struct Written {
+    bytes: usize,
+    operations: usize,
+}
+
+impl<'s> MemoryTransaction<'s> {
+    pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
+        let started = shared.clock();
+        let written = Written::default();
+        if shared.optimistic {
+            let (map, footprint) = Footprint::begin(shared);
+            return Ok(Self { shared, map, started, written, mode: Mode::Optimistic(footprint) });
+        }
+        let turn = shared.writer.take()?;
+        let map = shared.lock().map.clone();
+        Ok(Self { shared, map, started, written, mode: Mode::Alone { _turn: turn } })
+    }
+
+    fn write(&mut self, write: Write, bytes: usize) -> Result<()> {
+        self.shared.check_age(self.started)?;
+        self.charge(bytes)?;
+        write.apply(&mut self.map)?;
+        if let Mode::Optimistic(footprint) = &mut self.mode {
+            footprint.wrote(write);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, key: &[u8], op: CounterOp) -> Result<()> {
+        check_key(key)?;
+        self.write(Write::Counter(key.into(), op), key.len() + size_of::<i64>())
+    }
+
+    /// Refuses a write that makes the transaction larger than the store takes.
+    fn charge(&mut self, bytes: usize) -> Result<()> {
+        let limits = &self.shared.limits;
+        self.written.bytes += bytes;
+        self.written.operations += 1;
+        let counted = [
+            ("bytes", self.written.bytes, limits.max_transaction_bytes),
+            ("operations", self.written.operations, limits.max_transaction_operations),
+        ];
+        for (unit, actual, limit) in counted {
+            if let Some(limit) = limit.filter(|&limit| actual > limit) {
+                return Err(Error::TransactionTooLarge { unit, actual, limit });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reader for MemoryTransaction<'_> {
+    type Bytes<'r>
+        = &'r [u8]
+    where
+        Self: 'r;
+    type Entries<'r>
+        = Tracked<'r>
+    where
+        Self: 'r;
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
+        check_key(key)?;
+        self.shared.check_age(self.started)?;
+        if let Mode::Optimistic(footprint) = &self.mode {
+            footprint.read_key(key);
+        }
+        Ok(self.map.get(key).map(|value| &**value))
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Tracked<'_>> {
+        self.shared.check_age(self.started)?;
+        let entries = MemoryEntries::open(&self.map, &range, order)?;
+        Ok(match &self.mode {
+            Mode::Alone { .. } => Tracked::untracked(entries),
+            Mode::Optimistic(footprint) => footprint.read_range(range, order, entries),
+        })
+    }
+}
+
+impl Writer for MemoryTransaction<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        check_value(key, value, self.shared.limits.max_value_bytes)?;
+        self.write(Write::Put(key.into(), value.into()), key.len() + value.len())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        check_key(key)?;
+        self.write(Write::Delete(key.into()), key.len())
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        self.write(Write::DeleteRange(range.into_owned()), 0)
+    }
+
+    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
+        self.count(key, CounterOp::Add(delta))
+    }
+
+    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        self.count(key, CounterOp::Min(bound))
+    }
+
+    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        self.count(key, CounterOp::Max(bound))
+    }
+
+    fn commit(self) -> Result<()> {
+        self.shared.check_age(self.started)?;
+        if self.shared.raises_conflict() {
+            return Err(Error::Conflict { what: "nothing: it was raised on demand".into() });
+        }
+        match self.mode {
+            Mode::Optimistic(footprint) => footprint.commit(self.map),
+            Mode::Alone { .. } => {
+                self.shared.lock().map = self.map;
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! The store: the whole interface between a pattern and an engine.
+//!
+//! A [`Store`] gives out [`Snapshot`](Store::Snapshot)s, which only read and never change, and
+//! [`Transaction`](Store::Transaction)s, which also write and then commit all or nothing. Both read
+//! through [`Reader`]; a transaction writes through [`Writer`]. What a store must guarantee is
+//! listed below, and the [conformance suite](crate::conformance) checks each of these laws on every
+//! backend:
+//!
+//! 1. Keys are 1 to 511 bytes, ordered as unsigned bytes; anything else is an error, in reads too.
+//! 2. A snapshot never changes. A transaction sees its own writes. A commit is all or nothing, and
+//!    committed transactions are serializable. A transaction that is dropped changed nothing.
+//! 3. [`Store::transact`] is the door: it runs a body, commits, and runs it again on a conflict.
+//! 4. An iterator that failed or ended stays ended, never leaves its range, and yields the same
+//!    entries in both directions.
+//! 5. What was committed before an error stays.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use crate::{Error, KeyBuf, KeyRange, Limits, Order, Result, error::shown};
+
+/// An ordered key-value store.
+///
+/// A store is a handle: cheap to clone where it is shared, safe to use from many threads.
+///
+/// ```
+/// use keyloom::{Memory, Reader, Store, Writer};
+/// let store = Memory::new();
+/// store.transact(|txn| txn.put(b"greeting", b"hello"))?;
+/// assert_eq!(store.snapshot()?.get(b"greeting")?, Some(&b"hello"[..]));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub trait Store: Send + Sync + 'static {
+    /// A view of the store at one moment.
+    type Snapshot<'s>: Reader
+    where
+        Self: 's;
+    /// A view that can be changed and committed.
+    type Transaction<'s>: Writer
+    where
+        Self: 's;
+
+    /// Opens a view of everything committed so far.
+    ///
+    /// # Errors
+    /// [`Error::ReadersFull`], [`Error::Forked`], or what the backend says.
+    fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
+
+    /// Starts a transaction by hand. Prefer [`Store::transact`], which also commits and retries.
+    ///
+    /// On a store with one writer at a time this waits for the writer before it.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::Forked`], or what the backend says.
+    fn begin(&self) -> Result<Self::Transaction<'_>>;
+
+    /// What the store takes.
+    fn limits(&self) -> Limits;
+
+    /// How often and after which pauses [`Store::transact`] runs a transaction again.
+    fn retry_policy(&self) -> RetryPolicy {
+        RetryPolicy::default()
+    }
+
+    /// Runs `body` in a transaction and commits it.
+    ///
+    /// When the store reports a conflict, in the body or at commit, everything is rolled back and
+    /// `body` runs again after a jittered pause, as often as [`Store::retry_policy`] says. So the
+    /// body may run more than once: let it change nothing but the transaction. When the body fails
+    /// otherwise, the transaction is rolled back and the error returned.
+    ///
+    /// A commit whose outcome is unknown ([`Error::maybe_committed`]) is *not* run again: only the
+    /// caller knows whether doing it twice is harmless.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store, Writer};
+    /// let store = Memory::new();
+    /// let taken = store.transact(|txn| {
+    ///     let free = txn.get(b"seat 7")?.is_none();
+    ///     if free {
+    ///         txn.put(b"seat 7", b"Ada")?;
+    ///     }
+    ///     Ok(free)
+    /// })?;
+    /// assert!(taken);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The body's own error, [`Error::RetriesExhausted`], or what beginning and committing say.
+    fn transact<T>(
+        &self,
+        body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        run(self, body, Error::is_retryable)
+    }
+
+    /// [`transact`](Store::transact) for a body with an error type of its own: a `thiserror` enum
+    /// with a `#[from] keyloom::Error`, or `anyhow::Error`.
+    ///
+    /// Whether to run again is asked of the transaction ([`Writer::must_restart`]) and not of the
+    /// error, so it does not matter how the error was wrapped.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store, Writer};
+    /// #[derive(Debug, thiserror::Error)]
+    /// enum Booking {
+    ///     #[error("the seat is taken")]
+    ///     Taken,
+    ///     #[error(transparent)]
+    ///     Store(#[from] keyloom::Error),
+    /// }
+    /// let book = |store: &Memory, name: &str| {
+    ///     store.try_transact(|txn| {
+    ///         if txn.get(b"seat 7")?.is_some() {
+    ///             return Err(Booking::Taken);
+    ///         }
+    ///         Ok(txn.put(b"seat 7", name.as_bytes())?)
+    ///     })
+    /// };
+    /// let store = Memory::new();
+    /// assert!(book(&store, "Ada").is_ok());
+    /// assert!(matches!(book(&store, "Bob"), Err(Booking::Taken)));
+    /// ```
+    ///
+    /// # Errors
+    /// As [`transact`](Store::transact).
+    fn try_transact<T, E: From<Error>>(
+        &self,
+        body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        run(self, body, |_| false)
+    }
+}
+
+/// What can be read: a snapshot or a transaction.
+///
+/// Reads hand out the engine's own bytes where the engine keeps them at hand (in memory and on LMDB
+/// they are `&[u8]`): nothing is copied or allocated.
+pub trait Reader {
+    /// Bytes of a key or a value, valid as long as the reader is not changed.
+    type Bytes<'r>: Deref<Target = [u8]>
+    where
+        Self: 'r;
+    /// The entries of a range, in order.
+    type Entries<'r>: Iterator<Item = Result<(Self::Bytes<'r>, Self::Bytes<'r>)>>
+    where
+        Self: 'r;
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// [`Error::EmptyKey`], [`Error::KeyTooLong`], or what the backend says.
+    fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes<'_>>>;
+
+    /// The entries whose keys lie in `range`, one by one as the iterator is advanced.
+    ///
+    /// # Errors
+    /// What the backend says, here or from the iterator.
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>>;
+
+    /// The values of many keys, in their order. A remote store answers it in one round trip.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store, Writer};
+    /// let store = Memory::new();
+    /// store.transact(|txn| txn.put(b"b", b"2"))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.get_many(&[b"a", b"b"])?, [None, Some(&b"2"[..])]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Reader::get).
+    fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Self::Bytes<'_>>>> {
+        keys.iter().map(|key| self.get(key.as_ref())).collect()
+    }
+
+    /// How many keys lie in `range`. Reads all of them.
+    ///
+    /// # Errors
+    /// As [`range`](Reader::range).
+    fn count(&self, range: KeyRange<'_>) -> Result<u64> {
+        let mut count = 0;
+        for entry in self.range(range, Order::Ascending)? {
+            entry?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The entry with the smallest key of `range`.
+    ///
+    /// # Errors
+    /// As [`range`](Reader::range).
+    fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
+        self.range(range, Order::Ascending)?.next().transpose()
+    }
+
+    /// The entry with the largest key of `range`.
+    ///
+    /// # Errors
+    /// As [`range`](Reader::range).
+    fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
+        self.range(range, Order::Descending)?.next().transpose()
+    }
+
+    /// At most `limit` entries of `range`, and where the next page begins.
+    ///
+    /// Pass [`Page::last`] to [`KeyRange::resume`] for the page behind. Nothing is skipped or
+    /// repeated, whatever was written in between: a page begins behind a key, not at a count.
+    ///
+    /// ```
+    /// use keyloom::{KeyRange, Memory, Order, Reader, Store, Writer};
+    /// let store = Memory::new();
+    /// store.transact(|txn| (1..=5u8).try_for_each(|n| txn.put(&[n], b"")))?;
+    /// let snapshot = store.snapshot()?;
+    /// let one = snapshot.page(KeyRange::all(), Order::Ascending, 3)?;
+    /// assert_eq!(one.entries.len(), 3);
+    /// let last = one.last.expect("there is more");
+    /// let two = snapshot.page(KeyRange::all().resume(Order::Ascending, &last), Order::Ascending, 3)?;
+    /// assert_eq!(two.entries.len(), 2);
+    /// assert_eq!(two.last, None);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`range`](Reader::range).
+    fn page(
+        &self,
+        range: KeyRange<'_>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Page<Self::Bytes<'_>>> {
+        let mut walk = self.range(range, order)?;
+        let entries = walk.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+        let last = match (entries.last(), walk.next().transpose()?) {
+            (Some((key, _)), Some(_)) => Some(KeyBuf::from_slice(key)),
+            _ => None,
+        };
+        Ok(Page { entries, last })
+    }
+
+    /// The counter at `key`, 0 where there is none. See [`Writer::add`].
+    ///
+    /// # Errors
+    /// [`Error::NotACounter`], or as [`get`](Reader::get).
+    fn counter(&self, key: &[u8]) -> Result<i64> {
+        Ok(read_counter(self, key)?.unwrap_or(0))
+    }
+}
+
+/// A key and its value.
+pub type Entry<B> = (B, B);
+
+/// Some entries of a range and where to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<B> {
+    /// The entries, in the order asked for.
+    pub entries: Vec<Entry<B>>,
+    /// The key of the last entry when there are more behind it, `None` when this was all.
+    pub last: Option<KeyBuf>,
+}
+
+/// What can be changed: a transaction.
+pub trait Writer: Reader {
+    /// Sets the value of `key`.
+    ///
+    /// # Errors
+    /// [`Error::EmptyKey`], [`Error::KeyTooLong`], [`Error::ValueTooLong`],
+    /// [`Error::TransactionTooLarge`], [`Error::MapFull`], or what the backend says.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Removes `key`; removing what is not there is no error.
+    ///
+    /// # Errors
+    /// As [`put`](Writer::put).
+    fn delete(&mut self, key: &[u8]) -> Result<()>;
+
+    /// Removes every key of `range`.
+    ///
+    /// # Errors
+    /// As [`put`](Writer::put).
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()>;
+
+    /// Makes the writes permanent, all of them or none.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`], [`Error::CommitUnknown`], [`Error::DiskFull`], or what the backend says.
+    fn commit(self) -> Result<()>;
+
+    /// True once an operation of this transaction failed in a way that only running the whole
+    /// transaction again can mend. [`Store::try_transact`] asks this.
+    ///
+    /// A store whose operations never fail so, because conflicts show at commit only, has nothing
+    /// to do here.
+    fn must_restart(&self) -> bool {
+        false
+    }
+
+    /// Adds `delta` to the counter at `key`, wrapping around; an absent counter counts as 0.
+    ///
+    /// A counter is 8 bytes, little-endian, two's complement: the form that stores with atomic
+    /// operations of their own expect. Such a store adds without reading, so hot counters do not
+    /// conflict there; this default reads and writes.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store, Writer};
+    /// let store = Memory::new();
+    /// store.transact(|txn| txn.add(b"visits", 2))?;
+    /// store.transact(|txn| txn.add(b"visits", -5))?;
+    /// assert_eq!(store.snapshot()?.counter(b"visits")?, -3);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotACounter`], or as [`put`](Writer::put).
+    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
+        let old = read_counter(self, key)?;
+        self.put(key, &CounterOp::Add(delta).apply(old).to_le_bytes())
+    }
+
+    /// Lowers the counter at `key` to `bound` if it is larger, or sets it where there is none.
+    ///
+    /// Compares as unsigned numbers, as the native operation of FoundationDB does.
+    ///
+    /// # Errors
+    /// As [`add`](Writer::add).
+    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        let old = read_counter(self, key)?;
+        self.put(key, &CounterOp::Min(bound).apply(old).to_le_bytes())
+    }
+
+    /// Raises the counter at `key` to `bound` if it is smaller, or sets it where there is none.
+    ///
+    /// Compares as unsigned numbers, as the native operation of FoundationDB does.
+    ///
+    /// # Errors
+    /// As [`add`](Writer::add).
+    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        let old = read_counter(self, key)?;
+        self.put(key, &CounterOp::Max(bound).apply(old).to_le_bytes())
+    }
+}
+
+/// An operation on a counter that a store may apply without the transaction having read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CounterOp {
+    Add(i64),
+    Min(u64),
+    Max(u64),
+}
+
+impl CounterOp {
+    /// The counter after the operation.
+    pub(crate) fn apply(self, old: Option<i64>) -> i64 {
+        match (self, old) {
+            (Self::Add(delta), old) => old.unwrap_or(0).wrapping_add(delta),
+            (Self::Min(bound) | Self::Max(bound), None) => bound.cast_signed(),
+            (Self::Min(bound), Some(old)) => old.cast_unsigned().min(bound).cast_signed(),
+            (Self::Max(bound), Some(old)) => old.cast_unsigned().max(bound).cast_signed(),
+        }
+    }
+}
+
+fn read_counter<R: Reader + ?Sized>(reader: &R, key: &[u8]) -> Result<Option<i64>> {
+    reader.get(key)?.map(|value| decode_counter(key, &value)).transpose()
+}
+
+/// The counter that `value` holds.
+pub(crate) fn decode_counter(key: &[u8], value: &[u8]) -> Result<i64> {
+    match value.try_into() {
+        Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
+        Err(_) => Err(Error::NotACounter { key: shown(key), bytes: value.len() }),
+    }
+}
+
+/// How [`Store::transact`] retries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// How often the body runs at the most, the first time included.
+    pub max_attempts: u32,
+    /// The longest pause before the second attempt. It doubles with each attempt.
+    pub first_pause: Duration,
+    /// The longest pause of all.
+    pub max_pause: Duration,
+}
+
+impl Default for RetryPolicy {
+    /// 20 attempts, pauses from 1 ms to 1 s.
+    fn default() -> Self {
+        Self {
+            max_attempts: 20,
+            first_pause: Duration::from_millis(1),
+            max_pause: Duration::from_secs(1),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The pause before attempt `attempt` (the second has number 2): anything between nothing and
+    /// twice the last bound, at random, so that writers that met once do not meet again.
+    fn pause(&self, attempt: u32) -> Duration {
+        let doublings = attempt.saturating_sub(2).min(31);
+        let longest = self.first_pause.saturating_mul(1 << doublings).min(self.max_pause);
+        longest.mul_f64(fastrand::f64())
+    }
+}
+
+/// The loop behind both forms of `transact`.
+fn run<S: Store + ?Sized, T, E: From<Error>>(
+    store: &S,
+    mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+    is_retryable: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    let policy = store.retry_policy();
+    let mut attempt = 1;
+    loop {
+        // A block of its own: the transaction must be gone before the pause.
+        let failure = {
+            let mut txn = store.begin()?;
+            match body(&mut txn) {
+                Ok(value) => match txn.commit() {
+                    Ok(()) => return Ok(value),
+                    Err(error) if !error.is_retryable() => return Err(error.into()),
+                    Err(error) => E::from(given_up(attempt, &policy, error)),
+                },
+                Err(error) if txn.must_restart() || is_retryable(&error) => error,
+                Err(error) => return Err(error),
+            }
+        };
+        if attempt >= policy.max_attempts {
+            return Err(failure);
+        }
+        attempt += 1;
+        std::thread::sleep(policy.pause(attempt));
+    }
+}
+
+/// What to report about a failed commit: the error itself, or that it was the last one.
+fn given_up(attempt: u32, policy: &RetryPolicy, error: Error) -> Error {
+    if attempt < policy.max_attempts {
+        return error;
+    }
+    Error::RetriesExhausted { attempts: attempt, source: Box::new(error) }
+}
