@@ -35,7 +35,9 @@ pub enum Error {
     EmptyKey,
     /// The key is longer than any backend may store. Shorten a field, or store a hash or a
     /// [prefix](crate::KeyRange) of it.
-    #[error("the key {key} has {bytes} bytes, the limit is {limit}; shorten a field, or store a hash of it")]
+    #[error(
+        "the key {key} has {bytes} bytes, the limit is {limit}; shorten a field, or store a hash of it"
+    )]
     KeyTooLong {
         /// The beginning of the key, printable.
         key: Box<str>,
@@ -46,7 +48,9 @@ pub enum Error {
     },
     /// The value is longer than this store takes ([`Limits::max_value_bytes`](crate::Limits)).
     /// Split it over several keys.
-    #[error("the value of key {key} has {bytes} bytes, the limit of this store is {limit}; split it over several keys")]
+    #[error(
+        "the value of key {key} has {bytes} bytes, the limit of this store is {limit}; split it over several keys"
+    )]
     ValueTooLong {
         /// The key, printable.
         key: Box<str>,
@@ -94,7 +98,9 @@ pub enum Error {
         why: &'static str,
     },
     /// A stored format is newer than this version of keyloom. Upgrade the program.
-    #[error("{what} has format {found}, this program knows formats up to {supported}; upgrade the program")]
+    #[error(
+        "{what} has format {found}, this program knows formats up to {supported}; upgrade the program"
+    )]
     NewerFormat {
         /// What carries the format.
         what: String,
@@ -107,7 +113,9 @@ pub enum Error {
     // ---- limits: change the plan or give more room ----------------------------------------------
     /// The transaction grew past what the store takes in one piece. Nothing of it was kept; do the
     /// work in several smaller transactions.
-    #[error("the transaction is too large: {actual} {unit}, the limit of this store is {limit}; split the work into smaller transactions")]
+    #[error(
+        "the transaction is too large: {actual} {unit}, the limit of this store is {limit}; split the work into smaller transactions"
+    )]
     TransactionTooLarge {
         /// What was counted: `bytes` or `operations`.
         unit: &'static str,
@@ -118,7 +126,9 @@ pub enum Error {
     },
     /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) grows it
     /// and runs the transaction again, as long as the map may grow.
-    #[error("the memory map of {map_bytes} bytes is full and may grow to {max_map_bytes} bytes; if that is too little, open the store with a larger `max_map_bytes`")]
+    #[error(
+        "the memory map of {map_bytes} bytes is full and may grow to {max_map_bytes} bytes; if that is too little, open the store with a larger `max_map_bytes`"
+    )]
     MapFull {
         /// The size of the map.
         map_bytes: usize,
@@ -127,7 +137,9 @@ pub enum Error {
     },
     /// The memory map of an LMDB store must grow, which needs a moment without snapshots, but some
     /// stayed open. Drop them before writing; take long reads in pages.
-    #[error("the memory map must grow but {open} snapshots or transactions stayed open for {waited_ms} ms; drop them before writing")]
+    #[error(
+        "the memory map must grow but {open} snapshots or transactions stayed open for {waited_ms} ms; drop them before writing"
+    )]
     MapHeld {
         /// How many were open at the end of the wait.
         open: usize,
@@ -136,7 +148,9 @@ pub enum Error {
     },
     /// A snapshot or a transaction lived longer than the store allows. Take long reads in
     /// [pages](crate::Reader::page), each from a new snapshot, and long writes in several transactions.
-    #[error("the snapshot is {age_ms} ms old, the limit of this store is {limit_ms} ms; read page by page from new snapshots")]
+    #[error(
+        "the snapshot is {age_ms} ms old, the limit of this store is {limit_ms} ms; read page by page from new snapshots"
+    )]
     TooOld {
         /// Its age.
         age_ms: u64,
@@ -154,7 +168,9 @@ pub enum Error {
     },
     /// Every reader slot is taken by a live snapshot. Drop snapshots earlier, or open the store with
     /// more slots.
-    #[error("all {max_readers} reader slots are taken; drop snapshots earlier or open the store with more slots")]
+    #[error(
+        "all {max_readers} reader slots are taken; drop snapshots earlier or open the store with more slots"
+    )]
     ReadersFull {
         /// How many slots there are.
         max_readers: u32,
@@ -170,7 +186,9 @@ pub enum Error {
     },
     /// A transaction that conflicts each time it runs was given up. Nothing of it was kept. Make the
     /// transaction shorter, or spread the keys that all writers touch.
-    #[error("the transaction was given up after {attempts} attempts: {source}; make it shorter or spread the keys that all writers touch")]
+    #[error(
+        "the transaction was given up after {attempts} attempts: {source}; make it shorter or spread the keys that all writers touch"
+    )]
     RetriesExhausted {
         /// How often it ran.
         attempts: u32,
@@ -179,7 +197,9 @@ pub enum Error {
     },
     /// The store was lost during commit: the writes may be there or not. Read before you write
     /// again, or make the transaction idempotent.
-    #[error("the outcome of the commit is unknown: {source}; read what was written before you write it again")]
+    #[error(
+        "the outcome of the commit is unknown: {source}; read what was written before you write it again"
+    )]
     CommitUnknown {
         /// What was lost.
         source: BoxedError,
@@ -199,7 +219,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// The system refuses the access.
-    #[error("no permission to {action} {path}; change its permissions or open it with `read_only(true)`")]
+    #[error(
+        "no permission to {action} {path}; change its permissions or open it with `read_only(true)`"
+    )]
     PermissionDenied {
         /// `read` or `write`.
         action: &'static str,
@@ -230,7 +252,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// The store was opened before a `fork`. Open it again in the child.
-    #[error("the store {path} was opened by process {opened_by}, this is its fork {here}; open the store after forking")]
+    #[error(
+        "the store {path} was opened by process {opened_by}, this is its fork {here}; open the store after forking"
+    )]
     Forked {
         /// The store.
         path: PathBuf,
@@ -290,7 +314,10 @@ impl Error {
         match self {
             Self::Conflict { .. } => true,
             // `begin` makes the map larger, as long as it may grow.
-            Self::MapFull { map_bytes, max_map_bytes } => map_bytes < max_map_bytes,
+            Self::MapFull {
+                map_bytes,
+                max_map_bytes,
+            } => map_bytes < max_map_bytes,
             _ => false,
         }
     }
@@ -337,6 +364,10 @@ pub(crate) fn shown(key: &[u8]) -> Box<str> {
 
 impl fmt::Display for crate::Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "keys of {} bytes, values of {} bytes", self.max_key_bytes, self.max_value_bytes)
+        write!(
+            f,
+            "keys of {} bytes, values of {} bytes",
+            self.max_key_bytes, self.max_value_bytes
+        )
     }
 }

@@ -1,6 +1,5 @@
 //! keyloom: data-modeling patterns on ordered key-value stores.
 
-mod bounded;
 pub mod error;
 pub mod key;
 mod limits;

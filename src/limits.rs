@@ -75,7 +75,11 @@ impl Limits {
 /// [`Error::EmptyKey`], [`Error::KeyTooLong`].
 #[inline]
 pub fn check_key(key: &[u8]) -> Result<()> {
-    if key.len().wrapping_sub(1) < MAX_KEY_BYTES { Ok(()) } else { Err(refused_key(key)) }
+    if key.len().wrapping_sub(1) < MAX_KEY_BYTES {
+        Ok(())
+    } else {
+        Err(refused_key(key))
+    }
 }
 
 #[cold]
@@ -83,7 +87,11 @@ fn refused_key(key: &[u8]) -> Error {
     if key.is_empty() {
         return Error::EmptyKey;
     }
-    Error::KeyTooLong { key: shown(key), bytes: key.len(), limit: MAX_KEY_BYTES }
+    Error::KeyTooLong {
+        key: shown(key),
+        bytes: key.len(),
+        limit: MAX_KEY_BYTES,
+    }
 }
 
 /// Refuses a value that is longer than `limit` bytes.
@@ -95,5 +103,9 @@ pub fn check_value(key: &[u8], value: &[u8], limit: usize) -> Result<()> {
     if value.len() <= limit {
         return Ok(());
     }
-    Err(Error::ValueTooLong { key: shown(key), bytes: value.len(), limit })
+    Err(Error::ValueTooLong {
+        key: shown(key),
+        bytes: value.len(),
+        limit,
+    })
 }

@@ -4,4 +4,6 @@
 #[error("stub")]
 pub struct DecodeError;
 /// stub
-pub fn display(bytes: &[u8]) -> impl std::fmt::Display { format!("{bytes:?}") }
+pub fn display(bytes: &[u8]) -> impl std::fmt::Display {
+    format!("{bytes:?}")
+}

@@ -23,6 +23,7 @@
 //! * **The files** are `data.mdb` and `lock.mdb` in the directory given. `data.mdb` holds the
 //!   database of the program and a second one, `keyloom.meta`, which holds the number of the format.
 
+mod entries;
 mod gate;
 mod open;
 mod options;
@@ -35,12 +36,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use heed::types::Bytes;
-use heed::{CompactionOption, Database, Env, MdbError, RoRange, RoRevRange, RoTxn, WithoutTls};
+use heed::{CompactionOption, Database, Env, MdbError, RoTxn, WithoutTls};
 
-use crate::bounded::Bounded;
 use crate::writer_slot::WriterSlot;
 use crate::{Error, KeyRange, Limits, Order, Reader, Result, Store, check_key};
 
+pub use entries::LmdbEntries;
 use gate::{Gate, Ticket};
 use open::Registration;
 pub use options::{Durability, LmdbOptions};
@@ -155,9 +156,15 @@ impl Lmdb {
         let shared = &*self.shared;
         let oldest_reader_age = shared.gate.oldest_age();
         let snapshot = self.snapshot()?;
-        let tree = shared.database.stat(&snapshot.txn).map_err(|error| shared.explain(error))?;
+        let tree = shared
+            .database
+            .stat(&snapshot.txn)
+            .map_err(|error| shared.explain(error))?;
         let info = shared.env.info();
-        let file_bytes = shared.env.real_disk_size().map_err(|error| shared.explain(error))?;
+        let file_bytes = shared
+            .env
+            .real_disk_size()
+            .map_err(|error| shared.explain(error))?;
         Ok(LmdbStatistics {
             entries: tree.entries as u64,
             depth: tree.depth,
@@ -200,7 +207,10 @@ impl Lmdb {
         };
         let _ticket = shared.gate.enter();
         target.fill(|file| {
-            shared.env.copy_to_file(file, option).map_err(|error| shared.explain(error))
+            shared
+                .env
+                .copy_to_file(file, option)
+                .map_err(|error| shared.explain(error))
         })
     }
 
@@ -210,7 +220,10 @@ impl Lmdb {
     /// [`Error::DiskFull`], or what the system says.
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
-        self.shared.env.force_sync().map_err(|error| self.shared.explain(error))
+        self.shared
+            .env
+            .force_sync()
+            .map_err(|error| self.shared.explain(error))
     }
 }
 
@@ -253,7 +266,9 @@ impl Shared {
         let (opened, ticket) = match open(&self.env) {
             Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
                 // Slots of processes that died are taken until somebody looks.
-                self.env.clear_stale_readers().map_err(|error| self.explain(error))?;
+                self.env
+                    .clear_stale_readers()
+                    .map_err(|error| self.explain(error))?;
                 (open(&self.env), ticket)
             }
             Err(heed::Error::Mdb(MdbError::MapResized)) => {
@@ -272,9 +287,9 @@ impl Shared {
     fn explain(&self, error: heed::Error) -> Error {
         match error {
             heed::Error::Mdb(MdbError::MapFull) => self.map_full(),
-            heed::Error::Mdb(MdbError::ReadersFull) => {
-                Error::ReadersFull { max_readers: self.options.max_readers }
-            }
+            heed::Error::Mdb(MdbError::ReadersFull) => Error::ReadersFull {
+                max_readers: self.options.max_readers,
+            },
             other => open::explain(other, &self.path),
         }
     }
@@ -282,7 +297,10 @@ impl Shared {
     fn map_full(&self) -> Error {
         let map_bytes = self.env.info().map_size;
         self.full_at_bytes.store(map_bytes, Ordering::Release);
-        Error::MapFull { map_bytes, max_map_bytes: self.options.max_map_bytes }
+        Error::MapFull {
+            map_bytes,
+            max_map_bytes: self.options.max_map_bytes,
+        }
     }
 }
 
@@ -292,7 +310,11 @@ impl Store for Lmdb {
 
     fn snapshot(&self) -> Result<LmdbSnapshot<'_>> {
         let (txn, ticket) = self.shared.enter(Env::read_txn)?;
-        Ok(LmdbSnapshot { txn, shared: &self.shared, _ticket: ticket })
+        Ok(LmdbSnapshot {
+            txn,
+            shared: &self.shared,
+            _ticket: ticket,
+        })
     }
 
     fn begin(&self) -> Result<LmdbTransaction<'_>> {
@@ -340,72 +362,8 @@ fn get<'r>(
     key: &[u8],
 ) -> Result<Option<&'r [u8]>> {
     check_key(key)?;
-    shared.database.get(txn, key).map_err(|error| shared.explain(error))
-}
-
-/// The entries of a range of an [`Lmdb`] store.
-#[derive(Debug)]
-pub struct LmdbEntries<'r>(Bounded<Walk<'r>>);
-
-impl<'r> LmdbEntries<'r> {
-    fn open(
-        shared: &'r Shared,
-        txn: &'r RoTxn<'_, WithoutTls>,
-        range: &KeyRange<'_>,
-        order: Order,
-    ) -> Result<Self> {
-        use std::ops::Bound::Unbounded;
-        Bounded::open(range, order, |from| {
-            let direction = match order {
-                Order::Ascending => {
-                    shared.database.range(txn, &(from, Unbounded)).map(Direction::Ascending)
-                }
-                Order::Descending => {
-                    shared.database.rev_range(txn, &(Unbounded, from)).map(Direction::Descending)
-                }
-            };
-            let direction = direction.map_err(|error| shared.explain(error))?;
-            Ok(Walk { direction, shared })
-        })
-        .map(Self)
-    }
-}
-
-impl<'r> Iterator for LmdbEntries<'r> {
-    type Item = Result<(&'r [u8], &'r [u8])>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
-}
-
-/// The engine's iterator in either direction.
-struct Walk<'r> {
-    direction: Direction<'r>,
-    shared: &'r Shared,
-}
-
-enum Direction<'r> {
-    Ascending(RoRange<'r, Bytes, Bytes>),
-    Descending(RoRevRange<'r, Bytes, Bytes>),
-}
-
-impl std::fmt::Debug for Walk<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Walk").finish_non_exhaustive()
-    }
-}
-
-impl<'r> Iterator for Walk<'r> {
-    type Item = Result<(&'r [u8], &'r [u8])>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = match &mut self.direction {
-            Direction::Ascending(walk) => walk.next(),
-            Direction::Descending(walk) => walk.next(),
-        };
-        next.map(|entry| entry.map_err(|error| self.shared.explain(error)))
-    }
+    shared
+        .database
+        .get(txn, key)
+        .map_err(|error| shared.explain(error))
 }

@@ -32,7 +32,13 @@ impl<'s> LmdbTransaction<'s> {
         let turn = shared.writer.take()?;
         shared.grow_if_full()?;
         let (txn, ticket) = shared.enter(|env| env.write_txn())?;
-        Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full: Cell::new(false) })
+        Ok(Self {
+            txn,
+            shared,
+            _ticket: ticket,
+            _turn: turn,
+            full: Cell::new(false),
+        })
     }
 
     fn explain(&self, error: heed::Error) -> Error {
@@ -43,9 +49,11 @@ impl<'s> LmdbTransaction<'s> {
                 self.shared.map_full()
             }
             // The engine bounds the pages that one transaction may touch, not their bytes.
-            heed::Error::Mdb(MdbError::TxnFull) => {
-                Error::TransactionTooLarge { unit: "pages", actual: MOST_PAGES + 1, limit: MOST_PAGES }
-            }
+            heed::Error::Mdb(MdbError::TxnFull) => Error::TransactionTooLarge {
+                unit: "pages",
+                actual: MOST_PAGES + 1,
+                limit: MOST_PAGES,
+            },
             other => self.shared.explain(other),
         }
     }
@@ -92,19 +100,25 @@ impl Writer for LmdbTransaction<'_> {
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
         let deleted = match range.normalized() {
             None => Ok(()),
-            Some((Bound::Unbounded, Bound::Unbounded)) => {
-                self.shared.database.clear(&mut self.txn)
-            }
-            Some(bounds) => {
-                self.shared.database.delete_range(&mut self.txn, &bounds).map(drop)
-            }
+            Some((Bound::Unbounded, Bound::Unbounded)) => self.shared.database.clear(&mut self.txn),
+            Some(bounds) => self
+                .shared
+                .database
+                .delete_range(&mut self.txn, &bounds)
+                .map(drop),
         };
         deleted.map_err(|error| self.explain(error))
     }
 
     fn commit(self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
-        let Self { txn, shared, full, _ticket, _turn } = self;
+        let Self {
+            txn,
+            shared,
+            full,
+            _ticket,
+            _turn,
+        } = self;
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Mdb(MdbError::BadTxn) if full.get() => shared.map_full(),
             other => shared.explain(other),

@@ -1,4 +1,4 @@
-//! The store in memory: a persistent B-tree, so that a snapshot is one reference.
+//! The store in memory: a persistent B+tree, so that a snapshot is one reference.
 //!
 //! It is the *strictest* store, on purpose. A program that is tested on it should not meet
 //! surprises elsewhere, so it can be told to
@@ -12,30 +12,29 @@
 //! |---|---|
 //! | snapshot, begin | O(1): one reference to the root |
 //! | get, seek | O(log n), nothing copied, nothing allocated |
-//! | range | one allocation when it is opened, none per entry |
+//! | range | nothing copied, nothing allocated, when it is opened and per entry |
 //! | put, delete | O(log n); copies the nodes of the path that a snapshot still sees |
 //! | commit | O(1); with `optimistic`, O(writes committed since it began) |
 //!
-//! The tree is [`imbl::OrdMap`]. Two allocations hold an entry: its key and its value.
+//! One allocation holds an entry, key and value side by side.
 
+mod entry;
+mod leaf;
 mod optimistic;
 mod transaction;
+mod tree;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use imbl::OrdMap;
-
-use crate::bounded::Bounded;
 use crate::writer_slot::WriterSlot;
 use crate::{Error, KeyRange, Limits, Order, Reader, Result, Store, check_key};
 
 use optimistic::Committed;
 pub use transaction::MemoryTransaction;
-
-pub(crate) type Map = OrdMap<Arc<[u8]>, Arc<[u8]>>;
+use tree::{Tree, Walk};
 
 /// A store in memory. Clones are handles of the same store; see the [module](self).
 ///
@@ -65,7 +64,7 @@ pub(crate) struct Shared {
 /// What a commit changes, as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    map: Map,
+    tree: Tree,
     version: u64,
     /// What was written since the oldest open transaction began (optimistic stores only).
     log: VecDeque<Committed>,
@@ -104,9 +103,14 @@ impl MemoryBuilder {
 
     /// The store, empty.
     pub fn build(self) -> Memory {
-        let shared =
-            Shared { limits: self.limits, optimistic: self.optimistic, ..Shared::default() };
-        Memory { shared: Arc::new(shared) }
+        let shared = Shared {
+            limits: self.limits,
+            optimistic: self.optimistic,
+            ..Shared::default()
+        };
+        Memory {
+            shared: Arc::new(shared),
+        }
     }
 }
 
@@ -137,12 +141,14 @@ impl Memory {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn conflict_next(&self, commits: u32) {
-        self.shared.conflicts_to_raise.store(commits, Ordering::Relaxed);
+        self.shared
+            .conflicts_to_raise
+            .store(commits, Ordering::Relaxed);
     }
 }
 
 impl Shared {
-    // A commit replaces the map in one assignment and nothing that can panic runs between that and
+    // A commit replaces the tree in one assignment and nothing that can panic runs between that and
     // the release of the lock, so a poisoned lock still guards a whole state.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -150,7 +156,9 @@ impl Shared {
 
     fn raises_conflict(&self) -> bool {
         self.conflicts_to_raise
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            })
             .is_ok()
     }
 
@@ -164,7 +172,11 @@ impl Shared {
             return Ok(());
         };
         let age_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        if age_ms <= limit_ms { Ok(()) } else { Err(Error::TooOld { age_ms, limit_ms }) }
+        if age_ms <= limit_ms {
+            Ok(())
+        } else {
+            Err(Error::TooOld { age_ms, limit_ms })
+        }
     }
 }
 
@@ -173,8 +185,12 @@ impl Store for Memory {
     type Transaction<'s> = MemoryTransaction<'s>;
 
     fn snapshot(&self) -> Result<MemorySnapshot<'_>> {
-        let map = self.shared.lock().map.clone();
-        Ok(MemorySnapshot { shared: &self.shared, map, started: self.shared.clock() })
+        let tree = self.shared.lock().tree.clone();
+        Ok(MemorySnapshot {
+            shared: &self.shared,
+            tree,
+            started: self.shared.clock(),
+        })
     }
 
     fn begin(&self) -> Result<MemoryTransaction<'_>> {
@@ -190,7 +206,7 @@ impl Store for Memory {
 #[derive(Debug)]
 pub struct MemorySnapshot<'s> {
     shared: &'s Shared,
-    map: Map,
+    tree: Tree,
     started: Option<Instant>,
 }
 
@@ -208,30 +224,22 @@ impl Reader for MemorySnapshot<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
         check_key(key)?;
         self.shared.check_age(self.started)?;
-        Ok(self.map.get(key).map(|value| &**value))
+        Ok(self.tree.get(key))
     }
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<MemoryEntries<'_>> {
         self.shared.check_age(self.started)?;
-        MemoryEntries::open(&self.map, &range, order)
+        Ok(MemoryEntries::open(&self.tree, &range, order))
     }
 }
 
 /// The entries of a range of a [`Memory`] store.
 #[derive(Debug)]
-pub struct MemoryEntries<'r>(Bounded<MapWalk<'r>>);
+pub struct MemoryEntries<'r>(Option<Walk<'r>>);
 
 impl<'r> MemoryEntries<'r> {
-    fn open(map: &'r Map, range: &KeyRange<'_>, order: Order) -> Result<Self> {
-        use std::ops::Bound::Unbounded;
-        Bounded::open(range, order, |from| {
-            let bounds = match order {
-                Order::Ascending => (from, Unbounded),
-                Order::Descending => (Unbounded, from),
-            };
-            Ok(MapWalk { inner: map.range::<_, [u8]>(bounds), order })
-        })
-        .map(Self)
+    fn open(tree: &'r Tree, range: &KeyRange<'_>, order: Order) -> Self {
+        Self(range.normalized().map(|bounds| tree.walk(bounds, order)))
     }
 }
 
@@ -240,31 +248,6 @@ impl<'r> Iterator for MemoryEntries<'r> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
-}
-
-/// A walk through the map in either direction.
-struct MapWalk<'r> {
-    inner: imbl::ordmap::RangedIter<'r, Arc<[u8]>, Arc<[u8]>, imbl::shared_ptr::DefaultSharedPtr>,
-    order: Order,
-}
-
-impl std::fmt::Debug for MapWalk<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MapWalk").field("order", &self.order).finish_non_exhaustive()
-    }
-}
-
-impl<'r> Iterator for MapWalk<'r> {
-    type Item = Result<(&'r [u8], &'r [u8])>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let (key, value) = match self.order {
-            Order::Ascending => self.inner.next(),
-            Order::Descending => self.inner.next_back(),
-        }?;
-        Ok((&**key, &**value)).into()
+        Some(Ok(self.0.as_mut()?.next()?.parts()))
     }
 }

@@ -7,9 +7,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use super::{Map, MemoryEntries, Shared, State};
+use super::entry::Entry;
+use super::tree::Tree;
+use super::{MemoryEntries, Shared, State};
 use crate::error::shown;
 use crate::store::{CounterOp, decode_counter};
 use crate::{Error, KeyBuf, KeyRange, Order, Result};
@@ -17,7 +18,7 @@ use crate::{Error, KeyBuf, KeyRange, Order, Result};
 /// One write, in a form that can be applied to a newer state than the one it was made on.
 #[derive(Clone, Debug)]
 pub(super) enum Write {
-    Put(Arc<[u8]>, Arc<[u8]>),
+    Put(Entry),
     Delete(KeyBuf),
     DeleteRange(KeyRange<'static>),
     Counter(KeyBuf, CounterOp),
@@ -31,28 +32,21 @@ pub(crate) struct Committed {
 }
 
 impl Write {
-    pub(super) fn apply(&self, map: &mut Map) -> Result<()> {
+    pub(super) fn apply(&self, tree: &mut Tree) -> Result<()> {
         match self {
-            Self::Put(key, value) => {
-                map.insert(Arc::clone(key), Arc::clone(value));
-            }
-            Self::Delete(key) => {
-                map.remove(key.as_slice());
-            }
+            Self::Put(entry) => tree.insert(entry.clone()),
+            Self::Delete(key) => tree.remove(key),
             Self::DeleteRange(range) => {
-                let Some(bounds) = range.normalized() else { return Ok(()) };
-                let doomed: Vec<_> =
-                    map.range::<_, [u8]>(bounds).map(|(key, _)| Arc::clone(key)).collect();
-                for key in doomed {
-                    map.remove(&key);
+                if let Some(bounds) = range.normalized() {
+                    tree.remove_range(bounds);
                 }
             }
             Self::Counter(key, op) => {
-                let old = match map.get(key.as_slice()) {
+                let old = match tree.get(key) {
                     Some(value) => Some(decode_counter(key, value)?),
                     None => None,
                 };
-                map.insert(key.as_slice().into(), op.apply(old).to_le_bytes().as_slice().into());
+                tree.insert(Entry::new(key, &op.apply(old).to_le_bytes()));
             }
         }
         Ok(())
@@ -61,7 +55,7 @@ impl Write {
     /// Where this write meets one of the reads.
     fn meets(&self, reads: &Reads) -> Option<Box<str>> {
         match self {
-            Self::Put(key, _) => reads.saw(key),
+            Self::Put(entry) => reads.saw(entry.key()),
             Self::Delete(key) | Self::Counter(key, _) => reads.saw(key),
             Self::DeleteRange(range) => reads.saw_part_of(range),
         }
@@ -108,12 +102,19 @@ struct Began<'s> {
 
 impl<'s> Footprint<'s> {
     /// The state to work on, and an empty footprint.
-    pub(super) fn begin(shared: &'s Shared) -> (Map, Self) {
+    pub(super) fn begin(shared: &'s Shared) -> (Tree, Self) {
         let mut state = shared.lock();
         let version = state.version;
         *state.open.entry(version).or_default() += 1;
         let began = Began { shared, version };
-        (state.map.clone(), Self { began, reads: RefCell::default(), writes: Vec::new() })
+        (
+            state.tree.clone(),
+            Self {
+                began,
+                reads: RefCell::default(),
+                writes: Vec::new(),
+            },
+        )
     }
 
     pub(super) fn wrote(&mut self, write: Write) {
@@ -135,16 +136,28 @@ impl<'s> Footprint<'s> {
         let mut reads = self.reads.borrow_mut();
         let position = reads.ranges.len();
         reads.ranges.push(range.into_owned());
-        let walk = Walk { reads: &self.reads, position, order, last: None, ended: false };
-        Tracked { entries, walk: Some(walk) }
+        let walk = Walk {
+            reads: &self.reads,
+            position,
+            order,
+            last: None,
+            ended: false,
+        };
+        Tracked {
+            entries,
+            walk: Some(walk),
+        }
     }
 
-    /// Applies the writes unless somebody overwrote a read. `map` is the state after the writes if
+    /// Applies the writes unless somebody overwrote a read. `tree` is the state after the writes if
     /// nobody else wrote meanwhile.
-    pub(super) fn commit(self, map: Map) -> Result<()> {
+    pub(super) fn commit(self, tree: Tree) -> Result<()> {
         let reads = self.reads.borrow();
         let mut state = self.began.shared.lock();
-        let newer = state.log.iter().filter(|committed| committed.version > self.began.version);
+        let newer = state
+            .log
+            .iter()
+            .filter(|committed| committed.version > self.began.version);
         for write in newer.flat_map(|committed| &committed.writes) {
             if let Some(what) = write.meets(&reads) {
                 return Err(Error::Conflict { what });
@@ -154,15 +167,20 @@ impl<'s> Footprint<'s> {
             return Ok(());
         }
         if state.version == self.began.version {
-            state.map = map;
+            state.tree = tree;
         } else {
-            let mut newest = state.map.clone();
-            self.writes.iter().try_for_each(|write| write.apply(&mut newest))?;
-            state.map = newest;
+            let mut newest = state.tree.clone();
+            self.writes
+                .iter()
+                .try_for_each(|write| write.apply(&mut newest))?;
+            state.tree = newest;
         }
         state.version += 1;
         let version = state.version;
-        state.log.push_back(Committed { version, writes: self.writes });
+        state.log.push_back(Committed {
+            version,
+            writes: self.writes,
+        });
         Ok(())
     }
 }
@@ -184,7 +202,11 @@ impl State {
     /// Drops what no open transaction can conflict with any more.
     fn forget_old_commits(&mut self) {
         let oldest = self.open.keys().next().copied().unwrap_or(self.version);
-        while self.log.front().is_some_and(|committed| committed.version <= oldest) {
+        while self
+            .log
+            .front()
+            .is_some_and(|committed| committed.version <= oldest)
+        {
             self.log.pop_front();
         }
     }
@@ -209,7 +231,10 @@ struct Walk<'r> {
 
 impl<'r> Tracked<'r> {
     pub(super) fn untracked(entries: MemoryEntries<'r>) -> Self {
-        Self { entries, walk: None }
+        Self {
+            entries,
+            walk: None,
+        }
     }
 }
 
@@ -235,7 +260,9 @@ impl Drop for Walk<'_> {
             return;
         }
         let mut reads = self.reads.borrow_mut();
-        let Some(range) = reads.ranges.get_mut(self.position) else { return };
+        let Some(range) = reads.ranges.get_mut(self.position) else {
+            return;
+        };
         let whole = std::mem::replace(range, KeyRange::all());
         *range = match self.last {
             None => KeyRange::half_open(b"", b""),

@@ -3,8 +3,10 @@
 
 use std::time::Instant;
 
+use super::entry::Entry;
 use super::optimistic::{Footprint, Tracked, Write};
-use super::{Map, MemoryEntries, Shared};
+use super::tree::Tree;
+use super::{MemoryEntries, Shared};
 use crate::store::CounterOp;
 use crate::writer_slot::WriterTurn;
 use crate::{Error, KeyRange, Order, Reader, Result, Writer, check_key, check_value};
@@ -13,7 +15,7 @@ use crate::{Error, KeyRange, Order, Reader, Result, Writer, check_key, check_val
 #[derive(Debug)]
 pub struct MemoryTransaction<'s> {
     shared: &'s Shared,
-    map: Map,
+    tree: Tree,
     started: Option<Instant>,
     written: Written,
     mode: Mode<'s>,
@@ -39,18 +41,30 @@ impl<'s> MemoryTransaction<'s> {
         let started = shared.clock();
         let written = Written::default();
         if shared.optimistic {
-            let (map, footprint) = Footprint::begin(shared);
-            return Ok(Self { shared, map, started, written, mode: Mode::Optimistic(footprint) });
+            let (tree, footprint) = Footprint::begin(shared);
+            return Ok(Self {
+                shared,
+                tree,
+                started,
+                written,
+                mode: Mode::Optimistic(footprint),
+            });
         }
         let turn = shared.writer.take()?;
-        let map = shared.lock().map.clone();
-        Ok(Self { shared, map, started, written, mode: Mode::Alone { _turn: turn } })
+        let tree = shared.lock().tree.clone();
+        Ok(Self {
+            shared,
+            tree,
+            started,
+            written,
+            mode: Mode::Alone { _turn: turn },
+        })
     }
 
     fn write(&mut self, write: Write, bytes: usize) -> Result<()> {
         self.shared.check_age(self.started)?;
         self.charge(bytes)?;
-        write.apply(&mut self.map)?;
+        write.apply(&mut self.tree)?;
         if let Mode::Optimistic(footprint) = &mut self.mode {
             footprint.wrote(write);
         }
@@ -69,11 +83,19 @@ impl<'s> MemoryTransaction<'s> {
         self.written.operations += 1;
         let counted = [
             ("bytes", self.written.bytes, limits.max_transaction_bytes),
-            ("operations", self.written.operations, limits.max_transaction_operations),
+            (
+                "operations",
+                self.written.operations,
+                limits.max_transaction_operations,
+            ),
         ];
         for (unit, actual, limit) in counted {
             if let Some(limit) = limit.filter(|&limit| actual > limit) {
-                return Err(Error::TransactionTooLarge { unit, actual, limit });
+                return Err(Error::TransactionTooLarge {
+                    unit,
+                    actual,
+                    limit,
+                });
             }
         }
         Ok(())
@@ -97,12 +119,12 @@ impl Reader for MemoryTransaction<'_> {
         if let Mode::Optimistic(footprint) = &self.mode {
             footprint.read_key(key);
         }
-        Ok(self.map.get(key).map(|value| &**value))
+        Ok(self.tree.get(key))
     }
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Tracked<'_>> {
         self.shared.check_age(self.started)?;
-        let entries = MemoryEntries::open(&self.map, &range, order)?;
+        let entries = MemoryEntries::open(&self.tree, &range, order);
         Ok(match &self.mode {
             Mode::Alone { .. } => Tracked::untracked(entries),
             Mode::Optimistic(footprint) => footprint.read_range(range, order, entries),
@@ -114,7 +136,7 @@ impl Writer for MemoryTransaction<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         check_value(key, value, self.shared.limits.max_value_bytes)?;
-        self.write(Write::Put(key.into(), value.into()), key.len() + value.len())
+        self.write(Write::Put(Entry::new(key, value)), key.len() + value.len())
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -141,12 +163,14 @@ impl Writer for MemoryTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.shared.check_age(self.started)?;
         if self.shared.raises_conflict() {
-            return Err(Error::Conflict { what: "nothing: it was raised on demand".into() });
+            return Err(Error::Conflict {
+                what: "nothing: it was raised on demand".into(),
+            });
         }
         match self.mode {
-            Mode::Optimistic(footprint) => footprint.commit(self.map),
+            Mode::Optimistic(footprint) => footprint.commit(self.tree),
             Mode::Alone { .. } => {
-                self.shared.lock().map = self.map;
+                self.shared.lock().tree = self.tree;
                 Ok(())
             }
         }
