@@ -1,0 +1,4 @@
+//! The laws of keys, one file per law.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod examples;
