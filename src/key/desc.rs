@@ -75,7 +75,7 @@ impl<T: Pack> Pack for Desc<T> {
                 out.byte(0x00);
             }
         }
-        out.bytes(&[0xFF, 0xFF]);
+        out.array([0xFF, 0xFF]);
     }
     one_element!(pack);
 }

@@ -123,6 +123,7 @@ mod subspace;
 mod tuples;
 mod unpacker;
 mod versionstamp;
+mod words;
 
 pub use big_int::BigInt;
 pub use decode_error::{DecodeError, DecodeErrorKind, OutOfRange, OutsideSubspace, Type};

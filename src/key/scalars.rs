@@ -78,7 +78,7 @@ pub(super) fn pack_short(out: &mut Packer, negative: bool, magnitude: u64) {
     let code = if negative { ZERO - n } else { ZERO + n };
     let [b0, b1, b2, b3, b4, b5, b6, b7] =
         (magnitude ^ flip).wrapping_shl(unused_bits).to_be_bytes();
-    out.bytes_of([code, b0, b1, b2, b3, b4, b5, b6, b7], 1 + usize::from(n));
+    out.prefix_of([code, b0, b1, b2, b3, b4, b5, b6, b7], 1 + usize::from(n));
 }
 
 #[inline]
@@ -131,51 +131,67 @@ impl<'k> Unpack<'k> for BigInt {
 
 impl Unpacker<'_> {
     /// Reads an integer of any size.
-    #[inline]
     pub(super) fn integer(&mut self) -> Result<Integer, DecodeError> {
-        match self.peek() {
-            Some(code @ 0x0C..=0x1C) => {
-                let negative = code < ZERO;
-                let n = usize::from(code.abs_diff(ZERO));
-                let magnitude = self.short_magnitude(negative, n)?;
-                Ok(Integer::Short(negative, magnitude))
-            }
-            Some(code @ (code::BIG_NEGATIVE | code::BIG_POSITIVE)) => {
-                self.long_integer(code == code::BIG_NEGATIVE)
-            }
-            _ => Err(self.unexpected(Type::Integer)),
+        if let Some((negative, magnitude)) = self.short_integer() {
+            return Ok(Integer::Short(negative, magnitude));
         }
+        self.long_integer()
     }
 
+    /// Reads an integer of up to eight bytes if there is one in good order, and nothing else.
     #[inline]
-    fn short_magnitude(&mut self, negative: bool, n: usize) -> Result<u64, DecodeError> {
-        let start = self.offset();
-        let flip = if negative { u64::MAX } else { 0 };
-        // Eight bytes at once where there are as many, and a shift for those beyond n.
-        let unused_bits = 64 - 8 * n as u32;
-        let magnitude = match self.rest().get(1..).and_then(|rest| rest.first_chunk::<8>()) {
-            Some(bytes) => {
-                (u64::from_be_bytes(*bytes) ^ flip).checked_shr(unused_bits).unwrap_or(0)
-            }
-            None => match self.rest().get(1..=n) {
-                Some(bytes) => {
-                    bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte ^ flip as u8))
-                }
-                None => {
-                    return Err(self.error(DecodeErrorKind::Truncated { within: Type::Integer }));
-                }
-            },
-        };
-        self.advance(1 + n);
-        if self.strict() && magnitude.leading_zeros() / 8 != unused_bits / 8 {
-            return Err(self.error_at(start, DecodeErrorKind::NotShortest));
+    pub(super) fn short_integer(&mut self) -> Option<(bool, u64)> {
+        let [code, after @ ..] = self.rest() else { return None };
+        let negative = *code < ZERO;
+        let n = usize::from(code.abs_diff(ZERO));
+        if n > 8 {
+            return None;
         }
-        Ok(magnitude)
+        let flip = if negative { u64::MAX } else { 0 };
+        let unused_bits = 64 - 8 * n as u32;
+        // Eight bytes at once where there are as many, and a shift for those behind the integer.
+        let magnitude = match after.first_chunk::<8>() {
+            Some(word) => (u64::from_be_bytes(*word) ^ flip).checked_shr(unused_bits).unwrap_or(0),
+            None => self.magnitude_at_end(n, flip)?,
+        };
+        if self.strict() && magnitude.leading_zeros() / 8 != unused_bits / 8 {
+            return None;
+        }
+        self.advance(1 + n);
+        Some((negative, magnitude))
+    }
+
+    /// The same where the key has not as many: the eight bytes that end with the integer, without
+    /// those before it.
+    #[inline]
+    fn magnitude_at_end(&self, n: usize, flip: u64) -> Option<u64> {
+        let read = self.read_until(1 + n)?;
+        let significant = u64::MAX.checked_shr(64 - 8 * n as u32).unwrap_or(0);
+        match read.last_chunk::<8>() {
+            Some(word) => Some((u64::from_be_bytes(*word) ^ flip) & significant),
+            None => {
+                let value = read.iter().fold(0, |value, &byte| value << 8 | u64::from(byte));
+                Some((value ^ flip) & significant)
+            }
+        }
     }
 
     #[cold]
-    fn long_integer(&mut self, negative: bool) -> Result<Integer, DecodeError> {
+    fn long_integer(&mut self) -> Result<Integer, DecodeError> {
         let start = self.offset();
+        let negative = match self.peek() {
+            Some(code::BIG_NEGATIVE) => true,
+            Some(code::BIG_POSITIVE) => false,
+            Some(code @ 0x0C..=0x1C) => {
+                // Not taken as a short one: cut off, or refused by the strict reading.
+                let cut = self.rest().len() <= usize::from(code.abs_diff(ZERO));
+                return Err(self.error(match cut {
+                    true => DecodeErrorKind::Truncated { within: Type::Integer },
+                    false => DecodeErrorKind::NotShortest,
+                }));
+            }
+            _ => return Err(self.unexpected(Type::Integer)),
+        };
         self.advance(1);
         let flip = if negative { 0xFF } else { 0x00 };
         let [length] = self.array::<1>(Type::Integer)?.map(|byte| byte ^ flip);
@@ -199,6 +215,14 @@ impl Unpacker<'_> {
         }
     }
 
+    /// Reads an integer of any size at an earlier position.
+    #[cold]
+    #[inline(never)]
+    fn integer_at(&mut self, start: usize) -> Result<Integer, DecodeError> {
+        self.go_to(start);
+        self.integer()
+    }
+
     #[cold]
     #[inline(never)]
     fn out_of_range(&self, start: usize, value: Integer, target: &'static str) -> DecodeError {
@@ -220,12 +244,12 @@ macro_rules! unsigned {
             #[inline]
             fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
                 let start = input.offset();
-                let value = input.integer()?;
-                if let Integer::Short(false, magnitude) = value
+                if let Some((false, magnitude)) = input.short_integer()
                     && let Ok(value) = Self::try_from(magnitude)
                 {
                     return Ok(value);
                 }
+                let value = input.integer_at(start)?;
                 match value.to_unsigned().and_then(|value| Self::try_from(value).ok()) {
                     Some(value) => Ok(value),
                     None => Err(input.out_of_range(start, value, stringify!($type))),
@@ -249,7 +273,14 @@ macro_rules! signed {
             #[inline]
             fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
                 let start = input.offset();
-                let value = input.integer()?;
+                if let Some((negative, magnitude)) = input.short_integer()
+                    && let Ok(magnitude) = <$wide>::try_from(magnitude)
+                    && magnitude <= Self::MAX as $wide + $wide::from(negative)
+                {
+                    let value = magnitude as Self;
+                    return Ok(if negative { value.wrapping_neg() } else { value });
+                }
+                let value = input.integer_at(start)?;
                 match value.to_signed().and_then(|value| Self::try_from(value).ok()) {
                     Some(value) => Ok(value),
                     None => Err(input.out_of_range(start, value, stringify!($type))),
@@ -273,7 +304,7 @@ macro_rules! float {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 let bits = self.to_bits();
                 out.byte($code);
-                out.bytes(&(if bits & SIGN == 0 { bits ^ SIGN } else { !bits }).to_be_bytes());
+                out.array((if bits & SIGN == 0 { bits ^ SIGN } else { !bits }).to_be_bytes());
             }
             one_element!(pack);
         }
@@ -321,7 +352,7 @@ impl Pack for Uuid {
     #[inline]
     fn pack(&self, out: &mut Packer) {
         out.byte(code::UUID);
-        out.bytes(self.as_bytes());
+        out.array(*self.as_bytes());
     }
     one_element!(pack);
 }

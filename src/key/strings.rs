@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::code;
 use super::scalars::one_element;
+use super::words;
 use super::{DecodeError, DecodeErrorKind, Pack, Packer, Type, Unpack, Unpacker};
 
 macro_rules! pack_as {
@@ -43,16 +44,27 @@ impl<'k> Unpacker<'k> {
     #[inline]
     fn escaped(&mut self, code: u8, what: Type) -> Result<Cow<'k, [u8]>, DecodeError> {
         let start = self.offset();
+        match self.unless_escaped(code, what)? {
+            Some(content) => Ok(Cow::Borrowed(content)),
+            None => self.unescaped(start, what).map(Cow::Owned),
+        }
+    }
+
+    /// Reads the content if nothing in it is escaped; else only the type code.
+    #[inline]
+    fn unless_escaped(&mut self, code: u8, what: Type) -> Result<Option<&'k [u8]>, DecodeError> {
         self.expect(code, what)?;
         let rest = self.rest();
-        let Some(nul) = memchr::memchr(code::END, rest) else {
-            return Err(self.error_at(start, DecodeErrorKind::Truncated { within: what }));
-        };
-        if rest.get(nul + 1) == Some(&code::ESCAPE) {
-            return self.unescaped(start, what).map(Cow::Owned);
+        if let Some(nul) = words::find_nul(rest)
+            && let Some((content, [_, after @ ..])) = rest.split_at_checked(nul)
+        {
+            if after.first() == Some(&code::ESCAPE) {
+                return Ok(None);
+            }
+            self.advance(nul + 1);
+            return Ok(Some(content));
         }
-        self.advance(nul + 1);
-        Ok(Cow::Borrowed(rest.get(..nul).unwrap_or_default()))
+        Err(self.error_at(self.offset() - 1, DecodeErrorKind::Truncated { within: what }))
     }
 
     /// Reads the content when something in it is escaped. Grows with the bytes that it has seen.
@@ -81,9 +93,9 @@ impl<'k> Unpacker<'k> {
     #[inline]
     fn borrowed(&mut self, code: u8, what: Type) -> Result<&'k [u8], DecodeError> {
         let start = self.offset();
-        match self.escaped(code, what)? {
-            Cow::Borrowed(bytes) => Ok(bytes),
-            Cow::Owned(_) => Err(self.error_at(start, DecodeErrorKind::CannotBorrow { what })),
+        match self.unless_escaped(code, what)? {
+            Some(bytes) => Ok(bytes),
+            None => Err(self.error_at(start, DecodeErrorKind::CannotBorrow { what })),
         }
     }
 }

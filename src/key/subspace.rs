@@ -60,7 +60,8 @@ impl Subspace {
     /// The key of `key` in this subspace.
     #[inline]
     pub fn pack<K: Pack + ?Sized>(&self, key: &K) -> KeyBuf {
-        let mut out = Packer::from(KeyBuf::from_slice(&self.prefix));
+        let mut out = Packer::new();
+        out.bytes(&self.prefix);
         key.pack(&mut out);
         out.finish()
     }

@@ -194,6 +194,17 @@ impl<'k> Unpacker<'k> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
+    /// The key up to `more` bytes behind the position, if there are as many.
+    #[inline]
+    pub(super) fn read_until(&self, more: usize) -> Option<&'k [u8]> {
+        self.bytes.get(..self.at + more)
+    }
+
+    #[inline]
+    pub(super) fn go_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
     #[inline]
     pub(super) fn advance(&mut self, bytes: usize) {
         self.at += bytes;

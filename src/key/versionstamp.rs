@@ -38,7 +38,7 @@ impl Pack for Versionstamp {
     #[inline]
     fn pack(&self, out: &mut Packer) {
         out.byte(code::VERSIONSTAMP);
-        out.bytes(&self.0);
+        out.array(self.0);
     }
 
     #[inline]
