@@ -75,7 +75,7 @@ impl<T: Pack> Pack for Desc<T> {
                 out.byte(0x00);
             }
         }
-        out.array([0xFF, 0xFF]);
+        out.coded(0xFF, [0xFF], 1);
     }
     one_element!(pack);
 }

@@ -157,24 +157,28 @@ impl Packer {
 
     #[inline]
     pub(super) fn byte(&mut self, byte: u8) {
-        self.prefix_of([byte], 1);
-    }
-
-    #[inline]
-    pub(super) fn array<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.prefix_of(bytes, N);
-    }
-
-    /// Appends the first `len` bytes of `bytes`. Copying all of them and keeping some is quicker
-    /// than a copy of a length known only at run time.
-    #[inline]
-    pub(super) fn prefix_of<const N: usize>(&mut self, bytes: [u8; N], len: usize) {
-        match self.inline.get_mut(self.len..).and_then(|room| room.first_chunk_mut::<N>()) {
+        match self.inline.get_mut(self.len) {
             Some(room) => {
-                *room = bytes;
-                self.len += len;
+                *room = byte;
+                self.len += 1;
             }
-            None => self.bytes(bytes.get(..len).unwrap_or(&bytes)),
+            None => self.bytes(&[byte]),
+        }
+    }
+
+    /// Appends a type code and the first `len` bytes of `bytes`. Copying all of them and keeping
+    /// some is quicker than a copy of a length known only at run time.
+    #[inline]
+    pub(super) fn coded<const N: usize>(&mut self, code: u8, bytes: [u8; N], len: usize) {
+        if let Some([first, room @ ..]) = self.inline.get_mut(self.len..)
+            && let Some(room) = room.first_chunk_mut::<N>()
+        {
+            *first = code;
+            *room = bytes;
+            self.len += 1 + len;
+        } else {
+            self.byte(code);
+            self.bytes(bytes.get(..len).unwrap_or(&bytes));
         }
     }
 

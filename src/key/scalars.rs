@@ -11,13 +11,13 @@ use super::{
 /// A scalar is one element at every level.
 macro_rules! one_element {
     (pack) => {
-        #[inline]
+        #[inline(always)]
         fn pack_element(&self, out: &mut Packer) {
             self.pack(out);
         }
     };
     (unpack) => {
-        #[inline]
+        #[inline(always)]
         fn unpack_element(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
             Self::unpack(input)
         }
@@ -76,9 +76,8 @@ pub(super) fn pack_short(out: &mut Packer, negative: bool, magnitude: u64) {
     let n = 8 - (unused_bits / 8) as u8;
     let flip = if negative { u64::MAX } else { 0 };
     let code = if negative { ZERO - n } else { ZERO + n };
-    let [b0, b1, b2, b3, b4, b5, b6, b7] =
-        (magnitude ^ flip).wrapping_shl(unused_bits).to_be_bytes();
-    out.prefix_of([code, b0, b1, b2, b3, b4, b5, b6, b7], 1 + usize::from(n));
+    let word = (magnitude ^ flip).wrapping_shl(unused_bits).to_be_bytes();
+    out.coded(code, word, usize::from(n));
 }
 
 #[inline]
@@ -129,6 +128,12 @@ impl<'k> Unpack<'k> for BigInt {
     one_element!(unpack);
 }
 
+/// Fewer than eight bytes as a big-endian integer.
+#[inline(never)]
+fn short_word(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
 impl Unpacker<'_> {
     /// Reads an integer of any size.
     pub(super) fn integer(&mut self) -> Result<Integer, DecodeError> {
@@ -139,7 +144,7 @@ impl Unpacker<'_> {
     }
 
     /// Reads an integer of up to eight bytes if there is one in good order, and nothing else.
-    #[inline]
+    #[inline(always)]
     pub(super) fn short_integer(&mut self) -> Option<(bool, u64)> {
         let [code, after @ ..] = self.rest() else { return None };
         let negative = *code < ZERO;
@@ -163,17 +168,14 @@ impl Unpacker<'_> {
 
     /// The same where the key has not as many: the eight bytes that end with the integer, without
     /// those before it.
-    #[inline]
+    #[inline(always)]
     fn magnitude_at_end(&self, n: usize, flip: u64) -> Option<u64> {
         let read = self.read_until(1 + n)?;
-        let significant = u64::MAX.checked_shr(64 - 8 * n as u32).unwrap_or(0);
-        match read.last_chunk::<8>() {
-            Some(word) => Some((u64::from_be_bytes(*word) ^ flip) & significant),
-            None => {
-                let value = read.iter().fold(0, |value, &byte| value << 8 | u64::from(byte));
-                Some((value ^ flip) & significant)
-            }
-        }
+        let word = match read.last_chunk::<8>() {
+            Some(word) => u64::from_be_bytes(*word),
+            None => short_word(read),
+        };
+        Some((word ^ flip) & u64::MAX.checked_shr(64 - 8 * n as u32).unwrap_or(0))
     }
 
     #[cold]
@@ -215,19 +217,27 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Reads an integer of any size at an earlier position.
+    /// Reads an integer that is not a short one in good order, or does not fit.
+    ///
+    /// By value, so that the caller's own stays in registers.
     #[cold]
     #[inline(never)]
-    fn integer_at(&mut self, start: usize) -> Result<Integer, DecodeError> {
+    fn unusual<T>(
+        mut self,
+        start: usize,
+        target: &'static str,
+        convert: impl FnOnce(&Integer) -> Option<T>,
+    ) -> Result<(T, usize), DecodeError> {
         self.go_to(start);
-        self.integer()
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn out_of_range(&self, start: usize, value: Integer, target: &'static str) -> DecodeError {
-        let value = value.into_element();
-        self.error_at(start, DecodeErrorKind::OutOfRange(Box::new(OutOfRange { value, target })))
+        let value = self.integer()?;
+        match convert(&value) {
+            Some(value) => Ok((value, self.offset())),
+            None => {
+                let value = value.into_element();
+                let out = Box::new(OutOfRange { value, target });
+                Err(self.error_at(start, DecodeErrorKind::OutOfRange(out)))
+            }
+        }
     }
 }
 
@@ -241,7 +251,7 @@ macro_rules! unsigned {
             one_element!(pack);
         }
         impl<'k> Unpack<'k> for $type {
-            #[inline]
+            #[inline(always)]
             fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
                 let start = input.offset();
                 if let Some((false, magnitude)) = input.short_integer()
@@ -249,11 +259,11 @@ macro_rules! unsigned {
                 {
                     return Ok(value);
                 }
-                let value = input.integer_at(start)?;
-                match value.to_unsigned().and_then(|value| Self::try_from(value).ok()) {
-                    Some(value) => Ok(value),
-                    None => Err(input.out_of_range(start, value, stringify!($type))),
-                }
+                let (value, end) = input.clone().unusual(start, stringify!($type), |value| {
+                    Self::try_from(value.to_unsigned()?).ok()
+                })?;
+                input.go_to(end);
+                Ok(value)
             }
             one_element!(unpack);
         }
@@ -270,7 +280,7 @@ macro_rules! signed {
             one_element!(pack);
         }
         impl<'k> Unpack<'k> for $type {
-            #[inline]
+            #[inline(always)]
             fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
                 let start = input.offset();
                 if let Some((negative, magnitude)) = input.short_integer()
@@ -280,11 +290,11 @@ macro_rules! signed {
                     let value = magnitude as Self;
                     return Ok(if negative { value.wrapping_neg() } else { value });
                 }
-                let value = input.integer_at(start)?;
-                match value.to_signed().and_then(|value| Self::try_from(value).ok()) {
-                    Some(value) => Ok(value),
-                    None => Err(input.out_of_range(start, value, stringify!($type))),
-                }
+                let (value, end) = input.clone().unusual(start, stringify!($type), |value| {
+                    Self::try_from(value.to_signed()?).ok()
+                })?;
+                input.go_to(end);
+                Ok(value)
             }
             one_element!(unpack);
         }
@@ -303,8 +313,8 @@ macro_rules! float {
             fn pack(&self, out: &mut Packer) {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 let bits = self.to_bits();
-                out.byte($code);
-                out.array((if bits & SIGN == 0 { bits ^ SIGN } else { !bits }).to_be_bytes());
+                let sorted = if bits & SIGN == 0 { bits ^ SIGN } else { !bits };
+                out.coded($code, sorted.to_be_bytes(), size_of::<$type>());
             }
             one_element!(pack);
         }
@@ -351,8 +361,7 @@ impl<'k> Unpack<'k> for bool {
 impl Pack for Uuid {
     #[inline]
     fn pack(&self, out: &mut Packer) {
-        out.byte(code::UUID);
-        out.array(*self.as_bytes());
+        out.coded(code::UUID, *self.as_bytes(), 16);
     }
     one_element!(pack);
 }

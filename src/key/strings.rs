@@ -46,7 +46,11 @@ impl<'k> Unpacker<'k> {
         let start = self.offset();
         match self.unless_escaped(code, what)? {
             Some(content) => Ok(Cow::Borrowed(content)),
-            None => self.unescaped(start, what).map(Cow::Owned),
+            None => {
+                let (content, end) = self.clone().unescaped(start, what)?;
+                self.go_to(end);
+                Ok(Cow::Owned(content))
+            }
         }
     }
 
@@ -67,9 +71,11 @@ impl<'k> Unpacker<'k> {
         Err(self.error_at(self.offset() - 1, DecodeErrorKind::Truncated { within: what }))
     }
 
-    /// Reads the content when something in it is escaped. Grows with the bytes that it has seen.
+    /// The content when something in it is escaped, and where it ends. Grows with the bytes that it
+    /// has seen.
     #[cold]
-    fn unescaped(&mut self, start: usize, what: Type) -> Result<Vec<u8>, DecodeError> {
+    #[inline(never)]
+    fn unescaped(mut self, start: usize, what: Type) -> Result<(Vec<u8>, usize), DecodeError> {
         let mut content = Vec::new();
         let mut rest = self.rest();
         while let Some(nul) = memchr::memchr(code::END, rest) {
@@ -83,7 +89,7 @@ impl<'k> Unpacker<'k> {
                 }
                 _ => {
                     self.advance(nul + 1);
-                    return Ok(content);
+                    return Ok((content, self.offset()));
                 }
             }
         }

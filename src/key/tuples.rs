@@ -14,7 +14,7 @@ macro_rules! tuple {
         }
 
         impl<'k, $($element: Unpack<'k>),*> Unpack<'k> for ($($element,)*) {
-            #[inline]
+            #[inline(always)]
             #[allow(unused_variables, clippy::unused_unit, reason = "() has no elements")]
             fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
                 Ok(($($element::unpack_element(input)?,)*))

@@ -99,7 +99,7 @@ impl<'k> Unpacker<'k> {
     }
 
     /// Reads a value and expects the end behind it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn whole<K: Unpack<'k>>(mut self) -> Result<K, DecodeError> {
         let key = K::unpack(&mut self)?;
         self.finish()?;
@@ -107,7 +107,7 @@ impl<'k> Unpacker<'k> {
     }
 
     /// Expects the end of the key.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(&self) -> Result<(), DecodeError> {
         match self.bytes.get(self.at) {
             None => Ok(()),
@@ -174,7 +174,6 @@ impl<'k> Unpacker<'k> {
     /// }
     /// assert_eq!(unpack::<Even>(&pack(&7)).unwrap_err().to_string(), "at byte 2: 7 is odd");
     /// ```
-    #[cold]
     pub fn refuse(&self, why: impl Into<Cow<'static, str>>) -> DecodeError {
         self.error(DecodeErrorKind::Refused(Box::new(why.into())))
     }
@@ -184,18 +183,18 @@ impl<'k> Unpacker<'k> {
         self.strict
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn rest(&self) -> &'k [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
     /// The key up to `more` bytes behind the position, if there are as many.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_until(&self, more: usize) -> Option<&'k [u8]> {
         self.bytes.get(..self.at + more)
     }
@@ -211,7 +210,7 @@ impl<'k> Unpacker<'k> {
     }
 
     /// Reads this type code.
-    #[inline]
+    #[inline(always)]
     pub(super) fn expect(&mut self, code: u8, wanted: Type) -> Result<(), DecodeError> {
         if self.peek() == Some(code) {
             self.at += 1;
@@ -221,8 +220,15 @@ impl<'k> Unpacker<'k> {
     }
 
     /// Why the next element is not a `wanted`.
-    #[cold]
+    #[inline]
     pub(super) fn unexpected(&self, wanted: Type) -> DecodeError {
+        self.clone().why_not(wanted)
+    }
+
+    /// By value: a reference would keep the caller's position in memory instead of a register.
+    #[cold]
+    #[inline(never)]
+    fn why_not(self, wanted: Type) -> DecodeError {
         self.error(match self.peek() {
             Some(found) if !self.is_at_end() => DecodeErrorKind::unexpected(found, wanted),
             None if self.in_tuple => DecodeErrorKind::Truncated { within: Type::Tuple },
@@ -269,14 +275,12 @@ impl<'k> Unpacker<'k> {
         value
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(super) fn error(&self, kind: DecodeErrorKind) -> DecodeError {
         DecodeError { offset: self.at, kind }
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(super) fn error_at(&self, offset: usize, kind: DecodeErrorKind) -> DecodeError {
         DecodeError { offset, kind }
     }

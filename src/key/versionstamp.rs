@@ -37,8 +37,7 @@ impl fmt::Display for Versionstamp {
 impl Pack for Versionstamp {
     #[inline]
     fn pack(&self, out: &mut Packer) {
-        out.byte(code::VERSIONSTAMP);
-        out.array(self.0);
+        out.coded(code::VERSIONSTAMP, self.0, 12);
     }
 
     #[inline]
