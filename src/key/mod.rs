@@ -45,8 +45,8 @@
 //! * No element begins with `FF`. Hence `t FF` lies behind every key that continues the tuple `t`,
 //!   which is what [`KeyRange::children`](crate::KeyRange::children) stands on.
 //! * Any bytes may be given to [`unpack`]: they decode or are refused with an offset and a reason.
-//!   Decoding does not panic, does not nest deeper than [`MAX_DEPTH`], and allocates no more than
-//!   a small multiple of the bytes that it was given.
+//!   Decoding does not panic, does not nest deeper than [`MAX_DEPTH`], and never allocates by a
+//!   length that it was told, only for bytes that are there.
 //!
 //! Integers of all widths share one encoding, so a field can grow from `u32` to `u64` under stored
 //! data. [`unpack`] takes the bytes that any FoundationDB binding writes; [`unpack_strict`] takes
