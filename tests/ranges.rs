@@ -187,7 +187,7 @@ fn the_end_of_a_prefix_is_the_smallest_string_behind_it() {
         match prefix_end(prefix) {
             Some(end) => {
                 assert!(end[..] > prefix[..] && !end.starts_with(prefix));
-                assert!(behind.min().is_none_or(|least| *least[..] >= *end));
+                assert!(behind.min().is_none_or(|least| least[..] >= end[..]));
             }
             None => assert_eq!(behind.count(), 0),
         }
