@@ -1,5 +1,5 @@
 //! keyloom and the crate `foundationdb-tuple` write and read the same bytes.
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ impl Random {
     fn next(&mut self) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 ^ self.0 >> 33
+        self.0 ^ (self.0 >> 33)
     }
 
     fn below(&mut self, end: u64) -> u64 {
