@@ -314,10 +314,7 @@ impl Error {
         match self {
             Self::Conflict { .. } => true,
             // `begin` makes the map larger, as long as it may grow.
-            Self::MapFull {
-                map_bytes,
-                max_map_bytes,
-            } => map_bytes < max_map_bytes,
+            Self::MapFull { map_bytes, max_map_bytes } => map_bytes < max_map_bytes,
             _ => false,
         }
     }
@@ -364,10 +361,6 @@ pub(crate) fn shown(key: &[u8]) -> Box<str> {
 
 impl fmt::Display for crate::Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "keys of {} bytes, values of {} bytes",
-            self.max_key_bytes, self.max_value_bytes
-        )
+        write!(f, "keys of {} bytes, values of {} bytes", self.max_key_bytes, self.max_value_bytes)
     }
 }

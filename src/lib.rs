@@ -11,6 +11,7 @@ mod store;
 mod writer_slot;
 
 pub use error::{BoxedError, Error, Result};
+pub use key::{Desc, Element, List, Pack, Subspace, Unpack, pack, unpack};
 pub use limits::{Limits, MAX_KEY_BYTES, check_key, check_value};
 #[cfg(feature = "lmdb")]
 pub use lmdb::Lmdb;

@@ -75,11 +75,7 @@ impl Limits {
 /// [`Error::EmptyKey`], [`Error::KeyTooLong`].
 #[inline]
 pub fn check_key(key: &[u8]) -> Result<()> {
-    if key.len().wrapping_sub(1) < MAX_KEY_BYTES {
-        Ok(())
-    } else {
-        Err(refused_key(key))
-    }
+    if key.len().wrapping_sub(1) < MAX_KEY_BYTES { Ok(()) } else { Err(refused_key(key)) }
 }
 
 #[cold]
@@ -87,11 +83,7 @@ fn refused_key(key: &[u8]) -> Error {
     if key.is_empty() {
         return Error::EmptyKey;
     }
-    Error::KeyTooLong {
-        key: shown(key),
-        bytes: key.len(),
-        limit: MAX_KEY_BYTES,
-    }
+    Error::KeyTooLong { key: shown(key), bytes: key.len(), limit: MAX_KEY_BYTES }
 }
 
 /// Refuses a value that is longer than `limit` bytes.
@@ -103,9 +95,5 @@ pub fn check_value(key: &[u8], value: &[u8], limit: usize) -> Result<()> {
     if value.len() <= limit {
         return Ok(());
     }
-    Err(Error::ValueTooLong {
-        key: shown(key),
-        bytes: value.len(),
-        limit,
-    })
+    Err(Error::ValueTooLong { key: shown(key), bytes: value.len(), limit })
 }

@@ -68,18 +68,12 @@ pub struct KeyRange<'k> {
 impl<'k> KeyRange<'k> {
     /// Every key there is.
     pub const fn all() -> Self {
-        Self {
-            start: Bound::Unbounded,
-            end: Bound::Unbounded,
-        }
+        Self { start: Bound::Unbounded, end: Bound::Unbounded }
     }
 
     /// The keys between two bounds.
     pub fn new(start: Bound<&'k [u8]>, end: Bound<&'k [u8]>) -> Self {
-        Self {
-            start: start.map(Bytes::Borrowed),
-            end: end.map(Bytes::Borrowed),
-        }
+        Self { start: start.map(Bytes::Borrowed), end: end.map(Bytes::Borrowed) }
     }
 
     /// `start <= key < end`.
@@ -107,10 +101,7 @@ impl<'k> KeyRange<'k> {
             Some(end) => Bound::Excluded(Bytes::Owned(end)),
             None => Bound::Unbounded,
         };
-        Self {
-            start: Bound::Included(Bytes::Borrowed(prefix)),
-            end,
-        }
+        Self { start: Bound::Included(Bytes::Borrowed(prefix)), end }
     }
 
     /// The tuples that continue the packed tuple `parent` by one element or more; not `parent`
@@ -197,10 +188,7 @@ impl<'k> KeyRange<'k> {
 
     /// The range with bounds of its own, free of what it borrowed.
     pub fn into_owned(self) -> KeyRange<'static> {
-        KeyRange {
-            start: self.start.map(Bytes::into_owned),
-            end: self.end.map(Bytes::into_owned),
-        }
+        KeyRange { start: self.start.map(Bytes::into_owned), end: self.end.map(Bytes::into_owned) }
     }
 
     /// Whether `key` lies inside.

@@ -361,20 +361,14 @@ impl CounterOp {
 }
 
 fn read_counter<R: Reader + ?Sized>(reader: &R, key: &[u8]) -> Result<Option<i64>> {
-    reader
-        .get(key)?
-        .map(|value| decode_counter(key, &value))
-        .transpose()
+    reader.get(key)?.map(|value| decode_counter(key, &value)).transpose()
 }
 
 /// The counter that `value` holds.
 pub(crate) fn decode_counter(key: &[u8], value: &[u8]) -> Result<i64> {
     match value.try_into() {
         Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
-        Err(_) => Err(Error::NotACounter {
-            key: shown(key),
-            bytes: value.len(),
-        }),
+        Err(_) => Err(Error::NotACounter { key: shown(key), bytes: value.len() }),
     }
 }
 
@@ -405,10 +399,7 @@ impl RetryPolicy {
     /// twice the last bound, at random, so that writers that met once do not meet again.
     fn pause(&self, attempt: u32) -> Duration {
         let doublings = attempt.saturating_sub(2).min(31);
-        let longest = self
-            .first_pause
-            .saturating_mul(1 << doublings)
-            .min(self.max_pause);
+        let longest = self.first_pause.saturating_mul(1 << doublings).min(self.max_pause);
         longest.mul_f64(fastrand::f64())
     }
 }
@@ -448,8 +439,5 @@ fn given_up(attempt: u32, policy: &RetryPolicy, error: Error) -> Error {
     if attempt < policy.max_attempts {
         return error;
     }
-    Error::RetriesExhausted {
-        attempts: attempt,
-        source: Box::new(error),
-    }
+    Error::RetriesExhausted { attempts: attempt, source: Box::new(error) }
 }

@@ -30,10 +30,7 @@ impl WriterSlot {
                 None => break,
                 Some(other) if other == here => return Err(Error::NestedTransaction),
                 Some(_) => {
-                    owner = self
-                        .freed
-                        .wait(owner)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    owner = self.freed.wait(owner).unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }

@@ -1,9 +1,137 @@
-//! stub
-/// stub
-#[derive(Debug, thiserror::Error)]
-#[error("stub")]
-pub struct DecodeError;
-/// stub
-pub fn display(bytes: &[u8]) -> impl std::fmt::Display {
-    format!("{bytes:?}")
-}
+//! Keys as tuples: how does a typed, composite key become bytes that sort like its values?
+//!
+//! A key is a tuple, encoded exactly as the [FoundationDB tuple layer][spec] encodes it, so every
+//! FoundationDB binding reads keyloom's keys and keyloom reads theirs. The bytes describe
+//! themselves: a tool prints a key without knowing its type.
+//!
+//! ```
+//! use keyloom::key::{display, pack, unpack};
+//! let key = pack(&("users", 42_u32, "Zürich"));
+//! assert_eq!(&key[..], b"\x02users\0\x15\x2A\x02Z\xC3\xBCrich\0");
+//! let (table, id, city): (&str, u32, &str) = unpack(&key)?;
+//! assert_eq!((table, id, city), ("users", 42, "Zürich"));
+//! assert_eq!(display(&key).to_string(), r#"("users", 42, "Zürich")"#);
+//! # Ok::<(), keyloom::key::DecodeError>(())
+//! ```
+//!
+//! # Layout
+//!
+//! A key is its elements, one after the other; the empty tuple `()` is the empty byte string.
+//!
+//! | element | in Rust | type code | bytes after it |
+//! |---|---|---|---|
+//! | null | `Option<T>` | `00` | none; inside a nested tuple a null is `00 FF` |
+//! | bytes | `&[u8]`, `Vec<u8>`, `[u8; N]`, `Cow<[u8]>` | `01` | each `00` becomes `00 FF`; ends with `00` |
+//! | string | `&str`, `String`, `Cow<str>` | `02` | the UTF-8, escaped and ended like bytes |
+//! | nested tuple | tuples in tuples, [`List`] | `05` | its elements; ends with `00` |
+//! | integer < 0, 9..=255 bytes | `i128`, [`BigInt`] | `0B` | length byte and magnitude, big-endian, every bit flipped |
+//! | integer < 0, n = 1..=8 bytes | `i8` .. `i128` | `14` − n | the magnitude in n bytes, big-endian, every bit flipped |
+//! | zero | any integer | `14` | none |
+//! | integer > 0, n = 1..=8 bytes | any integer | `14` + n | the magnitude in n bytes, big-endian |
+//! | integer > 0, 9..=255 bytes | `i128`, `u128`, [`BigInt`] | `1D` | length byte, then the magnitude, big-endian |
+//! | float | `f32`, `f64` | `20`, `21` | the IEEE bits, big-endian; all flipped if negative, else only the sign |
+//! | false, true | `bool` | `26`, `27` | none |
+//! | UUID | [`uuid::Uuid`] | `30` | 16 bytes |
+//! | versionstamp | [`Versionstamp`] | `33` | 10 bytes of transaction version, 2 of user version |
+//! | descending | [`Desc`] | `40` | keyloom's extension, see [`Desc`] |
+//!
+//! # Invariants
+//!
+//! * Order: for two values of one key type, `pack(a) < pack(b)` exactly if `a < b`. Between
+//!   elements of different types the type code decides.
+//! * Round trip: `unpack(&pack(k)) == k`, floats bit for bit.
+//! * No two tuples share their bytes: `("ab", "c")` and `("a", "bc")` differ, and so do a list of
+//!   one empty string and an empty list.
+//! * No element begins with `FF`. Hence `t FF` lies behind every key that continues the tuple `t`,
+//!   which is what [`KeyRange::children`](crate::KeyRange::children) stands on.
+//! * Any bytes may be given to [`unpack`]: they decode or are refused with an offset and a reason.
+//!   Decoding does not panic, does not nest deeper than [`MAX_DEPTH`], and never allocates by a
+//!   length that it was told, only for bytes that are there.
+//!
+//! Integers of all widths share one encoding, so a field can grow from `u32` to `u64` under stored
+//! data. [`unpack`] takes the bytes that any FoundationDB binding writes; [`unpack_strict`] takes
+//! only what [`pack`] writes (the bindings disagree about ±(2⁶⁴−1); `pack` writes Java's form).
+//!
+//! # Cost
+//!
+//! Packing is one pass over the value and allocates only for keys above 64 bytes. Unpacking is one
+//! pass over the bytes; `&str` and `&[u8]` borrow from the key. An integer takes 1 to 9 bytes, a
+//! string its length + 2 and one more for each NUL in it.
+//!
+//! # A struct as a key
+//!
+//! A type becomes a key by delegating to a tuple, in both directions:
+//!
+//! ```
+//! use keyloom::key::{DecodeError, Pack, Packer, Unpack, Unpacker, pack, unpack};
+//!
+//! #[derive(Debug, PartialEq)]
+//! struct Reading { sensor: String, second: u64 }
+//!
+//! impl Pack for Reading {
+//!     fn pack(&self, out: &mut Packer) {
+//!         (&self.sensor, self.second).pack(out);
+//!     }
+//! }
+//! impl<'k> Unpack<'k> for Reading {
+//!     fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
+//!         let (sensor, second) = Unpack::unpack(input)?;
+//!         Ok(Self { sensor, second })
+//!     }
+//! }
+//!
+//! let reading = Reading { sensor: "roof".into(), second: 60 };
+//! assert_eq!(pack(&reading), pack(&("roof", 60)));
+//! assert_eq!(unpack::<Reading>(&pack(&reading))?, reading);
+//! // As one element among others it is a nested tuple.
+//! assert_eq!(pack(&("log", &reading)), pack(&("log", ("roof", 60))));
+//! # Ok::<(), DecodeError>(())
+//! ```
+//!
+//! # When not to use it
+//!
+//! * Integers, `f32` and `f64` do not interleave by numeric value: all integers sort before all
+//!   `f32`, these before all `f64`. Keep one numeric type per position.
+//! * Strings sort by their UTF-8 bytes, not by the collation of a language. Store a collation key
+//!   beside the string where people read the order.
+//! * `-0.0` sorts before `0.0` and is another key; NaNs sort at both ends by sign and payload.
+//! * `Option<Option<T>>` has one null: `Some(None)` comes back as `None`.
+//! * `usize` and `isize` are packed by value and do not depend on the platform, but a large value
+//!   may not decode on a smaller one.
+//!
+//! # Source
+//!
+//! The [FoundationDB tuple layer specification][spec]. `Desc` is keyloom's own, in the range of
+//! codes that the specification leaves to users.
+//!
+//! [spec]: https://github.com/apple/foundationdb/blob/main/design/tuple.md
+
+#[cfg(test)]
+mod tests;
+
+mod big_int;
+mod code;
+mod decode_error;
+mod desc;
+mod display;
+mod element;
+mod list;
+mod packer;
+mod scalars;
+mod strings;
+mod subspace;
+mod tuples;
+mod unpacker;
+mod versionstamp;
+mod words;
+
+pub use big_int::BigInt;
+pub use decode_error::{DecodeError, DecodeErrorKind, OutOfRange, OutsideSubspace, Type};
+pub use desc::Desc;
+pub use display::display;
+pub use element::{Element, elements};
+pub use list::List;
+pub use packer::{Pack, Packer, pack, pack_into};
+pub use subspace::Subspace;
+pub use unpacker::{MAX_DEPTH, Unpack, Unpacker, unpack, unpack_strict};
+pub use versionstamp::Versionstamp;

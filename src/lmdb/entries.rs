@@ -38,29 +38,21 @@ impl<'r> LmdbEntries<'r> {
         order: Order,
     ) -> Result<Self> {
         let Some((start, end)) = range.normalized() else {
-            return Ok(Self {
-                walk: Walk::Ended,
-                stop: None,
-                shared,
-            });
+            return Ok(Self { walk: Walk::Ended, stop: None, shared });
         };
         let database = &shared.database;
         let (walk, stop) = match order {
             Order::Ascending => {
                 let walk = match start {
                     Unbounded => database.iter(txn).map(Walk::FromFirst),
-                    _ => database
-                        .range(txn, &(start, Unbounded))
-                        .map(Walk::Ascending),
+                    _ => database.range(txn, &(start, Unbounded)).map(Walk::Ascending),
                 };
                 (walk, first_behind(end))
             }
             Order::Descending => {
                 let walk = match end {
                     Unbounded => database.rev_iter(txn).map(Walk::FromLast),
-                    _ => database
-                        .rev_range(txn, &(Unbounded, end))
-                        .map(Walk::Descending),
+                    _ => database.rev_range(txn, &(Unbounded, end)).map(Walk::Descending),
                 };
                 (walk, least_of(start))
             }
@@ -152,8 +144,6 @@ impl<'r> Iterator for LmdbEntries<'r> {
 
 impl fmt::Debug for LmdbEntries<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LmdbEntries")
-            .field("stop", &self.stop)
-            .finish_non_exhaustive()
+        f.debug_struct("LmdbEntries").field("stop", &self.stop).finish_non_exhaustive()
     }
 }

@@ -33,10 +33,7 @@ impl Gate {
     pub(super) fn enter(&self) -> Ticket<'_> {
         let mut state = self.lock();
         while state.closed {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let number = state.next_ticket;
         state.next_ticket += 1;
@@ -55,10 +52,7 @@ impl Gate {
     ) -> Result<T> {
         let mut state = self.lock();
         while state.closed {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.closed = true;
         let (mut state, wait) = self
@@ -67,10 +61,7 @@ impl Gate {
             .unwrap_or_else(PoisonError::into_inner);
         let outcome = if wait.timed_out() {
             let waited_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-            Err(Error::MapHeld {
-                open: state.open.len(),
-                waited_ms,
-            })
+            Err(Error::MapHeld { open: state.open.len(), waited_ms })
         } else {
             work()
         };
@@ -81,10 +72,7 @@ impl Gate {
 
     /// How long the oldest thing that is open has been so.
     pub(super) fn oldest_age(&self) -> Option<Duration> {
-        self.lock()
-            .open
-            .first_key_value()
-            .map(|(_, since)| since.elapsed())
+        self.lock().open.first_key_value().map(|(_, since)| since.elapsed())
     }
 
     // Every change of the state is one step that cannot panic half way.

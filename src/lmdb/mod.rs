@@ -156,15 +156,9 @@ impl Lmdb {
         let shared = &*self.shared;
         let oldest_reader_age = shared.gate.oldest_age();
         let snapshot = self.snapshot()?;
-        let tree = shared
-            .database
-            .stat(&snapshot.txn)
-            .map_err(|error| shared.explain(error))?;
+        let tree = shared.database.stat(&snapshot.txn).map_err(|error| shared.explain(error))?;
         let info = shared.env.info();
-        let file_bytes = shared
-            .env
-            .real_disk_size()
-            .map_err(|error| shared.explain(error))?;
+        let file_bytes = shared.env.real_disk_size().map_err(|error| shared.explain(error))?;
         Ok(LmdbStatistics {
             entries: tree.entries as u64,
             depth: tree.depth,
@@ -207,10 +201,7 @@ impl Lmdb {
         };
         let _ticket = shared.gate.enter();
         target.fill(|file| {
-            shared
-                .env
-                .copy_to_file(file, option)
-                .map_err(|error| shared.explain(error))
+            shared.env.copy_to_file(file, option).map_err(|error| shared.explain(error))
         })
     }
 
@@ -220,10 +211,7 @@ impl Lmdb {
     /// [`Error::DiskFull`], or what the system says.
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
-        self.shared
-            .env
-            .force_sync()
-            .map_err(|error| self.shared.explain(error))
+        self.shared.env.force_sync().map_err(|error| self.shared.explain(error))
     }
 }
 
@@ -266,9 +254,7 @@ impl Shared {
         let (opened, ticket) = match open(&self.env) {
             Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
                 // Slots of processes that died are taken until somebody looks.
-                self.env
-                    .clear_stale_readers()
-                    .map_err(|error| self.explain(error))?;
+                self.env.clear_stale_readers().map_err(|error| self.explain(error))?;
                 (open(&self.env), ticket)
             }
             Err(heed::Error::Mdb(MdbError::MapResized)) => {
@@ -287,9 +273,9 @@ impl Shared {
     fn explain(&self, error: heed::Error) -> Error {
         match error {
             heed::Error::Mdb(MdbError::MapFull) => self.map_full(),
-            heed::Error::Mdb(MdbError::ReadersFull) => Error::ReadersFull {
-                max_readers: self.options.max_readers,
-            },
+            heed::Error::Mdb(MdbError::ReadersFull) => {
+                Error::ReadersFull { max_readers: self.options.max_readers }
+            }
             other => open::explain(other, &self.path),
         }
     }
@@ -297,10 +283,7 @@ impl Shared {
     fn map_full(&self) -> Error {
         let map_bytes = self.env.info().map_size;
         self.full_at_bytes.store(map_bytes, Ordering::Release);
-        Error::MapFull {
-            map_bytes,
-            max_map_bytes: self.options.max_map_bytes,
-        }
+        Error::MapFull { map_bytes, max_map_bytes: self.options.max_map_bytes }
     }
 }
 
@@ -310,11 +293,7 @@ impl Store for Lmdb {
 
     fn snapshot(&self) -> Result<LmdbSnapshot<'_>> {
         let (txn, ticket) = self.shared.enter(Env::read_txn)?;
-        Ok(LmdbSnapshot {
-            txn,
-            shared: &self.shared,
-            _ticket: ticket,
-        })
+        Ok(LmdbSnapshot { txn, shared: &self.shared, _ticket: ticket })
     }
 
     fn begin(&self) -> Result<LmdbTransaction<'_>> {
@@ -362,8 +341,5 @@ fn get<'r>(
     key: &[u8],
 ) -> Result<Option<&'r [u8]>> {
     check_key(key)?;
-    shared
-        .database
-        .get(txn, key)
-        .map_err(|error| shared.explain(error))
+    shared.database.get(txn, key).map_err(|error| shared.explain(error))
 }

@@ -37,8 +37,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
         return Err(Error::MissingStore { path });
     }
     let env = open_env(&options, &path)?;
-    env.clear_stale_readers()
-        .map_err(|error| explain(error, &path))?;
+    env.clear_stale_readers().map_err(|error| explain(error, &path))?;
     let database = if options.read_only {
         open_database(&env, &options, &path)?
     } else {
@@ -57,9 +56,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
         full_at_bytes: AtomicUsize::new(0),
         _registration: Registration(id),
     };
-    Ok(Lmdb {
-        shared: Arc::new(shared),
-    })
+    Ok(Lmdb { shared: Arc::new(shared) })
 }
 
 /// The files that this process has open, by what they are and not by how they are called: a hard
@@ -74,10 +71,7 @@ struct FileId {
 
 impl FileId {
     fn of(metadata: &fs::Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        }
+        Self { device: metadata.dev(), inode: metadata.ino() }
     }
 }
 
@@ -87,25 +81,17 @@ pub(super) struct Registration(FileId);
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        OPEN_FILES
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.0);
+        OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
     }
 }
 
 /// The directory of the store with every link resolved, made if that was asked for.
 fn prepare_directory(path: &Path, options: &LmdbOptions) -> Result<PathBuf> {
-    let missing = || Error::MissingDirectory {
-        path: path.to_path_buf(),
-    };
+    let missing = || Error::MissingDirectory { path: path.to_path_buf() };
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => {
             let why = "it is a file; a store is a directory that holds `data.mdb`".into();
-            return Err(Error::NotAStore {
-                path: path.to_path_buf(),
-                why,
-            });
+            return Err(Error::NotAStore { path: path.to_path_buf(), why });
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -119,8 +105,7 @@ fn prepare_directory(path: &Path, options: &LmdbOptions) -> Result<PathBuf> {
         }
         Err(error) => return Err(explain(error.into(), path)),
     }
-    path.canonicalize()
-        .map_err(|error| explain(error.into(), path))
+    path.canonicalize().map_err(|error| explain(error.into(), path))
 }
 
 fn existing(data: &Path) -> Result<Option<fs::Metadata>> {
@@ -133,9 +118,7 @@ fn existing(data: &Path) -> Result<Option<fs::Metadata>> {
 
 fn refuse_open_file(open_files: &BTreeSet<FileId>, file: &fs::Metadata, path: &Path) -> Result<()> {
     if open_files.contains(&FileId::of(file)) {
-        return Err(Error::AlreadyOpen {
-            path: path.to_path_buf(),
-        });
+        return Err(Error::AlreadyOpen { path: path.to_path_buf() });
     }
     Ok(())
 }
@@ -152,9 +135,7 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     }
     // Reader slots belong to snapshots and not to threads, which may hold many and pass them on.
     let mut env = EnvOpenOptions::new().read_txn_without_tls();
-    env.map_size(options.map_bytes)
-        .max_readers(options.max_readers)
-        .max_dbs(2);
+    env.map_size(options.map_bytes).max_readers(options.max_readers).max_dbs(2);
     // SAFETY: the flags are none of those that give up checks (no lock file, writable map). The file
     // was just checked, is open only once in this process, and is trusted not to be changed by
     // programs other than LMDB: the documentation of the module says so.
@@ -165,16 +146,9 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
 fn open_database(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> Result<AnyDatabase> {
     let txn = env.read_txn().map_err(|error| explain(error, path))?;
     let opened = env.open_databases_and_commit(txn, |opener, txn| {
-        let meta = opener
-            .database_options()
-            .types::<Bytes, Bytes>()
-            .name(META_NAME)
-            .open(txn)?;
-        let data = opener
-            .database_options()
-            .types::<Bytes, Bytes>()
-            .name(&options.name)
-            .open(txn)?;
+        let meta = opener.database_options().types::<Bytes, Bytes>().name(META_NAME).open(txn)?;
+        let data =
+            opener.database_options().types::<Bytes, Bytes>().name(&options.name).open(txn)?;
         Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((meta, data)))
     });
     let CommitOrAbort::Commit((meta, data)) = opened.map_err(|error| explain(error, path))? else {
@@ -184,11 +158,7 @@ fn open_database(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> R
         return Err(not_keyloom(path));
     };
     let txn = env.read_txn().map_err(|error| explain(error, path))?;
-    check_format(
-        meta.get(&txn, FORMAT_KEY)
-            .map_err(|error| explain(error, path))?,
-        path,
-    )?;
+    check_format(meta.get(&txn, FORMAT_KEY).map_err(|error| explain(error, path))?, path)?;
     Ok(data)
 }
 
@@ -226,29 +196,19 @@ fn create_database(
 }
 
 fn check_format(stored: Option<&[u8]>, path: &Path) -> Result<()> {
-    let Some(found) = stored
-        .and_then(|bytes| bytes.try_into().ok())
-        .map(u32::from_be_bytes)
-    else {
+    let Some(found) = stored.and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes) else {
         return Err(not_keyloom(path));
     };
     if found > FORMAT {
         let what = format!("the store {}", path.display());
-        return Err(Error::NewerFormat {
-            what,
-            found,
-            supported: FORMAT,
-        });
+        return Err(Error::NewerFormat { what, found, supported: FORMAT });
     }
     Ok(())
 }
 
 fn not_keyloom(path: &Path) -> Error {
     let why = "it is an LMDB file of another program, or has no database of this name".into();
-    Error::NotAStore {
-        path: path.to_path_buf(),
-        why,
-    }
+    Error::NotAStore { path: path.to_path_buf(), why }
 }
 
 /// A data file that is being made, and is removed again unless it was filled.
@@ -261,9 +221,7 @@ pub(super) struct NewDataFile {
 pub(super) fn new_data_file(directory: &Path) -> Result<NewDataFile> {
     match fs::create_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Error::MissingDirectory {
-                path: directory.to_path_buf(),
-            });
+            return Err(Error::MissingDirectory { path: directory.to_path_buf() });
         }
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(explain(error.into(), directory));
@@ -285,11 +243,8 @@ pub(super) fn new_data_file(directory: &Path) -> Result<NewDataFile> {
 impl NewDataFile {
     /// Lets `work` write the file and waits until it is on the disk.
     pub(super) fn fill(mut self, work: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-        let filled = work(&mut self.file).and_then(|()| {
-            self.file
-                .sync_all()
-                .map_err(|error| explain(error.into(), &self.path))
-        });
+        let filled = work(&mut self.file)
+            .and_then(|()| self.file.sync_all().map_err(|error| explain(error.into(), &self.path)));
         if filled.is_err() {
             // The first error is the one to report.
             drop(fs::remove_file(&self.path));
@@ -307,29 +262,21 @@ pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::FileTooLarge => Error::DiskFull { path, source },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Error::PermissionDenied {
-                    action: "write",
-                    path,
-                }
+                Error::PermissionDenied { action: "write", path }
             }
             io::ErrorKind::NotFound => Error::MissingDirectory { path },
             _ => Error::Backend(source.into()),
         },
         heed::Error::EnvAlreadyOpened => Error::AlreadyOpen { path },
-        heed::Error::Mdb(MdbError::Invalid) => Error::NotAStore {
-            path,
-            why: "its first page is not LMDB's".into(),
-        },
-        heed::Error::Mdb(MdbError::VersionMismatch) => Error::NotAStore {
-            path,
-            why: "another version of LMDB wrote it".into(),
-        },
+        heed::Error::Mdb(MdbError::Invalid) => {
+            Error::NotAStore { path, why: "its first page is not LMDB's".into() }
+        }
+        heed::Error::Mdb(MdbError::VersionMismatch) => {
+            Error::NotAStore { path, why: "another version of LMDB wrote it".into() }
+        }
         heed::Error::Mdb(
             fault @ (MdbError::Corrupted | MdbError::PageNotFound | MdbError::Panic),
-        ) => Error::Damaged {
-            path,
-            why: fault.to_string(),
-        },
+        ) => Error::Damaged { path, why: fault.to_string() },
         other => Error::Backend(other.into()),
     }
 }

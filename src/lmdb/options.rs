@@ -157,7 +157,5 @@ const LEAST_MAP_BYTES: usize = 64 << 10;
 /// The engine takes map sizes in pages of the system, which has none larger than this.
 fn whole_pages(bytes: usize) -> usize {
     const MOST_PAGE_BYTES: usize = 64 << 10;
-    bytes
-        .checked_next_multiple_of(MOST_PAGE_BYTES)
-        .unwrap_or(usize::MAX - (MOST_PAGE_BYTES - 1))
+    bytes.checked_next_multiple_of(MOST_PAGE_BYTES).unwrap_or(usize::MAX - (MOST_PAGE_BYTES - 1))
 }

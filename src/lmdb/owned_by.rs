@@ -24,11 +24,7 @@ impl Process {
         if here == self {
             return Ok(());
         }
-        Err(Error::Forked {
-            path: path.to_path_buf(),
-            opened_by: self.0,
-            here: here.0,
-        })
+        Err(Error::Forked { path: path.to_path_buf(), opened_by: self.0, here: here.0 })
     }
 }
 
@@ -44,10 +40,7 @@ pub(super) struct OwnedBy<T> {
 
 impl<T> OwnedBy<T> {
     pub(super) fn new(value: T, process: Process) -> Self {
-        Self {
-            value: ManuallyDrop::new(value),
-            process,
-        }
+        Self { value: ManuallyDrop::new(value), process }
     }
 
     /// The value itself, whose destructor then runs anywhere.
@@ -61,9 +54,7 @@ impl<T> OwnedBy<T> {
 
 impl<T> fmt::Debug for OwnedBy<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnedBy")
-            .field("process", &self.process)
-            .finish_non_exhaustive()
+        f.debug_struct("OwnedBy").field("process", &self.process).finish_non_exhaustive()
     }
 }
 

@@ -32,13 +32,7 @@ impl<'s> LmdbTransaction<'s> {
         let turn = shared.writer.take()?;
         shared.grow_if_full()?;
         let (txn, ticket) = shared.enter(|env| env.write_txn())?;
-        Ok(Self {
-            txn,
-            shared,
-            _ticket: ticket,
-            _turn: turn,
-            full: Cell::new(false),
-        })
+        Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full: Cell::new(false) })
     }
 
     fn explain(&self, error: heed::Error) -> Error {
@@ -101,24 +95,14 @@ impl Writer for LmdbTransaction<'_> {
         let deleted = match range.normalized() {
             None => Ok(()),
             Some((Bound::Unbounded, Bound::Unbounded)) => self.shared.database.clear(&mut self.txn),
-            Some(bounds) => self
-                .shared
-                .database
-                .delete_range(&mut self.txn, &bounds)
-                .map(drop),
+            Some(bounds) => self.shared.database.delete_range(&mut self.txn, &bounds).map(drop),
         };
         deleted.map_err(|error| self.explain(error))
     }
 
     fn commit(self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
-        let Self {
-            txn,
-            shared,
-            full,
-            _ticket,
-            _turn,
-        } = self;
+        let Self { txn, shared, full, _ticket, _turn } = self;
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Mdb(MdbError::BadTxn) if full.get() => shared.map_full(),
             other => shared.explain(other),

@@ -33,8 +33,7 @@ impl Entry {
         let Some((length, rest)) = self.0.split_first_chunk::<LENGTH_BYTES>() else {
             return (&[], &[]);
         };
-        rest.split_at_checked(usize::from(u16::from_ne_bytes(*length)))
-            .unwrap_or((rest, &[]))
+        rest.split_at_checked(usize::from(u16::from_ne_bytes(*length))).unwrap_or((rest, &[]))
     }
 
     #[inline]

@@ -34,20 +34,11 @@ impl Leaf {
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Result<usize, usize> {
         let Some(rest) = key.strip_prefix(self.prefix.as_slice()) else {
-            return Err(if key < self.prefix.as_slice() {
-                0
-            } else {
-                self.entries.len()
-            });
+            return Err(if key < self.prefix.as_slice() { 0 } else { self.entries.len() });
         };
         let head = head_of(rest);
         let first = self.heads.partition_point(|&other| other < head);
-        let equals = self
-            .heads
-            .iter()
-            .skip(first)
-            .take_while(|&&other| other == head)
-            .count();
+        let equals = self.heads.iter().skip(first).take_while(|&&other| other == head).count();
         let candidates = self.entries.get(first..first + equals).unwrap_or_default();
         match candidates.binary_search_by(|entry| entry.key().cmp(key)) {
             Ok(position) => Ok(first + position),
@@ -93,15 +84,9 @@ impl Leaf {
             Err(position) => {
                 // Keys that come in order leave full leaves behind.
                 let appended = position == LEAF_ENTRIES;
-                let cut = if appended {
-                    LEAF_ENTRIES
-                } else {
-                    LEAF_ENTRIES / 2
-                };
-                let mut right = Self {
-                    entries: self.entries.drain(cut..).collect(),
-                    ..Self::default()
-                };
+                let cut = if appended { LEAF_ENTRIES } else { LEAF_ENTRIES / 2 };
+                let mut right =
+                    Self { entries: self.entries.drain(cut..).collect(), ..Self::default() };
                 right.refresh();
                 if position < cut {
                     self.entries.insert(position, entry);
@@ -147,12 +132,7 @@ impl Leaf {
         let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) else {
             return;
         };
-        let shared = first
-            .key()
-            .iter()
-            .zip(last.key())
-            .take_while(|(a, b)| a == b)
-            .count();
+        let shared = first.key().iter().zip(last.key()).take_while(|(a, b)| a == b).count();
         self.prefix = first.key().iter().take(shared).copied().collect();
         let rest = |entry: &Entry| head_of(entry.key().get(shared..).unwrap_or_default());
         self.heads = self.entries.iter().map(rest).collect();

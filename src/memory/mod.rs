@@ -103,14 +103,9 @@ impl MemoryBuilder {
 
     /// The store, empty.
     pub fn build(self) -> Memory {
-        let shared = Shared {
-            limits: self.limits,
-            optimistic: self.optimistic,
-            ..Shared::default()
-        };
-        Memory {
-            shared: Arc::new(shared),
-        }
+        let shared =
+            Shared { limits: self.limits, optimistic: self.optimistic, ..Shared::default() };
+        Memory { shared: Arc::new(shared) }
     }
 }
 
@@ -141,9 +136,7 @@ impl Memory {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn conflict_next(&self, commits: u32) {
-        self.shared
-            .conflicts_to_raise
-            .store(commits, Ordering::Relaxed);
+        self.shared.conflicts_to_raise.store(commits, Ordering::Relaxed);
     }
 }
 
@@ -156,9 +149,7 @@ impl Shared {
 
     fn raises_conflict(&self) -> bool {
         self.conflicts_to_raise
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(1)
-            })
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
             .is_ok()
     }
 
@@ -172,11 +163,7 @@ impl Shared {
             return Ok(());
         };
         let age_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        if age_ms <= limit_ms {
-            Ok(())
-        } else {
-            Err(Error::TooOld { age_ms, limit_ms })
-        }
+        if age_ms <= limit_ms { Ok(()) } else { Err(Error::TooOld { age_ms, limit_ms }) }
     }
 }
 
@@ -186,11 +173,7 @@ impl Store for Memory {
 
     fn snapshot(&self) -> Result<MemorySnapshot<'_>> {
         let tree = self.shared.lock().tree.clone();
-        Ok(MemorySnapshot {
-            shared: &self.shared,
-            tree,
-            started: self.shared.clock(),
-        })
+        Ok(MemorySnapshot { shared: &self.shared, tree, started: self.shared.clock() })
     }
 
     fn begin(&self) -> Result<MemoryTransaction<'_>> {

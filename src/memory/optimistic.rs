@@ -107,14 +107,7 @@ impl<'s> Footprint<'s> {
         let version = state.version;
         *state.open.entry(version).or_default() += 1;
         let began = Began { shared, version };
-        (
-            state.tree.clone(),
-            Self {
-                began,
-                reads: RefCell::default(),
-                writes: Vec::new(),
-            },
-        )
+        (state.tree.clone(), Self { began, reads: RefCell::default(), writes: Vec::new() })
     }
 
     pub(super) fn wrote(&mut self, write: Write) {
@@ -136,17 +129,8 @@ impl<'s> Footprint<'s> {
         let mut reads = self.reads.borrow_mut();
         let position = reads.ranges.len();
         reads.ranges.push(range.into_owned());
-        let walk = Walk {
-            reads: &self.reads,
-            position,
-            order,
-            last: None,
-            ended: false,
-        };
-        Tracked {
-            entries,
-            walk: Some(walk),
-        }
+        let walk = Walk { reads: &self.reads, position, order, last: None, ended: false };
+        Tracked { entries, walk: Some(walk) }
     }
 
     /// Applies the writes unless somebody overwrote a read. `tree` is the state after the writes if
@@ -154,10 +138,7 @@ impl<'s> Footprint<'s> {
     pub(super) fn commit(self, tree: Tree) -> Result<()> {
         let reads = self.reads.borrow();
         let mut state = self.began.shared.lock();
-        let newer = state
-            .log
-            .iter()
-            .filter(|committed| committed.version > self.began.version);
+        let newer = state.log.iter().filter(|committed| committed.version > self.began.version);
         for write in newer.flat_map(|committed| &committed.writes) {
             if let Some(what) = write.meets(&reads) {
                 return Err(Error::Conflict { what });
@@ -170,17 +151,12 @@ impl<'s> Footprint<'s> {
             state.tree = tree;
         } else {
             let mut newest = state.tree.clone();
-            self.writes
-                .iter()
-                .try_for_each(|write| write.apply(&mut newest))?;
+            self.writes.iter().try_for_each(|write| write.apply(&mut newest))?;
             state.tree = newest;
         }
         state.version += 1;
         let version = state.version;
-        state.log.push_back(Committed {
-            version,
-            writes: self.writes,
-        });
+        state.log.push_back(Committed { version, writes: self.writes });
         Ok(())
     }
 }
@@ -202,11 +178,7 @@ impl State {
     /// Drops what no open transaction can conflict with any more.
     fn forget_old_commits(&mut self) {
         let oldest = self.open.keys().next().copied().unwrap_or(self.version);
-        while self
-            .log
-            .front()
-            .is_some_and(|committed| committed.version <= oldest)
-        {
+        while self.log.front().is_some_and(|committed| committed.version <= oldest) {
             self.log.pop_front();
         }
     }
@@ -231,10 +203,7 @@ struct Walk<'r> {
 
 impl<'r> Tracked<'r> {
     pub(super) fn untracked(entries: MemoryEntries<'r>) -> Self {
-        Self {
-            entries,
-            walk: None,
-        }
+        Self { entries, walk: None }
     }
 }
 

@@ -42,23 +42,11 @@ impl<'s> MemoryTransaction<'s> {
         let written = Written::default();
         if shared.optimistic {
             let (tree, footprint) = Footprint::begin(shared);
-            return Ok(Self {
-                shared,
-                tree,
-                started,
-                written,
-                mode: Mode::Optimistic(footprint),
-            });
+            return Ok(Self { shared, tree, started, written, mode: Mode::Optimistic(footprint) });
         }
         let turn = shared.writer.take()?;
         let tree = shared.lock().tree.clone();
-        Ok(Self {
-            shared,
-            tree,
-            started,
-            written,
-            mode: Mode::Alone { _turn: turn },
-        })
+        Ok(Self { shared, tree, started, written, mode: Mode::Alone { _turn: turn } })
     }
 
     fn write(&mut self, write: Write, bytes: usize) -> Result<()> {
@@ -83,19 +71,11 @@ impl<'s> MemoryTransaction<'s> {
         self.written.operations += 1;
         let counted = [
             ("bytes", self.written.bytes, limits.max_transaction_bytes),
-            (
-                "operations",
-                self.written.operations,
-                limits.max_transaction_operations,
-            ),
+            ("operations", self.written.operations, limits.max_transaction_operations),
         ];
         for (unit, actual, limit) in counted {
             if let Some(limit) = limit.filter(|&limit| actual > limit) {
-                return Err(Error::TransactionTooLarge {
-                    unit,
-                    actual,
-                    limit,
-                });
+                return Err(Error::TransactionTooLarge { unit, actual, limit });
             }
         }
         Ok(())
@@ -163,9 +143,7 @@ impl Writer for MemoryTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.shared.check_age(self.started)?;
         if self.shared.raises_conflict() {
-            return Err(Error::Conflict {
-                what: "nothing: it was raised on demand".into(),
-            });
+            return Err(Error::Conflict { what: "nothing: it was raised on demand".into() });
         }
         match self.mode {
             Mode::Optimistic(footprint) => footprint.commit(self.tree),

@@ -100,12 +100,7 @@ impl Tree {
             Order::Descending => (end, start),
         };
         let to = to.map(KeyBuf::from_slice);
-        let mut walk = Walk {
-            pending: SmallVec::new(),
-            leaf: [].iter(),
-            order,
-            to,
-        };
+        let mut walk = Walk { pending: SmallVec::new(), leaf: [].iter(), order, to };
         walk.seek(&self.root, from);
         walk
     }
@@ -141,10 +136,7 @@ impl Node {
                 let right = leaf.insert(entry)?;
                 let (left_key, right_key) =
                     (leaf.entries().last()?.key(), right.entries().first()?.key());
-                Some((
-                    separator_between(left_key, right_key),
-                    Self::Leaf(Arc::new(right)),
-                ))
+                Some((separator_between(left_key, right_key), Self::Leaf(Arc::new(right))))
             }
             Self::Branch(branch) => {
                 let branch = Arc::make_mut(branch);
@@ -181,8 +173,7 @@ impl Branch {
     /// The child that may hold `key`.
     #[inline]
     fn position(&self, key: &[u8]) -> usize {
-        self.separators
-            .partition_point(|separator| separator.as_slice() <= key)
+        self.separators.partition_point(|separator| separator.as_slice() <= key)
     }
 
     fn position_of(&self, bound: Bound<&[u8]>, unbounded: usize) -> usize {
@@ -201,11 +192,7 @@ impl Branch {
         }
         // Keys that come in order leave full nodes behind.
         let appended = position + 2 == BRANCH_CHILDREN;
-        let cut = if appended {
-            BRANCH_CHILDREN - 2
-        } else {
-            BRANCH_CHILDREN / 2
-        };
+        let cut = if appended { BRANCH_CHILDREN - 2 } else { BRANCH_CHILDREN / 2 };
         let right = Self {
             children: self.children.drain(cut..).collect(),
             separators: self.separators.drain(cut..).collect(),
@@ -383,10 +370,7 @@ mod tests {
         let expected: Vec<_> = oracle.iter().map(|(k, v)| (&k[..], &v[..])).collect();
         let mut found: Vec<_> = tree.walk(ALL, Order::Ascending).map(Entry::parts).collect();
         assert_eq!(found, expected);
-        found = tree
-            .walk(ALL, Order::Descending)
-            .map(Entry::parts)
-            .collect();
+        found = tree.walk(ALL, Order::Descending).map(Entry::parts).collect();
         found.reverse();
         assert_eq!(found, expected);
         for (k, v) in oracle {
@@ -397,14 +381,8 @@ mod tests {
             let rest = oracle.len() - from;
             for order in [Order::Ascending, Order::Descending] {
                 assert_eq!(count((Bound::Included(k), Bound::Unbounded), order), rest);
-                assert_eq!(
-                    count((Bound::Excluded(k), Bound::Unbounded), order),
-                    rest - 1
-                );
-                assert_eq!(
-                    count((Bound::Unbounded, Bound::Included(k)), order),
-                    from + 1
-                );
+                assert_eq!(count((Bound::Excluded(k), Bound::Unbounded), order), rest - 1);
+                assert_eq!(count((Bound::Unbounded, Bound::Included(k)), order), from + 1);
                 assert_eq!(count((Bound::Unbounded, Bound::Excluded(k)), order), from);
             }
         }

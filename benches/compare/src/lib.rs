@@ -1,1 +1,87 @@
-//! x
+//! keyloom measured beside what people would use instead.
+//!
+//! One machine runs at several speeds within a second: its clock changes, and so do its neighbours.
+//! So contenders are not measured one after the other but in turns, in small batches, and compared
+//! within a round. The median over the rounds is the result; times are shown for orientation.
+
+use std::time::{Duration, Instant};
+
+/// Somebody who runs the same batch of work as the others: a name and a closure that runs it once.
+pub type Contender<'c> = (&'c str, &'c mut dyn FnMut());
+
+/// How the first contender compares with one of the others.
+#[derive(Clone, Debug)]
+pub struct Ratio {
+    /// The other's name.
+    pub peer: String,
+    /// The first one's time divided by the other's, in the median round: below 1 the first is
+    /// faster.
+    pub median: f64,
+    /// The first and third quartile of the rounds.
+    pub quartiles: (f64, f64),
+}
+
+/// Lets the contenders run in turns for `rounds` rounds and prints how the first one compares with
+/// each of the others.
+///
+/// One call of a closure is one batch of `operations`; make it take some tens of microseconds,
+/// short enough that all contenders of a round meet the machine in the same state.
+pub fn compare(
+    name: &str,
+    operations: usize,
+    rounds: usize,
+    contenders: &mut [Contender<'_>],
+) -> Vec<Ratio> {
+    let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); contenders.len()];
+    // An untimed tenth warms caches and branch predictors.
+    for round in 0..rounds + rounds / 10 {
+        let turns = contenders.len();
+        for turn in 0..turns {
+            // Each round begins with another one, so that nobody always follows the same batch.
+            let who = (round + turn) % turns;
+            let (Some((_, batch)), Some(times)) = (contenders.get_mut(who), times.get_mut(who))
+            else {
+                continue;
+            };
+            let start = Instant::now();
+            batch();
+            let time = start.elapsed();
+            if round >= rounds / 10 {
+                times.push(time);
+            }
+        }
+    }
+    report(name, operations, contenders, &times)
+}
+
+fn report(
+    name: &str,
+    operations: usize,
+    contenders: &[Contender<'_>],
+    times: &[Vec<Duration>],
+) -> Vec<Ratio> {
+    let Some(((first, _), own)) = contenders.first().zip(times.first()) else {
+        return Vec::new();
+    };
+    println!("{name:<38} {first} {:.1} ns", nanoseconds(own) / operations as f64);
+    let mut ratios = Vec::new();
+    for ((peer, _), theirs) in contenders.iter().zip(times).skip(1) {
+        let each = own.iter().zip(theirs).map(|(a, b)| a.as_secs_f64() / b.as_secs_f64()).collect();
+        let [low, median, high] = quartiles(each);
+        let time = nanoseconds(theirs) / operations as f64;
+        println!(
+            "    {median:>6.2} of {peer:<26} {time:>7.1} ns   (quartiles {low:.2} .. {high:.2})"
+        );
+        ratios.push(Ratio { peer: (*peer).to_owned(), median, quartiles: (low, high) });
+    }
+    ratios
+}
+
+fn nanoseconds(times: &[Duration]) -> f64 {
+    quartiles(times.iter().map(|time| time.as_secs_f64() * 1e9).collect())[1]
+}
+
+fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| values.get(values.len() * quarter / 4).copied().unwrap_or(f64::NAN))
+}

@@ -1,0 +1,242 @@
+//! Why bytes are not the key that was asked for.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+use super::Element;
+
+/// Why bytes do not decode as a key, and where.
+///
+/// ```
+/// use keyloom::key::{pack, unpack};
+/// let error = unpack::<(&str, u8)>(&pack(&("id", 300))).unwrap_err();
+/// assert_eq!(error.to_string(), "at byte 4: the integer 300 does not fit in a u8");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    /// The byte at which the element in question begins, or the offending byte within it.
+    pub offset: usize,
+    /// What is wrong there.
+    pub kind: DecodeErrorKind,
+}
+
+/// What is wrong with a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeErrorKind {
+    /// The key ends inside an element. It was cut, or is no tuple.
+    Truncated {
+        /// What was being read.
+        within: Type,
+    },
+    /// The tuple ends where another element was expected.
+    Missing {
+        /// What was expected.
+        wanted: Type,
+    },
+    /// The element has another type than was expected.
+    Unexpected {
+        /// Its type code.
+        found: u8,
+        /// What was expected.
+        wanted: Type,
+    },
+    /// The tuple goes on behind the last element that was expected.
+    Trailing {
+        /// The type code of the next element.
+        found: u8,
+    },
+    /// No element begins with this byte, or only ones that no binding writes any more.
+    UnknownCode {
+        /// The byte.
+        found: u8,
+    },
+    /// The integer is outside the range of the type that was asked for. Use a wider one.
+    OutOfRange(Box<OutOfRange>),
+    /// The bytes have another length than the array that was asked for.
+    WrongLength {
+        /// How many bytes there are.
+        found: u32,
+        /// How many were expected.
+        wanted: u32,
+    },
+    /// A string is not UTF-8.
+    NotUtf8,
+    /// A string or bytes with a NUL cannot be borrowed from the key, since the NUL is escaped
+    /// there. Decode it as a `Cow`, `String` or `Vec<u8>`.
+    CannotBorrow {
+        /// String or bytes.
+        what: Type,
+    },
+    /// Inside a [`Desc`](super::Desc), an `FF` is followed by neither `00` nor `FF`.
+    BadEscape {
+        /// What follows it.
+        found: u8,
+    },
+    /// A long integer has a length byte that no binding writes.
+    BadLength {
+        /// The length.
+        found: u8,
+    },
+    /// Tuples are nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH), more than a storable key can.
+    TooDeep,
+    /// [`unpack_strict`](super::unpack_strict) found an integer that is not in its shortest form.
+    NotShortest,
+    /// The key is not in the subspace.
+    OutsideSubspace(Box<OutsideSubspace>),
+    /// What a type of the program's own has to say, see [`Unpacker::refuse`](super::Unpacker::refuse).
+    Refused(Box<Cow<'static, str>>),
+}
+
+/// An integer and the type that it does not fit in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutOfRange {
+    /// The integer: an [`Element::Int`] or [`Element::BigInt`].
+    pub value: Element,
+    /// The name of the type.
+    pub target: &'static str,
+}
+
+/// A key and the subspace that it is not in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutsideSubspace {
+    /// The key, as [`display`](super::display) shows it.
+    pub key: Box<str>,
+    /// The prefix of the subspace, shown alike.
+    pub subspace: Box<str>,
+}
+
+/// The types of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each is its own name")]
+pub enum Type {
+    Any,
+    Null,
+    Bytes,
+    String,
+    Tuple,
+    Integer,
+    F32,
+    F64,
+    Bool,
+    Uuid,
+    Versionstamp,
+    Desc,
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "an element",
+            Self::Null => "a null",
+            Self::Bytes => "bytes",
+            Self::String => "a string",
+            Self::Tuple => "a nested tuple",
+            Self::Integer => "an integer",
+            Self::F32 => "an f32",
+            Self::F64 => "an f64",
+            Self::Bool => "a bool",
+            Self::Uuid => "a UUID",
+            Self::Versionstamp => "a versionstamp",
+            Self::Desc => "a descending element",
+        })
+    }
+}
+
+impl Type {
+    /// The type that begins with `code`, if keyloom knows one.
+    pub(super) fn of(code: u8) -> Option<Self> {
+        Some(match code {
+            0x00 => Self::Null,
+            0x01 => Self::Bytes,
+            0x02 => Self::String,
+            0x05 => Self::Tuple,
+            0x0B..=0x1D => Self::Integer,
+            0x20 => Self::F32,
+            0x21 => Self::F64,
+            0x26 | 0x27 => Self::Bool,
+            0x30 => Self::Uuid,
+            0x33 => Self::Versionstamp,
+            0x40 => Self::Desc,
+            _ => return None,
+        })
+    }
+}
+
+impl DecodeErrorKind {
+    /// The error for an element that begins with `found` where `wanted` was expected.
+    pub(super) fn unexpected(found: u8, wanted: Type) -> Self {
+        match Type::of(found) {
+            Some(_) => Self::Unexpected { found, wanted },
+            None => Self::UnknownCode { found },
+        }
+    }
+}
+
+impl fmt::Display for DecodeErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { within } => write!(f, "the key ends inside {within}"),
+            Self::Missing { wanted } => write!(f, "the tuple ends where {wanted} was expected"),
+            Self::Unexpected { found, wanted } => match Type::of(*found) {
+                Some(found) => write!(f, "found {found} where {wanted} was expected"),
+                None => write!(f, "found code {found:02X} where {wanted} was expected"),
+            },
+            Self::Trailing { found } => match Type::of(*found) {
+                Some(found) => {
+                    write!(f, "the tuple goes on with {found} where its end was expected")
+                }
+                None => {
+                    write!(f, "the tuple goes on with byte {found:02X} where its end was expected")
+                }
+            },
+            Self::UnknownCode { found } => write!(f, "{} {found:02X}", describe_code(*found)),
+            Self::OutOfRange(out) => {
+                write!(f, "the integer {} does not fit in a {}", out.value, out.target)
+            }
+            Self::WrongLength { found, wanted } => {
+                write!(f, "found {found} bytes where {wanted} were expected")
+            }
+            Self::NotUtf8 => f.write_str("the string is not UTF-8"),
+            Self::CannotBorrow { what } => {
+                let owned = if *what == Type::String {
+                    "Cow<str> or String"
+                } else {
+                    "Cow<[u8]> or Vec<u8>"
+                };
+                write!(f, "{what} with a NUL cannot be borrowed from the key; decode it as {owned}")
+            }
+            Self::BadEscape { found } => {
+                write!(f, "an FF is followed by {found:02X} inside a descending element")
+            }
+            Self::BadLength { found } => write!(f, "a long integer cannot have {found} bytes"),
+            Self::TooDeep => write!(f, "tuples are nested deeper than {}", super::MAX_DEPTH),
+            Self::NotShortest => f.write_str("the integer is not in its shortest form"),
+            Self::OutsideSubspace(outside) => {
+                write!(f, "the key {} is not in the subspace {}", outside.key, outside.subspace)
+            }
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+fn describe_code(code: u8) -> &'static str {
+    match code {
+        0x03 | 0x04 | 0x31 | 0x34 | 0x35 => "deprecated type code",
+        0x22..=0x25 | 0x32 => "unsupported type code",
+        0x40..=0x4F => "type code of another program",
+        _ => "no element begins with byte",
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: {}", self.offset, self.kind)
+    }
+}
+
+impl Error for DecodeError {}

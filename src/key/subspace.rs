@@ -1,0 +1,147 @@
+//! Subspaces: a room of its own for each kind of data in one store.
+
+use std::fmt;
+
+use super::{
+    DecodeError, DecodeErrorKind, OutsideSubspace, Pack, Packer, Unpack, Unpacker, code, display,
+};
+use crate::{KeyBuf, KeyRange};
+
+/// A prefix that all keys of one kind share.
+///
+/// The keys of a subspace are its prefix followed by a packed tuple. Two subspaces whose prefixes
+/// are different tuples, none the beginning of the other, share no key.
+///
+/// ```
+/// use keyloom::key::Subspace;
+/// let users = Subspace::root().child("app").child("users");
+/// let key = users.pack(&(42, "name"));
+/// assert_eq!(users.unpack::<(u32, &str)>(&key)?, (42, "name"));
+/// assert!(users.range_of(&42).contains(&key));
+/// assert_eq!(users.to_string(), r#"("app", "users")"#);
+/// # Ok::<(), keyloom::key::DecodeError>(())
+/// ```
+///
+/// Cheap to clone: prefixes of up to 64 bytes do not allocate.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subspace {
+    prefix: KeyBuf,
+}
+
+impl Subspace {
+    /// The subspace of all keys: its prefix is empty.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// The subspace whose prefix is this packed tuple.
+    pub fn new<K: Pack + ?Sized>(prefix: &K) -> Self {
+        Self::root().child(prefix)
+    }
+
+    /// The subspace of a prefix that another program assigned, such as a directory layer. The bytes
+    /// need not be a tuple.
+    pub fn from_bytes(prefix: &[u8]) -> Self {
+        Self { prefix: KeyBuf::from_slice(prefix) }
+    }
+
+    /// The subspace within this one whose prefix continues with `key`.
+    #[must_use]
+    pub fn child<K: Pack + ?Sized>(&self, key: &K) -> Self {
+        Self { prefix: self.pack(key) }
+    }
+
+    /// The bytes that all keys of this subspace begin with.
+    #[inline]
+    pub fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    /// The key of `key` in this subspace.
+    #[inline]
+    pub fn pack<K: Pack + ?Sized>(&self, key: &K) -> KeyBuf {
+        let mut out = Packer::new();
+        out.bytes(&self.prefix);
+        key.pack(&mut out);
+        out.finish()
+    }
+
+    /// What a key of this subspace holds behind the prefix.
+    ///
+    /// ```
+    /// use keyloom::key::{Subspace, pack};
+    /// let users = Subspace::new("users");
+    /// let error = users.unpack::<u32>(&pack(&("cities", 7))).unwrap_err();
+    /// assert_eq!(error.to_string(), r#"at byte 0: the key ("cities", 7) is not in the subspace ("users",)"#);
+    /// ```
+    ///
+    /// # Errors
+    /// When the key is outside, naming both, and when the rest is not a `K`.
+    #[inline]
+    pub fn unpack<'k, K: Unpack<'k>>(&self, key: &'k [u8]) -> Result<K, DecodeError> {
+        if !self.contains(key) {
+            return Err(self.outside(key));
+        }
+        Unpacker::starting_at(key, self.prefix.len()).whole()
+    }
+
+    /// Whether the key is the prefix or continues it by elements.
+    ///
+    /// Beginning with the bytes of the prefix is not enough: `("a\0",)` begins with those of
+    /// `("a",)`, since it is `02 61 00 FF 00`.
+    #[inline]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        key.strip_prefix(self.prefix()).is_some_and(|rest| rest.first() != Some(&code::ESCAPE))
+    }
+
+    /// All keys that continue the prefix by one element or more.
+    pub fn range(&self) -> KeyRange<'static> {
+        KeyRange::children(&self.prefix)
+    }
+
+    /// The prefix as a key, and all keys that continue it.
+    pub fn self_and_children(&self) -> KeyRange<'static> {
+        KeyRange::self_and_children(&self.prefix).into_owned()
+    }
+
+    /// All keys of this subspace that continue the tuple `key` by one element or more.
+    pub fn range_of<K: Pack + ?Sized>(&self, key: &K) -> KeyRange<'static> {
+        KeyRange::children(&self.pack(key))
+    }
+
+    /// All keys of this subspace whose element at the last position of `key`, a string or bytes,
+    /// begins with that one.
+    ///
+    /// ```
+    /// use keyloom::key::Subspace;
+    /// let cities = Subspace::new("cities");
+    /// let range = cities.string_prefix(&("US", "San"));
+    /// assert!(range.contains(&cities.pack(&("US", "San Jose", 5))));
+    /// assert!(!range.contains(&cities.pack(&("US", "Seattle", 6))));
+    /// ```
+    pub fn string_prefix<K: Pack + ?Sized>(&self, key: &K) -> KeyRange<'static> {
+        KeyRange::string_prefix(&self.pack(key)).into_owned()
+    }
+
+    #[cold]
+    fn outside(&self, key: &[u8]) -> DecodeError {
+        let outside = OutsideSubspace {
+            key: display(key).to_string().into(),
+            subspace: self.to_string().into(),
+        };
+        DecodeError { offset: 0, kind: DecodeErrorKind::OutsideSubspace(Box::new(outside)) }
+    }
+}
+
+impl fmt::Display for Subspace {
+    /// The prefix as [`display`] shows a key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        display(&self.prefix).fmt(f)
+    }
+}
+
+impl fmt::Debug for Subspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subspace{self}")
+    }
+}

@@ -1,0 +1,299 @@
+//! From bytes to values.
+
+use std::borrow::Cow;
+
+use super::code;
+use super::{DecodeError, DecodeErrorKind, Type};
+
+/// How deep tuples may nest. A storable key has at most 511 bytes and each level takes two.
+pub const MAX_DEPTH: usize = 255;
+
+/// A value that can be read back from a key, or from an element of one.
+///
+/// The lifetime is that of the key's bytes: `&'k str` and `&'k [u8]` borrow from them.
+pub trait Unpack<'k>: Sized {
+    /// Reads the value at the current level: a scalar from one element, a tuple from as many as it
+    /// has.
+    ///
+    /// # Errors
+    /// When the bytes are not such a value.
+    fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError>;
+
+    /// Reads the value from exactly one element: the inverse of
+    /// [`Pack::pack_element`](super::Pack::pack_element).
+    ///
+    /// # Errors
+    /// When the bytes are not such a value.
+    #[inline]
+    fn unpack_element(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
+        input.nested(Self::unpack)
+    }
+}
+
+/// Unpacks a key, all of it.
+///
+/// ```
+/// use keyloom::key::{pack, unpack};
+/// let key = pack(&("users", 42));
+/// assert_eq!(unpack::<(&str, u64)>(&key)?, ("users", 42));
+/// let error = unpack::<(&str,)>(&key).unwrap_err();
+/// assert_eq!(error.to_string(), "at byte 7: the tuple goes on with an integer where its end was expected");
+/// # Ok::<(), keyloom::key::DecodeError>(())
+/// ```
+///
+/// # Errors
+/// When the bytes are not a `K`, with the offset and the reason.
+#[inline]
+pub fn unpack<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeError> {
+    Unpacker::new(bytes).whole()
+}
+
+/// Unpacks a key and accepts only the bytes that [`pack`](super::pack) would write for it.
+///
+/// For bytes from outside that must be the one spelling of their value, such as keys that are
+/// compared or hashed as bytes. It refuses integers with leading zeros and the long form of
+/// ±(2⁶⁴−1) that newer Python bindings write.
+///
+/// ```
+/// use keyloom::key::{unpack, unpack_strict};
+/// let padded = b"\x16\x00\x07";
+/// assert_eq!(unpack::<u32>(padded)?, 7);
+/// assert!(unpack_strict::<u32>(padded).is_err());
+/// # Ok::<(), keyloom::key::DecodeError>(())
+/// ```
+///
+/// # Errors
+/// As [`unpack`], and when an integer is not in its shortest form.
+#[inline]
+pub fn unpack_strict<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeError> {
+    Unpacker { strict: true, ..Unpacker::new(bytes) }.whole()
+}
+
+/// Where [`Unpack`] reads from: a key, a position in it, and how deep it is nested there.
+#[derive(Clone, Debug)]
+pub struct Unpacker<'k> {
+    bytes: &'k [u8],
+    at: usize,
+    depth: usize,
+    in_tuple: bool,
+    strict: bool,
+}
+
+impl<'k> Unpacker<'k> {
+    /// At the beginning of a key.
+    #[inline]
+    pub fn new(bytes: &'k [u8]) -> Self {
+        Self { bytes, at: 0, depth: 0, in_tuple: false, strict: false }
+    }
+
+    /// Behind the first `at` bytes of a key.
+    #[inline]
+    pub(super) fn starting_at(bytes: &'k [u8], at: usize) -> Self {
+        Self { at, ..Self::new(bytes) }
+    }
+
+    /// Over the decoded content of a descending element: at the top level again, but as deep.
+    #[inline]
+    pub(super) fn inside<'c>(&self, content: &'c [u8]) -> Unpacker<'c> {
+        Unpacker { strict: self.strict, depth: self.depth, ..Unpacker::new(content) }
+    }
+
+    /// Reads a value and expects the end behind it.
+    #[inline(always)]
+    pub(super) fn whole<K: Unpack<'k>>(mut self) -> Result<K, DecodeError> {
+        let key = K::unpack(&mut self)?;
+        self.finish()?;
+        Ok(key)
+    }
+
+    /// Expects the end of the key.
+    #[inline(always)]
+    pub(super) fn finish(&self) -> Result<(), DecodeError> {
+        match self.bytes.get(self.at) {
+            None => Ok(()),
+            Some(&found) => Err(self.error(DecodeErrorKind::Trailing { found })),
+        }
+    }
+
+    /// The position, in bytes from the beginning of the key.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Whether the current tuple has no further element.
+    #[inline]
+    pub fn is_at_end(&self) -> bool {
+        if !self.in_tuple {
+            return self.at >= self.bytes.len();
+        }
+        self.peek() == Some(code::END) && self.bytes.get(self.at + 1) != Some(&code::ESCAPE)
+    }
+
+    /// Reads a nested tuple whose elements are read by `elements`, all of them.
+    ///
+    /// # Errors
+    /// When there is no nested tuple, when `elements` fails or leaves some behind, and when tuples
+    /// are nested deeper than [`MAX_DEPTH`].
+    #[inline]
+    pub fn nested<T>(
+        &mut self,
+        elements: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        self.expect(code::TUPLE, Type::Tuple)?;
+        self.deeper(|input| {
+            let outside = std::mem::replace(&mut input.in_tuple, true);
+            let value = elements(input)?;
+            input.end_of_tuple()?;
+            input.in_tuple = outside;
+            Ok(value)
+        })
+    }
+
+    /// Reads a null if there is one.
+    #[inline]
+    pub fn null(&mut self) -> bool {
+        let is_null = self.peek() == Some(code::NULL) && !(self.in_tuple && self.is_at_end());
+        if is_null {
+            self.at += 1 + usize::from(self.in_tuple);
+        }
+        is_null
+    }
+
+    /// The error with which an [`Unpack`] of your own refuses what it read.
+    ///
+    /// ```
+    /// use keyloom::key::{DecodeError, Unpack, Unpacker, pack, unpack};
+    /// #[derive(Debug)]
+    /// struct Even(u32);
+    /// impl<'k> Unpack<'k> for Even {
+    ///     fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
+    ///         let n = u32::unpack(input)?;
+    ///         if n % 2 == 0 { Ok(Self(n)) } else { Err(input.refuse(format!("{n} is odd"))) }
+    ///     }
+    /// }
+    /// assert_eq!(unpack::<Even>(&pack(&7)).unwrap_err().to_string(), "at byte 2: 7 is odd");
+    /// ```
+    pub fn refuse(&self, why: impl Into<Cow<'static, str>>) -> DecodeError {
+        self.error(DecodeErrorKind::Refused(Box::new(why.into())))
+    }
+
+    #[inline]
+    pub(super) fn strict(&self) -> bool {
+        self.strict
+    }
+
+    #[inline(always)]
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline(always)]
+    pub(super) fn rest(&self) -> &'k [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// The key up to `more` bytes behind the position, if there are as many.
+    #[inline(always)]
+    pub(super) fn read_until(&self, more: usize) -> Option<&'k [u8]> {
+        self.bytes.get(..self.at + more)
+    }
+
+    #[inline]
+    pub(super) fn go_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    #[inline]
+    pub(super) fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// Reads this type code.
+    #[inline(always)]
+    pub(super) fn expect(&mut self, code: u8, wanted: Type) -> Result<(), DecodeError> {
+        if self.peek() == Some(code) {
+            self.at += 1;
+            return Ok(());
+        }
+        Err(self.unexpected(wanted))
+    }
+
+    /// Why the next element is not a `wanted`.
+    #[inline]
+    pub(super) fn unexpected(&self, wanted: Type) -> DecodeError {
+        self.clone().why_not(wanted)
+    }
+
+    /// By value: a reference would keep the caller's position in memory instead of a register.
+    #[cold]
+    #[inline(never)]
+    fn why_not(self, wanted: Type) -> DecodeError {
+        self.error(match self.peek() {
+            Some(found) if !self.is_at_end() => DecodeErrorKind::unexpected(found, wanted),
+            None if self.in_tuple => DecodeErrorKind::Truncated { within: Type::Tuple },
+            _ => DecodeErrorKind::Missing { wanted },
+        })
+    }
+
+    /// Reads exactly `N` bytes.
+    #[inline]
+    pub(super) fn array<const N: usize>(&mut self, within: Type) -> Result<[u8; N], DecodeError> {
+        match self.rest().first_chunk::<N>() {
+            Some(bytes) => {
+                self.at += N;
+                Ok(*bytes)
+            }
+            None => Err(self.error(DecodeErrorKind::Truncated { within })),
+        }
+    }
+
+    /// Reads exactly `len` bytes.
+    #[inline]
+    pub(super) fn take(&mut self, len: usize, within: Type) -> Result<&'k [u8], DecodeError> {
+        match self.rest().split_at_checked(len) {
+            Some((bytes, _)) => {
+                self.at += len;
+                Ok(bytes)
+            }
+            None => Err(self.error(DecodeErrorKind::Truncated { within })),
+        }
+    }
+
+    /// Runs `read` one level deeper, if that is not too deep.
+    #[inline]
+    pub(super) fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.error(DecodeErrorKind::TooDeep));
+        }
+        self.depth += 1;
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+
+    #[inline]
+    pub(super) fn error(&self, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError { offset: self.at, kind }
+    }
+
+    #[inline]
+    pub(super) fn error_at(&self, offset: usize, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError { offset, kind }
+    }
+
+    #[inline]
+    fn end_of_tuple(&mut self) -> Result<(), DecodeError> {
+        if self.is_at_end() {
+            self.at += 1;
+            return Ok(());
+        }
+        Err(self.error(match self.peek() {
+            Some(found) => DecodeErrorKind::Trailing { found },
+            None => DecodeErrorKind::Truncated { within: Type::Tuple },
+        }))
+    }
+}
