@@ -2,7 +2,7 @@
 //!
 //! A [`Store`] gives out [`Snapshot`](Store::Snapshot)s, which only read and never change, and
 //! [`Transaction`](Store::Transaction)s, which also write and then commit all or nothing. Both read
-//! through [`Reader`]; a transaction writes through [`Writer`]. What a store must guarantee is
+//! through [`Reader`]; a transaction writes through [`Writer`], and only its owner can commit it. What a store must guarantee is
 //! listed below, and the [conformance suite](crate::conformance) checks each of these laws on every
 //! backend:
 //!
@@ -36,7 +36,7 @@ pub trait Store: Send + Sync + 'static {
     where
         Self: 's;
     /// A view that can be changed and committed.
-    type Transaction<'s>: Writer
+    type Transaction<'s>: Transaction
     where
         Self: 's;
 
@@ -95,7 +95,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`transact`](Store::transact) for a body with an error type of its own: a `thiserror` enum
     /// with a `#[from] keyloom::Error`, or `anyhow::Error`.
     ///
-    /// Whether to run again is asked of the transaction ([`Writer::must_restart`]) and not of the
+    /// Whether to run again is asked of the transaction ([`Transaction::must_restart`]) and not of the
     /// error, so it does not matter how the error was wrapped.
     ///
     /// ```
@@ -259,7 +259,7 @@ pub struct Page<B> {
     pub last: Option<KeyBuf>,
 }
 
-/// What can be changed: a transaction.
+/// What can be changed: a transaction, or a part of one.
 pub trait Writer: Reader {
     /// Sets the value of `key`.
     ///
@@ -279,21 +279,6 @@ pub trait Writer: Reader {
     /// # Errors
     /// As [`put`](Writer::put).
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()>;
-
-    /// Makes the writes permanent, all of them or none.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`], [`Error::CommitUnknown`], [`Error::DiskFull`], or what the backend says.
-    fn commit(self) -> Result<()>;
-
-    /// True once an operation of this transaction failed in a way that only running the whole
-    /// transaction again can mend. [`Store::try_transact`] asks this.
-    ///
-    /// A store whose operations never fail so, because conflicts show at commit only, has nothing
-    /// to do here.
-    fn must_restart(&self) -> bool {
-        false
-    }
 
     /// Adds `delta` to the counter at `key`, wrapping around; an absent counter counts as 0.
     ///
@@ -337,6 +322,27 @@ pub trait Writer: Reader {
     fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
         let old = read_counter(self, key)?;
         self.put(key, &CounterOp::Max(bound).apply(old).to_le_bytes())
+    }
+}
+
+/// A writer whose writes become permanent together: what [`Store::begin`] returns.
+///
+/// Patterns take `&mut impl Writer` and so cannot commit: that is for whoever began. Dropping a
+/// transaction rolls it back.
+pub trait Transaction: Writer {
+    /// Makes the writes permanent, all of them or none.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`], [`Error::CommitUnknown`], [`Error::DiskFull`], or what the backend says.
+    fn commit(self) -> Result<()>;
+
+    /// True once an operation of this transaction failed in a way that only running the whole
+    /// transaction again can mend. [`Store::try_transact`] asks this.
+    ///
+    /// A store whose operations never fail so, because conflicts show at commit only, has nothing
+    /// to do here.
+    fn must_restart(&self) -> bool {
+        false
     }
 }
 

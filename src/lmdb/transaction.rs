@@ -9,7 +9,9 @@ use super::gate::Ticket;
 use super::owned_by::OwnedBy;
 use super::{LmdbEntries, Shared, get};
 use crate::writer_slot::WriterTurn;
-use crate::{Error, KeyRange, Limits, Order, Reader, Result, Writer, check_key, check_value};
+use crate::{
+    Error, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key, check_value,
+};
 
 /// A transaction of an [`Lmdb`](crate::Lmdb) store.
 #[derive(Debug)]
@@ -99,7 +101,9 @@ impl Writer for LmdbTransaction<'_> {
         };
         deleted.map_err(|error| self.explain(error))
     }
+}
 
+impl Transaction for LmdbTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
         let Self { txn, shared, full, _ticket, _turn } = self;

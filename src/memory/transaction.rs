@@ -9,7 +9,7 @@ use super::tree::Tree;
 use super::{MemoryEntries, Shared};
 use crate::store::CounterOp;
 use crate::writer_slot::WriterTurn;
-use crate::{Error, KeyRange, Order, Reader, Result, Writer, check_key, check_value};
+use crate::{Error, KeyRange, Order, Reader, Result, Transaction, Writer, check_key, check_value};
 
 /// A transaction of a [`Memory`](crate::Memory) store.
 #[derive(Debug)]
@@ -139,7 +139,9 @@ impl Writer for MemoryTransaction<'_> {
     fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
         self.count(key, CounterOp::Max(bound))
     }
+}
 
+impl Transaction for MemoryTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.shared.check_age(self.started)?;
         if self.shared.raises_conflict() {

@@ -1,0 +1,161 @@
+//! A writer whose type is not known at compile time.
+
+use std::fmt;
+
+use crate::{KeyRange, Order, Reader, Result, Writer};
+
+/// A [`Writer`] behind a pointer.
+///
+/// Patterns are generic over the store, which no trait object can be. Where a pattern must keep
+/// *other* patterns of different types, such as a table its indexes, it hands them this instead: a
+/// plain type that is a [`Reader`] and a [`Writer`].
+///
+/// Writes cost one indirect call more. Reads copy what they return to the heap, so keep them few:
+/// this is for the maintenance of derived data, not for queries.
+///
+/// ```
+/// use keyloom::{DynWriter, Memory, Reader, Store, Writer};
+/// fn greet(txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
+///     txn.put(b"greeting", b"hello")
+/// }
+/// let store = Memory::new();
+/// store.transact(|txn| greet(&mut DynWriter::new(txn)))?;
+/// assert_eq!(store.snapshot()?.get(b"greeting")?, Some(&b"hello"[..]));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct DynWriter<'w>(&'w mut dyn Erased);
+
+type BoxedEntries<'r> = Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + 'r>;
+
+/// [`Writer`] without what a trait object cannot have.
+trait Erased {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+    fn range<'r>(&'r self, range: KeyRange<'_>, order: Order) -> Result<BoxedEntries<'r>>;
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+    fn delete(&mut self, key: &[u8]) -> Result<()>;
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()>;
+    fn add(&mut self, key: &[u8], delta: i64) -> Result<()>;
+    fn min(&mut self, key: &[u8], bound: u64) -> Result<()>;
+    fn max(&mut self, key: &[u8], bound: u64) -> Result<()>;
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
+}
+
+impl<W: Writer> Erased for W {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(Reader::get(self, key)?.map(|value| value.to_vec()))
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        let values = Reader::get_many(self, keys)?;
+        Ok(values.into_iter().map(|value| value.map(|value| value.to_vec())).collect())
+    }
+
+    fn range<'r>(&'r self, range: KeyRange<'_>, order: Order) -> Result<BoxedEntries<'r>> {
+        let entries = Reader::range(self, range, order)?;
+        Ok(Box::new(entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())))))
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        Writer::put(self, key, value)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        Writer::delete(self, key)
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        Writer::delete_range(self, range)
+    }
+
+    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
+        Writer::add(self, key, delta)
+    }
+
+    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        Writer::min(self, key, bound)
+    }
+
+    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        Writer::max(self, key, bound)
+    }
+}
+
+impl<'w> DynWriter<'w> {
+    /// Hides the type of `writer`.
+    pub fn new<W: Writer>(writer: &'w mut W) -> Self {
+        Self(writer)
+    }
+}
+
+impl fmt::Debug for DynWriter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynWriter").finish_non_exhaustive()
+    }
+}
+
+impl Reader for DynWriter<'_> {
+    type Bytes<'r>
+        = Vec<u8>
+    where
+        Self: 'r;
+    type Entries<'r>
+        = DynEntries<'r>
+    where
+        Self: 'r;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.0.get(key)
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<DynEntries<'_>> {
+        self.0.range(range, order).map(DynEntries)
+    }
+
+    fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.0.get_many(&keys)
+    }
+}
+
+impl Writer for DynWriter<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.0.put(key, value)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.0.delete(key)
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        self.0.delete_range(range)
+    }
+
+    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
+        self.0.add(key, delta)
+    }
+
+    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        self.0.min(key, bound)
+    }
+
+    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        self.0.max(key, bound)
+    }
+}
+
+/// The entries of a range read through a [`DynWriter`].
+pub struct DynEntries<'r>(BoxedEntries<'r>);
+
+impl Iterator for DynEntries<'_> {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+impl fmt::Debug for DynEntries<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynEntries").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,273 @@
+//! A store that fails on demand.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::{
+    Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction, Writer,
+};
+
+/// Wraps a store and makes its n-th operation fail.
+///
+/// Every beginning of a snapshot or transaction, every get, range, entry of a range, write and
+/// commit is an operation. So a test can let each of them fail in turn and look at what is left:
+///
+/// ```
+/// use keyloom::{Fault, Faulty, Memory, Reader, Store, Writer};
+/// let store = Faulty::new(Memory::new());
+/// let work = || {
+///     store.transact(|txn| {
+///         txn.put(b"debit", b"-5")?;
+///         txn.put(b"credit", b"+5")
+///     })
+/// };
+/// for n in 0.. {
+///     store.fail_at(n, Fault::Error);
+///     let failed = work().is_err();
+///     store.heal();
+///     let left = store.snapshot()?.count(keyloom::KeyRange::all())?;
+///     assert_eq!(left, if failed { 0 } else { 2 }, "nothing is half done");
+///     if !failed {
+///         break;
+///     }
+/// }
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Faulty<S> {
+    store: S,
+    plan: Arc<Plan>,
+}
+
+/// How an operation of a [`Faulty`] store fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The operation does nothing and reports an error. The transaction goes on, so that one which
+    /// swallows the error and commits shows what it has left out.
+    Error,
+    /// The operation reports a conflict, after which the transaction can only run again.
+    Conflict,
+    /// A commit happens, but its outcome is reported as unknown. Elsewhere as [`Fault::Error`].
+    UnknownButCommitted,
+    /// A commit does not happen, and its outcome is reported as unknown. Elsewhere as
+    /// [`Fault::Error`].
+    UnknownAndLost,
+}
+
+/// What is to fail, shared by everything that a store has given out.
+#[derive(Debug, Default)]
+struct Plan(Mutex<Schedule>);
+
+#[derive(Debug, Default)]
+struct Schedule {
+    operations: u64,
+    fault: Option<(u64, Fault)>,
+}
+
+impl Plan {
+    fn lock(&self) -> MutexGuard<'_, Schedule> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts an operation; `Some` when it is to fail.
+    fn next(&self) -> Option<(u64, Fault)> {
+        let mut schedule = self.lock();
+        let n = schedule.operations;
+        schedule.operations += 1;
+        schedule.fault.take_if(|(at, _)| *at == n)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.next().map_or(Ok(()), |(n, fault)| Err(error(n, fault)))
+    }
+}
+
+/// The error beneath an injected fault.
+#[derive(Debug, thiserror::Error)]
+#[error("operation {0} was made to fail")]
+struct Injected(u64);
+
+impl<S> Faulty<S> {
+    /// A store that does not fail yet.
+    pub fn new(store: S) -> Self {
+        Self { store, plan: Arc::default() }
+    }
+
+    /// Lets operation `n`, counted from 0 and from now, fail once.
+    pub fn fail_at(&self, n: u64, fault: Fault) {
+        *self.plan.lock() = Schedule { operations: 0, fault: Some((n, fault)) };
+    }
+
+    /// Lets nothing fail any more, and counts operations from 0 again.
+    pub fn heal(&self) {
+        *self.plan.lock() = Schedule::default();
+    }
+
+    /// How many operations there were since [`fail_at`](Faulty::fail_at) or
+    /// [`heal`](Faulty::heal).
+    pub fn operations(&self) -> u64 {
+        self.plan.lock().operations
+    }
+
+    /// The store beneath.
+    pub fn inner(&self) -> &S {
+        &self.store
+    }
+}
+
+fn error(n: u64, fault: Fault) -> Error {
+    match fault {
+        Fault::Conflict => Error::Conflict { what: format!("operation {n}, on demand").into() },
+        _ => Error::Backend(Injected(n).into()),
+    }
+}
+
+impl<S: Store> Store for Faulty<S> {
+    type Snapshot<'s> = FaultyReader<'s, S::Snapshot<'s>>;
+    type Transaction<'s> = FaultyReader<'s, S::Transaction<'s>>;
+
+    fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
+        self.plan.check()?;
+        Ok(FaultyReader::new(self.store.snapshot()?, &self.plan))
+    }
+
+    fn begin(&self) -> Result<Self::Transaction<'_>> {
+        self.plan.check()?;
+        Ok(FaultyReader::new(self.store.begin()?, &self.plan))
+    }
+
+    fn limits(&self) -> Limits {
+        self.store.limits()
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        self.store.retry_policy()
+    }
+}
+
+/// A snapshot or a transaction of a [`Faulty`] store.
+#[derive(Debug)]
+pub struct FaultyReader<'s, R> {
+    inner: R,
+    plan: &'s Plan,
+    /// A conflict was reported: everything further reports it too, as real stores do.
+    conflict: Cell<bool>,
+}
+
+impl<'s, R> FaultyReader<'s, R> {
+    fn new(inner: R, plan: &'s Plan) -> Self {
+        Self { inner, plan, conflict: Cell::new(false) }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.conflict.get() {
+            return Err(Error::Conflict { what: "an earlier operation".into() });
+        }
+        let Some((n, fault)) = self.plan.next() else { return Ok(()) };
+        self.conflict.set(fault == Fault::Conflict);
+        Err(error(n, fault))
+    }
+}
+
+impl<R: Reader> Reader for FaultyReader<'_, R> {
+    type Bytes<'r>
+        = R::Bytes<'r>
+    where
+        Self: 'r;
+    type Entries<'r>
+        = FaultyEntries<'r, R::Entries<'r>>
+    where
+        Self: 'r;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes<'_>>> {
+        self.check()?;
+        self.inner.get(key)
+    }
+
+    fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Self::Bytes<'_>>>> {
+        self.check()?;
+        self.inner.get_many(keys)
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {
+        self.check()?;
+        let inner = self.inner.range(range, order)?;
+        Ok(FaultyEntries { inner: Some(inner), plan: self.plan, conflict: &self.conflict })
+    }
+}
+
+impl<W: Writer> Writer for FaultyReader<'_, W> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check()?;
+        self.inner.put(key, value)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.check()?;
+        self.inner.delete(key)
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        self.check()?;
+        self.inner.delete_range(range)
+    }
+
+    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
+        self.check()?;
+        self.inner.add(key, delta)
+    }
+
+    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        self.check()?;
+        self.inner.min(key, bound)
+    }
+
+    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        self.check()?;
+        self.inner.max(key, bound)
+    }
+}
+
+impl<T: Transaction> Transaction for FaultyReader<'_, T> {
+    fn commit(self) -> Result<()> {
+        if self.conflict.get() {
+            return Err(Error::Conflict { what: "an earlier operation".into() });
+        }
+        let Some((n, fault)) = self.plan.next() else { return self.inner.commit() };
+        match fault {
+            Fault::Error | Fault::Conflict => Err(error(n, fault)),
+            Fault::UnknownAndLost => Err(Error::CommitUnknown { source: Injected(n).into() }),
+            Fault::UnknownButCommitted => {
+                self.inner.commit()?;
+                Err(Error::CommitUnknown { source: Injected(n).into() })
+            }
+        }
+    }
+
+    fn must_restart(&self) -> bool {
+        self.conflict.get() || self.inner.must_restart()
+    }
+}
+
+/// The entries of a range of a [`Faulty`] store.
+#[derive(Debug)]
+pub struct FaultyEntries<'r, I> {
+    /// Gone after a failure: an iterator that failed stays ended.
+    inner: Option<I>,
+    plan: &'r Plan,
+    conflict: &'r Cell<bool>,
+}
+
+impl<E, I: Iterator<Item = Result<E>>> Iterator for FaultyEntries<'_, I> {
+    type Item = Result<E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let inner = self.inner.as_mut()?;
+        if let Some((n, fault)) = self.plan.next() {
+            self.inner = None;
+            self.conflict.set(self.conflict.get() || fault == Fault::Conflict);
+            return Some(Err(error(n, fault)));
+        }
+        inner.next()
+    }
+}

@@ -1,0 +1,306 @@
+//! A store that counts what it is asked to do.
+
+use std::fmt;
+use std::ops::Sub;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::{
+    Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store, Transaction, Writer,
+};
+
+/// Wraps a store and counts gets, ranges, keys, bytes and round trips.
+///
+/// This is how costs are kept on machines too noisy for clocks: a pattern documents what an
+/// operation costs, and a test asserts it.
+///
+/// ```
+/// use keyloom::{Cost, Memory, Metered, Reader, Store, Writer};
+/// let store = Metered::new(Memory::new());
+/// let (_, cost) = store.measure(|store| store.transact(|txn| txn.put(b"key", b"value")));
+/// assert_eq!(cost, Cost { keys_written: 1, bytes_written: 8, commits: 1, round_trips: 1, ..Cost::default() });
+///
+/// let (_, cost) = store.measure(|store| store.snapshot()?.get(b"key").map(drop));
+/// assert_eq!(cost, Cost { gets: 1, keys_read: 1, bytes_read: 5, round_trips: 1, ..Cost::default() });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Metered<S> {
+    store: S,
+    meter: Arc<Meter>,
+}
+
+macro_rules! costs {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a [`Metered`] store was asked to do, in units that do not depend on the machine.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Cost {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        #[derive(Debug, Default)]
+        struct Meter {
+            $($name: AtomicU64,)*
+        }
+
+        impl Meter {
+            fn read(&self) -> Cost {
+                Cost { $($name: self.$name.load(Relaxed),)* }
+            }
+        }
+
+        impl Sub for Cost {
+            type Output = Self;
+
+            fn sub(self, earlier: Self) -> Self {
+                Self { $($name: self.$name - earlier.$name,)* }
+            }
+        }
+
+        impl fmt::Display for Cost {
+            /// What is not zero, as `2 gets, 5 keys read`.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut separator = "";
+                for (count, name) in [$((self.$name, stringify!($name)),)*] {
+                    if count > 0 {
+                        write!(f, "{separator}{count} {}", name.replace('_', " "))?;
+                        separator = ", ";
+                    }
+                }
+                if separator.is_empty() { f.write_str("nothing") } else { Ok(()) }
+            }
+        }
+    };
+}
+
+costs! {
+    /// Keys asked for by [`get`](Reader::get) and [`get_many`](Reader::get_many).
+    gets,
+    /// Ranges opened, those of [`first`](Reader::first), [`last`](Reader::last) and
+    /// [`page`](Reader::page) included.
+    ranges,
+    /// Keys that were there: of gets, and of ranges as far as they were walked.
+    keys_read,
+    /// Bytes of what was read: the values of gets, keys and values of ranges.
+    bytes_read,
+    /// Keys put, deleted or counted up; a deleted range counts as one.
+    keys_written,
+    /// Bytes of keys and values written.
+    bytes_written,
+    /// Transactions committed.
+    commits,
+    /// Messages that a client of a remote store would wait for: one per get, get_many, range and
+    /// commit. Writes wait for the commit.
+    round_trips,
+}
+
+fn add(counter: &AtomicU64, amount: usize) {
+    counter.fetch_add(amount as u64, Relaxed);
+}
+
+impl Meter {
+    fn range(&self) {
+        add(&self.ranges, 1);
+        add(&self.round_trips, 1);
+    }
+
+    fn found(&self, bytes: usize) {
+        add(&self.keys_read, 1);
+        add(&self.bytes_read, bytes);
+    }
+
+    fn wrote(&self, bytes: usize) {
+        add(&self.keys_written, 1);
+        add(&self.bytes_written, bytes);
+    }
+
+    fn committed(&self) {
+        add(&self.commits, 1);
+        add(&self.round_trips, 1);
+    }
+}
+
+impl<S> Metered<S> {
+    /// Counts what `store` is asked to do from now on.
+    pub fn new(store: S) -> Self {
+        Self { store, meter: Arc::default() }
+    }
+
+    /// What was asked for since this store was wrapped, through all its clones.
+    pub fn cost(&self) -> Cost {
+        self.meter.read()
+    }
+
+    /// Runs `work` and tells what it cost. Other threads' work at the same time is counted too.
+    pub fn measure<T>(&self, work: impl FnOnce(&Self) -> T) -> (T, Cost) {
+        let before = self.cost();
+        let result = work(self);
+        (result, self.cost() - before)
+    }
+
+    /// The store beneath.
+    pub fn inner(&self) -> &S {
+        &self.store
+    }
+}
+
+impl<S: Store> Store for Metered<S> {
+    type Snapshot<'s> = MeteredReader<'s, S::Snapshot<'s>>;
+    type Transaction<'s> = MeteredReader<'s, S::Transaction<'s>>;
+
+    fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
+        Ok(MeteredReader { inner: self.store.snapshot()?, meter: &self.meter })
+    }
+
+    fn begin(&self) -> Result<Self::Transaction<'_>> {
+        Ok(MeteredReader { inner: self.store.begin()?, meter: &self.meter })
+    }
+
+    fn limits(&self) -> Limits {
+        self.store.limits()
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        self.store.retry_policy()
+    }
+}
+
+/// A snapshot or a transaction of a [`Metered`] store.
+#[derive(Debug)]
+pub struct MeteredReader<'s, R> {
+    inner: R,
+    meter: &'s Meter,
+}
+
+impl<R: Reader> MeteredReader<'_, R> {
+    fn entry<'r>(&self, entry: Entry<R::Bytes<'r>>) -> Entry<R::Bytes<'r>>
+    where
+        R: 'r,
+    {
+        self.meter.found(entry.0.len() + entry.1.len());
+        entry
+    }
+}
+
+impl<R: Reader> Reader for MeteredReader<'_, R> {
+    type Bytes<'r>
+        = R::Bytes<'r>
+    where
+        Self: 'r;
+    type Entries<'r>
+        = MeteredEntries<'r, R::Entries<'r>>
+    where
+        Self: 'r;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes<'_>>> {
+        add(&self.meter.gets, 1);
+        add(&self.meter.round_trips, 1);
+        let value = self.inner.get(key)?;
+        value.iter().for_each(|value| self.meter.found(value.len()));
+        Ok(value)
+    }
+
+    fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Self::Bytes<'_>>>> {
+        add(&self.meter.gets, keys.len());
+        add(&self.meter.round_trips, 1);
+        let values = self.inner.get_many(keys)?;
+        values.iter().flatten().for_each(|value| self.meter.found(value.len()));
+        Ok(values)
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {
+        self.meter.range();
+        Ok(MeteredEntries { inner: self.inner.range(range, order)?, meter: self.meter })
+    }
+
+    // The store beneath may answer these with less than an open range, so they are passed on.
+
+    fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
+        self.meter.range();
+        Ok(self.inner.first(range)?.map(|entry| self.entry(entry)))
+    }
+
+    fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
+        self.meter.range();
+        Ok(self.inner.last(range)?.map(|entry| self.entry(entry)))
+    }
+
+    fn page(
+        &self,
+        range: KeyRange<'_>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Page<Self::Bytes<'_>>> {
+        self.meter.range();
+        let page = self.inner.page(range, order, limit)?;
+        for (key, value) in &page.entries {
+            self.meter.found(key.len() + value.len());
+        }
+        Ok(page)
+    }
+}
+
+impl<W: Writer> Writer for MeteredReader<'_, W> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.meter.wrote(key.len() + value.len());
+        self.inner.put(key, value)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.meter.wrote(key.len());
+        self.inner.delete(key)
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        self.meter.wrote(0);
+        self.inner.delete_range(range)
+    }
+
+    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
+        self.meter.wrote(key.len() + size_of_val(&delta));
+        self.inner.add(key, delta)
+    }
+
+    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        self.meter.wrote(key.len() + size_of_val(&bound));
+        self.inner.min(key, bound)
+    }
+
+    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        self.meter.wrote(key.len() + size_of_val(&bound));
+        self.inner.max(key, bound)
+    }
+}
+
+impl<T: Transaction> Transaction for MeteredReader<'_, T> {
+    fn commit(self) -> Result<()> {
+        self.meter.committed();
+        self.inner.commit()
+    }
+
+    fn must_restart(&self) -> bool {
+        self.inner.must_restart()
+    }
+}
+
+/// The entries of a range of a [`Metered`] store.
+#[derive(Debug)]
+pub struct MeteredEntries<'r, I> {
+    inner: I,
+    meter: &'r Meter,
+}
+
+impl<B, I> Iterator for MeteredEntries<'_, I>
+where
+    B: std::ops::Deref<Target = [u8]>,
+    I: Iterator<Item = Result<(B, B)>>,
+{
+    type Item = Result<(B, B)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.inner.next();
+        if let Some(Ok((key, value))) = &next {
+            self.meter.found(key.len() + value.len());
+        }
+        next
+    }
+}
