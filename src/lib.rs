@@ -23,5 +23,5 @@ pub use limits::{Limits, MAX_KEY_BYTES, check_key, check_value};
 pub use lmdb::Lmdb;
 pub use memory::Memory;
 pub use metered::{Cost, Metered, MeteredEntries, MeteredReader};
-pub use range::{KeyBuf, KeyRange, Order, prefix_end, successor};
+pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
 pub use store::{Entry, Page, Reader, RetryPolicy, Store, Transaction, Writer};

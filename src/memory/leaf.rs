@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::entry::Entry;
 use super::tree::Separator;
+use crate::KeyBounds;
 
 /// The most entries of a leaf.
 pub(super) const LEAF_ENTRIES: usize = 32;
@@ -106,7 +107,7 @@ impl Leaf {
         }
     }
 
-    pub(super) fn remove_range(&mut self, (start, end): (Bound<&[u8]>, Bound<&[u8]>)) {
+    pub(super) fn remove_range(&mut self, (start, end): KeyBounds<'_>) {
         let (first, behind) = (self.before(start), self.up_to(end));
         if first < behind {
             self.entries.drain(first..behind);

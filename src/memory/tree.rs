@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use super::entry::Entry;
 use super::leaf::Leaf;
-use crate::{KeyBuf, Order};
+use crate::{KeyBounds, KeyBuf, Order};
 
 /// A branch splits when it has this many children.
 const BRANCH_CHILDREN: usize = 32;
@@ -32,7 +32,6 @@ const BRANCH_CHILDREN: usize = 32;
 const USUAL_DEPTH: usize = 8;
 
 pub(super) type Separator = SmallVec<[u8; 24]>;
-type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
 #[derive(Clone, Debug, Default)]
 struct Branch {
@@ -88,13 +87,13 @@ impl Tree {
     }
 
     /// Takes out every key between `bounds`. Subtrees that lie inside go as a whole.
-    pub(super) fn remove_range(&mut self, bounds: Bounds<'_>) {
+    pub(super) fn remove_range(&mut self, bounds: KeyBounds<'_>) {
         self.root.remove_range(bounds);
         self.lower_root();
     }
 
     /// The entries between `bounds`, in `order`.
-    pub(super) fn walk(&self, (start, end): Bounds<'_>, order: Order) -> Walk<'_> {
+    pub(super) fn walk(&self, (start, end): KeyBounds<'_>, order: Order) -> Walk<'_> {
         let (from, to) = match order {
             Order::Ascending => (start, end),
             Order::Descending => (end, start),
@@ -161,7 +160,7 @@ impl Node {
         }
     }
 
-    fn remove_range(&mut self, bounds: Bounds<'_>) {
+    fn remove_range(&mut self, bounds: KeyBounds<'_>) {
         match self {
             Self::Leaf(leaf) => Arc::make_mut(leaf).remove_range(bounds),
             Self::Branch(branch) => Arc::make_mut(branch).remove_range(bounds),
@@ -201,7 +200,7 @@ impl Branch {
         Some((separator, Node::Branch(Arc::new(right))))
     }
 
-    fn remove_range(&mut self, bounds: Bounds<'_>) {
+    fn remove_range(&mut self, bounds: KeyBounds<'_>) {
         let first = self.position_of(bounds.0, 0);
         let last = self.position_of(bounds.1, self.children.len().saturating_sub(1));
         if first > last {
@@ -388,7 +387,7 @@ mod tests {
         }
     }
 
-    const ALL: Bounds<'static> = (Bound::Unbounded, Bound::Unbounded);
+    const ALL: KeyBounds<'static> = (Bound::Unbounded, Bound::Unbounded);
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]

@@ -1,0 +1,126 @@
+//! Cities by country, region and name; and by country, region and size.
+
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use keyloom::{Desc, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_patterns::general::composite_key_index::{Continuation, Found, IndexPage};
+use keyloom_patterns::{Index, Table, entry};
+
+use crate::cities::{self, City};
+use crate::options::Options;
+use crate::report::{ask, grouped, is_there, some_of};
+use crate::{Step, TourResult, TourStore};
+
+/// How many cities one transaction loads.
+const BATCH: usize = 10_000;
+
+pub struct CompositeKeyIndex {
+    cities: Table<u32, City>,
+    by_place: Index<u32, City>,
+    by_size: Index<u32, City>,
+    loaded: Subspace,
+}
+
+impl CompositeKeyIndex {
+    pub fn new() -> Self {
+        let space = Subspace::new("tour");
+        let by_place = Index::new(&space.child("by_place"), |_id, city: &City| {
+            entry((&city.country, &city.admin1, &city.name))
+        });
+        let by_size = Index::new(&space.child("by_size"), |_id, city: &City| {
+            entry((&city.country, &city.admin1, Desc(city.population)))
+        });
+        let cities = Table::new(&space.child("cities")).with(&by_place).with(&by_size);
+        Self { cities, by_place, by_size, loaded: space.child("loaded") }
+    }
+
+    fn next_largest<R: Reader>(
+        &self,
+        snapshot: &R,
+        after: Option<&Continuation>,
+    ) -> Result<(Vec<String>, Option<Continuation>)> {
+        let IndexPage { found, next } =
+            self.by_size.page(snapshot, ("US", "CA"), Order::Ascending, 5, after)?;
+        let ids = found.iter().map(Found::record_key).collect::<Result<Vec<_>>>()?;
+        let cities = self.cities.get_many(snapshot, &ids)?;
+        Ok((cities.iter().flatten().map(City::to_string).collect(), next))
+    }
+}
+
+impl Step for CompositeKeyIndex {
+    fn name(&self) -> &'static str {
+        "composite-key index"
+    }
+
+    fn load(&self, store: &TourStore, options: &Options) -> TourResult {
+        let loaded = self.loaded.pack("cities");
+        if is_there(store, &loaded)? {
+            println!("cities     in the store already");
+            return Ok(());
+        }
+        let started = Instant::now();
+        let style = ProgressStyle::with_template("cities     {bar:40} {human_pos} of {human_len}")?;
+        let progress = ProgressBar::new(cities::ROWS).with_style(style);
+        // Putting a city again changes nothing, so a load that was interrupted simply runs again.
+        let mut rows = cities::read(&options.data)?;
+        loop {
+            let batch = rows.by_ref().take(BATCH).collect::<TourResult<Vec<_>>>()?;
+            if batch.is_empty() {
+                break;
+            }
+            store.transact(|txn| {
+                batch.iter().try_for_each(|(id, city)| self.cities.put(txn, id, city))
+            })?;
+            progress.inc(batch.len() as u64);
+        }
+        let count = progress.position();
+        store.transact(|txn| txn.put(&loaded, &count.to_be_bytes()))?;
+        progress.finish_and_clear();
+        let seconds = started.elapsed().as_secs_f64();
+        println!("cities     {} loaded with two indexes in {seconds:.2} s", grouped(count));
+        Ok(())
+    }
+
+    fn ask(&self, store: &TourStore) -> TourResult {
+        ask(
+            store,
+            "Which cities are in France? (by_place, one range, names from the entries)",
+            |snapshot| {
+                let mut names = Vec::new();
+                for found in self.by_place.range(snapshot, "FR", Order::Ascending)? {
+                    let found = found?;
+                    let (_country, admin1, name) = found.parts::<(&str, &str, &str)>()?;
+                    names.push(format!("{name} in region {admin1}"));
+                }
+                Ok((some_of(&names, 3, "cities"), ()))
+            },
+        )?;
+        ask(store, "And in Île-de-France, France's region 11?", |snapshot| {
+            let mut names = Vec::new();
+            for found in self.by_place.range(snapshot, ("FR", "11"), Order::Ascending)? {
+                let found = found?;
+                let (_country, _admin1, name) = found.parts::<(&str, &str, &str)>()?;
+                names.push(name.to_owned());
+            }
+            Ok((some_of(&names, 3, "cities"), ()))
+        })?;
+        ask(store, "Which cities of California begin with \"San \"?", |snapshot| {
+            let found =
+                self.by_place.starting_with(snapshot, ("US", "CA", "San "), Order::Ascending)?;
+            let ids = found.map(|found| found?.record_key()).collect::<Result<Vec<_>>>()?;
+            let cities = self.cities.get_many(snapshot, &ids)?;
+            let cities: Vec<_> = cities.iter().flatten().collect();
+            Ok((some_of(&cities, 3, "cities"), ()))
+        })?;
+        let next = ask(
+            store,
+            "Which are the five largest cities of California? (by_size, one page)",
+            |snapshot| self.next_largest(snapshot, None),
+        )?;
+        ask(store, "And the next five? (the page behind the continuation)", |snapshot| {
+            self.next_largest(snapshot, next.as_ref())
+        })?;
+        Ok(())
+    }
+}

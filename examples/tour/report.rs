@@ -1,0 +1,54 @@
+//! How questions and their answers are printed.
+
+use std::fmt::Display;
+use std::time::Instant;
+
+use keyloom::Reader;
+use keyloom::Store;
+
+use crate::{TourResult, TourStore};
+
+/// Answers a question on a snapshot and prints the answer with the time and the cost of it.
+pub fn ask<T>(
+    store: &TourStore,
+    question: &str,
+    answer: impl FnOnce(&<TourStore as Store>::Snapshot<'_>) -> keyloom::Result<(Vec<String>, T)>,
+) -> TourResult<T> {
+    let snapshot = store.snapshot()?;
+    let started = Instant::now();
+    let (answered, cost) = store.measure(|_| answer(&snapshot));
+    let took = started.elapsed();
+    let (lines, value) = answered?;
+    println!("\n? {question}");
+    lines.iter().for_each(|line| println!("  {line}"));
+    println!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);
+    Ok(value)
+}
+
+/// The first of some lines, and how many there are in all.
+pub fn some_of<T: Display>(all: &[T], most: usize, what: &str) -> Vec<String> {
+    let mut lines = vec![format!("{} {what}", grouped(all.len() as u64))];
+    lines.extend(all.iter().take(most).map(|line| format!("  {line}")));
+    if all.len() > most {
+        lines.push("  ...".into());
+    }
+    lines
+}
+
+/// A number with its thousands apart: `2,138,551`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Whether `key` is in the store.
+pub fn is_there(store: &TourStore, key: &[u8]) -> TourResult<bool> {
+    Ok(store.snapshot()?.get(key)?.is_some())
+}

@@ -1,0 +1,105 @@
+//! Derived data: how is what follows from records maintained, checked and repaired, whatever it is?
+//!
+//! An index entry, a counter, a spatial cell, a copied field: all of them are *derived*. They follow
+//! from records, and are kept beside them because a query needs them in another order. keyloom has
+//! one mechanism for all of it:
+//!
+//! * [`Derived`]: told of every change of a record (its old and its new value, either may be
+//!   absent), it brings its data in step within the same transaction.
+//! * [`DerivedEntries`]: where the derived data are plain entries, a function from a record to its
+//!   entries is enough. The shared code here computes the difference between the entries of the old
+//!   and the new value and writes only that; and since it knows what *should* be there it also
+//!   [checks](check()) and [repairs](repair()).
+//!
+//! One law holds for all derived data, and one property test per pattern holds it:
+//! **rebuilt from scratch equals maintained step by step**.
+//!
+//! # Cost
+//!
+//! Maintenance reads nothing for plain entries, and writes one key per entry that appears,
+//! disappears or changes. `check` reads every record, every entry, and the other side of each by one
+//! get. `repair` does the same in bounded transactions.
+
+mod check;
+mod repair;
+
+use keyloom::{DynWriter, KeyBuf, Result, Subspace, Writer, check_key};
+use smallvec::SmallVec;
+
+pub use check::{Inconsistency, check};
+pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
+
+/// Data that follows from the records of a table and is maintained with them.
+pub trait Derived<K, V>: Send + Sync {
+    /// Brings the data in step with a record that changes from `old` to `new`. `None` stands for a
+    /// record that is not there.
+    ///
+    /// The record itself is written by the caller, before or after: do not read it here.
+    ///
+    /// # Errors
+    /// Whatever makes the change impossible; the transaction is then given up.
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()>;
+}
+
+/// A derived entry: its whole key, and its value.
+pub type DerivedEntry = (KeyBuf, SmallVec<[u8; 16]>);
+
+/// Derived data that are plain entries in a subspace of their own, each made by one record.
+pub trait DerivedEntries<K, V>: Send + Sync {
+    /// Where the entries are. Nothing else may be there.
+    fn space(&self) -> &Subspace;
+
+    /// The entries of a record.
+    ///
+    /// A pure function: the same record gives the same entries, whenever and wherever it is asked.
+    /// An answer that changes leaves entries behind that nothing removes; [`check`] finds them.
+    fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry>;
+
+    /// The key of the record that made an entry.
+    ///
+    /// # Errors
+    /// When the bytes are no entry of this kind.
+    fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K>;
+}
+
+impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for D {
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        let entries = |value: Option<&V>| value.map_or(Vec::new(), |v| self.entries(key, v));
+        write_difference(txn, entries(old), entries(new))
+    }
+}
+
+/// Writes what turns the entries `old` into the entries `new`, and nothing else.
+fn write_difference(
+    txn: &mut impl Writer,
+    mut old: Vec<DerivedEntry>,
+    mut new: Vec<DerivedEntry>,
+) -> Result<()> {
+    // An entry that the store would refuse is refused before the first of them is written.
+    new.iter().try_for_each(|(key, _)| check_key(key))?;
+    old.sort();
+    new.sort();
+    new.dedup_by(|a, b| a.0 == b.0);
+    let has_key = |entries: &[DerivedEntry], key: &KeyBuf| {
+        entries.binary_search_by(|(other, _)| other.cmp(key)).is_ok()
+    };
+    for (key, _) in old.iter().filter(|(key, _)| !has_key(&new, key)) {
+        txn.delete(key)?;
+    }
+    for (key, value) in new.iter().filter(|entry| old.binary_search(entry).is_err()) {
+        txn.put(key, value)?;
+    }
+    Ok(())
+}

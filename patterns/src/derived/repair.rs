@@ -1,0 +1,169 @@
+//! Making derived data what they should be, in transactions of a bounded size.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, KeyRange, Order, Page, Result, Store, Writer};
+
+use super::DerivedEntries;
+use super::check::superfluous;
+use crate::table::{RecordKey, Table};
+
+/// How [`repair`] works.
+#[derive(Clone, Debug)]
+pub struct RepairOptions {
+    /// How many records or entries one transaction visits. The default, 1,000, stays inside the
+    /// limits of every store for records of some kilobytes.
+    pub batch: usize,
+    /// Where to go on after a repair that was stopped; `None` begins.
+    pub resume: Option<RepairPosition>,
+}
+
+impl Default for RepairOptions {
+    fn default() -> Self {
+        Self { batch: 1_000, resume: None }
+    }
+}
+
+/// What [`repair`] is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairPhase {
+    /// Going through the records and writing entries that are missing or wrong.
+    Records,
+    /// Going through the entries and removing those that no record makes.
+    Entries,
+}
+
+/// How far a repair has come: everything up to `last` in `phase` is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairPosition {
+    /// What it was doing.
+    pub phase: RepairPhase,
+    /// The last key that it visited, `None` at the beginning of the phase.
+    pub last: Option<KeyBuf>,
+}
+
+/// What a repair has done so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairProgress {
+    /// Where it is.
+    pub position: RepairPosition,
+    /// Whether that is the end.
+    pub finished: bool,
+    /// Records visited.
+    pub records: u64,
+    /// Entries visited.
+    pub entries: u64,
+    /// Entries written because they were missing or wrong.
+    pub written: u64,
+    /// Entries removed because no record makes them.
+    pub removed: u64,
+}
+
+/// Brings what `derived` keeps of `table` in step, in bounded transactions, while others read and
+/// write. Also the way to build an index over records that are there already.
+///
+/// `progress` is told after each transaction what was done; with `ControlFlow::Break` it stops the
+/// repair. Every batch is committed when `progress` hears of it, so a repair that was stopped, or
+/// died, can go on from the last position it told (see [`RepairOptions::resume`]). Starting anew is
+/// always safe too: what is right is left alone.
+///
+/// Attach `derived` to the table that writers use *before* the repair begins, else records that
+/// change behind it are missed.
+///
+/// # Errors
+/// What the store says, and records that do not decode.
+pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    store: &S,
+    options: &RepairOptions,
+    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+) -> Result<RepairProgress> {
+    let beginning = RepairPosition { phase: RepairPhase::Records, last: None };
+    let mut done = RepairProgress {
+        position: options.resume.clone().unwrap_or(beginning),
+        finished: false,
+        records: 0,
+        entries: 0,
+        written: 0,
+        removed: 0,
+    };
+    while !done.finished {
+        // The body may run more than once, so it starts each time from what is known to be done.
+        done = store.transact(|txn| {
+            let mut next = done.clone();
+            match next.position.phase {
+                RepairPhase::Records => write_missing(derived, table, txn, options, &mut next)?,
+                RepairPhase::Entries => {
+                    remove_superfluous(derived, table, txn, options, &mut next)?
+                }
+            }
+            Ok(next)
+        })?;
+        if progress(&done).is_break() {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+fn write_missing<K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    txn: &mut impl Writer,
+    options: &RepairOptions,
+    done: &mut RepairProgress,
+) -> Result<()> {
+    let range = remaining(table.key_range(()), done.position.last.as_deref());
+    let Page { entries, last } = txn.page(range, Order::Ascending, options.batch.max(1))?;
+    let mut missing = Vec::new();
+    for entry in entries {
+        let (key, value) = table.record(entry)?;
+        done.records += 1;
+        for (entry, value) in derived.entries(&key, &value) {
+            if txn.get(&entry)?.as_deref() != Some(&value[..]) {
+                missing.push((entry, value));
+            }
+        }
+    }
+    for (entry, value) in missing {
+        txn.put(&entry, &value)?;
+        done.written += 1;
+    }
+    done.position = match last {
+        Some(last) => RepairPosition { phase: RepairPhase::Records, last: Some(last) },
+        None => RepairPosition { phase: RepairPhase::Entries, last: None },
+    };
+    Ok(())
+}
+
+fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    txn: &mut impl Writer,
+    options: &RepairOptions,
+    done: &mut RepairProgress,
+) -> Result<()> {
+    let range = remaining(derived.space().self_and_children(), done.position.last.as_deref());
+    let Page { entries, last } = txn.page(range, Order::Ascending, options.batch.max(1))?;
+    let mut doomed = Vec::new();
+    for (key, value) in entries {
+        done.entries += 1;
+        doomed.extend(superfluous(derived, table, txn, &key, &value)?);
+    }
+    for inconsistency in doomed {
+        txn.delete(inconsistency.entry())?;
+        done.removed += 1;
+    }
+    done.finished = last.is_none();
+    done.position.last = last.or_else(|| done.position.last.take());
+    Ok(())
+}
+
+fn remaining<'k>(range: KeyRange<'k>, last: Option<&'k [u8]>) -> KeyRange<'k> {
+    match last {
+        Some(last) => range.resume(Order::Ascending, last),
+        None => range,
+    }
+}

@@ -1,0 +1,471 @@
+//! Composite-key index: how are records found by the leading parts of several fields?
+//!
+//! With entries ordered by `(country, region, name)` one index answers "all of a country", "all of a
+//! country and a region" and "those whose name begins with San": each is one range. The order of
+//! the parts is the design decision: a query names the parts from the left.
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, parts of the entry, record key | 2 bytes, big-endian: the format (1) in the upper 4 bits, the length of the packed record key in the lower 12 |
+//!
+//! ```text
+//! ("geo", "by_place", "FR", "11", "Paris", 2988507)  ->  10 04
+//!  subspace            parts                record key    format 1, record key of 4 bytes
+//! ```
+//!
+//! The record key stands last, so entries with equal parts are different keys, in the order of the
+//! record keys; the length in the value says where it begins, so an entry is taken apart without
+//! knowing the types of its parts.
+//!
+//! # Invariants
+//!
+//! * An entry is there exactly if the function of the index gives its parts for a record that is
+//!   there.
+//! * A record may have no entry (a partial index), one, or several (one per tag).
+//!
+//! # Cost
+//!
+//! | operation | cost |
+//! |---|---|
+//! | put of a record | 1 key written per entry that appears or disappears, 0 when the parts stay |
+//! | [`range`](Index::range), [`page`](Index::page) | 1 range; reads exactly the entries that it returns ([`page`](Index::page) one more) |
+//! | n records through the index | n entries and n gets, in 2 round trips: [`page`](Index::page), then [`Table::get_many`] |
+//!
+//! # When not to use it
+//!
+//! When queries leave out the first part (another order of the parts is another index); when parts
+//! are long texts (a key has 511 bytes in all); for distances on a map (one range cannot hold two
+//! dimensions).
+//!
+//! # Source
+//!
+//! "Composite key index" in I. Katsov, *NoSQL Data Modeling Techniques* (2012).
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, Deref};
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{
+    Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack,
+    unpack,
+};
+use smallvec::SmallVec;
+
+use crate::derived::{
+    self, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
+};
+use crate::table::{RecordKey, Table};
+
+/// The format of entries and of continuations that this code writes.
+const FORMAT: u8 = 1;
+
+/// The parts of a record's entries: what the function of an [`Index`] returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexEntries(SmallVec<[KeyBuf; 1]>);
+
+/// One entry with these parts.
+///
+/// ```
+/// use keyloom::Desc;
+/// use keyloom_patterns::entry;
+/// // By country, and within a country the largest first.
+/// let parts = entry(("FR", Desc(2_138_551_u64)));
+/// ```
+pub fn entry<P: Pack>(parts: P) -> IndexEntries {
+    IndexEntries(SmallVec::from_iter([pack(&parts)]))
+}
+
+impl IndexEntries {
+    /// No entry: the index does not hold this record.
+    pub fn none() -> Self {
+        Self::default()
+    }
+}
+
+impl<P: Pack> FromIterator<P> for IndexEntries {
+    /// One entry for each of the parts, such as one per tag.
+    fn from_iter<I: IntoIterator<Item = P>>(parts: I) -> Self {
+        Self(parts.into_iter().map(|parts| pack(&parts)).collect())
+    }
+}
+
+type Function<K, V> = dyn Fn(&K, &V) -> IndexEntries + Send + Sync;
+
+/// An index of the records of a [`Table`]; see the [module](self).
+///
+/// ```
+/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom_patterns::{Index, IndexEntries, Table};
+/// let by_tag = Index::new(&Subspace::new("by_tag"), |_id, tags: &Vec<String>| tags.iter().collect());
+/// let posts = Table::<u32, Vec<String>>::new(&Subspace::new("posts")).with(&by_tag);
+/// let store = Memory::new();
+/// store.transact(|txn| posts.put(txn, &7, &vec!["rust".into(), "lmdb".into()]))?;
+/// let found = by_tag.range(&store.snapshot()?, "rust", Order::Ascending)?
+///     .map(|found| found?.record_key())
+///     .collect::<Result<Vec<u32>, _>>()?;
+/// assert_eq!(found, [7]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct Index<K, V> {
+    space: Subspace,
+    function: Arc<Function<K, V>>,
+}
+
+impl<K, V> Clone for Index<K, V> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), function: Arc::clone(&self.function) }
+    }
+}
+
+impl<K, V> fmt::Debug for Index<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("space", &self.space).finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, V> Index<K, V> {
+    /// An index in `space`, whose entries for a record are what `function` returns for it.
+    ///
+    /// The function must be pure: the same record, the same entries. When it changes, the entries
+    /// that are there are wrong until [`repair`](Index::repair) has run.
+    pub fn new(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
+    ) -> Self {
+        Self { space: space.clone(), function: Arc::new(function) }
+    }
+
+    /// The entries whose parts begin with those of `prefix`, in `order`; all of them with `()`.
+    ///
+    /// # Errors
+    /// What the store says; the iterator, also when an entry is not one.
+    pub fn range<'r, R: Reader, P: Pack>(
+        &self,
+        reader: &'r R,
+        prefix: P,
+        order: Order,
+    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
+        self.found(reader, self.key_range(prefix), order)
+    }
+
+    /// The entries whose parts begin with those of `prefix`, the last of which, a string, is itself
+    /// only a beginning: `("FR", "Par")` finds Paris and Parthenay.
+    ///
+    /// # Errors
+    /// As [`range`](Index::range).
+    pub fn starting_with<'r, R: Reader, P: Pack>(
+        &self,
+        reader: &'r R,
+        prefix: P,
+        order: Order,
+    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
+        self.found(reader, self.space.string_prefix(&prefix), order)
+    }
+
+    /// The entries whose parts are not before `from` and before `to`.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_patterns::{Index, Table, entry};
+    /// let by_age = Index::new(&Subspace::new("by_age"), |_id, age: &u8| entry(age));
+    /// let people = Table::<u32, u8>::new(&Subspace::new("people")).with(&by_age);
+    /// let store = Memory::new();
+    /// store.transact(|txn| (1..=60).try_for_each(|id| people.put(txn, &id, &(id as u8))))?;
+    /// assert_eq!(by_age.between(&store.snapshot()?, 18, 30, Order::Ascending)?.count(), 12);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`range`](Index::range).
+    pub fn between<'r, R: Reader, P: Pack, Q: Pack>(
+        &self,
+        reader: &'r R,
+        from: P,
+        to: Q,
+        order: Order,
+    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
+        let (from, to) = (self.space.pack(&from), self.space.pack(&to));
+        self.found(reader, KeyRange::half_open(&from, &to), order)
+    }
+
+    /// At most `limit` of the entries of [`range`](Index::range), beginning behind `after`.
+    ///
+    /// Nothing is skipped or repeated, whatever was written between two pages: a page begins behind
+    /// a key and not at a count.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; else as [`range`](Index::range).
+    pub fn page<'r, R: Reader, P: Pack>(
+        &self,
+        reader: &'r R,
+        prefix: P,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<IndexPage<R::Bytes<'r>, K>> {
+        let range = self.key_range(prefix);
+        let page = match after {
+            None => reader.page(range, order, limit)?,
+            Some(after) => {
+                let last = after.last_key(&range, order)?;
+                reader.page(range.resume(order, last), order, limit)?
+            }
+        };
+        let found = page
+            .entries
+            .into_iter()
+            .map(|entry| Found::new(&self.space, entry))
+            .collect::<Result<_>>()?;
+        Ok(IndexPage { found, next: page.last.map(|last| Continuation::behind(&last, order)) })
+    }
+
+    /// How many entries have parts that begin with those of `prefix`. Reads all of them.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count<P: Pack>(&self, reader: &impl Reader, prefix: P) -> Result<u64> {
+        reader.count(self.key_range(prefix))
+    }
+
+    /// Everything that is not as it should be between `table` and this index.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::{Index, Table, entry};
+    /// let by_size = Index::new(&Subspace::new("by_size"), |_id, size: &u64| entry(size));
+    /// let forgetful = Table::<u32, u64>::new(&Subspace::new("files"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| forgetful.put(txn, &1, &4096))?;
+    /// let found = by_size.check(&store.snapshot()?, &forgetful)?;
+    /// assert_eq!(found[0].to_string(), r#"the entry ("by_size", 4096, 1) is missing: its record asks for it"#);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says, and records that do not decode.
+    pub fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let mut found = Vec::new();
+        derived::check(self, table, reader, |inconsistency| found.push(inconsistency))?;
+        Ok(found)
+    }
+
+    /// Makes the index what it should be, or builds it, in bounded transactions; see
+    /// [`derived::repair`].
+    ///
+    /// # Errors
+    /// What the store says, and records that do not decode.
+    pub fn repair<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        derived::repair(self, table, store, options, progress)
+    }
+
+    fn key_range<P: Pack>(&self, prefix: P) -> KeyRange<'static> {
+        self.space.child(&prefix).self_and_children()
+    }
+
+    fn found<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        range: KeyRange<'_>,
+        order: Order,
+    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
+        let entries = reader.range(range, order)?;
+        Ok(FoundEntries { entries, space: self.space.clone(), key: PhantomData })
+    }
+}
+
+impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V> {
+    fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
+        let record_key = pack(key);
+        let entry = |parts: KeyBuf| {
+            let mut entry = KeyBuf::from_slice(self.space.prefix());
+            entry.extend_from_slice(&parts);
+            entry.extend_from_slice(&record_key);
+            (entry, entry_value(record_key.len()))
+        };
+        (self.function)(key, value).0.into_iter().map(entry).collect()
+    }
+
+    fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
+        Found::new(&self.space, (key, value))?.record_key()
+    }
+}
+
+/// The value of an entry: the format and where its record key begins, counted from the end.
+///
+/// A record key that is too long for the 12 bits makes an entry that is too long for any store and
+/// is refused there.
+fn entry_value(record_key_bytes: usize) -> SmallVec<[u8; 16]> {
+    let length = u16::try_from(record_key_bytes).unwrap_or(LENGTH_MASK) & LENGTH_MASK;
+    SmallVec::from_slice(&(u16::from(FORMAT) << LENGTH_BITS | length).to_be_bytes())
+}
+
+const LENGTH_BITS: u32 = 12;
+const LENGTH_MASK: u16 = (1 << LENGTH_BITS) - 1;
+
+/// An entry of an [`Index`] that a query found.
+#[derive(Clone, Debug)]
+pub struct Found<B, K> {
+    key: B,
+    parts_at: usize,
+    record_key_at: usize,
+    types: PhantomData<fn() -> K>,
+}
+
+impl<B: Deref<Target = [u8]>, K> Found<B, K> {
+    fn new(space: &Subspace, (key, value): Entry<B>) -> Result<Self> {
+        let parts_at = space.prefix().len();
+        let Some(value) = value.first_chunk::<2>().filter(|_| value.len() == 2) else {
+            return Err(no_entry(&key));
+        };
+        let value = u16::from_be_bytes(*value);
+        let format = value >> LENGTH_BITS;
+        if format > u16::from(FORMAT) {
+            return Err(Error::NewerFormat {
+                what: format!("the index {space}"),
+                found: format.into(),
+                supported: FORMAT.into(),
+            });
+        }
+        let record_key_at = key.len().checked_sub(usize::from(value & LENGTH_MASK));
+        match record_key_at.filter(|&at| at >= parts_at && format == u16::from(FORMAT)) {
+            Some(record_key_at) => Ok(Self { key, parts_at, record_key_at, types: PhantomData }),
+            None => Err(no_entry(&key)),
+        }
+    }
+
+    /// The parts of the entry, as the function of the index gave them. Strings and bytes can be
+    /// borrowed, and what is here need not be read from the record.
+    ///
+    /// # Errors
+    /// When the parts are not a `P`.
+    pub fn parts<'k, P: Unpack<'k>>(&'k self) -> Result<P> {
+        Ok(unpack(self.key.get(self.parts_at..self.record_key_at).unwrap_or_default())?)
+    }
+
+    /// The whole key of the entry.
+    pub fn entry_key(&self) -> &[u8] {
+        &self.key
+    }
+}
+
+impl<B: Deref<Target = [u8]>, K: RecordKey> Found<B, K> {
+    /// The key of the record.
+    ///
+    /// # Errors
+    /// When the bytes there are not a `K`.
+    pub fn record_key(&self) -> Result<K> {
+        Ok(unpack(self.key.get(self.record_key_at..).unwrap_or_default())?)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is no entry of this index; is another kind of data in its subspace?")]
+struct NoEntry(String);
+
+#[cold]
+fn no_entry(key: &[u8]) -> Error {
+    Error::other(NoEntry(keyloom::key::display(key).to_string()))
+}
+
+/// The entries that a query on an [`Index`] finds.
+#[derive(Debug)]
+pub struct FoundEntries<I, K> {
+    entries: I,
+    space: Subspace,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<I, B, K> Iterator for FoundEntries<I, K>
+where
+    I: Iterator<Item = Result<Entry<B>>>,
+    B: Deref<Target = [u8]>,
+{
+    type Item = Result<Found<B, K>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.entries.next()?.and_then(|entry| Found::new(&self.space, entry)))
+    }
+}
+
+/// Some of the entries that a query finds, and where it goes on.
+#[derive(Clone, Debug)]
+pub struct IndexPage<B, K> {
+    /// The entries.
+    pub found: Vec<Found<B, K>>,
+    /// Where the next page begins, `None` when this was the last.
+    pub next: Option<Continuation>,
+}
+
+/// Where a paged query goes on. Its bytes can be stored or given to a client and taken back later.
+///
+/// | bytes | content |
+/// |---|---|
+/// | 1 | the format (1) |
+/// | 1 | the order: 0 ascending, 1 descending |
+/// | the rest | the key of the last entry |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Continuation(Vec<u8>);
+
+impl Continuation {
+    fn behind(last: &[u8], order: Order) -> Self {
+        Self([&[FORMAT, order_code(order)], last].concat())
+    }
+
+    /// The bytes to store.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Takes back what [`as_bytes`](Continuation::as_bytes) gave. Any bytes can be given: those that
+    /// do not belong to the query are refused when it runs.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+
+    /// The key to go on behind, if it belongs to a query over `range` in `order`.
+    fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
+        let refused = |why| Error::BadOption {
+            what: "the continuation",
+            value: keyloom::key::display(self.0.get(2..).unwrap_or_default()).to_string(),
+            why,
+        };
+        match self.0.as_slice() {
+            [format, ..] if *format > FORMAT => Err(Error::NewerFormat {
+                what: "the continuation".into(),
+                found: (*format).into(),
+                supported: FORMAT.into(),
+            }),
+            [FORMAT, code, ..] if *code != order_code(order) => {
+                Err(refused("it belongs to the other order; begin the query anew"))
+            }
+            [FORMAT, _, last @ ..] if range.contains(last) => Ok(last),
+            [FORMAT, _, ..] => Err(refused("it belongs to another query; begin this one anew")),
+            _ => Err(refused("these bytes are no continuation")),
+        }
+    }
+}
+
+fn order_code(order: Order) -> u8 {
+    match order {
+        Order::Ascending => 0,
+        Order::Descending => 1,
+    }
+}

@@ -1,0 +1,3 @@
+//! The general techniques of the catalogue.
+
+pub mod composite_key_index;

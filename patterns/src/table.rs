@@ -1,0 +1,270 @@
+//! Table: how do typed records live in a store, with everything derived from them kept in step?
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, record key | the record, as the table's codec writes it |
+//!
+//! The record key is any [tuple key](keyloom::key), so a table can be clustered: with keys
+//! `(customer, order)` the orders of a customer lie side by side and are one range.
+//!
+//! # Invariants
+//!
+//! * Every key of the subspace decodes as a record key and every value as a record.
+//! * What is [attached](Table::with) is exactly what the records say, after every transaction.
+//!
+//! # Cost
+//!
+//! | operation | cost |
+//! |---|---|
+//! | [`get`](Table::get) | 1 get |
+//! | [`get_many`](Table::get_many) | n gets in 1 round trip |
+//! | [`put`](Table::put), nothing attached | 1 key written |
+//! | [`put`](Table::put) | 1 get, 1 key written, and the difference in what is attached |
+//! | [`delete`](Table::delete) | 1 get, 1 key written, and what is attached |
+//! | [`range`](Table::range) | 1 range; reads what it returns |
+//!
+//! A put whose derived data do not change writes exactly one key.
+//!
+//! # Errors and transactions
+//!
+//! An operation that fails may have done part of its writes *in the transaction*. Let the error
+//! leave the body of [`transact`](keyloom::Store::transact), which rolls everything back; do not
+//! catch it there and commit.
+//!
+//! # When not to use it
+//!
+//! When fields of one record are read or written apart from each other, or the record is larger
+//! than some kilobytes: a put writes all of it. When keys are made by somebody else and are no tuples.
+//!
+//! # Source
+//!
+//! The "row" of every document and wide-column store; record layers on ordered stores, such as
+//! FoundationDB's, are built so.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{
+    DynWriter, Entry, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack, Writer,
+};
+
+use crate::derived::Derived;
+
+/// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
+/// number and string is one.
+pub trait RecordKey: Pack + for<'k> Unpack<'k> + 'static {}
+
+impl<K: Pack + for<'k> Unpack<'k> + 'static> RecordKey for K {}
+
+/// Typed records in a subspace; see the [module](self).
+///
+/// Cheap to clone: clones share what is attached.
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_patterns::Table;
+/// let prices = Table::<String, f64>::new(&Subspace::new("prices"));
+/// let store = Memory::new();
+/// store.transact(|txn| prices.put(txn, &"tea".into(), &2.5))?;
+/// assert_eq!(prices.get(&store.snapshot()?, &"tea".into())?, Some(2.5));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct Table<K, V, C = Postcard> {
+    space: Subspace,
+    derived: Vec<Arc<dyn Derived<K, V>>>,
+    codec: PhantomData<fn() -> C>,
+}
+
+impl<K, V, C> Clone for Table<K, V, C> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), derived: self.derived.clone(), codec: PhantomData }
+    }
+}
+
+impl<K, V, C> fmt::Debug for Table<K, V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("space", &self.space)
+            .field("derived", &self.derived.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, V> Table<K, V> {
+    /// A table in `space`, whose records are written with [`Postcard`].
+    pub fn new(space: &Subspace) -> Self {
+        Self::with_codec(space)
+    }
+}
+
+impl<K: RecordKey, V, C> Table<K, V, C> {
+    /// A table in `space`, whose records are written with the codec `C`.
+    ///
+    /// ```
+    /// use keyloom::{Subspace, value::Json};
+    /// use keyloom_patterns::Table;
+    /// let table = Table::<u32, Vec<String>, Json>::with_codec(&Subspace::new("tags"));
+    /// ```
+    pub fn with_codec(space: &Subspace) -> Self {
+        Self { space: space.clone(), derived: Vec::new(), codec: PhantomData }
+    }
+
+    /// The same table with `derived` attached: from now on puts and deletes *through this value*
+    /// maintain it. What the table holds already is not visited;
+    /// [`repair`](crate::Index::repair) does that.
+    #[must_use]
+    pub fn with<D: Derived<K, V> + Clone + 'static>(mut self, derived: &D) -> Self {
+        self.derived.push(Arc::new(derived.clone()));
+        self
+    }
+
+    /// Where the records are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The range of the records whose keys begin with the elements of `prefix`; of all with `()`.
+    pub fn key_range<P: Pack>(&self, prefix: P) -> KeyRange<'static> {
+        self.space.child(&prefix).self_and_children()
+    }
+}
+
+impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
+    /// The record of `key`. Costs one get.
+    ///
+    /// # Errors
+    /// [`Error::Value`](keyloom::Error::Value) when the bytes there are no record, or what the
+    /// store says.
+    pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<V>> {
+        reader.get(&self.space.pack(key))?.map(|bytes| C::decode(&bytes)).transpose()
+    }
+
+    /// The records of many keys, in their order. Costs one round trip.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn get_many<'k>(
+        &self,
+        reader: &impl Reader,
+        keys: impl IntoIterator<Item = &'k K>,
+    ) -> Result<Vec<Option<V>>> {
+        let keys: Vec<KeyBuf> = keys.into_iter().map(|key| self.space.pack(key)).collect();
+        let values = reader.get_many(&keys)?;
+        values.into_iter().map(|value| value.map(|bytes| C::decode(&bytes)).transpose()).collect()
+    }
+
+    /// Sets the record of `key`, and what is attached with it.
+    ///
+    /// Costs one key written; with something attached, one get more and the difference that the
+    /// change makes there.
+    ///
+    /// # Errors
+    /// [`Error::Value`](keyloom::Error::Value) when the record, or the one that it replaces, does
+    /// not go through the codec; what the attached say; what the store says.
+    pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
+        let mut bytes = Vec::new();
+        C::encode(value, &mut bytes)?;
+        let packed = self.space.pack(key);
+        if !self.derived.is_empty() {
+            let old = self.decode(txn.get(&packed)?)?;
+            self.update(txn, key, old.as_ref(), Some(value))?;
+        }
+        txn.put(&packed, &bytes)
+    }
+
+    /// Removes the record of `key` and what is attached to it, and tells whether it was there.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
+        let packed = self.space.pack(key);
+        let Some(old) = self.decode(txn.get(&packed)?)? else { return Ok(false) };
+        self.update(txn, key, Some(&old), None)?;
+        txn.delete(&packed)?;
+        Ok(true)
+    }
+
+    /// The records whose keys begin with the elements of `prefix`, in the order of their keys; all
+    /// records with `()`.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// let orders = Table::<(u32, u32), String>::new(&Subspace::new("orders"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     orders.put(txn, &(7, 1), &"tea".into())?;
+    ///     orders.put(txn, &(7, 2), &"milk".into())?;
+    ///     orders.put(txn, &(8, 1), &"bread".into())
+    /// })?;
+    /// let of_customer = orders.range(&store.snapshot()?, 7, Order::Descending)?.collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(of_customer, [((7, 2), "milk".into()), ((7, 1), "tea".into())]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says; the iterator, also when a key or a value does not decode.
+    pub fn range<'r, R: Reader, P: Pack>(
+        &self,
+        reader: &'r R,
+        prefix: P,
+        order: Order,
+    ) -> Result<Records<R::Entries<'r>, K, V, C>> {
+        let entries = reader.range(self.key_range(prefix), order)?;
+        Ok(Records { entries, space: self.space.clone(), record: PhantomData, codec: PhantomData })
+    }
+
+    /// A key and a record from an entry of the table's subspace.
+    pub(crate) fn record<B: std::ops::Deref<Target = [u8]>>(
+        &self,
+        (key, value): Entry<B>,
+    ) -> Result<(K, V)> {
+        Ok((self.space.unpack(&key)?, C::decode(&value)?))
+    }
+
+    fn decode<B: std::ops::Deref<Target = [u8]>>(&self, bytes: Option<B>) -> Result<Option<V>> {
+        bytes.map(|bytes| C::decode(&bytes)).transpose()
+    }
+
+    fn update(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        let mut txn = DynWriter::new(txn);
+        self.derived.iter().try_for_each(|derived| derived.update(&mut txn, key, old, new))
+    }
+}
+
+/// The records of a range of a [`Table`].
+pub struct Records<I, K, V, C> {
+    entries: I,
+    space: Subspace,
+    record: PhantomData<fn() -> (K, V)>,
+    codec: PhantomData<fn() -> C>,
+}
+
+impl<I, K, V, C> fmt::Debug for Records<I, K, V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records").field("space", &self.space).finish_non_exhaustive()
+    }
+}
+
+impl<I, B, K: RecordKey, V, C: Codec<V>> Iterator for Records<I, K, V, C>
+where
+    I: Iterator<Item = Result<Entry<B>>>,
+    B: std::ops::Deref<Target = [u8]>,
+{
+    type Item = Result<(K, V)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let decode = |(key, value): Entry<B>| Ok((self.space.unpack(&key)?, C::decode(&value)?));
+        Some(self.entries.next()?.and_then(decode))
+    }
+}
