@@ -1,0 +1,48 @@
+//! The stores that every pattern is tested on.
+
+use std::ops::Deref;
+
+use keyloom::lmdb::Durability;
+use keyloom::{Lmdb, Memory};
+
+/// An LMDB store in a directory that goes when it goes.
+pub struct TemporaryLmdb {
+    store: Lmdb,
+    _directory: tempfile::TempDir,
+}
+
+impl TemporaryLmdb {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        // No crash of the machine is tested here, so nothing needs to wait for the disk.
+        let options = Lmdb::options().durability(Durability::MayLoseStore);
+        Self { store: options.open(directory.path()).unwrap(), _directory: directory }
+    }
+}
+
+impl Deref for TemporaryLmdb {
+    type Target = Lmdb;
+
+    fn deref(&self) -> &Lmdb {
+        &self.store
+    }
+}
+
+/// A store whose transactions run side by side and conflict.
+pub fn optimistic_memory() -> Memory {
+    Memory::builder().optimistic(true).build()
+}
+
+/// Runs each generic test function on every store: `on_every_store! { a_law, another_law }`.
+#[macro_export]
+macro_rules! on_every_store {
+    ($($law:ident),+ $(,)?) => {
+        mod on_memory { $(#[test] fn $law() { super::$law(&keyloom::Memory::new()) })+ }
+        mod on_optimistic_memory {
+            $(#[test] fn $law() { super::$law(&super::common::optimistic_memory()) })+
+        }
+        mod on_lmdb {
+            $(#[test] fn $law() { super::$law(&*super::common::TemporaryLmdb::new()) })+
+        }
+    };
+}
