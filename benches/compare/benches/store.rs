@@ -1,0 +1,248 @@
+//! keyloom on LMDB beside raw heed with the very same bytes, and the memory store beside the
+//! standard `BTreeMap`: one million records of 100 bytes under random keys of 16 bytes.
+//!
+//! The promise is that the layer costs nothing, so the two of a pair do the same work: one
+//! transaction for all gets, one for all puts, every value touched. Both files are written without
+//! waiting for the disk: the disk is not what is compared.
+
+#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::ops::Bound;
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use keyloom::lmdb::Durability;
+use keyloom::{KeyRange, Lmdb, Memory, Order, Reader, Store, Writer};
+use keyloom_compare::compare;
+
+const RECORDS: usize = 1_000_000;
+const VALUE: [u8; 100] = [0x2A; 100];
+const MAP_BYTES: usize = 4 << 30;
+
+type Key = [u8; 16];
+type Raw = (Env<WithoutTls>, Database<'static, Bytes, Bytes>);
+
+fn main() {
+    println!("ratios are keyloom / peer: below 1 keyloom is faster; files are not synced\n");
+    let keys: Vec<Key> = (0..RECORDS as u64).map(key).collect();
+    let asked: Vec<Key> = (0..RECORDS as u64).map(|n| key(n * 7_919 % RECORDS as u64)).collect();
+    lmdb(&keys, &asked);
+    memory(&keys, &asked);
+}
+
+/// The n-th key: spread over the whole space, so that keys come in no order.
+fn key(n: u64) -> Key {
+    let mut key = [0; 16];
+    let (spread, serial) = key.split_at_mut(8);
+    spread.copy_from_slice(&n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
+    serial.copy_from_slice(&n.to_be_bytes());
+    key
+}
+
+fn open(directory: &tempfile::TempDir) -> Lmdb {
+    let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(MAP_BYTES);
+    options.open(directory.path()).unwrap()
+}
+
+fn open_raw(directory: &tempfile::TempDir) -> Raw {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(MAP_BYTES).max_dbs(2).max_readers(1024);
+    let flags = EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC;
+    // SAFETY: a new file in a directory of our own, opened once.
+    let env = unsafe { options.flags(flags).open(directory.path()) }.unwrap();
+    let txn = env.write_txn().unwrap();
+    let created = env.create_databases_and_commit(txn, |opener, txn| {
+        let mut database = opener.database_options().types::<Bytes, Bytes>();
+        let database = database.name("records").create(txn)?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
+    });
+    let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
+    (env, database)
+}
+
+fn put(store: &impl Store, keys: &[Key]) {
+    store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, &VALUE))).unwrap();
+}
+
+fn put_raw((env, database): &Raw, keys: &[Key]) {
+    let mut txn = env.write_txn().unwrap();
+    keys.iter().for_each(|key| database.put(&mut txn, key, &VALUE).unwrap());
+    txn.commit().unwrap();
+}
+
+/// Touches an entry, as a program that asked for it would.
+fn touch((key, value): (&[u8], &[u8])) -> u64 {
+    u64::from(key[0]) + u64::from(value[0])
+}
+
+fn lmdb(keys: &[Key], asked: &[Key]) {
+    compare(
+        "LMDB: put 1 million into a new file",
+        RECORDS,
+        9,
+        &mut [
+            ("keyloom", &mut || {
+                let directory = tempfile::tempdir().unwrap();
+                put(&open(&directory), keys);
+            }),
+            ("raw heed", &mut || {
+                let directory = tempfile::tempdir().unwrap();
+                put_raw(&open_raw(&directory), keys);
+            }),
+        ],
+    );
+    let directories = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(&directories.0);
+    let raw = open_raw(&directories.1);
+    put(&store, keys);
+    put_raw(&raw, keys);
+    compare(
+        "LMDB: overwrite 10,000 in one transaction",
+        10_000,
+        101,
+        &mut [
+            ("keyloom", &mut || put(&store, &asked[..10_000])),
+            ("raw heed", &mut || put_raw(&raw, &asked[..10_000])),
+        ],
+    );
+    let snapshot = store.snapshot().unwrap();
+    let (env, database) = &raw;
+    let txn = env.read_txn().unwrap();
+    let mut batches = asked.chunks(10_000).cycle();
+    let mut raw_batches = batches.clone();
+    compare(
+        "LMDB: get",
+        10_000,
+        300,
+        &mut [
+            ("keyloom", &mut || {
+                for key in batches.next().unwrap() {
+                    black_box(snapshot.get(key).unwrap().unwrap()[0]);
+                }
+            }),
+            ("raw heed", &mut || {
+                for key in raw_batches.next().unwrap() {
+                    black_box(database.get(&txn, key).unwrap().unwrap()[0]);
+                }
+            }),
+        ],
+    );
+    compare(
+        "LMDB: scan 1 million",
+        RECORDS,
+        41,
+        &mut [
+            ("keyloom", &mut || {
+                let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
+                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
+            }),
+            ("raw heed, iter", &mut || {
+                let entries = database.iter(&txn).unwrap();
+                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
+            }),
+        ],
+    );
+    let (from, to) = ([0x40], [0xC0]);
+    let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+    compare(
+        "LMDB: scan half of it between bounds",
+        RECORDS / 2,
+        41,
+        &mut [
+            ("keyloom", &mut || {
+                let range = KeyRange::half_open(&from, &to);
+                let entries = snapshot.range(range, Order::Ascending).unwrap();
+                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
+            }),
+            ("raw heed, range", &mut || {
+                let entries = database.range(&txn, &bounds).unwrap();
+                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
+            }),
+        ],
+    );
+    compare(
+        "LMDB: scan half of it, descending",
+        RECORDS / 2,
+        41,
+        &mut [
+            ("keyloom", &mut || {
+                let range = KeyRange::half_open(&from, &to);
+                let entries = snapshot.range(range, Order::Descending).unwrap();
+                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
+            }),
+            ("raw heed, rev_range", &mut || {
+                let entries = database.rev_range(&txn, &bounds).unwrap();
+                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
+            }),
+        ],
+    );
+}
+
+fn memory(keys: &[Key], asked: &[Key]) {
+    let store = Memory::new();
+    put(&store, keys);
+    let mut map: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    for key in keys {
+        map.insert(key.to_vec(), VALUE.to_vec());
+    }
+    let snapshot = store.snapshot().unwrap();
+    let mut batches = asked.chunks(10_000).cycle();
+    let mut map_batches = batches.clone();
+    compare(
+        "memory: get",
+        10_000,
+        300,
+        &mut [
+            ("keyloom", &mut || {
+                for key in batches.next().unwrap() {
+                    black_box(snapshot.get(key).unwrap().unwrap()[0]);
+                }
+            }),
+            ("BTreeMap", &mut || {
+                for key in map_batches.next().unwrap() {
+                    black_box(map.get(&key[..]).unwrap()[0]);
+                }
+            }),
+        ],
+    );
+    compare(
+        "memory: scan 1 million",
+        RECORDS,
+        41,
+        &mut [
+            ("keyloom", &mut || {
+                let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
+                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
+            }),
+            ("BTreeMap", &mut || {
+                black_box(map.iter().map(|(key, value)| touch((key, value))).sum::<u64>());
+            }),
+        ],
+    );
+    compare(
+        "memory: put 1 million, one transaction",
+        RECORDS,
+        5,
+        &mut [
+            ("keyloom", &mut || put(&Memory::new(), keys)),
+            ("BTreeMap", &mut || {
+                let mut map: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+                for key in keys {
+                    map.insert(key.to_vec(), VALUE.to_vec());
+                }
+                black_box(map.len());
+            }),
+        ],
+    );
+    compare(
+        "memory: snapshot (against a clone of 1 million)",
+        1,
+        5,
+        &mut [
+            ("keyloom", &mut || drop(black_box(store.snapshot().unwrap()))),
+            ("BTreeMap::clone", &mut || drop(black_box(map.clone()))),
+        ],
+    );
+}

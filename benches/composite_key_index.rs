@@ -1,0 +1,102 @@
+//! The composite-key index on a table of 100,000 records, on LMDB and in memory.
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use keyloom::lmdb::Durability;
+use keyloom::{Lmdb, Memory, Order, Store, Subspace};
+use keyloom_patterns::general::composite_key_index::Found;
+use keyloom_patterns::{Index, Table, entry};
+use serde::{Deserialize, Serialize};
+
+const RECORDS: u32 = 100_000;
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Person {
+    state: u8,
+    city: u16,
+    name: String,
+}
+
+fn person(id: u32) -> Person {
+    let spread = id.wrapping_mul(0x9E37_79B9);
+    Person {
+        state: (spread >> 24) as u8 % 50,
+        city: (spread >> 8) as u16 % 20,
+        name: format!("person {spread}"),
+    }
+}
+
+fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
+    let space = Subspace::new("bench");
+    let by_city =
+        Index::new(&space.child("by_city"), |_, p: &Person| entry((p.state, p.city, &p.name)));
+    let people = Table::<u32, Person>::new(&space.child("people")).with(&by_city);
+    store
+        .transact(|txn| (0..RECORDS).try_for_each(|id| people.put(txn, &id, &person(id))))
+        .unwrap();
+    let mut group = c.benchmark_group(format!("composite_key_index/{name}"));
+    let mut n = 0;
+    let mut next = move || {
+        n = (n + 7_919) % RECORDS;
+        n
+    };
+    let snapshot = store.snapshot().unwrap();
+    let in_city = by_city.count(&snapshot, (7, 3)).unwrap();
+    group.throughput(Throughput::Elements(in_city));
+    group.bench_function("entries of a city", |b| {
+        b.iter(|| {
+            let found = by_city.range(&snapshot, (7, 3), Order::Ascending).unwrap();
+            found.map(|found| found.unwrap().record_key().unwrap()).fold(0, u32::wrapping_add)
+        });
+    });
+    group.bench_function("records of a city", |b| {
+        b.iter(|| {
+            let page = by_city.page(&snapshot, (7, 3), Order::Ascending, 1_000, None).unwrap();
+            let ids: Vec<u32> =
+                page.found.iter().map(|found| Found::record_key(found).unwrap()).collect();
+            black_box(people.get_many(&snapshot, &ids).unwrap().len())
+        });
+    });
+    drop(snapshot);
+    group.throughput(Throughput::Elements(100));
+    group.bench_function("100 puts that move nothing", |b| {
+        b.iter(|| {
+            let from = next();
+            store
+                .transact(|txn| {
+                    (from..from + 100)
+                        .try_for_each(|id| people.put(txn, &(id % RECORDS), &person(id % RECORDS)))
+                })
+                .unwrap();
+        });
+    });
+    let mut round = 0u32;
+    group.bench_function("100 puts that move an entry", |b| {
+        b.iter(|| {
+            round += 1;
+            let from = next();
+            store
+                .transact(|txn| {
+                    (from..from + 100).try_for_each(|id| {
+                        let moved =
+                            Person { name: format!("moved {round}"), ..person(id % RECORDS) };
+                        people.put(txn, &(id % RECORDS), &moved)
+                    })
+                })
+                .unwrap();
+        });
+    });
+    group.finish();
+}
+
+fn composite_key_index(c: &mut Criterion) {
+    operations(c, "memory", &Memory::new());
+    let directory = tempfile::tempdir().unwrap();
+    let options = Lmdb::options().durability(Durability::MayLoseStore);
+    operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+}
+
+criterion_group!(benches, composite_key_index);
+criterion_main!(benches);
