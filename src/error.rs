@@ -157,9 +157,12 @@ pub enum Error {
         /// The limit.
         limit_ms: u64,
     },
-    /// The disk is full, or the file reached the size that the system allows. What was committed
-    /// before stays; free some room and run the transaction again.
-    #[error("no room left on the disk of {path}: {source}; free some room and try again")]
+    /// The disk took no more: it is full, the file reached the size that the system allows, or, if
+    /// the source says "input/output error" although there is room, the disk fails. What was
+    /// committed before stays; free some room and run the transaction again.
+    #[error(
+        "the disk took no more of {path}: {source}; free some room and try again, and check the disk if there is some"
+    )]
     DiskFull {
         /// The store.
         path: PathBuf,

@@ -1,4 +1,58 @@
-//! keyloom: data-modeling patterns on ordered key-value stores.
+//! Data modeling on ordered key-value stores: a small store trait, order-preserving keys, and
+//! backends in memory and on LMDB.
+//!
+//! An ordered key-value store gives a program sorted keys, ranges and transactions, and little else.
+//! keyloom is what is needed to build on that: this crate holds the store, the keys and the values;
+//! the crate `keyloom-patterns` holds tables, indexes and the other patterns, each of which runs on
+//! every store.
+//!
+//! ```
+//! use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
+//!
+//! let store = Memory::new(); // or Lmdb::open("directory")?
+//! let users = Subspace::new("users");
+//!
+//! store.transact(|txn| {
+//!     txn.put(&users.pack(&(42, "name")), b"Ada")?;
+//!     txn.put(&users.pack(&(42, "town")), "Z\u{fc}rich".as_bytes())
+//! })?;
+//!
+//! let snapshot = store.snapshot()?;
+//! for entry in snapshot.range(users.range_of(&42), Order::Ascending)? {
+//!     let (key, value) = entry?;
+//!     let (id, field): (u32, &str) = users.unpack(key)?;
+//!     println!("user {id}: {field} = {}", String::from_utf8_lossy(value));
+//! }
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # The nouns
+//!
+//! | noun | what it is |
+//! |---|---|
+//! | [`Store`] | gives out snapshots and transactions; [`Store::transact`] is the door |
+//! | [`Reader`] | what can be read: a snapshot or a transaction |
+//! | [`Writer`] | what can also be changed; patterns take this |
+//! | [`Transaction`] | a writer that its owner can commit |
+//! | [`KeyRange`] | a contiguous set of keys; the only code that makes a bound |
+//! | [`Subspace`] | a prefix, and typed keys behind it; see [`key`] for the encoding |
+//! | [`Limits`] | what a store takes |
+//! | [`Error`] | what went wrong, what to do next, and whether to run again |
+//!
+//! # The stores
+//!
+//! | store | what it is for |
+//! |---|---|
+//! | [`Memory`] | tests and caches; O(1) snapshots; imitates the limits and conflicts of other stores |
+//! | `Lmdb` (feature `lmdb`, on by default) | data of one machine: a memory-mapped file, durable commits, readers that block nobody |
+//! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
+//! | [`Faulty`] around any store | fails at any operation on demand |
+//!
+//! Whoever writes another backend runs the `conformance` suite on it (the feature of that name).
+//!
+//! # Features
+//!
+//! `lmdb` (default): the LMDB backend. `conformance`: the suite for backends, with proptest.
 
 mod dynamic;
 pub mod error;

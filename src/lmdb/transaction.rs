@@ -58,6 +58,9 @@ impl<'s> LmdbTransaction<'s> {
 /// The most pages that LMDB lets a transaction dirty, from its documentation of the dirty list.
 const MOST_PAGES: usize = (1 << 17) - 1;
 
+/// "Input/output error": the same number on every Unix.
+const EIO: i32 = 5;
+
 impl Reader for LmdbTransaction<'_> {
     type Bytes<'r>
         = &'r [u8]
@@ -109,6 +112,11 @@ impl Transaction for LmdbTransaction<'_> {
         let Self { txn, shared, full, _ticket, _turn } = self;
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Mdb(MdbError::BadTxn) if full.get() => shared.map_full(),
+            // The engine reports a write that the disk took only a part of, the usual first sign
+            // of a full one, as this.
+            heed::Error::Io(source) if source.raw_os_error() == Some(EIO) => {
+                Error::DiskFull { path: shared.path.clone(), source }
+            }
             other => shared.explain(other),
         })
     }

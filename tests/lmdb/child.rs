@@ -1,0 +1,145 @@
+//! Cases that need a process of their own: they die, fork, or live under other rules.
+//!
+//! The test program starts itself again, with the case in its environment, and runs only the test
+//! below.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use keyloom::lmdb::Durability;
+use keyloom::{Error, KeyRange, Lmdb, Reader, Store, Writer};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Child {
+    DieWithSnapshots,
+    Grow,
+    Fork,
+    NoPermission,
+    DiskFull,
+}
+
+const CASE: &str = "KEYLOOM_TEST_CASE";
+const PATH: &str = "KEYLOOM_TEST_PATH";
+const SURVIVED: &str = "the case is done";
+
+/// Runs `case` on the store in `path` in a process of its own and checks that it came to its end.
+pub fn run_child(case: Child, path: &Path) {
+    let program = std::env::current_exe().unwrap();
+    let arguments = ["--exact", "child::in_a_process_of_its_own", "--nocapture"];
+    let mut command = match case {
+        // Files of at most 1 MiB; without the signal, so that writing more is an error.
+        Child::DiskFull => {
+            let mut shell = Command::new("bash");
+            shell.args(["-c", "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\""]).arg(program);
+            shell
+        }
+        _ => Command::new(program),
+    };
+    let output =
+        command.args(arguments).env(CASE, format!("{case:?}")).env(PATH, path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let dies = case == Child::DieWithSnapshots;
+    assert_eq!(output.status.success(), !dies, "{case:?}: {said}");
+    assert!(said.contains(SURVIVED), "{case:?}: {said}");
+}
+
+#[test]
+fn in_a_process_of_its_own() {
+    let (Ok(case), Ok(path)) = (std::env::var(CASE), std::env::var(PATH)) else { return };
+    let path = Path::new(&path);
+    match case.as_str() {
+        "DieWithSnapshots" => die_with_snapshots(path),
+        "Grow" => grow(path),
+        "Fork" => fork(path),
+        "NoPermission" => no_permission(path),
+        "DiskFull" => disk_full(path),
+        other => panic!("unknown case {other}"),
+    }
+    println!("{SURVIVED}");
+}
+
+fn open(path: &Path) -> Lmdb {
+    Lmdb::options().durability(Durability::MayLoseStore).max_readers(3).open(path).unwrap()
+}
+
+fn die_with_snapshots(path: &Path) {
+    let store = open(path);
+    let _held: Vec<_> = (0..3).map(|_| store.snapshot().unwrap()).collect();
+    println!("{SURVIVED}");
+    std::process::abort();
+}
+
+fn grow(path: &Path) {
+    let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(256 << 10);
+    let store = options.open(path).unwrap();
+    let put = |n: u32| (n.to_be_bytes(), [7; 1000]);
+    store
+        .transact(|txn| (0..5_000).map(put).try_for_each(|(key, value)| txn.put(&key, &value)))
+        .unwrap();
+}
+
+fn fork(path: &Path) {
+    let store = open(path);
+    store.transact(|txn| txn.put(b"a", b"1")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    // SAFETY: the child touches the store, prints nothing and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refuses = matches!(store.snapshot(), Err(Error::Forked { .. }))
+            && matches!(store.begin(), Err(Error::Forked { .. }))
+            && matches!(store.flush(), Err(Error::Forked { .. }));
+        // Its end must not free the parent's slot.
+        drop(snapshot);
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!refuses)) };
+    }
+    let mut status = -1;
+    // SAFETY: waits for the child just made.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0, "the child was not refused");
+    // Were the slot free, these commits would reuse the pages that the snapshot reads.
+    for n in 0..100u8 {
+        store.transact(|txn| txn.put(b"a", &[n])).unwrap();
+    }
+    assert_eq!(snapshot.get(b"a").unwrap(), Some(&b"1"[..]));
+}
+
+/// As a user who may neither read nor write the store. Root may do everything, so a process that is
+/// root becomes nobody first; it has the store's directory opened for everybody but its files closed.
+fn no_permission(path: &Path) {
+    const NOBODY: u32 = 65_534;
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let closed = path.join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    mode(&closed, 0o555);
+    mode(path, 0o755);
+    mode(&path.join("data.mdb"), 0o400);
+    // SAFETY: the process has one thread that matters and only loses rights.
+    let is_nobody = unsafe { libc::geteuid() != 0 || libc::setuid(NOBODY) == 0 };
+    assert!(is_nobody);
+    let options = || Lmdb::options().durability(Durability::MayLoseStore);
+    for directory in [path, &closed, Path::new("/proc")] {
+        let error = options().open(directory).map(drop).unwrap_err();
+        let named =
+            matches!(error, Error::PermissionDenied { .. } | Error::MissingDirectory { .. });
+        assert!(named, "{}: {error:?}", directory.display());
+    }
+    let error = options().open(closed.join("new")).map(drop).unwrap_err();
+    assert!(matches!(error, Error::PermissionDenied { action: "write", .. }), "{error:?}");
+}
+
+fn disk_full(path: &Path) {
+    let store = Lmdb::open(path).unwrap();
+    let put = |n: u32| store.transact(|txn| txn.put(&n.to_be_bytes(), &[7; 1000]));
+    (0..100).for_each(|n| put(n).unwrap());
+    let error = store
+        .transact(|txn| (1_000..9_000u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1000])))
+        .unwrap_err();
+    assert!(matches!(error, Error::DiskFull { .. }), "{error:?}");
+    assert!(error.to_string().contains("free some room"), "{error}");
+    assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 100);
+    put(100).unwrap();
+}
