@@ -3,7 +3,7 @@
 //! A [`Store`] gives out [`Snapshot`](Store::Snapshot)s, which only read and never change, and
 //! [`Transaction`](Store::Transaction)s, which also write and then commit all or nothing. Both read
 //! through [`Reader`]; a transaction writes through [`Writer`], and only its owner can commit it. What a store must guarantee is
-//! listed below, and the [conformance suite](crate::conformance) checks each of these laws on every
+//! listed below, and the conformance suite (feature `conformance`) checks each of these laws on every
 //! backend:
 //!
 //! 1. Keys are 1 to 511 bytes, ordered as unsigned bytes; anything else is an error, in reads too.

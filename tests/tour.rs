@@ -1,0 +1,105 @@
+//! The tour as its users meet it: a program with a command line.
+#![cfg(feature = "lmdb")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The example, which `cargo test` builds beside the tests.
+fn program() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().unwrap().parent().unwrap().join("examples/tour");
+    assert!(
+        program.exists(),
+        "no {}: `cargo test` builds it, `cargo test --test tour` alone does not; run `cargo build --examples`",
+        program.display()
+    );
+    program
+}
+
+fn tour(arguments: &[&Path]) -> Output {
+    Command::new(program()).args(arguments).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn fails_with(arguments: &[&Path], words: &[&str]) {
+    let output = tour(arguments);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(words.iter().all(|word| said.contains(word)), "{words:?} are not all in: {said}");
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn answers_are_right_and_a_second_run_does_not_load_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("store");
+    let first = tour(&[&store]);
+    let text = said(&first);
+    assert!(first.status.success(), "{text}");
+    // What `zcat cities.csv.gz | grep ',FR,' | wc -l` and its like say.
+    for answer in [
+        "135,233 loaded",
+        "8,836 cities",
+        "687 cities",
+        "32 cities",
+        "Los Angeles (US), 3,971,883 inhabitants",
+        "Anaheim (US), 350,742 inhabitants",
+    ] {
+        assert!(text.contains(answer), "{answer} is not in: {text}");
+    }
+    assert!(text.contains(store.to_str().unwrap()), "the directory is printed");
+    let second = said(&tour(&[&store]));
+    assert!(second.contains("in the store already") && !second.contains("loaded with"), "{second}");
+    let answers = |text: &str| -> Vec<String> {
+        text.lines()
+            .filter(|line| line.starts_with("  ") && !line.contains(" ms;"))
+            .map(String::from)
+            .collect()
+    };
+    assert_eq!(answers(&text), answers(&second));
+}
+
+#[test]
+fn an_unknown_flag_is_refused_and_help_is_given() {
+    fails_with(&["--fast".as_ref()], &["--fast", "--help"]);
+    fails_with(&["a".as_ref(), "b".as_ref()], &["\"b\"", "--help"]);
+    let help = tour(&["--help".as_ref()]);
+    assert!(help.status.success() && said(&help).contains("Usage"));
+}
+
+#[test]
+fn a_path_that_cannot_be_written_is_named() {
+    fails_with(&["/no/such/directory".as_ref()], &["/no/such/directory", "create it"]);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "text").unwrap();
+    fails_with(&[&file], &["not a keyloom store"]);
+}
+
+#[test]
+fn damaged_data_are_named_and_a_later_run_with_good_data_completes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, data) = (directory.path().join("store"), directory.path().join("data"));
+    fs::create_dir(&data).unwrap();
+    let file = data.join("cities.csv.gz");
+    let with_data: [&Path; 3] = ["--data".as_ref(), &data, &store];
+    fails_with(&with_data, &["cities.csv.gz"]);
+    let good = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/cities.csv.gz");
+    let good = fs::read(good).unwrap();
+    fs::write(&file, &good[..good.len() / 2]).unwrap();
+    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
+    let mut flipped = good.clone();
+    flipped[good.len() / 3] ^= 0xFF;
+    fs::write(&file, flipped).unwrap();
+    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
+    fs::write(&file, "geoname_id,name\n1,x\n").unwrap();
+    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
+    // What was loaded from the halves does no harm.
+    let text = said(&tour(&[&store]));
+    assert!(text.contains("135,233 loaded") && text.contains("405700 keys"), "{text}");
+}

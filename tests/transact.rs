@@ -1,0 +1,191 @@
+//! The door: how often a transaction runs, and what comes out.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use keyloom::{
+    Error, Fault, Faulty, KeyRange, Limits, Memory, Reader, Result, RetryPolicy, Store,
+    Transaction, Writer,
+};
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("sold out")]
+struct SoldOut;
+
+#[derive(Debug, thiserror::Error)]
+enum Booking {
+    #[error(transparent)]
+    Transparent(Error),
+    #[error("the store: {0}")]
+    Store(#[from] Error),
+    #[error("sold out")]
+    SoldOut,
+}
+
+fn put(txn: &mut impl Writer) -> Result<()> {
+    txn.put(b"a", b"1")
+}
+
+#[test]
+fn a_commit_that_conflicts_runs_the_body_again() {
+    let store = Memory::new();
+    store.conflict_next(3);
+    let mut runs = 0;
+    let value = store
+        .transact(|txn| {
+            runs += 1;
+            put(txn)?;
+            Ok(runs)
+        })
+        .unwrap();
+    assert_eq!((runs, value), (4, 4));
+}
+
+#[test]
+fn conflicts_without_end_are_given_up_with_the_number_of_attempts() {
+    /// A store that gives up early, so that the test does not wait.
+    struct Hasty(Memory);
+    impl Store for Hasty {
+        type Snapshot<'s> = <Memory as Store>::Snapshot<'s>;
+        type Transaction<'s> = <Memory as Store>::Transaction<'s>;
+        fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
+            self.0.snapshot()
+        }
+        fn begin(&self) -> Result<Self::Transaction<'_>> {
+            self.0.begin()
+        }
+        fn limits(&self) -> Limits {
+            self.0.limits()
+        }
+        fn retry_policy(&self) -> RetryPolicy {
+            let pause = Duration::from_micros(10);
+            RetryPolicy { max_attempts: 5, first_pause: pause, max_pause: pause }
+        }
+    }
+    let store = Hasty(Memory::new());
+    store.0.conflict_next(u32::MAX);
+    let mut runs = 0;
+    let error = store
+        .transact(|txn| {
+            runs += 1;
+            put(txn)
+        })
+        .unwrap_err();
+    assert_eq!(runs, 5);
+    assert!(matches!(error, Error::RetriesExhausted { attempts: 5, .. }), "{error}");
+    assert!(!error.is_retryable() && !error.maybe_committed());
+    assert!(error.source().unwrap().to_string().contains("conflicts"));
+    assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 0);
+}
+
+#[test]
+fn an_error_of_the_body_rolls_back_and_comes_out_as_it_went_in() {
+    let store = Memory::new();
+    let mut runs = 0;
+    let error = store
+        .transact(|txn| -> Result<()> {
+            runs += 1;
+            put(txn)?;
+            Err(Error::other(SoldOut))
+        })
+        .unwrap_err();
+    assert_eq!(error.downcast_ref::<SoldOut>(), Some(&SoldOut));
+    assert_eq!(error.to_string(), "sold out");
+    assert_eq!(runs, 1);
+    assert_eq!(store.snapshot().unwrap().get(b"a").unwrap(), None);
+}
+
+#[test]
+fn a_conflict_is_seen_through_any_wrapping_of_the_body() {
+    // At operation 1, the first of the body.
+    let wrap: [fn(Error) -> Booking; 3] =
+        [Booking::Store, Booking::Transparent, |_forgotten| Booking::SoldOut];
+    for wrapped in wrap {
+        let store = Faulty::new(Memory::new());
+        store.fail_at(1, Fault::Conflict);
+        let mut runs = 0;
+        store
+            .try_transact(|txn| {
+                runs += 1;
+                put(txn).map_err(wrapped)
+            })
+            .unwrap();
+        assert_eq!(runs, 2);
+    }
+    let error = Memory::new().try_transact(|_| Err::<(), _>(Booking::SoldOut)).unwrap_err();
+    assert!(matches!(error, Booking::SoldOut));
+}
+
+#[test]
+fn a_body_that_swallows_a_conflict_does_not_commit_half_of_it() {
+    let store = Faulty::new(Memory::new());
+    store.fail_at(2, Fault::Conflict);
+    let mut runs = 0;
+    store
+        .transact(|txn| {
+            runs += 1;
+            put(txn)?;
+            let _ = txn.put(b"b", b"2");
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(runs, 2);
+    assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 2);
+}
+
+#[test]
+fn a_commit_of_unknown_outcome_is_not_run_again() {
+    for (fault, there) in [(Fault::UnknownButCommitted, 1), (Fault::UnknownAndLost, 0)] {
+        let store = Faulty::new(Memory::new());
+        store.fail_at(2, fault);
+        let mut runs = 0;
+        let error = store
+            .transact(|txn| {
+                runs += 1;
+                put(txn)
+            })
+            .unwrap_err();
+        assert_eq!(runs, 1);
+        assert!(error.maybe_committed() && !error.is_retryable(), "{error}");
+        assert!(Error::other(Booking::Transparent(error)).to_string().contains("unknown"));
+        assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), there);
+    }
+}
+
+#[test]
+fn what_an_error_means_is_seen_through_the_chain_of_sources() {
+    let conflict = || Error::Conflict { what: "x".into() };
+    let unknown = || Error::CommitUnknown { source: "lost".into() };
+    assert!(Error::other(Error::other(conflict())).is_retryable());
+    assert!(Error::other(Booking::Store(conflict())).is_retryable());
+    assert!(Error::other(Booking::Store(unknown())).maybe_committed());
+    let given_up = Error::RetriesExhausted { attempts: 3, source: Box::new(conflict()) };
+    assert!(!given_up.is_retryable());
+    assert!(!Error::other(SoldOut).is_retryable() && !Error::other(SoldOut).maybe_committed());
+}
+
+#[test]
+fn dropping_a_transaction_rolls_it_back_and_lets_the_next_one_in() {
+    let store = Memory::new();
+    let mut txn = store.begin().unwrap();
+    put(&mut txn).unwrap();
+    assert!(matches!(store.begin(), Err(Error::NestedTransaction)));
+    drop(txn);
+    assert_eq!(store.snapshot().unwrap().get(b"a").unwrap(), None);
+    store.begin().unwrap().commit().unwrap();
+}
+
+#[test]
+fn a_body_that_panics_leaves_the_store_as_it_was_and_usable() {
+    let store = Memory::new();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        store.transact(|txn| -> Result<()> {
+            put(txn)?;
+            panic!("the program's own mistake")
+        })
+    }));
+    assert!(panicked.is_err());
+    store.transact(|txn| txn.put(b"b", b"")).unwrap();
+    assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 1);
+}
