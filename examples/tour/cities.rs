@@ -44,11 +44,12 @@ struct Row {
 pub fn read(data: &Path) -> TourResult<impl Iterator<Item = TourResult<(u32, City)>>> {
     let path = data.join("cities.csv.gz");
     let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let rows = csv::Reader::from_reader(MultiGzDecoder::new(file)).into_deserialize::<Row>();
-    Ok(rows.map(move |row| match row {
-        Ok(row) => Ok(row.into_city()),
-        Err(error) => Err(format!("{} is damaged: {error}", path.display()).into()),
-    }))
+    let damaged = move |error: csv::Error| format!("{} is damaged: {error}", path.display());
+    let mut rows = csv::Reader::from_reader(MultiGzDecoder::new(file));
+    // A file whose very first bytes are unreadable would else pass for one without rows.
+    rows.headers().map_err(&damaged)?;
+    let rows = rows.into_deserialize::<Row>();
+    Ok(rows.map(move |row| row.map(Row::into_city).map_err(|error| damaged(error).into())))
 }
 
 impl Row {

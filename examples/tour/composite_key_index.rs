@@ -75,6 +75,9 @@ impl Step for CompositeKeyIndex {
             progress.inc(batch.len() as u64);
         }
         let count = progress.position();
+        if count != cities::ROWS {
+            return Err(format!("the file holds {count} cities and not {}", cities::ROWS).into());
+        }
         store.transact(|txn| txn.put(&loaded, &count.to_be_bytes()))?;
         progress.finish_and_clear();
         let seconds = started.elapsed().as_secs_f64();
