@@ -72,6 +72,14 @@ pub enum Error {
         /// What the codec said.
         source: BoxedError,
     },
+    /// What went wrong at one key.
+    #[error("at key {key}: {source}")]
+    At {
+        /// The key, printable.
+        key: Box<str>,
+        /// What went wrong.
+        source: Box<Error>,
+    },
     /// A counter holds something else than 8 bytes.
     #[error("the value of key {key} has {bytes} bytes and is no counter (8 bytes, little-endian)")]
     NotACounter {
@@ -304,6 +312,18 @@ impl Error {
         }
     }
 
+    /// This error, with the key where it happened in front.
+    ///
+    /// ```
+    /// use keyloom::{Error, key::pack};
+    /// let error = Error::ReadOnly.at(&pack(&("users", 7)));
+    /// assert!(error.to_string().starts_with(r#"at key ("users", 7): the store was opened"#));
+    /// ```
+    #[must_use]
+    pub fn at(self, key: &[u8]) -> Self {
+        Self::At { key: shown(key), source: Box::new(self) }
+    }
+
     /// True when nothing of the transaction was kept and running it again, unchanged, can succeed.
     ///
     /// Looks through every error that wraps this one.
@@ -340,10 +360,12 @@ impl Error {
             other => other.source(),
         };
         while let Some(error) = next {
-            next = match error.downcast_ref::<Self>() {
+            let boxed = || error.downcast_ref::<Box<Self>>().map(|inner| &**inner);
+            next = match error.downcast_ref::<Self>().or_else(boxed) {
                 Some(inner) if test(inner) => return true,
                 Some(Self::Other(inner)) => Some(&**inner),
-                _ => error.source(),
+                Some(inner) => inner.source(),
+                None => error.source(),
             };
         }
         false

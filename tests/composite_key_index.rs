@@ -538,15 +538,21 @@ fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     let broken = cities.table.space().pack(&77u16);
     store.transact(|txn| txn.put(&broken, b"\xFF\xFF")).unwrap();
     let snapshot = store.snapshot().unwrap();
-    assert!(matches!(cities.table.get(&snapshot, &77), Err(Error::Value { .. })));
+    let no_record = |error: Error| {
+        let Error::At { key, source } = error else { panic!("{error:?} names no key") };
+        assert_eq!(&*key, r#"("test", "cities", 77)"#);
+        assert!(matches!(*source, Error::Value { action: "decode", .. }), "{source:?}");
+    };
+    no_record(cities.table.get(&snapshot, &77).unwrap_err());
+    no_record(cities.table.get_many(&snapshot, &[1, 77]).unwrap_err());
+    no_record(
+        cities.table.range(&snapshot, 77, Order::Ascending).unwrap().next().unwrap().unwrap_err(),
+    );
     assert!(cities.by_name.check(&snapshot, &cities.table).is_err());
     drop(snapshot);
     let replaced = store.transact(|txn| cities.table.put(txn, &77, &sample(77)));
-    assert!(matches!(replaced, Err(Error::Value { .. })));
-    assert!(matches!(
-        store.transact(|txn| cities.table.delete(txn, &77)),
-        Err(Error::Value { .. })
-    ));
+    no_record(replaced.unwrap_err());
+    no_record(store.transact(|txn| cities.table.delete(txn, &77)).unwrap_err());
     assert_eq!(store.snapshot().unwrap().get(&broken).unwrap().as_deref(), Some(&b"\xFF\xFF"[..]));
     store.transact(|txn| txn.delete(&broken)).unwrap();
 

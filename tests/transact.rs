@@ -160,6 +160,10 @@ fn what_an_error_means_is_seen_through_the_chain_of_sources() {
     assert!(Error::other(Error::other(conflict())).is_retryable());
     assert!(Error::other(Booking::Store(conflict())).is_retryable());
     assert!(Error::other(Booking::Store(unknown())).maybe_committed());
+    assert!(conflict().at(b"key").is_retryable());
+    assert!(Error::other(Booking::Transparent(conflict().at(b"key"))).is_retryable());
+    assert!(Error::other(unknown().at(b"key")).at(b"key").maybe_committed());
+    assert!(!Error::ReadOnly.at(b"key").is_retryable());
     let given_up = Error::RetriesExhausted { attempts: 3, source: Box::new(conflict()) };
     assert!(!given_up.is_retryable());
     assert!(!Error::other(SoldOut).is_retryable() && !Error::other(SoldOut).maybe_committed());

@@ -45,6 +45,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
@@ -137,10 +138,11 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// The record of `key`. Costs one get.
     ///
     /// # Errors
-    /// [`Error::Value`](keyloom::Error::Value) when the bytes there are no record, or what the
-    /// store says.
+    /// [`Error::At`](keyloom::Error::At) with an [`Error::Value`](keyloom::Error::Value) when the bytes
+    /// there are no record, or what the store says.
     pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<V>> {
-        reader.get(&self.space.pack(key))?.map(|bytes| C::decode(&bytes)).transpose()
+        let packed = self.space.pack(key);
+        Self::decode(&packed, reader.get(&packed)?)
     }
 
     /// The records of many keys, in their order. Costs one round trip.
@@ -154,7 +156,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ) -> Result<Vec<Option<V>>> {
         let keys: Vec<KeyBuf> = keys.into_iter().map(|key| self.space.pack(key)).collect();
         let values = reader.get_many(&keys)?;
-        values.into_iter().map(|value| value.map(|bytes| C::decode(&bytes)).transpose()).collect()
+        keys.iter().zip(values).map(|(key, value)| Self::decode(key, value)).collect()
     }
 
     /// Sets the record of `key`, and what is attached with it.
@@ -163,14 +165,14 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// change makes there.
     ///
     /// # Errors
-    /// [`Error::Value`](keyloom::Error::Value) when the record, or the one that it replaces, does
-    /// not go through the codec; what the attached say; what the store says.
+    /// [`Error::At`](keyloom::Error::At) with an [`Error::Value`](keyloom::Error::Value) when the
+    /// record, or the one that it replaces, does not go through the codec; what the attached say; what the store says.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
         let mut bytes = Vec::new();
-        C::encode(value, &mut bytes)?;
         let packed = self.space.pack(key);
+        C::encode(value, &mut bytes).map_err(|error| error.at(&packed))?;
         if !self.derived.is_empty() {
-            let old = self.decode(txn.get(&packed)?)?;
+            let old = Self::decode(&packed, txn.get(&packed)?)?;
             self.update(txn, key, old.as_ref(), Some(value))?;
         }
         txn.put(&packed, &bytes)
@@ -182,7 +184,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// As [`put`](Table::put).
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
         let packed = self.space.pack(key);
-        let Some(old) = self.decode(txn.get(&packed)?)? else { return Ok(false) };
+        let Some(old) = Self::decode(&packed, txn.get(&packed)?)? else { return Ok(false) };
         self.update(txn, key, Some(&old), None)?;
         txn.delete(&packed)?;
         Ok(true)
@@ -218,16 +220,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(Records { entries, space: self.space.clone(), record: PhantomData, codec: PhantomData })
     }
 
-    /// A key and a record from an entry of the table's subspace.
-    pub(crate) fn record<B: std::ops::Deref<Target = [u8]>>(
-        &self,
-        (key, value): Entry<B>,
-    ) -> Result<(K, V)> {
-        Ok((self.space.unpack(&key)?, C::decode(&value)?))
-    }
-
-    fn decode<B: std::ops::Deref<Target = [u8]>>(&self, bytes: Option<B>) -> Result<Option<V>> {
-        bytes.map(|bytes| C::decode(&bytes)).transpose()
+    fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {
+        bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
     }
 
     fn update(
@@ -240,6 +234,15 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let mut txn = DynWriter::new(txn);
         self.derived.iter().try_for_each(|derived| derived.update(&mut txn, key, old, new))
     }
+}
+
+/// A key and a record from an entry of a table in `space`.
+pub(crate) fn record<B: Deref<Target = [u8]>, K: RecordKey, V, C: Codec<V>>(
+    space: &Subspace,
+    (key, value): Entry<B>,
+) -> Result<(K, V)> {
+    let record = C::decode(&value).map_err(|error| error.at(&key))?;
+    Ok((space.unpack(&key)?, record))
 }
 
 /// The records of a range of a [`Table`].
@@ -259,12 +262,11 @@ impl<I, K, V, C> fmt::Debug for Records<I, K, V, C> {
 impl<I, B, K: RecordKey, V, C: Codec<V>> Iterator for Records<I, K, V, C>
 where
     I: Iterator<Item = Result<Entry<B>>>,
-    B: std::ops::Deref<Target = [u8]>,
+    B: Deref<Target = [u8]>,
 {
     type Item = Result<(K, V)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let decode = |(key, value): Entry<B>| Ok((self.space.unpack(&key)?, C::decode(&value)?));
-        Some(self.entries.next()?.and_then(decode))
+        Some(self.entries.next()?.and_then(|entry| record::<_, K, V, C>(&self.space, entry)))
     }
 }

@@ -150,7 +150,9 @@ impl Transaction for MemoryTransaction<'_> {
         match self.mode {
             Mode::Optimistic(footprint) => footprint.commit(self.tree),
             Mode::Alone { .. } => {
-                self.shared.lock().tree = self.tree;
+                let replaced = std::mem::replace(&mut self.shared.lock().tree, self.tree);
+                // The nodes that only the old tree had go here, when the lock is free again.
+                drop(replaced);
                 Ok(())
             }
         }

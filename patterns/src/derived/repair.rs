@@ -7,7 +7,7 @@ use keyloom::{KeyBuf, KeyRange, Order, Page, Result, Store, Writer};
 
 use super::DerivedEntries;
 use super::check::superfluous;
-use crate::table::{RecordKey, Table};
+use crate::table::{RecordKey, Table, record};
 
 /// How [`repair`] works.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
     let Page { entries, last } = txn.page(range, Order::Ascending, options.batch.max(1))?;
     let mut missing = Vec::new();
     for entry in entries {
-        let (key, value) = table.record(entry)?;
+        let (key, value) = record::<_, K, V, C>(table.space(), entry)?;
         done.records += 1;
         for (entry, value) in derived.entries(&key, &value) {
             if txn.get(&entry)?.as_deref() != Some(&value[..]) {
