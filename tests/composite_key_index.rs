@@ -560,8 +560,10 @@ fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     let foreign = cities.table.space().pack("not a number");
     store.transact(|txn| txn.put(&foreign, b"")).unwrap();
     let snapshot = store.snapshot().unwrap();
-    let last = cities.table.range(&snapshot, (), Order::Ascending).unwrap().next().unwrap();
-    assert!(matches!(last, Err(Error::Key(_))), "strings sort before numbers: {last:?}");
+    // Strings sort before numbers.
+    let first = cities.table.range(&snapshot, (), Order::Ascending).unwrap().next().unwrap();
+    let Err(Error::At { key, source }) = first else { panic!("{first:?}") };
+    assert!(key.contains("not a number") && matches!(*source, Error::Key(_)), "{key}: {source}");
     drop(snapshot);
 
     // An entry of a format that this code does not know.

@@ -241,8 +241,8 @@ pub(crate) fn record<B: Deref<Target = [u8]>, K: RecordKey, V, C: Codec<V>>(
     space: &Subspace,
     (key, value): Entry<B>,
 ) -> Result<(K, V)> {
-    let record = C::decode(&value).map_err(|error| error.at(&key))?;
-    Ok((space.unpack(&key)?, record))
+    let decode = || Ok((space.unpack(&key)?, C::decode(&value)?));
+    decode().map_err(|error: keyloom::Error| error.at(&key))
 }
 
 /// The records of a range of a [`Table`].
