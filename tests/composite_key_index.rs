@@ -12,8 +12,7 @@ use keyloom::{
     Transaction, Writer,
 };
 use keyloom_patterns::derived::{RepairOptions, RepairPhase};
-use keyloom_patterns::general::composite_key_index::Continuation;
-use keyloom_patterns::{Inconsistency, Index, IndexEntries, Table, entry};
+use keyloom_patterns::{Continuation, Inconsistency, Index, IndexEntries, Table, entry};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use keyloom::{Desc, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::general::composite_key_index::{Continuation, Found, IndexPage};
-use keyloom_patterns::{Index, Table, entry};
+use keyloom_patterns::general::composite_key_index::{Found, IndexPage};
+use keyloom_patterns::{Continuation, Index, Table, entry};
 
 use crate::cities::{self, City};
 use crate::options::Options;

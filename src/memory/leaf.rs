@@ -6,8 +6,10 @@ use std::ops::Bound;
 use smallvec::SmallVec;
 
 use super::entry::Entry;
-use super::tree::Separator;
 use crate::KeyBounds;
+
+/// A short part of a key, mostly without an allocation of its own.
+pub(super) type Separator = SmallVec<[u8; 24]>;
 
 /// The most entries of a leaf.
 pub(super) const LEAF_ENTRIES: usize = 32;

@@ -23,15 +23,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::entry::Entry;
-use super::leaf::Leaf;
+use super::leaf::{Leaf, Separator};
 use crate::{KeyBounds, KeyBuf, Order};
 
 /// A branch splits when it has this many children.
 const BRANCH_CHILDREN: usize = 32;
 /// More levels than a tree ever has: each has at least 15 times as many nodes as the one above.
 const USUAL_DEPTH: usize = 8;
-
-pub(super) type Separator = SmallVec<[u8; 24]>;
 
 #[derive(Clone, Debug, Default)]
 struct Branch {

@@ -55,12 +55,13 @@ use keyloom::{
 };
 use smallvec::SmallVec;
 
+use crate::continuation::Continuation;
 use crate::derived::{
     self, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
 };
 use crate::table::{RecordKey, Table};
 
-/// The format of entries and of continuations that this code writes.
+/// The format of entries that this code writes.
 const FORMAT: u8 = 1;
 
 /// The parts of a record's entries: what the function of an [`Index`] returns.
@@ -412,60 +413,4 @@ pub struct IndexPage<B, K> {
     pub found: Vec<Found<B, K>>,
     /// Where the next page begins, `None` when this was the last.
     pub next: Option<Continuation>,
-}
-
-/// Where a paged query goes on. Its bytes can be stored or given to a client and taken back later.
-///
-/// | bytes | content |
-/// |---|---|
-/// | 1 | the format (1) |
-/// | 1 | the order: 0 ascending, 1 descending |
-/// | the rest | the key of the last entry |
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Continuation(Vec<u8>);
-
-impl Continuation {
-    fn behind(last: &[u8], order: Order) -> Self {
-        Self([&[FORMAT, order_code(order)], last].concat())
-    }
-
-    /// The bytes to store.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// Takes back what [`as_bytes`](Continuation::as_bytes) gave. Any bytes can be given: those that
-    /// do not belong to the query are refused when it runs.
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        Self(bytes.to_vec())
-    }
-
-    /// The key to go on behind, if it belongs to a query over `range` in `order`.
-    fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
-        let refused = |why| Error::BadOption {
-            what: "the continuation",
-            value: keyloom::key::display(self.0.get(2..).unwrap_or_default()).to_string(),
-            why,
-        };
-        match self.0.as_slice() {
-            [format, ..] if *format > FORMAT => Err(Error::NewerFormat {
-                what: "the continuation".into(),
-                found: (*format).into(),
-                supported: FORMAT.into(),
-            }),
-            [FORMAT, code, ..] if *code != order_code(order) => {
-                Err(refused("it belongs to the other order; begin the query anew"))
-            }
-            [FORMAT, _, last @ ..] if range.contains(last) => Ok(last),
-            [FORMAT, _, ..] => Err(refused("it belongs to another query; begin this one anew")),
-            _ => Err(refused("these bytes are no continuation")),
-        }
-    }
-}
-
-fn order_code(order: Order) -> u8 {
-    match order {
-        Order::Ascending => 0,
-        Order::Descending => 1,
-    }
 }
