@@ -11,7 +11,6 @@ const FORMAT: u8 = 1;
 /// A continuation names a key and not a count, so nothing is skipped or repeated, whatever is written
 /// between two pages. It belongs to one query: given to another, it is refused.
 ///
-///
 /// | bytes | content |
 /// |---|---|
 /// | 1 | the format (1) |
