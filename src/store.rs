@@ -64,7 +64,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Runs `body` in a transaction and commits it.
     ///
-    /// When the store reports a conflict, in the body or at commit, everything is rolled back and
+    /// When the store reports a conflict, at the beginning, in the body or at commit, everything is rolled back and
     /// `body` runs again after a jittered pause, as often as [`Store::retry_policy`] says. So the
     /// body may run more than once: let it change nothing but the transaction. When the body fails
     /// otherwise, the transaction is rolled back and the error returned.
@@ -419,31 +419,56 @@ fn run<S: Store + ?Sized, T, E: From<Error>>(
     let policy = store.retry_policy();
     let mut attempt = 1;
     loop {
-        // A block of its own: the transaction must be gone before the pause.
-        let failure = {
-            let mut txn = store.begin()?;
-            match body(&mut txn) {
-                Ok(value) => match txn.commit() {
-                    Ok(()) => return Ok(value),
-                    Err(error) if !error.is_retryable() => return Err(error.into()),
-                    Err(error) => E::from(given_up(attempt, &policy, error)),
-                },
-                Err(error) if txn.must_restart() || is_retryable(&error) => error,
-                Err(error) => return Err(error),
-            }
+        let failure = match run_once(store, &mut body, &is_retryable)? {
+            Ran::Committed(value) => return Ok(value),
+            Ran::InVain(failure) => failure,
         };
         if attempt >= policy.max_attempts {
-            return Err(failure);
+            return Err(match failure {
+                Failure::OfBody(error) => error,
+                Failure::OfStore(source) => {
+                    Error::RetriesExhausted { attempts: attempt, source: Box::new(source) }.into()
+                }
+            });
         }
         attempt += 1;
         std::thread::sleep(policy.pause(attempt));
     }
 }
 
-/// What to report about a failed commit: the error itself, or that it was the last one.
-fn given_up(attempt: u32, policy: &RetryPolicy, error: Error) -> Error {
-    if attempt < policy.max_attempts {
-        return error;
+enum Ran<T, E> {
+    Committed(T),
+    /// Nothing was kept, and another run may succeed.
+    InVain(Failure<E>),
+}
+
+enum Failure<E> {
+    OfBody(E),
+    OfStore(Error),
+}
+
+/// Begins, runs the body and commits, once. The transaction is gone when this returns.
+fn run_once<S: Store + ?Sized, T, E: From<Error>>(
+    store: &S,
+    body: &mut impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+    is_retryable: &impl Fn(&E) -> bool,
+) -> Result<Ran<T, E>, E> {
+    let retried_or_not = |error: Error| match error.is_retryable() {
+        true => Ok(Ran::InVain(Failure::OfStore(error))),
+        false => Err(error.into()),
+    };
+    let mut txn = match store.begin() {
+        Ok(txn) => txn,
+        Err(error) => return retried_or_not(error),
+    };
+    match body(&mut txn) {
+        Ok(value) => match txn.commit() {
+            Ok(()) => Ok(Ran::Committed(value)),
+            Err(error) => retried_or_not(error),
+        },
+        Err(error) if txn.must_restart() || is_retryable(&error) => {
+            Ok(Ran::InVain(Failure::OfBody(error)))
+        }
+        Err(error) => Err(error),
     }
-    Error::RetriesExhausted { attempts: attempt, source: Box::new(error) }
 }

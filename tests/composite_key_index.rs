@@ -448,9 +448,8 @@ fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + 
     fill(&cities, store, 1..=5);
     store.transact(|txn| change(&cities, txn)).unwrap();
     let wanted = dump(&store.snapshot().unwrap(), KeyRange::all());
-    // The beginning of a transaction is operation 0; nothing conflicts before it has begun.
     let mut reruns = 0;
-    for n in 1.. {
+    for n in 0.. {
         clear(store);
         fill(&cities, store, 1..=5);
         faulty.fail_at(n, Fault::Conflict);
@@ -462,7 +461,8 @@ fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + 
             })
             .unwrap();
         assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), wanted);
-        if runs == 1 {
+        // A conflict at the beginning is met before the body has run at all.
+        if runs == 1 && n > 0 {
             break;
         }
         reruns += 1;
@@ -512,9 +512,9 @@ fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (0, 1, 10, 1));
     // Records through the index: two round trips, however many they are.
     let cost = reading(&|| {
-        let page = cities.by_name.page(&snapshot, "FR", Order::Ascending, 8, None).unwrap();
-        let ids: Vec<u16> = page.found.iter().map(|found| found.record_key().unwrap()).collect();
-        assert_eq!(cities.table.get_many(&snapshot, &ids).unwrap().len(), 8);
+        let records =
+            cities.by_name.records(&snapshot, &cities.table, "FR", Order::Ascending, 8, None);
+        assert_eq!(records.unwrap().records.len(), 8);
     });
     assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (8, 1, 16, 2));
 }

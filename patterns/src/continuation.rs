@@ -35,8 +35,19 @@ impl Continuation {
         Self(bytes.to_vec())
     }
 
+    /// What is left of `range` behind `after`, or all of it at the beginning.
+    pub(crate) fn resume<'k>(
+        after: Option<&'k Self>,
+        range: KeyRange<'k>,
+        order: Order,
+    ) -> Result<KeyRange<'k>> {
+        let Some(after) = after else { return Ok(range) };
+        let last = after.last_key(&range, order)?;
+        Ok(range.resume(order, last))
+    }
+
     /// The key to go on behind, if it belongs to a query over `range` in `order`.
-    pub(crate) fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
+    fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         let refused = |why| Error::BadOption {
             what: "the continuation",
             value: display(self.0.get(2..).unwrap_or_default()).to_string(),

@@ -104,7 +104,8 @@ impl Subspace {
         KeyRange::self_and_children(&self.prefix).into_owned()
     }
 
-    /// All keys of this subspace that continue the tuple `key` by one element or more.
+    /// All keys of this subspace that continue the tuple `key` by one element or more; not `key`
+    /// itself. With it: `child(key).self_and_children()`.
     pub fn range_of<K: Pack + ?Sized>(&self, key: &K) -> KeyRange<'static> {
         KeyRange::children(&self.pack(key))
     }

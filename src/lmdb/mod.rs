@@ -39,7 +39,7 @@ use heed::types::Bytes;
 use heed::{CompactionOption, Database, Env, MdbError, RoTxn, WithoutTls};
 
 use crate::writer_slot::WriterSlot;
-use crate::{Error, KeyRange, Limits, Order, Reader, Result, Store, check_key};
+use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
 
 pub use entries::LmdbEntries;
 use gate::{Gate, Ticket};
@@ -302,6 +302,10 @@ impl Store for Lmdb {
 
     fn limits(&self) -> Limits {
         Limits::default()
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        self.shared.options.retry_policy
     }
 }
 

@@ -44,19 +44,10 @@ impl<'s> LmdbTransaction<'s> {
                 self.full.set(true);
                 self.shared.map_full()
             }
-            // The engine bounds the pages that one transaction may touch, not their bytes.
-            heed::Error::Mdb(MdbError::TxnFull) => Error::TransactionTooLarge {
-                unit: "pages",
-                actual: MOST_PAGES + 1,
-                limit: MOST_PAGES,
-            },
             other => self.shared.explain(other),
         }
     }
 }
-
-/// The most pages that LMDB lets a transaction dirty, from its documentation of the dirty list.
-const MOST_PAGES: usize = (1 << 17) - 1;
 
 /// "Input/output error": the same number on every Unix.
 const EIO: i32 = 5;

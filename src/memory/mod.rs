@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::writer_slot::WriterSlot;
-use crate::{Error, KeyRange, Limits, Order, Reader, Result, Store, check_key};
+use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
 
 use optimistic::Committed;
 pub use transaction::MemoryTransaction;
@@ -57,6 +57,7 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     writer: WriterSlot,
     limits: Limits,
+    retry_policy: RetryPolicy,
     optimistic: bool,
     conflicts_to_raise: AtomicU32,
 }
@@ -81,6 +82,7 @@ pub(crate) struct State {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBuilder {
     limits: Limits,
+    retry_policy: RetryPolicy,
     optimistic: bool,
 }
 
@@ -101,10 +103,17 @@ impl MemoryBuilder {
         self
     }
 
+    /// How often and after which pauses [`transact`](Store::transact) runs a transaction again.
+    #[must_use]
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry_policy = policy;
+        self
+    }
+
     /// The store, empty.
     pub fn build(self) -> Memory {
-        let shared =
-            Shared { limits: self.limits, optimistic: self.optimistic, ..Shared::default() };
+        let Self { limits, retry_policy, optimistic } = self;
+        let shared = Shared { limits, retry_policy, optimistic, ..Shared::default() };
         Memory { shared: Arc::new(shared) }
     }
 }
@@ -182,6 +191,10 @@ impl Store for Memory {
 
     fn limits(&self) -> Limits {
         self.shared.limits
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        self.shared.retry_policy
     }
 }
 
