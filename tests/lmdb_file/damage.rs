@@ -87,6 +87,16 @@ fn one_unsound_meta_page_is_a_fault_and_two_are_an_error() {
     assert!(matches!(error(&bytes), FileError::NoSoundMeta { .. }));
 }
 
+/// With transaction 1 of a compacted copy turned into 0, the empty state beside it would be the newest.
+#[test]
+fn a_store_does_not_pass_for_a_new_one() {
+    let store = Store::new();
+    store.put_all(counted(100, 9));
+    let mut bytes = store.compact();
+    bytes[PAGE + 144] ^= 1;
+    assert_eq!(rules(&bytes), [Rule::TransactionIds]);
+}
+
 #[test]
 fn a_huge_last_page_takes_no_huge_memory() {
     let mut bytes = sample();

@@ -173,6 +173,10 @@ impl Meta {
             let detail = format!("transaction {} writes the other one", self.transaction_id);
             return Some((Rule::TransactionIds, detail));
         }
+        let is_new = self.free.root.is_none() && self.main.root.is_none() && last_page == 1;
+        if self.transaction_id == 0 && !is_new {
+            return Some((Rule::TransactionIds, "a state that none committed is not empty".into()));
+        }
         if self.free.flags & !FILE_FLAGS != INTEGER_KEYS || main_pad != 0 {
             let detail = format!("flags {:#06x}, pad {main_pad}", self.free.flags);
             return Some((Rule::Meta, detail));
