@@ -58,8 +58,10 @@
 mod fault;
 mod free_list;
 mod meta;
+mod meta_pages;
 mod page;
 mod page_set;
+mod tree;
 mod walk;
 
 use std::fs::File;
@@ -68,7 +70,7 @@ use std::path::Path;
 pub use fault::{Fault, FileError, Rule};
 pub use meta::{Meta, TreeRecord};
 
-use meta::MetaPages;
+use meta_pages::MetaPages;
 use walk::Walk;
 
 /// How many faults a [`Report`] lists; the others are counted.

@@ -7,18 +7,13 @@ use std::os::unix::fs::FileExt;
 use super::free_list::{FreePages, FreeRecord};
 use super::page::{HEADER_BYTES, Kind, Page, Target, pages_for, run_pages};
 use super::page_set::PageSet;
+use super::tree::{Checked, Found, Holds, Place, Tree};
 use super::{DatabaseReport, Fault, MAX_DEPTH, Meta, Report, Rule, TreeRecord};
 
-/// The longest key that LMDB takes.
-const MAX_KEY_BYTES: usize = 511;
 /// How many pages pass between two reports of progress.
 const PROGRESS_PAGES: u64 = 256;
 /// The pages that belong to no tree.
 const META_PAGES: u64 = 2;
-
-/// A fault ends the walk of the page in which it shows; the one who led there records it and goes on
-/// with the next page.
-type Checked<T = ()> = Result<T, Fault>;
 
 #[derive(Debug)]
 pub(super) struct Walk<'f, P> {
@@ -34,124 +29,6 @@ pub(super) struct Walk<'f, P> {
     progress: P,
     next_progress: u64,
     pub(super) report: Report,
-}
-
-/// The tree that a page belongs to decides what its entries mean.
-#[derive(Debug)]
-struct Tree {
-    holds: Holds,
-    depth: u16,
-    entries: u64,
-    branch_pages: u64,
-    leaf_pages: u64,
-    overflow_pages: u64,
-}
-
-#[derive(Debug)]
-enum Holds {
-    /// Pages that are free, under integers.
-    FreePages,
-    /// Trees, under names; they are kept here until the tree that names them is done.
-    Databases(Vec<Found>),
-    /// Values, under bytes.
-    Values,
-}
-
-/// A named database that is still to be walked.
-#[derive(Debug)]
-struct Found {
-    /// The page of the main tree that has its record.
-    page: u64,
-    name: String,
-    record: TreeRecord,
-}
-
-/// A page that an entry of a branch leads to, and what the keys above say about those in it.
-#[derive(Clone, Copy, Debug)]
-struct Place<'k> {
-    /// The page that leads here, which a wrong page number is the fault of.
-    from: u64,
-    page: u64,
-    /// 1 for a root.
-    level: u16,
-    /// Every key is this one or behind it.
-    first: Option<&'k [u8]>,
-    /// Every key is before this one.
-    end: Option<&'k [u8]>,
-}
-
-impl Tree {
-    fn new(holds: Holds, depth: u16) -> Self {
-        Self { holds, depth, entries: 0, branch_pages: 0, leaf_pages: 0, overflow_pages: 0 }
-    }
-
-    /// Whether `a` stands before `b`.
-    fn is_before(&self, a: &[u8], b: &[u8]) -> bool {
-        match self.holds {
-            // Little-endian integers: the last byte weighs most.
-            Holds::FreePages => a.iter().rev().lt(b.iter().rev()),
-            Holds::Databases(_) | Holds::Values => a < b,
-        }
-    }
-
-    fn takes_key_of(&self, key_bytes: usize) -> bool {
-        match self.holds {
-            Holds::FreePages => key_bytes == 8,
-            Holds::Databases(_) | Holds::Values => (1..=MAX_KEY_BYTES).contains(&key_bytes),
-        }
-    }
-
-    /// The engine may leave a branch of the free tree with one entry, and no other.
-    fn takes_entries(&self, kind: Kind, entries: usize) -> bool {
-        match (kind, &self.holds) {
-            (Kind::Branch, Holds::Databases(_) | Holds::Values) => entries >= 2,
-            (Kind::Branch, Holds::FreePages) | (Kind::Leaf, _) => entries >= 1,
-        }
-    }
-
-    /// Checks sizes and order of the keys of a page.
-    fn check_keys(&self, page: &Page<'_>, kind: Kind, place: &Place<'_>) -> Checked {
-        let fault = |rule, detail| Err(Fault::new(place.page, rule, detail));
-        let mut least = place.first;
-        // The first key of a leaf may be the one that leads there.
-        let mut may_be_least = kind == Kind::Leaf;
-        // The first key of a branch means nothing: its page begins where the branch does.
-        let skipped = usize::from(kind == Kind::Branch);
-        for (at, entry) in page.entries().enumerate().skip(skipped) {
-            if !self.takes_key_of(entry.key.len()) {
-                return fault(Rule::KeySize, format!("key {at} has {} bytes", entry.key.len()));
-            }
-            let is_behind = least.is_none_or(|least| {
-                self.is_before(least, entry.key) || (may_be_least && least == entry.key)
-            });
-            if !is_behind {
-                return fault(Rule::KeyOrder, format!("key {at} is not behind the one before"));
-            }
-            (least, may_be_least) = (Some(entry.key), false);
-        }
-        match (least, place.end) {
-            (Some(last), Some(end)) if !self.is_before(last, end) => {
-                fault(Rule::KeyOrder, "the last key is not before the next page's".to_owned())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn check_counts(&self, page: u64, name: &str, record: &TreeRecord) -> Checked {
-        let counts = [
-            ("entries", self.entries, record.entries),
-            ("branch pages", self.branch_pages, record.branch_pages),
-            ("leaf pages", self.leaf_pages, record.leaf_pages),
-            ("overflow pages", self.overflow_pages, record.overflow_pages),
-        ];
-        match counts.into_iter().find(|(_, found, said)| found != said) {
-            Some((what, found, said)) => {
-                let detail = format!("{name} has {found} {what}, its record says {said}");
-                Err(Fault::new(page, Rule::Counts, detail))
-            }
-            None => Ok(()),
-        }
-    }
 }
 
 impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
@@ -335,7 +212,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             }
             Target::Tree(record) => match &mut tree.holds {
                 Holds::Databases(databases) => {
-                    databases.push(found(key, record, number)?);
+                    databases.push(Found::parse(key, record, number)?);
                     Ok(())
                 }
                 Holds::FreePages | Holds::Values => {
@@ -442,18 +319,5 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             };
             Fault::new(page, rule, error.to_string())
         })
-    }
-}
-
-fn found(name: &[u8], record: &[u8], page: u64) -> Checked<Found> {
-    let name = String::from_utf8_lossy(name).into_owned();
-    match TreeRecord::parse(record) {
-        Some((0, parsed)) if record.len() == TreeRecord::BYTES => {
-            Ok(Found { page, name, record: parsed })
-        }
-        _ => {
-            let detail = format!("the record of the database {name:?} is none");
-            Err(Fault::new(page, Rule::TreeRecord, detail))
-        }
     }
 }
