@@ -24,6 +24,7 @@
 //!   database of the program and a second one, `keyloom.meta`, which holds the number of the format.
 
 mod entries;
+pub mod file;
 mod gate;
 mod open;
 mod options;
