@@ -397,6 +397,47 @@ mod opening {
     }
 
     #[test]
+    fn refuses_a_file_that_was_cut_off_and_would_kill_the_program() {
+        let directory = tempdir().unwrap();
+        fill(&quick().open(directory.path()).unwrap(), 1_000).unwrap();
+        let data = directory.path().join("data.mdb");
+        let whole = fs::read(&data).unwrap();
+        for percent in [5, 30, 60, 99] {
+            fs::write(&data, &whole[..whole.len() * percent / 100]).unwrap();
+            let error = error_of(quick(), directory.path());
+            assert!(matches!(error, Error::Damaged { .. }), "{percent} %: {error}");
+            assert!(error.to_string().contains("restore it from a copy"), "{error}");
+            assert!(!Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
+        }
+        fs::write(&data, &whole[..100]).unwrap();
+        assert!(matches!(error_of(quick(), directory.path()), Error::NotAStore { .. }));
+        fs::write(&data, &whole).unwrap();
+        assert_eq!(count(&quick().open(directory.path()).unwrap()), 1_000);
+        assert!(Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
+    }
+
+    #[test]
+    fn takes_a_file_that_is_short_and_sound() {
+        let directory = tempdir().unwrap();
+        let store = quick().open(directory.path()).unwrap();
+        // Some free pages at the front, for the list of free pages itself.
+        (1..=10).for_each(|count| fill(&store, count).unwrap());
+        // Pages that one transaction takes and gives back are never written, not even at the end.
+        store
+            .transact(|txn| {
+                txn.put(b"large", &[7; 1_000_000])?;
+                txn.delete(b"large")
+            })
+            .unwrap();
+        drop(store);
+        let data = directory.path().join("data.mdb");
+        let found = keyloom::lmdb::file::quick_check(&data).unwrap();
+        let is_short = matches!(found, keyloom::lmdb::file::QuickCheck::Short { .. });
+        assert!(is_short, "the case is still one: {found:?}");
+        assert_eq!(count(&quick().open(directory.path()).unwrap()), 10);
+    }
+
+    #[test]
     fn says_which_permission_is_missing() {
         let directory = tempdir().unwrap();
         fill(&quick().open(directory.path()).unwrap(), 10).unwrap();

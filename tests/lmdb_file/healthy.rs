@@ -1,6 +1,6 @@
 //! Whatever the engine wrote is sound, and counts as the engine counts.
 
-use keyloom::lmdb::file::{QuickCheck, quick_check, read_meta, verify};
+use keyloom::lmdb::file::{QuickCheck, quick_check, read_meta};
 
 use crate::store::{Store, counted, file_of, open_env, walk};
 
@@ -146,28 +146,5 @@ fn the_newest_meta_page_is_the_one_read() {
         assert_eq!((meta.transaction_id, meta.page), (u64::from(id), u64::from(id % 2)));
         assert_eq!(quick_check(store.data()).unwrap(), QuickCheck::Complete(meta));
         assert_eq!((meta.main.entries, meta.main.depth), (2, 1));
-    }
-}
-
-/// Prints how long a file of 200 MB takes.
-#[test]
-#[ignore = "a measurement"]
-fn time_to_verify() {
-    for value_bytes in [100, 1_800, 20_000] {
-        let store = Store::new();
-        store.put_all(counted(
-            u32::try_from(180_000_000 / (value_bytes + 12)).unwrap(),
-            value_bytes,
-        ));
-        let bytes = std::fs::metadata(store.data()).unwrap().len();
-        let start = std::time::Instant::now();
-        let report = verify(store.data(), |_, _| ()).unwrap();
-        println!(
-            "values of {value_bytes} bytes: {} MB, {} pages, {:?}, sound: {}",
-            bytes / 1_000_000,
-            report.meta.last_page + 1,
-            start.elapsed(),
-            report.is_sound()
-        );
     }
 }
