@@ -211,7 +211,7 @@ impl Lmdb {
     ///
     /// The file is read and not mapped, so nothing in it can crash the program. `progress` hears now
     /// and then how many pages are done, and of how many. About 100 ms for 200 MB that the system has
-    /// in memory. See [`file`] for what is found, and what cannot be.
+    /// in memory. See [`file`](mod@file) for what is found, and what cannot be.
     ///
     /// [`open`](Lmdb::open) itself looks at the meta pages and the length of the file, and walks the
     /// file only when these are odd.
