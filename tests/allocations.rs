@@ -1,0 +1,135 @@
+//! The read path allocates nothing: counted, not timed.
+#![cfg(feature = "lmdb")]
+#![allow(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::hint::black_box;
+
+use keyloom::key::{Packer, pack, unpack};
+use keyloom::{KeyRange, Lmdb, Memory, Order, Reader, Store, Transaction, Writer};
+
+/// The system's allocator, counting what each thread asks for.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count_one() {
+    // A thread that is ending has no counter any more, and nobody looks at it.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call is passed on unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count_one();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count_one();
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(pointer, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How often this thread asks for memory during `work`.
+fn allocations<T>(work: impl FnOnce() -> T) -> u64 {
+    let before = ALLOCATIONS.get();
+    black_box(work());
+    ALLOCATIONS.get() - before
+}
+
+const KEYS: u32 = 10_000;
+
+fn key(n: u32) -> [u8; 8] {
+    (u64::from(n) << 32 | 0xFFFF).to_be_bytes()
+}
+
+fn filled(store: &impl Store) {
+    store.transact(|txn| (0..KEYS).try_for_each(|n| txn.put(&key(n), &[7; 100]))).unwrap();
+}
+
+fn reads(reader: &impl Reader) {
+    let gets = allocations(|| {
+        for n in 0..KEYS {
+            assert_eq!(reader.get(&key(n)).unwrap().unwrap().len(), 100);
+            assert!(reader.get(&n.to_be_bytes()).unwrap().is_none());
+        }
+    });
+    assert_eq!(gets, 0, "for {} gets", 2 * KEYS);
+    let (from, to) = (key(100), key(9_900));
+    for order in [Order::Ascending, Order::Descending] {
+        for (range, entries) in [
+            (KeyRange::all(), KEYS),
+            (KeyRange::half_open(&from, &to), 9_800),
+            (KeyRange::starting_at(&from), 9_900),
+            (KeyRange::prefix(&[0, 0, 1]), 256),
+            (KeyRange::children(&[0, 0, 1]), 255),
+        ] {
+            let mut walk = None;
+            let opening = allocations(|| walk = Some(reader.range(range, order).unwrap()));
+            assert!(opening <= 1, "{opening} allocations to open a range");
+            let mut walk = walk.unwrap();
+            let mut met = 0;
+            let walking = allocations(|| {
+                for entry in walk.by_ref() {
+                    met += u32::from(entry.unwrap().1.len() == 100);
+                }
+            });
+            assert_eq!((met, walking), (entries, 0));
+        }
+    }
+    assert!(allocations(|| drop(reader.first(KeyRange::all()).unwrap())) <= 1);
+}
+
+fn snapshot_and_transaction(store: &impl Store) {
+    filled(store);
+    reads(&store.snapshot().unwrap());
+    // With writes of its own in it.
+    let mut txn = store.begin().unwrap();
+    txn.delete(&key(7)).unwrap();
+    txn.put(&key(7), &[8; 100]).unwrap();
+    reads(&txn);
+    txn.commit().unwrap();
+}
+
+#[test]
+fn reading_from_memory_allocates_nothing() {
+    snapshot_and_transaction(&Memory::new());
+}
+
+#[test]
+fn reading_from_lmdb_allocates_nothing_but_once_per_range() {
+    let directory = tempfile::tempdir().unwrap();
+    snapshot_and_transaction(&Lmdb::open(directory.path()).unwrap());
+}
+
+#[test]
+fn packing_and_unpacking_a_key_of_usual_length_allocates_nothing() {
+    let packing = allocations(|| pack(&("users", 42_u64, "Zürich", -1_i32, 2.5)));
+    assert_eq!(packing, 0);
+    let key = pack(&("users", 42_u64, "Zürich", -1_i32, 2.5));
+    let unpacking = allocations(|| unpack::<(&str, u64, &str, i32, f64)>(&key).unwrap());
+    assert_eq!(unpacking, 0);
+    let mut packer = Packer::new();
+    assert_eq!(allocations(|| packer.push(&("users", 42)).as_bytes().len()), 0);
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(allocations(|| vec![1, 2, 3]), 1);
+    assert!(allocations(|| pack(&"x".repeat(100))) > 1);
+}
