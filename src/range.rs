@@ -136,8 +136,9 @@ impl<'k> KeyRange<'k> {
 
     /// The tuples whose last packed element, a string or bytes, *begins* with what `packed` ends in.
     ///
-    /// `packed` is a packed tuple whose last element is a string or bytes: without its final `00`
-    /// it is a byte prefix of everything looked for.
+    /// `packed` is a packed tuple whose last element *is* a string or bytes: without its final `00`
+    /// it is a byte prefix of everything looked for. Of other bytes a final `00` is cut off as well,
+    /// which means nothing; [`Subspace::string_prefix`](crate::Subspace::string_prefix) looks first.
     ///
     /// ```
     /// use keyloom::{KeyRange, key::pack};

@@ -43,7 +43,7 @@ pub trait Store: Send + Sync + 'static {
     /// Opens a view of everything committed so far.
     ///
     /// # Errors
-    /// [`Error::ReadersFull`], [`Error::Forked`], or what the backend says.
+    /// [`Error::ReadersFull`], [`Error::MapHeld`], [`Error::Forked`], or what the backend says.
     fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
 
     /// Starts a transaction by hand. Prefer [`Store::transact`], which also commits and retries.
@@ -51,7 +51,8 @@ pub trait Store: Send + Sync + 'static {
     /// On a store with one writer at a time this waits for the writer before it.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::Forked`], or what the backend says.
+    /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::MapHeld`], [`Error::Forked`], or what
+    /// the backend says.
     fn begin(&self) -> Result<Self::Transaction<'_>>;
 
     /// What the store takes.
@@ -89,11 +90,16 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// The body's own error, [`Error::RetriesExhausted`], or what beginning and committing say.
     fn transact<T>(&self, body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T>) -> Result<T> {
-        run(self, body, Error::is_retryable)
+        run(self, body, Error::is_retryable, |attempts, error| Error::RetriesExhausted {
+            attempts,
+            source: Box::new(error),
+        })
     }
 
     /// [`transact`](Store::transact) for a body with an error type of its own: a `thiserror` enum
     /// with a `#[from] keyloom::Error`, or `anyhow::Error`.
+    ///
+    /// When the last attempt ends with an error of the body, that error comes out as it is.
     ///
     /// Whether to run again is asked of the transaction ([`Transaction::must_restart`]) and not of the
     /// error, so it does not matter how the error was wrapped.
@@ -126,7 +132,7 @@ pub trait Store: Send + Sync + 'static {
         &self,
         body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        run(self, body, |_| false)
+        run(self, body, |_| false, |_, error| error)
     }
 }
 
@@ -202,7 +208,7 @@ pub trait Reader {
         self.range(range, Order::Descending)?.next().transpose()
     }
 
-    /// At most `limit` entries of `range`, and where the next page begins.
+    /// At most `limit` entries of `range`, but at least one, and where the next page begins.
     ///
     /// Pass [`Page::last`] to [`KeyRange::resume`] for the page behind. Nothing is skipped or
     /// repeated, whatever was written in between: a page begins behind a key, not at a count.
@@ -230,7 +236,8 @@ pub trait Reader {
         limit: usize,
     ) -> Result<Page<Self::Bytes<'_>>> {
         let mut walk = self.range(range, order)?;
-        let entries = walk.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+        // A page of nothing could not say where the next one begins.
+        let entries = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
         let last = match (entries.last(), walk.next().transpose()?) {
             (Some((key, _)), Some(_)) => Some(KeyBuf::from_slice(key)),
             _ => None,
@@ -415,6 +422,7 @@ fn run<S: Store + ?Sized, T, E: From<Error>>(
     store: &S,
     mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
     is_retryable: impl Fn(&E) -> bool,
+    give_up: impl Fn(u32, E) -> E,
 ) -> Result<T, E> {
     let policy = store.retry_policy();
     let mut attempt = 1;
@@ -425,7 +433,7 @@ fn run<S: Store + ?Sized, T, E: From<Error>>(
         };
         if attempt >= policy.max_attempts {
             return Err(match failure {
-                Failure::OfBody(error) => error,
+                Failure::OfBody(error) => give_up(attempt, error),
                 Failure::OfStore(source) => {
                     Error::RetriesExhausted { attempts: attempt, source: Box::new(source) }.into()
                 }

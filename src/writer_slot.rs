@@ -43,6 +43,14 @@ impl WriterSlot {
         Ok(WriterTurn { slot: self, _of_this_thread: PhantomData })
     }
 
+    /// # Errors
+    /// [`Error::NestedTransaction`] when the calling thread is the writer.
+    #[cfg(feature = "lmdb")]
+    pub(crate) fn refuse_own(&self) -> Result<()> {
+        let is_own = *self.lock() == Some(thread::current().id());
+        if is_own { Err(Error::NestedTransaction) } else { Ok(()) }
+    }
+
     // The guarded value is one word, whole at any moment, so a panic elsewhere does not spoil it.
     fn lock(&self) -> MutexGuard<'_, Option<ThreadId>> {
         self.owner.lock().unwrap_or_else(PoisonError::into_inner)

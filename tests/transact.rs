@@ -70,6 +70,22 @@ fn conflicts_without_end_are_given_up_with_the_number_of_attempts() {
 }
 
 #[test]
+fn conflicts_within_the_body_are_given_up_in_the_same_words() {
+    let pause = Duration::from_micros(10);
+    let policy = RetryPolicy { max_attempts: 4, first_pause: pause, max_pause: pause };
+    let store = Memory::builder().retry_policy(policy).build();
+    let mut runs = 0;
+    let error = store
+        .transact(|_| -> Result<()> {
+            runs += 1;
+            Err(Error::Conflict { what: "always".into() })
+        })
+        .unwrap_err();
+    assert!(matches!(error, Error::RetriesExhausted { attempts: 4, .. }) && runs == 4, "{error}");
+    assert!(!error.is_retryable());
+}
+
+#[test]
 fn an_error_of_the_body_rolls_back_and_comes_out_as_it_went_in() {
     let store = Memory::new();
     let mut runs = 0;

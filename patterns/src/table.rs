@@ -33,6 +33,10 @@
 //! leave the body of [`transact`](keyloom::Store::transact), which rolls everything back; do not
 //! catch it there and commit.
 //!
+//! A record that does not decode is an error for everybody who meets it, since what is derived from it
+//! cannot be known. To get rid of one, delete its key in the store,
+//! `txn.delete(&table.space().pack(&key))`, and [`repair`](crate::Index::repair) the indexes.
+//!
 //! # When not to use it
 //!
 //! When fields of one record are read or written apart from each other, or the record is larger
@@ -248,11 +252,15 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<RecordPage<K, V>> {
-        let range = Continuation::resume(after, self.key_range(prefix), order)?;
-        let page = reader.page(range, order, limit)?;
+        let query = self.key_range(prefix);
+        let rest = Continuation::resume(after, query.clone(), order)?;
+        let page = reader.page(rest, order, limit)?;
         let record = |entry| record::<_, K, V, C>(&self.space, entry);
         let records = page.entries.into_iter().map(record).collect::<Result<_>>()?;
-        Ok(RecordPage { records, next: page.last.map(|last| Continuation::behind(&last, order)) })
+        Ok(RecordPage {
+            records,
+            next: page.last.map(|last| Continuation::behind(&last, &query, order)),
+        })
     }
 
     fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {

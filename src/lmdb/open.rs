@@ -321,9 +321,10 @@ pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
         heed::Error::Mdb(MdbError::VersionMismatch) => {
             Error::NotAStore { path, why: "another version of LMDB wrote it".into() }
         }
-        heed::Error::Mdb(
-            fault @ (MdbError::Corrupted | MdbError::PageNotFound | MdbError::Panic),
-        ) => Error::Damaged { path, why: fault.to_string() },
+        heed::Error::Mdb(fault @ (MdbError::Corrupted | MdbError::PageNotFound)) => {
+            Error::Damaged { path, why: fault.to_string() }
+        }
+        heed::Error::Mdb(MdbError::Panic) => Error::Unusable { path },
         other => Error::Backend(other.into()),
     }
 }

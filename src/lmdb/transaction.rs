@@ -28,6 +28,7 @@ pub struct LmdbTransaction<'s> {
 
 impl<'s> LmdbTransaction<'s> {
     pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
+        shared.process.check(&shared.path)?;
         if shared.options.read_only {
             return Err(Error::ReadOnly);
         }
@@ -113,6 +114,6 @@ impl Transaction for LmdbTransaction<'_> {
     }
 
     fn must_restart(&self) -> bool {
-        self.full.get()
+        self.full.get() && self.shared.can_grow()
     }
 }

@@ -225,17 +225,28 @@ impl Reader for MemorySnapshot<'_> {
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<MemoryEntries<'_>> {
         self.shared.check_age(self.started)?;
-        Ok(MemoryEntries::open(&self.tree, &range, order))
+        Ok(MemoryEntries::open(self.shared, self.started, &self.tree, &range, order))
     }
 }
 
 /// The entries of a range of a [`Memory`] store.
 #[derive(Debug)]
-pub struct MemoryEntries<'r>(Option<Walk<'r>>);
+pub struct MemoryEntries<'r> {
+    walk: Option<Walk<'r>>,
+    /// Where snapshots may grow too old: since when this one is there.
+    clock: Option<(&'r Shared, Instant)>,
+}
 
 impl<'r> MemoryEntries<'r> {
-    fn open(tree: &'r Tree, range: &KeyRange<'_>, order: Order) -> Self {
-        Self(range.normalized().map(|bounds| tree.walk(bounds, order)))
+    fn open(
+        shared: &'r Shared,
+        started: Option<Instant>,
+        tree: &'r Tree,
+        range: &KeyRange<'_>,
+        order: Order,
+    ) -> Self {
+        let walk = range.normalized().map(|bounds| tree.walk(bounds, order));
+        Self { walk, clock: started.map(|started| (shared, started)) }
     }
 }
 
@@ -244,6 +255,11 @@ impl<'r> Iterator for MemoryEntries<'r> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        Some(Ok(self.0.as_mut()?.next()?.parts()))
+        if let Some((shared, started)) = self.clock
+            && let Err(error) = shared.check_age(Some(started))
+        {
+            return self.walk.take().map(|_| Err(error));
+        }
+        Some(Ok(self.walk.as_mut()?.next()?.parts()))
     }
 }

@@ -8,14 +8,14 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, parts of the entry, record key | 2 bytes, big-endian: the format (1) in the upper 4 bits, the length of the packed record key in the lower 12 |
+//! | subspace, parts of the entry, record key as one element | 2 bytes, big-endian: the format (1) in the upper 4 bits, the length of the packed record key in the lower 12 |
 //!
 //! ```text
 //! ("geo", "by_place", "FR", "11", "Paris", 2988507)  ->  10 04
 //!  subspace            parts                record key    format 1, record key of 4 bytes
 //! ```
 //!
-//! The record key stands last, so entries with equal parts are different keys, in the order of the
+//! The record key stands last, a composite one as a nested tuple, so entries with equal parts are different keys, in the order of the
 //! record keys; the length in the value says where it begins, so an entry is taken apart without
 //! knowing the types of its parts.
 //!
@@ -48,6 +48,7 @@ use std::marker::PhantomData;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
+use keyloom::key::{Packer, Unpacker};
 use keyloom::value::Codec;
 use keyloom::{
     Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack,
@@ -131,6 +132,9 @@ impl<K, V> fmt::Debug for Index<K, V> {
 impl<K: RecordKey, V> Index<K, V> {
     /// An index in `space`, whose entries for a record are what `function` returns for it.
     ///
+    /// **Nothing else may be in `space`**, and the table must lie outside of it: what is no entry is
+    /// a fault that [`repair`](Index::repair) removes.
+    ///
     /// The function must be pure: the same record, the same entries. When it changes, the entries
     /// that are there are wrong until [`repair`](Index::repair) has run.
     pub fn new(
@@ -209,14 +213,18 @@ impl<K: RecordKey, V> Index<K, V> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<IndexPage<R::Bytes<'r>, K>> {
-        let range = Continuation::resume(after, self.key_range(prefix), order)?;
-        let page = reader.page(range, order, limit)?;
+        let query = self.key_range(prefix);
+        let rest = Continuation::resume(after, query.clone(), order)?;
+        let page = reader.page(rest, order, limit)?;
         let found = page
             .entries
             .into_iter()
             .map(|entry| Found::new(&self.space, entry))
             .collect::<Result<_>>()?;
-        Ok(IndexPage { found, next: page.last.map(|last| Continuation::behind(&last, order)) })
+        Ok(IndexPage {
+            found,
+            next: page.last.map(|last| Continuation::behind(&last, &query, order)),
+        })
     }
 
     /// The records of one [`page`](Index::page), in the order of the index. Costs two round trips.
@@ -331,7 +339,7 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V> {
     }
 
     fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
-        let record_key = pack(key);
+        let record_key = pack_one(key);
         let entry = |parts: KeyBuf| {
             let mut entry = KeyBuf::from_slice(self.space.prefix());
             entry.extend_from_slice(&parts);
@@ -412,8 +420,18 @@ impl<B: Deref<Target = [u8]>, K: RecordKey> Found<B, K> {
     /// # Errors
     /// When the bytes there are not a `K`.
     pub fn record_key(&self) -> Result<K> {
-        Ok(unpack(self.key.get(self.record_key_at..).unwrap_or_default())?)
+        let mut input = Unpacker::new(self.key.get(self.record_key_at..).unwrap_or_default());
+        let key = K::unpack_element(&mut input)?;
+        if input.is_at_end() { Ok(key) } else { Err(no_entry(&self.key)) }
     }
+}
+
+/// A record key as exactly one element: a tuple of several stands nested behind the parts, so that
+/// `("a",)` with the key `("b", "c")` is another entry than `("a", "b")` with `("c",)`.
+fn pack_one<K: Pack>(key: &K) -> KeyBuf {
+    let mut packer = Packer::new();
+    key.pack_element(&mut packer);
+    packer.finish()
 }
 
 #[derive(Debug, thiserror::Error)]
