@@ -54,6 +54,14 @@
 //!
 //! `lmdb` (default): the LMDB backend. `conformance`: the suite for backends, with proptest.
 
+#[cfg(all(
+    feature = "lmdb",
+    not(all(unix, target_pointer_width = "64", target_endian = "little"))
+))]
+compile_error!(
+    "the feature `lmdb` is for 64-bit little-endian Unix systems; build with `default-features = false` elsewhere"
+);
+
 mod dynamic;
 pub mod error;
 mod faulty;

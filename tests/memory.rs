@@ -33,8 +33,10 @@ mod limits {
         let limits = Limits::etcd();
         let store = Memory::builder().limits(limits).build();
         store.transact(|txn| (0..128u8).try_for_each(|n| txn.put(&[n], b""))).unwrap();
-        let error =
-            store.transact(|txn| (0..129u8).try_for_each(|n| txn.put(&[n], b"new"))).unwrap_err();
+        let mut txn = store.begin().unwrap();
+        let error = (0..=255u8).find_map(|n| txn.put(&[n], b"new").err()).unwrap();
+        assert!(txn.put(b"small", b"").is_err(), "once too large, it stays so");
+        assert!(matches!(txn.commit(), Err(Error::TransactionTooLarge { .. })));
         let text = error.to_string();
         let expected = Error::TransactionTooLarge { unit: "operations", actual: 129, limit: 128 };
         assert_eq!(text, expected.to_string());

@@ -1,8 +1,8 @@
 //! Keys as tuples: how does a typed, composite key become bytes that sort like its values?
 //!
 //! A key is a tuple, encoded exactly as the [FoundationDB tuple layer][spec] encodes it, so every
-//! FoundationDB binding reads keyloom's keys and keyloom reads theirs. The bytes describe
-//! themselves: a tool prints a key without knowing its type.
+//! FoundationDB binding reads keyloom's keys (but for [`Desc`]) and keyloom reads theirs. The bytes
+//! describe themselves: a tool prints a key without knowing its type.
 //!
 //! ```
 //! use keyloom::key::{display, pack, unpack};
