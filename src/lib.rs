@@ -48,12 +48,15 @@
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
 //!
-//! Whoever writes another backend runs the `conformance` suite on it (the feature of that name).
+//! Whoever writes another backend runs the conformance suite on it: `conformance::check`, with the
+//! feature `conformance`.
 //!
 //! # Features
 //!
 //! `lmdb` (default): the LMDB backend. `conformance`: the suite for backends, with proptest.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod dynamic;
 pub mod error;
 mod faulty;
