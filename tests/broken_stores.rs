@@ -5,8 +5,8 @@ use keyloom::conformance::{Law, Suite, Violation};
 use keyloom_bent::{Bent, Flaw};
 
 fn violations(flaw: Flaw) -> Vec<Violation> {
-    // Few random histories: the checks that name a law must do without them.
-    Suite::new().operations(800).seed(1).run(|| Ok(Bent::new(flaw))).unwrap()
+    // No random histories: the checks that name a law must do without them.
+    Suite::new().operations(0).run(|| Ok(Bent::new(flaw))).unwrap()
 }
 
 fn is_caught(flaw: Flaw, law: Law, check: &str) {
@@ -20,7 +20,7 @@ fn is_caught(flaw: Flaw, law: Law, check: &str) {
 
 #[test]
 fn the_store_without_a_flaw_passes() {
-    let seen = violations(Flaw::None);
+    let seen = Suite::new().run(|| Ok(Bent::new(Flaw::None))).unwrap();
     assert!(seen.is_empty(), "{seen:#?}");
 }
 

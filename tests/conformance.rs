@@ -1,21 +1,6 @@
 //! Every store and every wrapper keeps the laws of the store.
-#![allow(clippy::unwrap_used)]
 
-use keyloom::lmdb::Durability;
-use keyloom::{BoxedError, Faulty, Limits, Lmdb, Memory, Metered, Store, conformance};
-use tempfile::TempDir;
-
-type Temporary<S> = Result<(S, TempDir), BoxedError>;
-
-fn lmdb(durability: Durability) -> Temporary<Lmdb> {
-    let directory = tempfile::tempdir()?;
-    Ok((Lmdb::options().durability(durability).open(directory.path())?, directory))
-}
-
-fn wrapped<S: Store>(wrap: impl Fn(Lmdb) -> S) -> Temporary<S> {
-    let (store, directory) = lmdb(Durability::MayLoseStore)?;
-    Ok((wrap(store), directory))
-}
+use keyloom::{Faulty, Limits, Memory, Metered, conformance};
 
 #[test]
 fn memory_keeps_the_laws() {
@@ -39,23 +24,8 @@ fn memory_with_the_limits_of_foundationdb_keeps_the_laws() {
 }
 
 #[test]
-fn lmdb_keeps_the_laws() {
-    conformance::check(|| lmdb(Durability::MayLoseStore));
-}
-
-#[test]
-fn lmdb_that_waits_for_the_disk_keeps_the_laws() {
-    conformance::check(|| lmdb(Durability::Full));
-}
-
-#[test]
 fn metered_memory_keeps_the_laws() {
     conformance::check(|| Ok(Metered::new(Memory::new())));
-}
-
-#[test]
-fn metered_lmdb_keeps_the_laws() {
-    conformance::check(|| wrapped(Metered::new));
 }
 
 #[test]
@@ -63,9 +33,43 @@ fn faulty_memory_without_a_fault_keeps_the_laws() {
     conformance::check(|| Ok(Faulty::new(Memory::new())));
 }
 
-#[test]
-fn faulty_lmdb_without_a_fault_keeps_the_laws() {
-    conformance::check(|| wrapped(Faulty::new));
+#[cfg(feature = "lmdb")]
+mod on_lmdb {
+    use keyloom::lmdb::Durability;
+    use keyloom::{BoxedError, Faulty, Lmdb, Metered, Store, conformance};
+    use tempfile::TempDir;
+
+    type Temporary<S> = Result<(S, TempDir), BoxedError>;
+
+    fn lmdb(durability: Durability) -> Temporary<Lmdb> {
+        let directory = tempfile::tempdir()?;
+        Ok((Lmdb::options().durability(durability).open(directory.path())?, directory))
+    }
+
+    fn wrapped<S: Store>(wrap: impl Fn(Lmdb) -> S) -> Temporary<S> {
+        let (store, directory) = lmdb(Durability::MayLoseStore)?;
+        Ok((wrap(store), directory))
+    }
+
+    #[test]
+    fn lmdb_keeps_the_laws() {
+        conformance::check(|| lmdb(Durability::MayLoseStore));
+    }
+
+    #[test]
+    fn lmdb_that_waits_for_the_disk_keeps_the_laws() {
+        conformance::check(|| lmdb(Durability::Full));
+    }
+
+    #[test]
+    fn metered_lmdb_keeps_the_laws() {
+        conformance::check(|| wrapped(Metered::new));
+    }
+
+    #[test]
+    fn faulty_lmdb_without_a_fault_keeps_the_laws() {
+        conformance::check(|| wrapped(Faulty::new));
+    }
 }
 
 /// The list that a report prints is whole: each name once, each a sentence of its own.

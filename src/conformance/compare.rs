@@ -143,12 +143,14 @@ pub(super) fn agree_within<R: Reader>(
     range: &KeyRange<'_>,
     is_inside: impl Fn(&[u8]) -> bool,
 ) -> Outcome {
+    // Small pages of small ranges, and not too many of large ones.
+    let limit = 3 + model.len() / 16;
     for order in BOTH_ORDERS {
         let right = expected(model, &is_inside, order);
         let seen = walk(reader, range.clone(), order)?;
         same(&format!("{what}, {order:?}"), &seen, &right)?;
-        let paged = pages(reader, range, order, 3)?;
-        same(&format!("{what}, {order:?} in pages of 3"), &paged, &right)?;
+        let paged = pages(reader, range, order, limit)?;
+        same(&format!("{what}, {order:?} in pages of {limit}"), &paged, &right)?;
         let (name, end) = match order {
             Order::Ascending => ("first", reader.first(range.clone())?),
             Order::Descending => ("last", reader.last(range.clone())?),

@@ -199,7 +199,7 @@ pub(super) fn random_histories_agree_with_an_ordered_map<S: Store>(
     const LENGTH: usize = 80;
     let config = Config {
         cases: u32::try_from(all_operations.div_ceil(LENGTH)).unwrap_or(u32::MAX),
-        max_shrink_iters: 5_000,
+        max_shrink_iters: 1_000,
         // A violation names the seed; a library leaves no files behind.
         failure_persistence: None,
         ..Config::default()

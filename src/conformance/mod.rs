@@ -11,12 +11,14 @@
 //! that needs something beside it, such as a directory, comes in a pair with it:
 //!
 //! ```
+//! # #[cfg(feature = "lmdb")] {
 //! use keyloom::{Lmdb, conformance, lmdb::Durability};
 //! conformance::check(|| {
 //!     let directory = tempfile::tempdir()?;
 //!     let options = Lmdb::options().durability(Durability::MayLoseStore);
 //!     Ok((options.open(directory.path())?, directory))
 //! });
+//! # }
 //! ```
 //!
 //! A store may refuse a conflict at commit or let one writer wait for the other; it may have

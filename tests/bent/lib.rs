@@ -10,7 +10,7 @@ mod transaction;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use keyloom::{Error, KeyRange, Limits, Memory, Order, Reader, Result, Store};
+use keyloom::{Error, KeyRange, Limits, Memory, Result, Store};
 
 pub use flaw::Flaw;
 pub use reading::{BentEntries, BentSnapshot};
@@ -55,9 +55,8 @@ impl Bent {
 
     /// Everything committed.
     fn map(&self) -> Result<Map> {
-        let snapshot = self.memory.snapshot()?;
-        let entries = snapshot.range(KeyRange::all(), Order::Ascending)?;
-        entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect()
+        let all = reading::entries(&self.memory.snapshot()?, &KeyRange::all())?;
+        Ok(all.into_iter().collect())
     }
 }
 

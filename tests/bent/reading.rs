@@ -2,7 +2,8 @@
 
 use std::ops::Bound;
 
-use keyloom::{Error, KeyBounds, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, check_key};
+use keyloom::memory::MemorySnapshot;
+use keyloom::{Error, KeyBounds, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, check_key};
 
 use super::{Bent, Flaw, Map};
 
@@ -12,25 +13,18 @@ type Pair = (Vec<u8>, Vec<u8>);
 #[derive(Debug)]
 pub struct BentSnapshot<'s> {
     bent: &'s Bent,
-    map: Map,
+    inner: MemorySnapshot<'s>,
+    /// What is shown instead.
+    dirty: Option<Map>,
 }
 
 impl<'s> BentSnapshot<'s> {
     pub(super) fn new(bent: &'s Bent) -> Result<Self> {
-        let mut map = bent.map()?;
-        if bent.flaw == Flaw::DirtyRead {
-            for write in bent.uncommitted().iter() {
-                write.apply_to_map(&mut map);
-            }
+        let mut dirty = (bent.flaw == Flaw::DirtyRead).then(|| bent.map()).transpose()?;
+        if let Some(map) = &mut dirty {
+            bent.uncommitted().iter().for_each(|write| write.apply_to_map(map));
         }
-        Ok(Self { bent, map })
-    }
-
-    fn map(&self) -> Result<Map> {
-        match self.bent.flaw {
-            Flaw::MovingSnapshot => self.bent.map(),
-            _ => Ok(self.map.clone()),
-        }
+        Ok(Self { bent, inner: bent.memory.snapshot()?, dirty })
     }
 }
 
@@ -45,15 +39,18 @@ impl Reader for BentSnapshot<'_> {
         Self: 'r;
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.bent.get(key, |key| match self.bent.flaw {
-            Flaw::MovingSnapshot => Ok(self.bent.map()?.get(key).cloned()),
-            _ => Ok(self.map.get(key).cloned()),
+        self.bent.get(key, |key| match (&self.dirty, self.bent.flaw) {
+            (Some(map), _) => Ok(map.get(key).cloned()),
+            (None, Flaw::MovingSnapshot) => value(&self.bent.memory.snapshot()?, key),
+            _ => value(&self.inner, key),
         })
     }
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<BentEntries> {
-        self.bent.range(range, order, |range| {
-            Ok(self.map()?.into_iter().filter(|(key, _)| range.contains(key)).collect())
+        self.bent.range(range, order, |range| match (&self.dirty, self.bent.flaw) {
+            (Some(map), _) => Ok(part(map, range)),
+            (None, Flaw::MovingSnapshot) => entries(&self.bent.memory.snapshot()?, range),
+            _ => entries(&self.inner, range),
         })
     }
 
@@ -64,6 +61,23 @@ impl Reader for BentSnapshot<'_> {
     fn counter(&self, key: &[u8]) -> Result<i64> {
         self.bent.counter(key, self.get(key)?)
     }
+}
+
+/// The honest value of a key.
+pub(super) fn value<R: Reader>(reader: &R, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    Ok(reader.get(key)?.map(|value| value.to_vec()))
+}
+
+/// The honest entries of a range.
+pub(super) fn entries<R: Reader>(reader: &R, range: &KeyRange<'_>) -> Result<Vec<Pair>> {
+    let entries = reader.range(range.clone(), Order::Ascending)?;
+    entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect()
+}
+
+/// The entries of a map that lie in a range.
+pub(super) fn part(map: &Map, range: &KeyRange<'_>) -> Vec<Pair> {
+    let inside = map.iter().filter(|(key, _)| range.contains(key));
+    inside.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 impl Bent {

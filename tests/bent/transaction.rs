@@ -7,6 +7,7 @@ use std::time::Duration;
 use keyloom::memory::MemoryTransaction;
 use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Transaction, Writer, check_key};
 
+use super::reading::{entries, part, value};
 use super::{Bent, BentEntries, Flaw, Map};
 
 /// A write, to be done elsewhere and later.
@@ -48,7 +49,7 @@ pub struct BentTransaction<'s> {
     bent: &'s Bent,
     /// The honest one. Gone once it is decided what becomes of the writes.
     inner: Option<MemoryTransaction<'s>>,
-    /// What was committed when this began.
+    /// What was committed when this began, where a flaw needs it.
     base: Map,
     writes: Vec<Write>,
 }
@@ -56,7 +57,11 @@ pub struct BentTransaction<'s> {
 impl<'s> BentTransaction<'s> {
     pub(super) fn begin(bent: &'s Bent) -> Result<Self> {
         let inner = bent.memory.begin()?;
-        Ok(Self { bent, inner: Some(inner), base: bent.map()?, writes: Vec::new() })
+        let base = match bent.flaw {
+            Flaw::BlindRanges | Flaw::Phantom | Flaw::WriteSkew => bent.map()?,
+            _ => Map::new(),
+        };
+        Ok(Self { bent, inner: Some(inner), base, writes: Vec::new() })
     }
 
     fn inner(&self) -> Result<&MemoryTransaction<'s>> {
@@ -94,26 +99,19 @@ impl Reader for BentTransaction<'_> {
         Self: 'r;
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.bent.get(key, |key| Ok(self.inner()?.get(key)?.map(<[u8]>::to_vec)))
+        self.bent.get(key, |key| value(self.inner()?, key))
     }
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<BentEntries> {
-        let from_map = |map: &Map, range: &KeyRange<'_>| {
-            let inside = map.iter().filter(|(key, _)| range.contains(key));
-            inside.map(|(key, value)| (key.clone(), value.clone())).collect()
-        };
         self.bent.range(range, order, |range| match self.bent.flaw {
-            Flaw::BlindRanges => Ok(from_map(&self.base, range)),
+            Flaw::BlindRanges => Ok(part(&self.base, range)),
             Flaw::Phantom => {
                 // From a copy, so that the honest transaction does not learn of the reading.
                 let mut map = self.base.clone();
                 self.writes.iter().for_each(|write| write.apply_to_map(&mut map));
-                Ok(from_map(&map, range))
+                Ok(part(&map, range))
             }
-            _ => {
-                let entries = self.inner()?.range(range.clone(), Order::Ascending)?;
-                entries.map(|e| e.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect()
-            }
+            _ => entries(self.inner()?, range),
         })
     }
 
