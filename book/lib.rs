@@ -1,1 +1,33 @@
-//! x
+//! The keyloom book as a crate: every chapter is a module whose documentation is the chapter, so that
+//! each Rust block of the book runs as a doctest.
+//!
+//! ```text
+//! cargo test -p keyloom-book     runs the book
+//! mdbook build book              renders it
+//! ```
+//!
+//! A test holds the chapters to their rules: each is listed in `SUMMARY.md` and included here, and no
+//! Rust block is kept from running.
+
+pub mod geo;
+
+#[doc = include_str!("src/introduction.md")]
+pub mod introduction {}
+#[doc = include_str!("src/ordered_stores.md")]
+pub mod ordered_stores {}
+#[doc = include_str!("src/keys.md")]
+pub mod keys {}
+#[doc = include_str!("src/transactions.md")]
+pub mod transactions {}
+#[doc = include_str!("src/composite_key_index.md")]
+pub mod composite_key_index {}
+#[doc = include_str!("src/lmdb.md")]
+pub mod lmdb {}
+
+// The README is no chapter, but its blocks run all the same.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub mod readme {}
+
+#[cfg(test)]
+mod rules;

@@ -119,8 +119,8 @@ pub enum Error {
     },
 
     // ---- limits: change the plan or give more room ----------------------------------------------
-    /// The transaction grew past what the store takes in one piece. Nothing of it was kept; do the
-    /// work in several smaller transactions.
+    /// The transaction grew past what the store takes in one piece, and cannot be committed any more.
+    /// Nothing of it is kept; do the work in several smaller transactions.
     #[error(
         "the transaction is too large: {actual} {unit}, the limit of this store is {limit}; split the work into smaller transactions"
     )]
@@ -135,7 +135,7 @@ pub enum Error {
     /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) grows it
     /// and runs the transaction again, as long as the map may grow.
     #[error(
-        "the memory map of {map_bytes} bytes is full and may grow to {max_map_bytes} bytes; if that is too little, open the store with a larger `max_map_bytes`"
+        "the memory map of {map_bytes} bytes is full; run the transaction again, the map grows up to {max_map_bytes} bytes, or open the store with a larger `max_map_bytes`"
     )]
     MapFull {
         /// The size of the map.
@@ -154,8 +154,20 @@ pub enum Error {
         /// How long the wait was.
         waited_ms: u64,
     },
+    /// The system has no address space for a larger memory map. The map stays as it was, and so does
+    /// the store. Raise the limit (`ulimit -v`), or set a smaller `max_map_bytes`.
+    #[error(
+        "the system has no address space of {wanted_bytes} bytes for the memory map: {source}; raise the limit (`ulimit -v`) or set a smaller `max_map_bytes`"
+    )]
+    AddressSpace {
+        /// How much was asked for.
+        wanted_bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A snapshot or a transaction lived longer than the store allows. Take long reads in
     /// [pages](crate::Reader::page), each from a new snapshot, and long writes in several transactions.
+    /// Not retryable: the same work would take as long again.
     #[error(
         "the snapshot is {age_ms} ms old, the limit of this store is {limit_ms} ms; read page by page from new snapshots"
     )]
@@ -255,6 +267,15 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// A write to the file failed half way, after which the engine refuses everything. What was
+    /// committed before stays. Drop every handle of the store and open it again.
+    #[error(
+        "a failed write left this handle of {path} unusable; drop all handles and open the store again"
+    )]
+    Unusable {
+        /// The store.
+        path: PathBuf,
+    },
     /// This process has the store open already. Clone the handle that there is: two maps of one
     /// file in one process break each other's locks.
     #[error("this process has {path} open already; clone the handle that there is")]
@@ -262,9 +283,9 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The store was opened before a `fork`. Open it again in the child.
+    /// The store was opened before a `fork`. Drop the handle in the child and open the store there.
     #[error(
-        "the store {path} was opened by process {opened_by}, this is its fork {here}; open the store after forking"
+        "the store {path} was opened by process {opened_by}, this is its fork {here}; drop this handle and open the store again"
     )]
     Forked {
         /// The store.

@@ -263,6 +263,10 @@ impl<E, I: Iterator<Item = Result<E>>> Iterator for FaultyEntries<'_, I> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let inner = self.inner.as_mut()?;
+        if self.conflict.get() {
+            self.inner = None;
+            return Some(Err(Error::Conflict { what: "an earlier operation".into() }));
+        }
         if let Some((n, fault)) = self.plan.next() {
             self.inner = None;
             self.conflict.set(self.conflict.get() || fault == Fault::Conflict);

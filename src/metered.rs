@@ -112,11 +112,6 @@ impl Meter {
         add(&self.keys_written, 1);
         add(&self.bytes_written, bytes);
     }
-
-    fn committed(&self) {
-        add(&self.commits, 1);
-        add(&self.round_trips, 1);
-    }
 }
 
 impl<S> Metered<S> {
@@ -273,8 +268,11 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
 
 impl<T: Transaction> Transaction for MeteredReader<'_, T> {
     fn commit(self) -> Result<()> {
-        self.meter.committed();
-        self.inner.commit()
+        // The message goes out whatever the answer is.
+        add(&self.meter.round_trips, 1);
+        self.inner.commit()?;
+        add(&self.meter.commits, 1);
+        Ok(())
     }
 
     fn must_restart(&self) -> bool {

@@ -96,9 +96,9 @@ impl<'k> KeyRange<'k> {
 
     /// Every key that begins with the bytes of `prefix`, itself included.
     ///
-    /// This is a range of *bytes*: as a range over tuples it would find `("ab",)` under nothing
-    /// shorter than the packed string. For tuples use [`KeyRange::children`] or
-    /// [`KeyRange::string_prefix`].
+    /// This is a range of *bytes*, and a packed tuple ends its strings: the packed `("ab",)` does not
+    /// begin with the bytes of the packed `("a",)`. For what continues a tuple use
+    /// [`KeyRange::children`], for strings that begin alike [`KeyRange::string_prefix`].
     pub fn prefix(prefix: &'k [u8]) -> Self {
         let end = match prefix_end(prefix) {
             Some(end) => Bound::Excluded(Bytes::Owned(end)),
@@ -136,8 +136,9 @@ impl<'k> KeyRange<'k> {
 
     /// The tuples whose last packed element, a string or bytes, *begins* with what `packed` ends in.
     ///
-    /// `packed` is a packed tuple whose last element is a string or bytes: without its final `00`
-    /// it is a byte prefix of everything looked for.
+    /// `packed` is a packed tuple whose last element *is* a string or bytes: without its final `00`
+    /// it is a byte prefix of everything looked for. Of other bytes a final `00` is cut off as well,
+    /// which means nothing; [`Subspace::string_prefix`](crate::Subspace::string_prefix) looks first.
     ///
     /// ```
     /// use keyloom::{KeyRange, key::pack};

@@ -43,7 +43,7 @@ pub trait Store: Send + Sync + 'static {
     /// Opens a view of everything committed so far.
     ///
     /// # Errors
-    /// [`Error::ReadersFull`], [`Error::Forked`], or what the backend says.
+    /// [`Error::ReadersFull`], [`Error::MapHeld`], [`Error::Forked`], or what the backend says.
     fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
 
     /// Starts a transaction by hand. Prefer [`Store::transact`], which also commits and retries.
@@ -51,7 +51,8 @@ pub trait Store: Send + Sync + 'static {
     /// On a store with one writer at a time this waits for the writer before it.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::Forked`], or what the backend says.
+    /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::MapHeld`], [`Error::Forked`], or what
+    /// the backend says.
     fn begin(&self) -> Result<Self::Transaction<'_>>;
 
     /// What the store takes.
@@ -64,7 +65,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Runs `body` in a transaction and commits it.
     ///
-    /// When the store reports a conflict, in the body or at commit, everything is rolled back and
+    /// When the store reports a conflict, at the beginning, in the body or at commit, everything is rolled back and
     /// `body` runs again after a jittered pause, as often as [`Store::retry_policy`] says. So the
     /// body may run more than once: let it change nothing but the transaction. When the body fails
     /// otherwise, the transaction is rolled back and the error returned.
@@ -89,11 +90,16 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// The body's own error, [`Error::RetriesExhausted`], or what beginning and committing say.
     fn transact<T>(&self, body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T>) -> Result<T> {
-        run(self, body, Error::is_retryable)
+        run(self, body, Error::is_retryable, |attempts, error| Error::RetriesExhausted {
+            attempts,
+            source: Box::new(error),
+        })
     }
 
     /// [`transact`](Store::transact) for a body with an error type of its own: a `thiserror` enum
     /// with a `#[from] keyloom::Error`, or `anyhow::Error`.
+    ///
+    /// When the last attempt ends with an error of the body, that error comes out as it is.
     ///
     /// Whether to run again is asked of the transaction ([`Transaction::must_restart`]) and not of the
     /// error, so it does not matter how the error was wrapped.
@@ -126,7 +132,7 @@ pub trait Store: Send + Sync + 'static {
         &self,
         body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        run(self, body, |_| false)
+        run(self, body, |_| false, |_, error| error)
     }
 }
 
@@ -202,7 +208,7 @@ pub trait Reader {
         self.range(range, Order::Descending)?.next().transpose()
     }
 
-    /// At most `limit` entries of `range`, and where the next page begins.
+    /// At most `limit` entries of `range`, but at least one, and where the next page begins.
     ///
     /// Pass [`Page::last`] to [`KeyRange::resume`] for the page behind. Nothing is skipped or
     /// repeated, whatever was written in between: a page begins behind a key, not at a count.
@@ -230,7 +236,8 @@ pub trait Reader {
         limit: usize,
     ) -> Result<Page<Self::Bytes<'_>>> {
         let mut walk = self.range(range, order)?;
-        let entries = walk.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+        // A page of nothing could not say where the next one begins.
+        let entries = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
         let last = match (entries.last(), walk.next().transpose()?) {
             (Some((key, _)), Some(_)) => Some(KeyBuf::from_slice(key)),
             _ => None,
@@ -415,35 +422,61 @@ fn run<S: Store + ?Sized, T, E: From<Error>>(
     store: &S,
     mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
     is_retryable: impl Fn(&E) -> bool,
+    give_up: impl Fn(u32, E) -> E,
 ) -> Result<T, E> {
     let policy = store.retry_policy();
     let mut attempt = 1;
     loop {
-        // A block of its own: the transaction must be gone before the pause.
-        let failure = {
-            let mut txn = store.begin()?;
-            match body(&mut txn) {
-                Ok(value) => match txn.commit() {
-                    Ok(()) => return Ok(value),
-                    Err(error) if !error.is_retryable() => return Err(error.into()),
-                    Err(error) => E::from(given_up(attempt, &policy, error)),
-                },
-                Err(error) if txn.must_restart() || is_retryable(&error) => error,
-                Err(error) => return Err(error),
-            }
+        let failure = match run_once(store, &mut body, &is_retryable)? {
+            Ran::Committed(value) => return Ok(value),
+            Ran::InVain(failure) => failure,
         };
         if attempt >= policy.max_attempts {
-            return Err(failure);
+            return Err(match failure {
+                Failure::OfBody(error) => give_up(attempt, error),
+                Failure::OfStore(source) => {
+                    Error::RetriesExhausted { attempts: attempt, source: Box::new(source) }.into()
+                }
+            });
         }
         attempt += 1;
         std::thread::sleep(policy.pause(attempt));
     }
 }
 
-/// What to report about a failed commit: the error itself, or that it was the last one.
-fn given_up(attempt: u32, policy: &RetryPolicy, error: Error) -> Error {
-    if attempt < policy.max_attempts {
-        return error;
+enum Ran<T, E> {
+    Committed(T),
+    /// Nothing was kept, and another run may succeed.
+    InVain(Failure<E>),
+}
+
+enum Failure<E> {
+    OfBody(E),
+    OfStore(Error),
+}
+
+/// Begins, runs the body and commits, once. The transaction is gone when this returns.
+fn run_once<S: Store + ?Sized, T, E: From<Error>>(
+    store: &S,
+    body: &mut impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+    is_retryable: &impl Fn(&E) -> bool,
+) -> Result<Ran<T, E>, E> {
+    let retried_or_not = |error: Error| match error.is_retryable() {
+        true => Ok(Ran::InVain(Failure::OfStore(error))),
+        false => Err(error.into()),
+    };
+    let mut txn = match store.begin() {
+        Ok(txn) => txn,
+        Err(error) => return retried_or_not(error),
+    };
+    match body(&mut txn) {
+        Ok(value) => match txn.commit() {
+            Ok(()) => Ok(Ran::Committed(value)),
+            Err(error) => retried_or_not(error),
+        },
+        Err(error) if txn.must_restart() || is_retryable(&error) => {
+            Ok(Ran::InVain(Failure::OfBody(error)))
+        }
+        Err(error) => Err(error),
     }
-    Error::RetriesExhausted { attempts: attempt, source: Box::new(error) }
 }

@@ -1,6 +1,7 @@
 //! One writer at a time within a process, and a clear error instead of a thread that waits for
 //! itself.
 
+use std::marker::PhantomData;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -13,9 +14,13 @@ pub(crate) struct WriterSlot {
     freed: Condvar,
 }
 
-/// The right to write, given back on drop.
+/// The right to write, given back on drop. It stays with its thread: on another one, "this thread
+/// writes already" would be asked of the wrong thread.
 #[derive(Debug)]
-pub(crate) struct WriterTurn<'s>(&'s WriterSlot);
+pub(crate) struct WriterTurn<'s> {
+    slot: &'s WriterSlot,
+    _of_this_thread: PhantomData<MutexGuard<'s, ()>>,
+}
 
 impl WriterSlot {
     /// Waits for the writer before this one.
@@ -35,7 +40,15 @@ impl WriterSlot {
             }
         }
         *owner = Some(here);
-        Ok(WriterTurn(self))
+        Ok(WriterTurn { slot: self, _of_this_thread: PhantomData })
+    }
+
+    /// # Errors
+    /// [`Error::NestedTransaction`] when the calling thread is the writer.
+    #[cfg(feature = "lmdb")]
+    pub(crate) fn refuse_own(&self) -> Result<()> {
+        let is_own = *self.lock() == Some(thread::current().id());
+        if is_own { Err(Error::NestedTransaction) } else { Ok(()) }
     }
 
     // The guarded value is one word, whole at any moment, so a panic elsewhere does not spoil it.
@@ -46,7 +59,7 @@ impl WriterSlot {
 
 impl Drop for WriterTurn<'_> {
     fn drop(&mut self) {
-        *self.0.lock() = None;
-        self.0.freed.notify_one();
+        *self.slot.lock() = None;
+        self.slot.freed.notify_one();
     }
 }

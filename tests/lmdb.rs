@@ -167,12 +167,28 @@ mod the_map {
         let directory = tempdir().unwrap();
         let store = small().max_map_bytes(1 << 20).open(directory.path()).unwrap();
         fill(&store, 100).unwrap();
-        let error = fill(&store, 5_000).unwrap_err();
+        let mut runs = 0;
+        let error = store
+            .transact(|txn| {
+                runs += 1;
+                (0..5_000u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1000]))
+            })
+            .unwrap_err();
         assert!(matches!(error, Error::MapFull { map_bytes: 1_048_576, .. }), "{error}");
+        assert_eq!(runs, 3, "with 256 KiB, 512 KiB and 1 MiB; then there is no more to try");
         assert!(!error.is_retryable(), "it cannot grow any more");
         assert!(error.to_string().contains("max_map_bytes"), "{error}");
         assert_eq!(count(&store), 100);
+        // There is nothing to wait for, so an open snapshot does not hold up the next writer.
+        let _held = store.snapshot().unwrap();
+        assert!(fill(&store, 5_000).is_err());
         fill(&store, 200).unwrap();
+    }
+
+    #[test]
+    fn that_the_system_refuses_to_enlarge_stays_as_it_was() {
+        let directory = tempdir().unwrap();
+        run_child(Child::NoAddressSpace, directory.path());
     }
 
     #[test]
@@ -196,6 +212,8 @@ mod the_map {
             for _ in 0..3 {
                 scope.spawn(|| {
                     while !done.load(Relaxed) {
+                        // It reads the meta page through the map.
+                        store.flush().unwrap();
                         let snapshot = store.snapshot().unwrap();
                         assert_eq!(snapshot.count(KeyRange::all()).unwrap() % 10, 0);
                     }
@@ -274,6 +292,7 @@ mod one_handle {
     fn is_not_usable_after_a_fork() {
         let directory = tempdir().unwrap();
         run_child(Child::Fork, directory.path());
+        run_child(Child::ForkWhileAnotherThreadWrites, directory.path());
     }
 }
 
@@ -397,6 +416,47 @@ mod opening {
     }
 
     #[test]
+    fn refuses_a_file_that_was_cut_off_and_would_kill_the_program() {
+        let directory = tempdir().unwrap();
+        fill(&quick().open(directory.path()).unwrap(), 1_000).unwrap();
+        let data = directory.path().join("data.mdb");
+        let whole = fs::read(&data).unwrap();
+        for percent in [5, 30, 60, 99] {
+            fs::write(&data, &whole[..whole.len() * percent / 100]).unwrap();
+            let error = error_of(quick(), directory.path());
+            assert!(matches!(error, Error::Damaged { .. }), "{percent} %: {error}");
+            assert!(error.to_string().contains("restore it from a copy"), "{error}");
+            assert!(!Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
+        }
+        fs::write(&data, &whole[..100]).unwrap();
+        assert!(matches!(error_of(quick(), directory.path()), Error::NotAStore { .. }));
+        fs::write(&data, &whole).unwrap();
+        assert_eq!(count(&quick().open(directory.path()).unwrap()), 1_000);
+        assert!(Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
+    }
+
+    #[test]
+    fn takes_a_file_that_is_short_and_sound() {
+        let directory = tempdir().unwrap();
+        let store = quick().open(directory.path()).unwrap();
+        // Some free pages at the front, for the list of free pages itself.
+        (1..=10).for_each(|count| fill(&store, count).unwrap());
+        // Pages that one transaction takes and gives back are never written, not even at the end.
+        store
+            .transact(|txn| {
+                txn.put(b"large", &[7; 1_000_000])?;
+                txn.delete(b"large")
+            })
+            .unwrap();
+        drop(store);
+        let data = directory.path().join("data.mdb");
+        let found = keyloom::lmdb::file::quick_check(&data).unwrap();
+        let is_short = matches!(found, keyloom::lmdb::file::QuickCheck::Short { .. });
+        assert!(is_short, "the case is still one: {found:?}");
+        assert_eq!(count(&quick().open(directory.path()).unwrap()), 10);
+    }
+
+    #[test]
     fn says_which_permission_is_missing() {
         let directory = tempdir().unwrap();
         fill(&quick().open(directory.path()).unwrap(), 10).unwrap();
@@ -465,6 +525,28 @@ mod backups {
         let bytes =
             |name: &str| fs::metadata(directory.path().join(name).join("data.mdb")).unwrap().len();
         assert!(bytes("on") * 2 < bytes("off"), "{} < {}", bytes("on"), bytes("off"));
+    }
+
+    #[test]
+    fn within_a_transaction_of_the_same_thread_are_refused_and_do_not_hang() {
+        let directory = tempdir().unwrap();
+        let store = quick().open(directory.path().join("store")).unwrap();
+        let _open = store.begin().unwrap();
+        for compaction in [Compaction::Off, Compaction::On] {
+            let error = store.backup(directory.path().join("copy"), compaction).unwrap_err();
+            assert!(matches!(error, Error::NestedTransaction), "{error}");
+        }
+    }
+
+    #[test]
+    fn take_over_a_map_that_another_process_made_larger() {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("store");
+        let store = quick().map_bytes(256 << 10).open(&path).unwrap();
+        run_child(Child::Grow, &path);
+        store.backup(directory.path().join("copy"), Compaction::On).unwrap();
+        drop(store);
+        assert_eq!(count(&quick().open(directory.path().join("copy")).unwrap()), 5_000);
     }
 
     #[test]

@@ -56,6 +56,7 @@ mod limits {
         let mut txn = store.begin().unwrap();
         txn.put(b"a", b"").unwrap();
         assert_eq!(snapshot.get(b"a").unwrap(), None);
+        let mut open_walk = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
         sleep(Duration::from_millis(50));
         let too_old = |error: Error| {
             assert!(matches!(error, Error::TooOld { limit_ms: 30, .. }), "{error}");
@@ -63,9 +64,25 @@ mod limits {
         };
         too_old(snapshot.get(b"a").unwrap_err());
         too_old(snapshot.range(KeyRange::all(), Order::Ascending).unwrap_err());
+        too_old(open_walk.next().unwrap().unwrap_err());
+        assert!(open_walk.next().is_none(), "what failed stays ended");
         too_old(txn.put(b"b", b"").unwrap_err());
         too_old(txn.commit().unwrap_err());
         assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 0);
+    }
+
+    #[test]
+    fn of_age_do_not_count_the_wait_for_the_writer_before() {
+        let mut limits = Limits::default();
+        limits.max_age_ms = Some(200);
+        let store = Memory::builder().limits(limits).build();
+        std::thread::scope(|scope| {
+            let first = store.begin().unwrap();
+            let second = scope.spawn(|| store.transact(|txn| txn.put(b"a", b"")));
+            sleep(Duration::from_millis(300));
+            drop(first);
+            second.join().unwrap().unwrap();
+        });
     }
 
     #[test]
@@ -93,6 +110,8 @@ mod side_by_side {
         let (mut one, mut two) = (store.begin().unwrap(), store.begin().unwrap());
         first(&mut one);
         second(&mut two);
+        // A transaction that only read is never refused.
+        two.put(b"what the second one read", b"").unwrap();
         one.commit().unwrap();
         match two.commit() {
             Ok(()) => true,
@@ -185,6 +204,28 @@ mod side_by_side {
     }
 
     #[test]
+    fn a_transaction_that_only_read_commits_whatever_happened_meanwhile() {
+        let store = Memory::builder().optimistic(true).build();
+        let reader = store.begin().unwrap();
+        assert_eq!(reader.count(KeyRange::all()).unwrap(), 0);
+        store.transact(|txn| txn.put(b"a", b"")).unwrap();
+        assert_eq!(reader.count(KeyRange::all()).unwrap(), 0);
+        reader.commit().unwrap();
+    }
+
+    #[test]
+    fn learning_that_something_is_no_counter_is_a_read() {
+        let store = Memory::builder().optimistic(true).build();
+        store.transact(|txn| txn.put(b"c", b"text")).unwrap();
+        let (mut one, mut two) = (store.begin().unwrap(), store.begin().unwrap());
+        assert!(matches!(one.add(b"c", 1), Err(Error::NotACounter { .. })));
+        one.put(b"seen", b"it is no counter").unwrap();
+        two.put(b"c", &0i64.to_le_bytes()).unwrap();
+        two.commit().unwrap();
+        assert!(matches!(one.commit(), Err(Error::Conflict { .. })));
+    }
+
+    #[test]
     fn counters_add_up_without_a_conflict() {
         let store = Memory::builder().optimistic(true).build();
         let (mut one, mut two) = (store.begin().unwrap(), store.begin().unwrap());
@@ -208,8 +249,9 @@ mod side_by_side {
             store.transact(|txn| txn.put(&n.to_be_bytes(), b"")).unwrap();
         }
         // A transaction that began before 1,000 others is still judged by all of them.
-        let reader = store.begin().unwrap();
+        let mut reader = store.begin().unwrap();
         reader.get(&7u32.to_be_bytes()).unwrap();
+        reader.put(b"what it read", b"").unwrap();
         for n in 0..1_000u32 {
             store.transact(|txn| txn.put(&n.to_be_bytes(), b"x")).unwrap();
         }

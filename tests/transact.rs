@@ -5,8 +5,7 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use keyloom::{
-    Error, Fault, Faulty, KeyRange, Limits, Memory, Reader, Result, RetryPolicy, Store,
-    Transaction, Writer,
+    Error, Fault, Faulty, KeyRange, Memory, Reader, Result, RetryPolicy, Store, Transaction, Writer,
 };
 
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -43,28 +42,19 @@ fn a_commit_that_conflicts_runs_the_body_again() {
 }
 
 #[test]
+fn a_conflict_at_the_beginning_is_tried_again_too() {
+    let store = Faulty::new(Memory::new());
+    store.fail_at(0, Fault::Conflict);
+    store.transact(|txn| put(txn)).unwrap();
+    assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 1);
+}
+
+#[test]
 fn conflicts_without_end_are_given_up_with_the_number_of_attempts() {
-    /// A store that gives up early, so that the test does not wait.
-    struct Hasty(Memory);
-    impl Store for Hasty {
-        type Snapshot<'s> = <Memory as Store>::Snapshot<'s>;
-        type Transaction<'s> = <Memory as Store>::Transaction<'s>;
-        fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
-            self.0.snapshot()
-        }
-        fn begin(&self) -> Result<Self::Transaction<'_>> {
-            self.0.begin()
-        }
-        fn limits(&self) -> Limits {
-            self.0.limits()
-        }
-        fn retry_policy(&self) -> RetryPolicy {
-            let pause = Duration::from_micros(10);
-            RetryPolicy { max_attempts: 5, first_pause: pause, max_pause: pause }
-        }
-    }
-    let store = Hasty(Memory::new());
-    store.0.conflict_next(u32::MAX);
+    let pause = Duration::from_micros(10);
+    let policy = RetryPolicy { max_attempts: 5, first_pause: pause, max_pause: pause };
+    let store = Memory::builder().retry_policy(policy).build();
+    store.conflict_next(u32::MAX);
     let mut runs = 0;
     let error = store
         .transact(|txn| {
@@ -77,6 +67,22 @@ fn conflicts_without_end_are_given_up_with_the_number_of_attempts() {
     assert!(!error.is_retryable() && !error.maybe_committed());
     assert!(error.source().unwrap().to_string().contains("conflicts"));
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 0);
+}
+
+#[test]
+fn conflicts_within_the_body_are_given_up_in_the_same_words() {
+    let pause = Duration::from_micros(10);
+    let policy = RetryPolicy { max_attempts: 4, first_pause: pause, max_pause: pause };
+    let store = Memory::builder().retry_policy(policy).build();
+    let mut runs = 0;
+    let error = store
+        .transact(|_| -> Result<()> {
+            runs += 1;
+            Err(Error::Conflict { what: "always".into() })
+        })
+        .unwrap_err();
+    assert!(matches!(error, Error::RetriesExhausted { attempts: 4, .. }) && runs == 4, "{error}");
+    assert!(!error.is_retryable());
 }
 
 #[test]

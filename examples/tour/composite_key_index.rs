@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use keyloom::{Desc, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::general::composite_key_index::{Found, IndexPage};
 use keyloom_patterns::{Continuation, Index, Table, entry};
 
 use crate::cities::{self, City};
@@ -40,11 +39,15 @@ impl CompositeKeyIndex {
         snapshot: &R,
         after: Option<&Continuation>,
     ) -> Result<(Vec<String>, Option<Continuation>)> {
-        let IndexPage { found, next } =
-            self.by_size.page(snapshot, ("US", "CA"), Order::Ascending, 5, after)?;
-        let ids = found.iter().map(Found::record_key).collect::<Result<Vec<_>>>()?;
-        let cities = self.cities.get_many(snapshot, &ids)?;
-        Ok((cities.iter().flatten().map(City::to_string).collect(), next))
+        let page = self.by_size.records(
+            snapshot,
+            &self.cities,
+            ("US", "CA"),
+            Order::Ascending,
+            5,
+            after,
+        )?;
+        Ok((page.records.iter().map(|(_id, city)| city.to_string()).collect(), page.next))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where a paged query goes on, in bytes that can be kept.
 
+use std::ops::Bound;
+
 use keyloom::key::display;
 use keyloom::{Error, KeyRange, Order, Result};
 
@@ -15,13 +17,15 @@ const FORMAT: u8 = 1;
 /// |---|---|
 /// | 1 | the format (1) |
 /// | 1 | the order: 0 ascending, 1 descending |
+/// | 8 | a hash of the bounds of the query (FNV-1a, big-endian) |
 /// | the rest | the key of the last entry |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation(Vec<u8>);
 
 impl Continuation {
-    pub(crate) fn behind(last: &[u8], order: Order) -> Self {
-        Self([&[FORMAT, order_code(order)], last].concat())
+    /// Where a query over `range` goes on that has come to the key `last`.
+    pub(crate) fn behind(last: &[u8], range: &KeyRange<'_>, order: Order) -> Self {
+        Self([&[FORMAT, order_code(order)], &hash(range)[..], last].concat())
     }
 
     /// The bytes to store.
@@ -35,11 +39,22 @@ impl Continuation {
         Self(bytes.to_vec())
     }
 
+    /// What is left of `range` behind `after`, or all of it at the beginning.
+    pub(crate) fn resume<'k>(
+        after: Option<&'k Self>,
+        range: KeyRange<'k>,
+        order: Order,
+    ) -> Result<KeyRange<'k>> {
+        let Some(after) = after else { return Ok(range) };
+        let last = after.last_key(&range, order)?;
+        Ok(range.resume(order, last))
+    }
+
     /// The key to go on behind, if it belongs to a query over `range` in `order`.
-    pub(crate) fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
+    fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         let refused = |why| Error::BadOption {
             what: "the continuation",
-            value: display(self.0.get(2..).unwrap_or_default()).to_string(),
+            value: display(self.0.get(2 + HASH_BYTES..).unwrap_or_default()).to_string(),
             why,
         };
         match self.0.as_slice() {
@@ -51,8 +66,10 @@ impl Continuation {
             [FORMAT, code, ..] if *code != order_code(order) => {
                 Err(refused("it belongs to the other order; begin the query anew"))
             }
-            [FORMAT, _, last @ ..] if range.contains(last) => Ok(last),
-            [FORMAT, _, ..] => Err(refused("it belongs to another query; begin this one anew")),
+            [FORMAT, _, rest @ ..] => match rest.split_first_chunk::<HASH_BYTES>() {
+                Some((of, last)) if *of == hash(range) && range.contains(last) => Ok(last),
+                _ => Err(refused("it belongs to another query; begin this one anew")),
+            },
             _ => Err(refused("these bytes are no continuation")),
         }
     }
@@ -63,4 +80,32 @@ fn order_code(order: Order) -> u8 {
         Order::Ascending => 0,
         Order::Descending => 1,
     }
+}
+
+const HASH_BYTES: usize = 8;
+
+/// Tells queries apart. It keeps mistakes out, not attackers: a continuation gives nobody more than
+/// its query does.
+fn hash(range: &KeyRange<'_>) -> [u8; HASH_BYTES] {
+    const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01B3;
+    let mut hash = BASIS;
+    let mut add = |bytes: &[u8]| {
+        for byte in bytes {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+        }
+    };
+    let (start, end) = range.normalized().unwrap_or((Bound::Unbounded, Bound::Excluded(&[])));
+    for bound in [start, end] {
+        let (kind, key): (u8, &[u8]) = match bound {
+            Bound::Included(key) => (1, key),
+            Bound::Excluded(key) => (2, key),
+            Bound::Unbounded => (3, &[]),
+        };
+        // The length keeps one bound from reaching into the other.
+        add(&[kind]);
+        add(&(key.len() as u64).to_be_bytes());
+        add(key);
+    }
+    hash.to_be_bytes()
 }

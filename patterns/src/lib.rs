@@ -43,4 +43,4 @@ pub mod table;
 pub use continuation::Continuation;
 pub use derived::{Derived, DerivedEntries, Inconsistency};
 pub use general::composite_key_index::{Index, IndexEntries, entry};
-pub use table::{RecordKey, Table};
+pub use table::{RecordKey, RecordPage, Table};

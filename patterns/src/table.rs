@@ -23,7 +23,7 @@
 //! | [`put`](Table::put), nothing attached | 1 key written |
 //! | [`put`](Table::put) | 1 get, 1 key written, and the difference in what is attached |
 //! | [`delete`](Table::delete) | 1 get, 1 key written, and what is attached |
-//! | [`range`](Table::range) | 1 range; reads what it returns |
+//! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns |
 //!
 //! A put whose derived data do not change writes exactly one key.
 //!
@@ -32,6 +32,10 @@
 //! An operation that fails may have done part of its writes *in the transaction*. Let the error
 //! leave the body of [`transact`](keyloom::Store::transact), which rolls everything back; do not
 //! catch it there and commit.
+//!
+//! A record that does not decode is an error for everybody who meets it, since what is derived from it
+//! cannot be known. To get rid of one, delete its key in the store,
+//! `txn.delete(&table.space().pack(&key))`, and [`repair`](crate::Index::repair) the indexes.
 //!
 //! # When not to use it
 //!
@@ -53,6 +57,7 @@ use keyloom::{
     DynWriter, Entry, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack, Writer,
 };
 
+use crate::continuation::Continuation;
 use crate::derived::Derived;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
@@ -220,6 +225,44 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(Records { entries, space: self.space.clone(), record: PhantomData, codec: PhantomData })
     }
 
+    /// At most `limit` of the records of [`range`](Table::range), beginning behind `after`.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// let table = Table::<u32, u32>::new(&Subspace::new("squares"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| (0..5).try_for_each(|n| table.put(txn, &n, &(n * n))))?;
+    /// let snapshot = store.snapshot()?;
+    /// let one = table.page(&snapshot, (), Order::Ascending, 3, None)?;
+    /// let two = table.page(&snapshot, (), Order::Ascending, 3, one.next.as_ref())?;
+    /// assert_eq!(two.records, [(3, 9), (4, 16)]);
+    /// assert!(two.next.is_none());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; else as
+    /// [`range`](Table::range).
+    pub fn page<P: Pack>(
+        &self,
+        reader: &impl Reader,
+        prefix: P,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<RecordPage<K, V>> {
+        let query = self.key_range(prefix);
+        let rest = Continuation::resume(after, query.clone(), order)?;
+        let page = reader.page(rest, order, limit)?;
+        let record = |entry| record::<_, K, V, C>(&self.space, entry);
+        let records = page.entries.into_iter().map(record).collect::<Result<_>>()?;
+        Ok(RecordPage {
+            records,
+            next: page.last.map(|last| Continuation::behind(&last, &query, order)),
+        })
+    }
+
     fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {
         bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
     }
@@ -234,6 +277,15 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let mut txn = DynWriter::new(txn);
         self.derived.iter().try_for_each(|derived| derived.update(&mut txn, key, old, new))
     }
+}
+
+/// Some records, and where the query goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordPage<K, V> {
+    /// The records, in the order asked for.
+    pub records: Vec<(K, V)>,
+    /// Where the next page begins, `None` when this was the last.
+    pub next: Option<Continuation>,
 }
 
 /// A key and a record from an entry of a table in `space`.

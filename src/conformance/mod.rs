@@ -375,6 +375,7 @@ laws! {
         pages_of_every_size_make_up_the_range,
         a_page_begins_right_behind_the_last_key,
         pages_go_on_whatever_is_written_in_between,
+        a_page_of_no_entries_has_one_entry,
         only_the_last_page_has_nothing_behind_it,
     ],
     Counters, "counters are little-endian, and wrap", counters: [

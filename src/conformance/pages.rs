@@ -82,6 +82,18 @@ pub(super) fn pages_go_on_whatever_is_written_in_between<S: Store>(store: &S) ->
     Ok(())
 }
 
+pub(super) fn a_page_of_no_entries_has_one_entry<S: Store>(store: &S) -> Outcome {
+    plant(store, &[b"a", b"b"])?;
+    for order in BOTH_ORDERS {
+        let snapshot = store.snapshot()?;
+        let page = snapshot.page(KeyRange::all(), order, 0)?;
+        same(&format!("{order:?}, entries"), &page.entries.len(), &1)?;
+        let (key, last) = (page.entries.first().map(|(key, _)| blob(&**key)), page.last);
+        same(&format!("{order:?}, last key"), &last.map(|key| blob(&key)), &key)?;
+    }
+    Ok(())
+}
+
 pub(super) fn only_the_last_page_has_nothing_behind_it<S: Store>(store: &S) -> Outcome {
     let page = |limit| -> Outcome<(usize, Option<Blob>)> {
         let snapshot = store.snapshot()?;

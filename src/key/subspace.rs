@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::{
-    DecodeError, DecodeErrorKind, OutsideSubspace, Pack, Packer, Unpack, Unpacker, code, display,
+    DecodeError, DecodeErrorKind, Element, OutsideSubspace, Pack, Packer, Unpack, Unpacker, code,
+    display, elements, pack,
 };
 use crate::{KeyBuf, KeyRange};
 
@@ -104,13 +105,15 @@ impl Subspace {
         KeyRange::self_and_children(&self.prefix).into_owned()
     }
 
-    /// All keys of this subspace that continue the tuple `key` by one element or more.
+    /// All keys of this subspace that continue the tuple `key` by one element or more; not `key`
+    /// itself. With it: `child(key).self_and_children()`.
     pub fn range_of<K: Pack + ?Sized>(&self, key: &K) -> KeyRange<'static> {
         KeyRange::children(&self.pack(key))
     }
 
     /// All keys of this subspace whose element at the last position of `key`, a string or bytes,
-    /// begins with that one.
+    /// begins with that one. Where the last element is something else, or there is none, `key` and
+    /// what continues it.
     ///
     /// ```
     /// use keyloom::key::Subspace;
@@ -120,7 +123,14 @@ impl Subspace {
     /// assert!(!range.contains(&cities.pack(&("US", "Seattle", 6))));
     /// ```
     pub fn string_prefix<K: Pack + ?Sized>(&self, key: &K) -> KeyRange<'static> {
-        KeyRange::string_prefix(&self.pack(key)).into_owned()
+        let whole = self.pack(key);
+        let elements = elements(&pack(key)).unwrap_or_default();
+        let ends_in_text = matches!(elements.last(), Some(Element::Str(_) | Element::Bytes(_)));
+        if ends_in_text {
+            KeyRange::string_prefix(&whole).into_owned()
+        } else {
+            KeyRange::self_and_children(&whole).into_owned()
+        }
     }
 
     #[cold]

@@ -9,7 +9,7 @@
 //! | commit | writes the copied pages; with [`Durability::Full`] two waits for the disk |
 //!
 //! What is committed is as safe as [`Durability`] says. A store is a *trusted local file*: bytes that
-//! somebody else damaged can make the engine crash, see [`verify`] for a check that cannot. Do not
+//! somebody else damaged can make the engine crash, see [`Lmdb::verify`] for a check that cannot. Do not
 //! put it on a network file system.
 //!
 //! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
@@ -17,13 +17,19 @@
 //! * **The map grows by itself.** It reserves address space only, so the default is generous. When it
 //!   is full all the same, the transaction fails with [`Error::MapFull`] and the next
 //!   [`begin`](Store::begin), such as the one by which [`transact`](Store::transact) retries,
-//!   doubles it. That needs a moment in which this process has no snapshot open.
+//!   doubles it. That needs a moment in which this process has no snapshot open: new ones wait for
+//!   it, up to [`LmdbOptions::grow_patience`], and it waits for the old ones as long. So do not take a
+//!   second snapshot while you hold one and others write.
 //! * **One handle per file and process.** Clone it; opening the file twice is an error.
-//! * **After `fork`** the child gets errors instead of a store that both corrupt.
+//! * **Fork before opening.** In a child that was forked later the handle answers
+//!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
+//!   that were open at the fork belong to the parent: the child must not use them.
 //! * **The files** are `data.mdb` and `lock.mdb` in the directory given. `data.mdb` holds the
 //!   database of the program and a second one, `keyloom.meta`, which holds the number of the format.
 
+mod address_space;
 mod entries;
+pub mod file;
 mod gate;
 mod open;
 mod options;
@@ -39,7 +45,7 @@ use heed::types::Bytes;
 use heed::{CompactionOption, Database, Env, MdbError, RoTxn, WithoutTls};
 
 use crate::writer_slot::WriterSlot;
-use crate::{Error, KeyRange, Limits, Order, Reader, Result, Store, check_key};
+use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
 
 pub use entries::LmdbEntries;
 use gate::{Gate, Ticket};
@@ -175,7 +181,8 @@ impl Lmdb {
     }
 
     /// Copies the store, as it is at this moment, into the new directory `directory`, while others
-    /// read and write. What comes out is a store that [`Lmdb::open`] opens.
+    /// read and write. What comes out is a store that [`Lmdb::open`] opens. Waits for the writer of
+    /// the moment.
     ///
     /// ```
     /// use keyloom::{Lmdb, Reader, Store, Writer, lmdb::Compaction};
@@ -190,10 +197,14 @@ impl Lmdb {
     ///
     /// # Errors
     /// [`Error::BadOption`] when there is a store in `directory` already, [`Error::DiskFull`],
-    /// [`Error::MissingDirectory`] when its parent is not there.
+    /// [`Error::MissingDirectory`] when its parent is not there, [`Error::NestedTransaction`] when this
+    /// thread has a transaction open, or as [`snapshot`](Store::snapshot).
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
-        shared.process.check(&shared.path)?;
+        // The engine's own copy can neither take over a larger map nor free the slots of the dead,
+        // and it waits for the writer, even for one that is this thread.
+        drop(self.snapshot()?);
+        shared.writer.refuse_own()?;
         let target = open::new_data_file(directory.as_ref())?;
         let option = match compaction {
             Compaction::Off => CompactionOption::Disabled,
@@ -205,12 +216,43 @@ impl Lmdb {
         })
     }
 
+    /// Checks every page of the store in the directory `path`, which must not be written to
+    /// meanwhile: nobody has it open, or it is a [backup](Lmdb::backup).
+    ///
+    /// The file is read and not mapped, so nothing in it can crash the program. `progress` hears now
+    /// and then how many pages are done, and of how many. About 100 ms for 200 MB that the system has
+    /// in memory. See [`file`](mod@file) for what is found, and what cannot be.
+    ///
+    /// [`open`](Lmdb::open) itself looks at the meta pages and the length of the file, and walks the
+    /// file only when these are odd.
+    ///
+    /// ```
+    /// use keyloom::{Lmdb, Store, Writer, lmdb::Compaction};
+    /// let directory = tempfile::tempdir()?;
+    /// let store = Lmdb::open(directory.path().join("store"))?;
+    /// store.transact(|txn| txn.put(b"a", b"1"))?;
+    /// store.backup(directory.path().join("copy"), Compaction::Off)?;
+    /// assert!(Lmdb::verify(directory.path().join("copy"), |_done, _of| ())?.is_sound());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] and [`Error::Damaged`] when there are no meta pages to begin with. Other
+    /// damage is no error but stands in [`Report::faults`](file::Report::faults).
+    pub fn verify(path: impl AsRef<Path>, progress: impl FnMut(u64, u64)) -> Result<file::Report> {
+        let path = path.as_ref();
+        file::verify(path.join("data.mdb"), progress)
+            .map_err(|error| open::explain_file(error, path))
+    }
+
     /// Waits until everything committed so far is on the disk, whatever the [`Durability`].
     ///
     /// # Errors
     /// [`Error::DiskFull`], or what the system says.
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
+        // It reads the meta page through the map, which must not be resized meanwhile.
+        let _ticket = self.shared.gate.enter();
         self.shared.env.force_sync().map_err(|error| self.shared.explain(error))
     }
 }
@@ -222,26 +264,46 @@ impl Shared {
         if full_at == 0 {
             return Ok(());
         }
+        if full_at >= self.options.max_map_bytes {
+            // Nothing to be had by waiting for snapshots. A transaction that only deletes may fit.
+            self.full_at_bytes.store(0, Ordering::Release);
+            return Ok(());
+        }
         self.gate.alone(self.options.patience, || {
             let now = self.env.info().map_size;
             let wanted = now.saturating_mul(2).min(self.options.max_map_bytes);
             if now <= full_at && wanted > now {
-                self.resize(wanted)?;
+                self.resize(wanted, wanted)?;
             }
             self.full_at_bytes.store(0, Ordering::Release);
             Ok(())
         })
     }
 
-    /// Takes over the size that another process gave to the map.
-    fn adopt_size(&self) -> Result<()> {
-        self.gate.alone(self.options.patience, || self.resize(0))
+    /// Whether a transaction that found the map full can be helped by running again.
+    fn can_grow(&self) -> bool {
+        self.env.info().map_size < self.options.max_map_bytes
     }
 
+    /// Takes over the size that another process gave to the map.
+    fn adopt_size(&self) -> Result<()> {
+        let meta = file::read_meta(self.path.join("data.mdb"))
+            .map_err(|error| open::explain_file(error, &self.path))?;
+        let bytes = usize::try_from(meta.map_bytes).unwrap_or(usize::MAX);
+        self.gate.alone(self.options.patience, || self.resize(0, bytes))
+    }
+
+    /// Lets the engine map the file anew: with `argument` bytes, or with what the file says for 0,
+    /// which is `bytes`.
     #[allow(unsafe_code)]
-    fn resize(&self, bytes: usize) -> Result<()> {
-        // SAFETY: the gate is closed and empty, so no transaction of this process is open.
-        unsafe { self.env.resize(bytes) }.map_err(|error| self.explain(error))
+    fn resize(&self, argument: usize, bytes: usize) -> Result<()> {
+        // The engine gives up the old map before it asks for the new one, and is left with none if
+        // the system refuses. So the system is asked first.
+        address_space::probe(bytes)
+            .map_err(|source| Error::AddressSpace { wanted_bytes: bytes, source })?;
+        // SAFETY: the gate is closed and empty: nothing of this process reads the map, neither a
+        // transaction nor a copy nor a flush.
+        unsafe { self.env.resize(argument) }.map_err(|error| self.explain(error))
     }
 
     /// Enters the gate and opens something, again after what a first failure asks for.
@@ -302,6 +364,10 @@ impl Store for Lmdb {
 
     fn limits(&self) -> Limits {
         Limits::default()
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        self.shared.options.retry_policy
     }
 }
 

@@ -7,10 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, WithoutTls};
 
+use super::file::{self, FileError, QuickCheck, Rule};
 use super::gate::Gate;
 use super::owned_by::Process;
 use super::{Durability, Lmdb, LmdbOptions, Shared};
@@ -33,6 +35,9 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let data = path.join("data.mdb");
     if let Some(file) = existing(&data)? {
         refuse_open_file(&open_files, &file, &path)?;
+        if file.len() > 0 {
+            refuse_damage(&data, &path)?;
+        }
     } else if options.read_only || !options.create {
         return Err(Error::MissingStore { path });
     }
@@ -121,6 +126,48 @@ fn refuse_open_file(open_files: &BTreeSet<FileId>, file: &fs::Metadata, path: &P
         return Err(Error::AlreadyOpen { path: path.to_path_buf() });
     }
     Ok(())
+}
+
+/// Refuses a file that would kill the process once it is mapped.
+///
+/// The look at the meta pages and the length of the file is quick. Only where something is odd there
+/// is the whole file walked: it may end early and be sound. A writer in another process can be the
+/// reason too, so what looks damaged is looked at again.
+fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
+    const LOOKS: u32 = 3;
+    let mut looks = 1;
+    loop {
+        let fault = match file::quick_check(data).map_err(|error| explain_file(error, path))? {
+            QuickCheck::Complete(_) => return Ok(()),
+            QuickCheck::Short { .. } | QuickCheck::Damaged(_) => {
+                let report =
+                    file::verify(data, |_, _| ()).map_err(|error| explain_file(error, path))?;
+                // Two meta pages that do not follow on each other are what a power cut leaves
+                // behind in a store that does not wait for the disk. The newer one is taken.
+                report.faults.into_iter().find(|fault| fault.rule != Rule::TransactionIds)
+            }
+        };
+        match fault {
+            None => return Ok(()),
+            Some(fault) if looks == LOOKS => {
+                return Err(Error::Damaged { path: path.to_path_buf(), why: fault.to_string() });
+            }
+            Some(_) => {
+                looks += 1;
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+/// The checker's error in keyloom's words.
+pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
+    let path = path.to_path_buf();
+    match error {
+        FileError::Io(error) => explain(error.into(), &path),
+        FileError::NoSoundMeta { .. } => Error::Damaged { path, why: error.to_string() },
+        other => Error::NotAStore { path, why: other.to_string() },
+    }
 }
 
 #[allow(unsafe_code)]
@@ -274,9 +321,10 @@ pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
         heed::Error::Mdb(MdbError::VersionMismatch) => {
             Error::NotAStore { path, why: "another version of LMDB wrote it".into() }
         }
-        heed::Error::Mdb(
-            fault @ (MdbError::Corrupted | MdbError::PageNotFound | MdbError::Panic),
-        ) => Error::Damaged { path, why: fault.to_string() },
+        heed::Error::Mdb(fault @ (MdbError::Corrupted | MdbError::PageNotFound)) => {
+            Error::Damaged { path, why: fault.to_string() }
+        }
+        heed::Error::Mdb(MdbError::Panic) => Error::Unusable { path },
         other => Error::Backend(other.into()),
     }
 }

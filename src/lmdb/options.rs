@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Lmdb, open};
-use crate::{Error, Result};
+use crate::{Error, Result, RetryPolicy};
 
 /// What survives a crash of the machine. A crash of the program alone never loses a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -41,6 +41,7 @@ pub struct LmdbOptions {
     pub(super) read_only: bool,
     pub(super) create: bool,
     pub(super) patience: Duration,
+    pub(super) retry_policy: RetryPolicy,
 }
 
 impl Default for LmdbOptions {
@@ -54,6 +55,7 @@ impl Default for LmdbOptions {
             read_only: false,
             create: true,
             patience: Duration::from_secs(5),
+            retry_policy: RetryPolicy::default(),
         }
     }
 }
@@ -116,6 +118,14 @@ impl LmdbOptions {
     #[must_use]
     pub fn grow_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// How often and after which pauses [`transact`](crate::Store::transact) runs a transaction
+    /// again. On LMDB that happens only when the map must grow.
+    #[must_use]
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry_policy = policy;
         self
     }
 

@@ -28,6 +28,7 @@ pub struct LmdbTransaction<'s> {
 
 impl<'s> LmdbTransaction<'s> {
     pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
+        shared.process.check(&shared.path)?;
         if shared.options.read_only {
             return Err(Error::ReadOnly);
         }
@@ -44,19 +45,10 @@ impl<'s> LmdbTransaction<'s> {
                 self.full.set(true);
                 self.shared.map_full()
             }
-            // The engine bounds the pages that one transaction may touch, not their bytes.
-            heed::Error::Mdb(MdbError::TxnFull) => Error::TransactionTooLarge {
-                unit: "pages",
-                actual: MOST_PAGES + 1,
-                limit: MOST_PAGES,
-            },
             other => self.shared.explain(other),
         }
     }
 }
-
-/// The most pages that LMDB lets a transaction dirty, from its documentation of the dirty list.
-const MOST_PAGES: usize = (1 << 17) - 1;
 
 /// "Input/output error": the same number on every Unix.
 const EIO: i32 = 5;
@@ -122,6 +114,6 @@ impl Transaction for LmdbTransaction<'_> {
     }
 
     fn must_restart(&self) -> bool {
-        self.full.get()
+        self.full.get() && self.shared.can_grow()
     }
 }

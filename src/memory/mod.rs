@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::writer_slot::WriterSlot;
-use crate::{Error, KeyRange, Limits, Order, Reader, Result, Store, check_key};
+use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
 
 use optimistic::Committed;
 pub use transaction::MemoryTransaction;
@@ -57,6 +57,7 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     writer: WriterSlot,
     limits: Limits,
+    retry_policy: RetryPolicy,
     optimistic: bool,
     conflicts_to_raise: AtomicU32,
 }
@@ -81,6 +82,7 @@ pub(crate) struct State {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBuilder {
     limits: Limits,
+    retry_policy: RetryPolicy,
     optimistic: bool,
 }
 
@@ -101,10 +103,17 @@ impl MemoryBuilder {
         self
     }
 
+    /// How often and after which pauses [`transact`](Store::transact) runs a transaction again.
+    #[must_use]
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry_policy = policy;
+        self
+    }
+
     /// The store, empty.
     pub fn build(self) -> Memory {
-        let shared =
-            Shared { limits: self.limits, optimistic: self.optimistic, ..Shared::default() };
+        let Self { limits, retry_policy, optimistic } = self;
+        let shared = Shared { limits, retry_policy, optimistic, ..Shared::default() };
         Memory { shared: Arc::new(shared) }
     }
 }
@@ -183,6 +192,10 @@ impl Store for Memory {
     fn limits(&self) -> Limits {
         self.shared.limits
     }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        self.shared.retry_policy
+    }
 }
 
 /// A view of a [`Memory`] store that never changes.
@@ -212,17 +225,28 @@ impl Reader for MemorySnapshot<'_> {
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<MemoryEntries<'_>> {
         self.shared.check_age(self.started)?;
-        Ok(MemoryEntries::open(&self.tree, &range, order))
+        Ok(MemoryEntries::open(self.shared, self.started, &self.tree, &range, order))
     }
 }
 
 /// The entries of a range of a [`Memory`] store.
 #[derive(Debug)]
-pub struct MemoryEntries<'r>(Option<Walk<'r>>);
+pub struct MemoryEntries<'r> {
+    walk: Option<Walk<'r>>,
+    /// Where snapshots may grow too old: since when this one is there.
+    clock: Option<(&'r Shared, Instant)>,
+}
 
 impl<'r> MemoryEntries<'r> {
-    fn open(tree: &'r Tree, range: &KeyRange<'_>, order: Order) -> Self {
-        Self(range.normalized().map(|bounds| tree.walk(bounds, order)))
+    fn open(
+        shared: &'r Shared,
+        started: Option<Instant>,
+        tree: &'r Tree,
+        range: &KeyRange<'_>,
+        order: Order,
+    ) -> Self {
+        let walk = range.normalized().map(|bounds| tree.walk(bounds, order));
+        Self { walk, clock: started.map(|started| (shared, started)) }
     }
 }
 
@@ -231,6 +255,11 @@ impl<'r> Iterator for MemoryEntries<'r> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        Some(Ok(self.0.as_mut()?.next()?.parts()))
+        if let Some((shared, started)) = self.clock
+            && let Err(error) = shared.check_age(Some(started))
+        {
+            return self.walk.take().map(|_| Err(error));
+        }
+        Some(Ok(self.walk.as_mut()?.next()?.parts()))
     }
 }

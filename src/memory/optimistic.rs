@@ -136,6 +136,10 @@ impl<'s> Footprint<'s> {
     /// Applies the writes unless somebody overwrote a read. `tree` is the state after the writes if
     /// nobody else wrote meanwhile.
     pub(super) fn commit(self, tree: Tree) -> Result<()> {
+        if self.writes.is_empty() {
+            // What it read was true at the moment when it began, and it changes nothing.
+            return Ok(());
+        }
         let reads = self.reads.borrow();
         let mut state = self.began.shared.lock();
         let newer = state.log.iter().filter(|committed| committed.version > self.began.version);
@@ -143,9 +147,6 @@ impl<'s> Footprint<'s> {
             if let Some(what) = write.meets(&reads) {
                 return Err(Error::Conflict { what });
             }
-        }
-        if self.writes.is_empty() {
-            return Ok(());
         }
         if state.version == self.began.version {
             state.tree = tree;

@@ -38,13 +38,15 @@ struct Written {
 
 impl<'s> MemoryTransaction<'s> {
     pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
-        let started = shared.clock();
         let written = Written::default();
         if shared.optimistic {
+            let started = shared.clock();
             let (tree, footprint) = Footprint::begin(shared);
             return Ok(Self { shared, tree, started, written, mode: Mode::Optimistic(footprint) });
         }
         let turn = shared.writer.take()?;
+        // Waiting for the turn does not count.
+        let started = shared.clock();
         let tree = shared.lock().tree.clone();
         Ok(Self { shared, tree, started, written, mode: Mode::Alone { _turn: turn } })
     }
@@ -61,14 +63,26 @@ impl<'s> MemoryTransaction<'s> {
 
     fn count(&mut self, key: &[u8], op: CounterOp) -> Result<()> {
         check_key(key)?;
-        self.write(Write::Counter(key.into(), op), key.len() + size_of::<i64>())
+        let counted = self.write(Write::Counter(key.into(), op), key.len() + size_of::<i64>());
+        if let (Err(Error::NotACounter { .. }), Mode::Optimistic(footprint)) =
+            (&counted, &self.mode)
+        {
+            // The answer told something about the value, so it was a read.
+            footprint.read_key(key);
+        }
+        counted
     }
 
     /// Refuses a write that makes the transaction larger than the store takes.
     fn charge(&mut self, bytes: usize) -> Result<()> {
-        let limits = &self.shared.limits;
         self.written.bytes += bytes;
         self.written.operations += 1;
+        self.check_size()
+    }
+
+    /// Refuses a transaction that is too large; once it is, it stays so.
+    fn check_size(&self) -> Result<()> {
+        let limits = &self.shared.limits;
         let counted = [
             ("bytes", self.written.bytes, limits.max_transaction_bytes),
             ("operations", self.written.operations, limits.max_transaction_operations),
@@ -104,7 +118,7 @@ impl Reader for MemoryTransaction<'_> {
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Tracked<'_>> {
         self.shared.check_age(self.started)?;
-        let entries = MemoryEntries::open(&self.tree, &range, order);
+        let entries = MemoryEntries::open(self.shared, self.started, &self.tree, &range, order);
         Ok(match &self.mode {
             Mode::Alone { .. } => Tracked::untracked(entries),
             Mode::Optimistic(footprint) => footprint.read_range(range, order, entries),
@@ -144,6 +158,7 @@ impl Writer for MemoryTransaction<'_> {
 impl Transaction for MemoryTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.shared.check_age(self.started)?;
+        self.check_size()?;
         if self.shared.raises_conflict() {
             return Err(Error::Conflict { what: "nothing: it was raised on demand".into() });
         }

@@ -15,6 +15,8 @@ pub enum Child {
     DieWithSnapshots,
     Grow,
     Fork,
+    ForkWhileAnotherThreadWrites,
+    NoAddressSpace,
     NoPermission,
     DiskFull,
 }
@@ -52,6 +54,8 @@ fn in_a_process_of_its_own() {
         "DieWithSnapshots" => die_with_snapshots(path),
         "Grow" => grow(path),
         "Fork" => fork(path),
+        "ForkWhileAnotherThreadWrites" => fork_while_another_thread_writes(path),
+        "NoAddressSpace" => no_address_space(path),
         "NoPermission" => no_permission(path),
         "DiskFull" => disk_full(path),
         other => panic!("unknown case {other}"),
@@ -91,8 +95,14 @@ fn fork(path: &Path) {
             && matches!(store.flush(), Err(Error::Forked { .. }));
         // Its end must not free the parent's slot.
         drop(snapshot);
+        // What the error tells to do: drop the handle, and open the store again.
+        drop(store);
+        let reopened = Lmdb::options()
+            .max_readers(3)
+            .open(path)
+            .is_ok_and(|store| store.transact(|txn| txn.put(b"from the child", b"")).is_ok());
         // SAFETY: ends the child at once.
-        unsafe { libc::_exit(i32::from(!refuses)) };
+        unsafe { libc::_exit(i32::from(!refuses) + 2 * i32::from(!reopened)) };
     }
     let mut status = -1;
     // SAFETY: waits for the child just made.
@@ -103,6 +113,56 @@ fn fork(path: &Path) {
         store.transact(|txn| txn.put(b"a", &[n])).unwrap();
     }
     assert_eq!(snapshot.get(b"a").unwrap(), Some(&b"1"[..]));
+}
+
+/// The child must not wait for a writer that exists only in its parent.
+fn fork_while_another_thread_writes(path: &Path) {
+    let store = open(path);
+    let (begun, wait_for_begun) = std::sync::mpsc::channel();
+    let (finish, wait_for_finish) = std::sync::mpsc::channel::<()>();
+    let writer = std::thread::spawn({
+        let store = store.clone();
+        move || {
+            let txn = store.begin().unwrap();
+            begun.send(()).unwrap();
+            wait_for_finish.recv().unwrap();
+            drop(txn);
+        }
+    });
+    wait_for_begun.recv().unwrap();
+    // SAFETY: the child asks once and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refuses = matches!(store.begin(), Err(Error::Forked { .. }));
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!refuses)) };
+    }
+    let mut status = -1;
+    // SAFETY: waits for the child just made.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0, "the child was not refused");
+    finish.send(()).unwrap();
+    writer.join().unwrap();
+}
+
+fn no_address_space(path: &Path) {
+    let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(64 << 20);
+    let store = options.open(path).unwrap();
+    store.transact(|txn| txn.put(b"a", b"before")).unwrap();
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = status.split(' ').next().unwrap().parse().unwrap();
+    let limit = libc::rlimit { rlim_cur: pages * 4096 + (80 << 20), rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: only lowers a limit of this process.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+    let error = store
+        .transact(|txn| (0..100u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1 << 20])))
+        .unwrap_err();
+    assert!(matches!(error, Error::AddressSpace { wanted_bytes: 134_217_728, .. }), "{error:?}");
+    assert!(error.to_string().contains("max_map_bytes"), "{error}");
+    // The map is still the old one, and still there.
+    assert_eq!(store.snapshot().unwrap().get(b"a").unwrap(), Some(&b"before"[..]));
+    let refused_again = store.transact(|txn| txn.put(b"a", b"after"));
+    assert!(matches!(refused_again, Err(Error::AddressSpace { .. })), "{refused_again:?}");
 }
 
 /// As a user who may neither read nor write the store. Root may do everything, so a process that is

@@ -6,7 +6,7 @@ use keyloom::key::display;
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result};
 
-use super::{DerivedEntries, DerivedEntry};
+use super::{DerivedEntries, entries_of, newer_format, refuse_overlap};
 use crate::table::{RecordKey, Table};
 
 /// One thing that is not as it should be: which entry, and which rule it breaks.
@@ -65,16 +65,21 @@ impl fmt::Display for Inconsistency {
 /// Reads one snapshot, and never more than one record at a time.
 ///
 /// # Errors
-/// What the store says, and records that do not decode: those are no matter of derived data.
+/// What the store says; records that do not decode, which are no matter of derived data;
+/// [`Error::NewerFormat`](keyloom::Error::NewerFormat) for entries of a newer program;
+/// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
 pub fn check<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
     reader: &impl Reader,
     mut report: impl FnMut(Inconsistency),
 ) -> Result<()> {
+    refuse_overlap(derived.space(), table.space())?;
     for record in table.range(reader, (), Order::Ascending)? {
         let (key, value) = record?;
-        missing_or_wrong(reader, derived.entries(&key, &value), &mut report)?;
+        for (entry, value) in entries_of(derived, &key, &value) {
+            missing_or_wrong(derived, reader, entry, &value)?.into_iter().for_each(&mut report);
+        }
     }
     for entry in reader.range(derived.space().self_and_children(), Order::Ascending)? {
         let (key, value) = entry?;
@@ -85,20 +90,21 @@ pub fn check<K: RecordKey, V, C: Codec<V>>(
     Ok(())
 }
 
-/// Reports those of a record's entries that are not there, or not so.
-pub(super) fn missing_or_wrong(
+/// What is wrong with an entry that a record asks for, if anything.
+pub(super) fn missing_or_wrong<K, V>(
+    derived: &impl DerivedEntries<K, V>,
     reader: &impl Reader,
-    entries: Vec<DerivedEntry>,
-    mut report: impl FnMut(Inconsistency),
-) -> Result<()> {
-    for (entry, value) in entries {
-        match reader.get(&entry)? {
-            None => report(Inconsistency::Missing { entry }),
-            Some(found) if found[..] != value[..] => report(Inconsistency::Wrong { entry }),
-            Some(_) => {}
+    entry: KeyBuf,
+    value: &[u8],
+) -> Result<Option<Inconsistency>> {
+    match reader.get(&entry)? {
+        None => Ok(Some(Inconsistency::Missing { entry })),
+        Some(found) if &*found == value => Ok(None),
+        Some(found) => {
+            newer_format(derived.record_key(&entry, &found))?;
+            Ok(Some(Inconsistency::Wrong { entry }))
         }
     }
-    Ok(())
 }
 
 /// Why an entry should not be there, if it should not. An entry with a wrong value should: the pass
@@ -111,11 +117,11 @@ pub(super) fn superfluous<K: RecordKey, V, C: Codec<V>>(
     value: &[u8],
 ) -> Result<Option<Inconsistency>> {
     let key = KeyBuf::from_slice(entry);
-    let Ok(record_key) = derived.record_key(entry, value) else {
+    let Some(record_key) = newer_format(derived.record_key(entry, value))? else {
         return Ok(Some(Inconsistency::Foreign { entry: key }));
     };
     let made = match table.get(reader, &record_key)? {
-        Some(record) => derived.entries(&record_key, &record),
+        Some(record) => entries_of(derived, &record_key, &record),
         None => Vec::new(),
     };
     let is_made = made.iter().any(|(made, _)| made == &key);

@@ -23,7 +23,7 @@
 mod check;
 mod repair;
 
-use keyloom::{DynWriter, KeyBuf, Result, Subspace, Writer, check_key};
+use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace, Writer, check_key};
 use smallvec::SmallVec;
 
 pub use check::{Inconsistency, check};
@@ -58,7 +58,8 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     /// The entries of a record.
     ///
     /// A pure function: the same record gives the same entries, whenever and wherever it is asked.
-    /// An answer that changes leaves entries behind that nothing removes; [`check`] finds them.
+    /// An answer that changes leaves entries behind that nothing removes; [`check`](check()) finds
+    /// them. Of several entries with one key the smallest counts.
     fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry>;
 
     /// The key of the record that made an entry.
@@ -76,26 +77,58 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for D {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        let entries = |value: Option<&V>| value.map_or(Vec::new(), |v| self.entries(key, v));
-        write_difference(txn, entries(old), entries(new))
+        let entries = |value: Option<&V>| value.map_or(Vec::new(), |v| entries_of(self, key, v));
+        write_difference(txn, &entries(old), &entries(new))
+    }
+}
+
+/// The entries of a record in the order of their keys, each key once.
+fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
+    derived: &D,
+    key: &K,
+    value: &V,
+) -> Vec<DerivedEntry> {
+    let mut entries = derived.entries(key, value);
+    entries.sort();
+    entries.dedup_by(|a, b| a.0 == b.0);
+    entries
+}
+
+/// Refuses derived data and records that do not lie apart from each other: what belongs to the one
+/// would be taken for the other.
+fn refuse_overlap(derived: &Subspace, records: &Subspace) -> Result<()> {
+    let (a, b) = (derived.prefix(), records.prefix());
+    if !a.starts_with(b) && !b.starts_with(a) {
+        return Ok(());
+    }
+    Err(Error::BadOption {
+        what: "the subspace",
+        value: derived.to_string(),
+        why: "the table and what is derived from it lie inside each other; give each its own",
+    })
+}
+
+/// An error of an entry that must stop the work, rather than count as an entry that is wrong.
+fn newer_format<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error @ Error::NewerFormat { .. }) => Err(error),
+        Err(_) => Ok(None),
     }
 }
 
 /// Writes what turns the entries `old` into the entries `new`, and nothing else.
 fn write_difference(
     txn: &mut impl Writer,
-    mut old: Vec<DerivedEntry>,
-    mut new: Vec<DerivedEntry>,
+    old: &[DerivedEntry],
+    new: &[DerivedEntry],
 ) -> Result<()> {
     // An entry that the store would refuse is refused before the first of them is written.
     new.iter().try_for_each(|(key, _)| check_key(key))?;
-    old.sort();
-    new.sort();
-    new.dedup_by(|a, b| a.0 == b.0);
     let has_key = |entries: &[DerivedEntry], key: &KeyBuf| {
         entries.binary_search_by(|(other, _)| other.cmp(key)).is_ok()
     };
-    for (key, _) in old.iter().filter(|(key, _)| !has_key(&new, key)) {
+    for (key, _) in old.iter().filter(|(key, _)| !has_key(new, key)) {
         txn.delete(key)?;
     }
     for (key, value) in new.iter().filter(|entry| old.binary_search(entry).is_err()) {

@@ -3,17 +3,17 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, KeyRange, Order, Page, Result, Store, Writer};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Page, Result, Store, Writer};
 
-use super::DerivedEntries;
-use super::check::superfluous;
+use super::check::{missing_or_wrong, superfluous};
+use super::{DerivedEntries, entries_of, refuse_overlap};
 use crate::table::{RecordKey, Table, record};
 
 /// How [`repair`] works.
 #[derive(Clone, Debug)]
 pub struct RepairOptions {
-    /// How many records or entries one transaction visits. The default, 1,000, stays inside the
-    /// limits of every store for records of some kilobytes.
+    /// How many records or entries one transaction visits at the most. Default: 1,000. Where a store
+    /// finds that too much, a batch is halved until it fits.
     pub batch: usize,
     /// Where to go on after a repair that was stopped; `None` begins.
     pub resume: Option<RepairPosition>,
@@ -72,7 +72,7 @@ pub struct RepairProgress {
 /// change behind it are missed.
 ///
 /// # Errors
-/// What the store says, and records that do not decode.
+/// What the store says, and as [`check`](super::check()).
 pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -80,6 +80,8 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     options: &RepairOptions,
     mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
 ) -> Result<RepairProgress> {
+    refuse_overlap(derived.space(), table.space())?;
+    let mut batch = options.batch.max(1);
     let beginning = RepairPosition { phase: RepairPhase::Records, last: None };
     let mut done = RepairProgress {
         position: options.resume.clone().unwrap_or(beginning),
@@ -91,16 +93,22 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     };
     while !done.finished {
         // The body may run more than once, so it starts each time from what is known to be done.
-        done = store.transact(|txn| {
+        let outcome = store.transact(|txn| {
             let mut next = done.clone();
             match next.position.phase {
-                RepairPhase::Records => write_missing(derived, table, txn, options, &mut next)?,
-                RepairPhase::Entries => {
-                    remove_superfluous(derived, table, txn, options, &mut next)?
-                }
+                RepairPhase::Records => write_missing(derived, table, txn, batch, &mut next)?,
+                RepairPhase::Entries => remove_superfluous(derived, table, txn, batch, &mut next)?,
             }
             Ok(next)
-        })?;
+        });
+        done = match outcome {
+            // So many entries were to be mended that this store does not take them at once.
+            Err(Error::TransactionTooLarge { .. }) if batch > 1 => {
+                batch /= 2;
+                continue;
+            }
+            outcome => outcome?,
+        };
         if progress(&done).is_break() {
             break;
         }
@@ -112,23 +120,22 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
     txn: &mut impl Writer,
-    options: &RepairOptions,
+    batch: usize,
     done: &mut RepairProgress,
 ) -> Result<()> {
     let range = remaining(table.key_range(()), done.position.last.as_deref());
-    let Page { entries, last } = txn.page(range, Order::Ascending, options.batch.max(1))?;
+    let Page { entries, last } = txn.page(range, Order::Ascending, batch)?;
     let mut missing = Vec::new();
     for entry in entries {
         let (key, value) = record::<_, K, V, C>(table.space(), entry)?;
         done.records += 1;
-        for (entry, value) in derived.entries(&key, &value) {
-            if txn.get(&entry)?.as_deref() != Some(&value[..]) {
-                missing.push((entry, value));
-            }
+        for (entry, value) in entries_of(derived, &key, &value) {
+            let fault = missing_or_wrong(derived, txn, entry, &value)?;
+            missing.extend(fault.map(|fault| (fault, value)));
         }
     }
-    for (entry, value) in missing {
-        txn.put(&entry, &value)?;
+    for (fault, value) in missing {
+        txn.put(fault.entry(), &value)?;
         done.written += 1;
     }
     done.position = match last {
@@ -142,11 +149,11 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
     txn: &mut impl Writer,
-    options: &RepairOptions,
+    batch: usize,
     done: &mut RepairProgress,
 ) -> Result<()> {
     let range = remaining(derived.space().self_and_children(), done.position.last.as_deref());
-    let Page { entries, last } = txn.page(range, Order::Ascending, options.batch.max(1))?;
+    let Page { entries, last } = txn.page(range, Order::Ascending, batch)?;
     let mut doomed = Vec::new();
     for (key, value) in entries {
         done.entries += 1;

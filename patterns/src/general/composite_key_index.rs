@@ -8,14 +8,14 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, parts of the entry, record key | 2 bytes, big-endian: the format (1) in the upper 4 bits, the length of the packed record key in the lower 12 |
+//! | subspace, parts of the entry, record key as one element | 2 bytes, big-endian: the format (1) in the upper 4 bits, the length of the packed record key in the lower 12 |
 //!
 //! ```text
 //! ("geo", "by_place", "FR", "11", "Paris", 2988507)  ->  10 04
 //!  subspace            parts                record key    format 1, record key of 4 bytes
 //! ```
 //!
-//! The record key stands last, so entries with equal parts are different keys, in the order of the
+//! The record key stands last, a composite one as a nested tuple, so entries with equal parts are different keys, in the order of the
 //! record keys; the length in the value says where it begins, so an entry is taken apart without
 //! knowing the types of its parts.
 //!
@@ -30,8 +30,8 @@
 //! | operation | cost |
 //! |---|---|
 //! | put of a record | 1 key written per entry that appears or disappears, 0 when the parts stay |
-//! | [`range`](Index::range), [`page`](Index::page) | 1 range; reads exactly the entries that it returns ([`page`](Index::page) one more) |
-//! | n records through the index | n entries and n gets, in 2 round trips: [`page`](Index::page), then [`Table::get_many`] |
+//! | [`range`](Index::range), [`page`](Index::page) | 1 range; reads exactly the entries that it returns; a page also looks whether there is one behind it |
+//! | [`records`](Index::records) | n entries and n gets, in 2 round trips |
 //!
 //! # When not to use it
 //!
@@ -48,6 +48,7 @@ use std::marker::PhantomData;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
+use keyloom::key::{Packer, Unpacker};
 use keyloom::value::Codec;
 use keyloom::{
     Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack,
@@ -59,7 +60,7 @@ use crate::continuation::Continuation;
 use crate::derived::{
     self, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
 };
-use crate::table::{RecordKey, Table};
+use crate::table::{RecordKey, RecordPage, Table};
 
 /// The format of entries that this code writes.
 const FORMAT: u8 = 1;
@@ -131,6 +132,9 @@ impl<K, V> fmt::Debug for Index<K, V> {
 impl<K: RecordKey, V> Index<K, V> {
     /// An index in `space`, whose entries for a record are what `function` returns for it.
     ///
+    /// **Nothing else may be in `space`**, and the table must lie outside of it: what is no entry is
+    /// a fault that [`repair`](Index::repair) removes.
+    ///
     /// The function must be pure: the same record, the same entries. When it changes, the entries
     /// that are there are wrong until [`repair`](Index::repair) has run.
     pub fn new(
@@ -167,7 +171,8 @@ impl<K: RecordKey, V> Index<K, V> {
         self.found(reader, self.space.string_prefix(&prefix), order)
     }
 
-    /// The entries whose parts are not before `from` and before `to`.
+    /// The entries whose parts are not before `from` and before `to`, in the order of the entries:
+    /// where a part is a [`Desc`](keyloom::Desc), the larger value comes first.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace};
@@ -208,20 +213,60 @@ impl<K: RecordKey, V> Index<K, V> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<IndexPage<R::Bytes<'r>, K>> {
-        let range = self.key_range(prefix);
-        let page = match after {
-            None => reader.page(range, order, limit)?,
-            Some(after) => {
-                let last = after.last_key(&range, order)?;
-                reader.page(range.resume(order, last), order, limit)?
-            }
-        };
+        let query = self.key_range(prefix);
+        let rest = Continuation::resume(after, query.clone(), order)?;
+        let page = reader.page(rest, order, limit)?;
         let found = page
             .entries
             .into_iter()
             .map(|entry| Found::new(&self.space, entry))
             .collect::<Result<_>>()?;
-        Ok(IndexPage { found, next: page.last.map(|last| Continuation::behind(&last, order)) })
+        Ok(IndexPage {
+            found,
+            next: page.last.map(|last| Continuation::behind(&last, &query, order)),
+        })
+    }
+
+    /// The records of one [`page`](Index::page), in the order of the index. Costs two round trips.
+    ///
+    /// ```
+    /// use keyloom::{Desc, Memory, Order, Store, Subspace};
+    /// use keyloom_patterns::{Index, Table, entry};
+    /// let by_score = Index::new(&Subspace::new("by_score"), |_name: &String, score: &u32| entry(Desc(*score)));
+    /// let scores = Table::<String, u32>::new(&Subspace::new("scores")).with(&by_score);
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     scores.put(txn, &"Ada".into(), &80)?;
+    ///     scores.put(txn, &"Bob".into(), &95)
+    /// })?;
+    /// let best = by_score.records(&store.snapshot()?, &scores, (), Order::Ascending, 1, None)?;
+    /// assert_eq!(best.records, [("Bob".to_owned(), 95)]);
+    /// assert!(best.next.is_some());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`page`](Index::page); [`Error::At`] for an entry whose record is not there, which
+    /// [`check`](Index::check) would find too.
+    pub fn records<P: Pack, C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+        prefix: P,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<RecordPage<K, V>> {
+        let IndexPage { found, next } = self.page(reader, prefix, order, limit, after)?;
+        let keys = found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
+        let values = table.get_many(reader, &keys)?;
+        let record = |((key, value), found): ((K, Option<V>), &Found<_, K>)| match value {
+            Some(value) => Ok((key, value)),
+            None => Err(Error::other(Dangling).at(found.entry_key())),
+        };
+        let records =
+            keys.into_iter().zip(values).zip(&found).map(record).collect::<Result<_>>()?;
+        Ok(RecordPage { records, next })
     }
 
     /// How many entries have parts that begin with those of `prefix`. Reads all of them.
@@ -294,7 +339,7 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V> {
     }
 
     fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
-        let record_key = pack(key);
+        let record_key = pack_one(key);
         let entry = |parts: KeyBuf| {
             let mut entry = KeyBuf::from_slice(self.space.prefix());
             entry.extend_from_slice(&parts);
@@ -353,10 +398,12 @@ impl<B: Deref<Target = [u8]>, K> Found<B, K> {
     }
 
     /// The parts of the entry, as the function of the index gave them. Strings and bytes can be
-    /// borrowed, and what is here need not be read from the record.
+    /// borrowed from the entry, which must be kept in a variable then; what is here need not be read
+    /// from the record.
     ///
     /// # Errors
-    /// When the parts are not a `P`.
+    /// When the parts are not a `P`; for a `&str` or `&[u8]` also when it holds a NUL, which is stored
+    /// in two bytes and cannot be borrowed (take a `String`, or a `Cow`).
     pub fn parts<'k, P: Unpack<'k>>(&'k self) -> Result<P> {
         Ok(unpack(self.key.get(self.parts_at..self.record_key_at).unwrap_or_default())?)
     }
@@ -373,9 +420,23 @@ impl<B: Deref<Target = [u8]>, K: RecordKey> Found<B, K> {
     /// # Errors
     /// When the bytes there are not a `K`.
     pub fn record_key(&self) -> Result<K> {
-        Ok(unpack(self.key.get(self.record_key_at..).unwrap_or_default())?)
+        let mut input = Unpacker::new(self.key.get(self.record_key_at..).unwrap_or_default());
+        let key = K::unpack_element(&mut input)?;
+        if input.is_at_end() { Ok(key) } else { Err(no_entry(&self.key)) }
     }
 }
+
+/// A record key as exactly one element: a tuple of several stands nested behind the parts, so that
+/// `("a",)` with the key `("b", "c")` is another entry than `("a", "b")` with `("c",)`.
+fn pack_one<K: Pack>(key: &K) -> KeyBuf {
+    let mut packer = Packer::new();
+    key.pack_element(&mut packer);
+    packer.finish()
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the entry dangles: its record is not there; repair the index")]
+struct Dangling;
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is no entry of this index; is another kind of data in its subspace?")]

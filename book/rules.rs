@@ -1,0 +1,173 @@
+//! The rules of the book, and that the checker which holds them can fail.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Languages of blocks that are not meant to run.
+const NOT_RUST: [&str; 3] = ["text", "sh", "toml"];
+
+/// A fenced block: the line on which it begins, what stands behind the fence, and its lines.
+struct Block<'t> {
+    line: usize,
+    info: &'t str,
+    lines: Vec<&'t str>,
+}
+
+/// The fence that opens a line, without the quotation marks and bullets before it.
+fn fence(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim_start_matches([' ', '\t', '>', '-', '*']);
+    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let info = line.trim_start_matches(mark);
+    let width = line.len() - info.len();
+    (width >= 3).then(|| (&line[..width], info.trim()))
+}
+
+fn blocks(text: &str) -> Vec<Block<'_>> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(&str, Block<'_>)> = None;
+    for (number, line) in text.lines().enumerate() {
+        match (open.take(), fence(line)) {
+            (None, Some((mark, info))) => {
+                open = Some((mark, Block { line: number + 1, info, lines: Vec::new() }));
+            }
+            (Some((mark, block)), Some((end, ""))) if end.starts_with(mark) => blocks.push(block),
+            (Some((mark, mut block)), _) => {
+                block.lines.push(line);
+                open = Some((mark, block));
+            }
+            (None, None) => {}
+        }
+    }
+    blocks.extend(open.map(|(_, block)| Block { info: "never closed", ..block }));
+    blocks
+}
+
+/// Why a block is not run although it is Rust, or proves nothing although it is run.
+///
+/// The words that are taken are listed, not those that are refused: a word that nobody thought of is
+/// refused as well.
+fn broken_rule(block: &Block<'_>) -> Option<&'static str> {
+    let has = |needle: &str| block.lines.iter().any(|line| line.contains(needle));
+    let begins = |needle: &str| block.lines.iter().any(|line| line.trim().starts_with(needle));
+    match block.info {
+        "rust" if has("cfg(") || has("if false") => Some("a part of it is left out"),
+        "rust" => None,
+        other if !NOT_RUST.contains(&other) => Some("it is neither `rust` nor a plain language"),
+        _ if begins("use ") || begins("let ") || begins("fn ") => Some("it is Rust under a cover"),
+        _ => None,
+    }
+}
+
+fn broken_rules(text: &str) -> Vec<String> {
+    let describe = |block: &Block<'_>| {
+        broken_rule(block).map(|why| format!("line {}: {why}: {:?}", block.line, block.info))
+    };
+    blocks(text).iter().filter_map(describe).collect()
+}
+
+/// The chapters that a summary lists, in the form `[title](file.md)`.
+fn listed(summary: &str) -> BTreeSet<String> {
+    let targets = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.map(|target| target.trim_start_matches("./").to_owned()).collect()
+}
+
+/// The chapters that a crate includes.
+fn included(library: &str) -> BTreeSet<String> {
+    let paths = library.split("include_str!(\"src/").skip(1);
+    paths.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
+}
+
+fn chapter_files() -> BTreeSet<String> {
+    let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name != "SUMMARY.md").collect()
+}
+
+#[test]
+fn every_chapter_is_a_file_and_listed_and_run() {
+    let files = chapter_files();
+    assert!(!files.is_empty());
+    assert_eq!(listed(&read("src/SUMMARY.md")), files, "SUMMARY.md lists what is in book/src");
+    assert_eq!(included(&read("lib.rs")), files, "lib.rs includes what is in book/src");
+}
+
+#[test]
+fn every_rust_block_of_the_book_and_the_readme_runs() {
+    let mut rust = 0;
+    let chapters = chapter_files().into_iter().map(|name| format!("src/{name}"));
+    for file in chapters.chain(["../README.md".to_owned()]) {
+        let text = read(&file);
+        assert_eq!(broken_rules(&text), [""; 0], "{file}");
+        rust += blocks(&text).iter().filter(|block| block.info == "rust").count();
+    }
+    assert!(rust > 0);
+}
+
+#[test]
+fn every_rust_block_of_a_chapter_asserts_something() {
+    for name in chapter_files() {
+        let text = read(&format!("src/{name}"));
+        for block in blocks(&text).iter().filter(|block| block.info == "rust") {
+            let asserts = block.lines.iter().any(|line| line.contains("assert"));
+            assert!(asserts, "{name}, line {}: nothing is asserted", block.line);
+        }
+    }
+}
+
+#[test]
+fn the_checker_catches_every_way_around_a_run() {
+    let ways = [
+        "rust,ignore",
+        "rust,no_run",
+        "rust,compile_fail",
+        "rust,should_panic",
+        "ignore",
+        "no_run",
+        "compile_fail",
+        "should_panic",
+        "rust ignore",
+        "rust,ignore-x86_64",
+        "rust,edition2015",
+        "{.rust .ignore}",
+        "",
+        "Rust",
+        "rs",
+        "console",
+    ];
+    for info in ways {
+        let text = format!("A text.\n\n```{info}\nassert!(true);\n```\n");
+        assert_eq!(broken_rules(&text).len(), 1, "{info:?} passed");
+    }
+    let covered = [
+        "```text\nuse keyloom::Memory;\n```\n",
+        "```rust\n# #[cfg(any())]\n# {\nassert!(false);\n# }\n```\n",
+        "```rust\nif false { assert!(false) }\n```\n",
+        "> ```rust,ignore\n> assert!(true);\n> ```\n",
+        "- ~~~~ignore\n  assert!(true);\n  ~~~~\n",
+        "```rust\nassert!(true);\n",
+    ];
+    for text in covered {
+        assert_eq!(broken_rules(text).len(), 1, "{text:?} passed");
+    }
+}
+
+#[test]
+fn the_checker_takes_what_is_in_order() {
+    let text = "```rust\n# let hidden = 1;\nassert!(true);\n```\n\n````text\n```\n02 61 00\n````\n";
+    assert_eq!(broken_rules(text), [""; 0]);
+    assert_eq!(blocks(text).len(), 2);
+}
+
+#[test]
+fn the_lists_of_chapters_are_read_as_written() {
+    let summary = "# Summary\n\n[A](a.md)\n\n- [B](./b.md)\n";
+    assert_eq!(listed(summary), BTreeSet::from(["a.md".to_owned(), "b.md".to_owned()]));
+    let library = "#[doc = include_str!(\"src/a.md\")]\npub mod a {}\n";
+    assert_eq!(included(library), BTreeSet::from(["a.md".to_owned()]));
+}

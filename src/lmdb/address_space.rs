@@ -1,0 +1,28 @@
+//! Whether the system has room for a larger map.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ptr;
+
+/// Asks for `bytes` of address space and gives them back. Takes no memory.
+///
+/// # Errors
+/// What the system says, such as that a limit is reached.
+pub(super) fn probe(bytes: usize) -> io::Result<()> {
+    // SAFETY: a new mapping at an address of the system's choice, which nothing refers to.
+    let room = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            bytes,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if room == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: exactly the mapping just made.
+    if unsafe { libc::munmap(room, bytes) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

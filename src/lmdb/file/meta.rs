@@ -1,0 +1,175 @@
+//! What one meta page says, and whether that is possible.
+
+use super::page::{u16_at, u32_at, u64_at};
+use super::{Fault, MAX_DEPTH, Rule};
+
+/// Header and content of a meta page.
+pub(super) const META_BYTES: usize = 152;
+/// The sizes with which LMDB 0.9 makes files: the system's, but not more than 32 KiB.
+pub(super) const PAGE_SIZES: [u32; 4] = [4096, 8192, 16384, 32768];
+/// Keys of the free tree are integers.
+const INTEGER_KEYS: u16 = 8;
+/// What else the flags of the free tree may say, on behalf of the whole file: the map is at a fixed
+/// address, or the file was not named by its directory.
+const FILE_FLAGS: u16 = 0x4001;
+/// The root of an empty tree.
+const NO_PAGE: u64 = u64::MAX;
+
+/// What a meta page says: one committed state of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Meta {
+    /// Which meta page this is, 0 or 1.
+    pub page: u64,
+    /// The size of a page in bytes.
+    pub page_bytes: u32,
+    /// The size of the memory map in bytes, the most that the file may grow to.
+    pub map_bytes: u64,
+    /// The highest page number that was ever given out.
+    pub last_page: u64,
+    /// The transaction that committed this state; 0 in a new file.
+    pub transaction_id: u64,
+    /// The tree of free pages; its entries are transactions that freed some.
+    pub free: TreeRecord,
+    /// The main tree; its entries are the named databases.
+    pub main: TreeRecord,
+}
+
+/// Where a tree begins and what it says to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TreeRecord {
+    /// How keys are ordered and whether they have several values; 0 is one value, in byte order.
+    pub flags: u16,
+    /// How many levels there are: 0 when the tree is empty, 1 when its root is a leaf.
+    pub depth: u16,
+    /// Pages that lead to other pages.
+    pub branch_pages: u64,
+    /// Pages that hold entries.
+    pub leaf_pages: u64,
+    /// Pages that hold values too large for a leaf.
+    pub overflow_pages: u64,
+    /// How many entries there are.
+    pub entries: u64,
+    /// The page of the root; `None` when the tree is empty.
+    pub root: Option<u64>,
+}
+
+impl TreeRecord {
+    pub(super) const BYTES: usize = 48;
+
+    /// Reads a record and the field before it, which holds the page size in the free tree and
+    /// nothing in others.
+    pub(super) fn parse(bytes: &[u8]) -> Option<(u32, Self)> {
+        let record = Self {
+            flags: u16_at(bytes, 4)?,
+            depth: u16_at(bytes, 6)?,
+            branch_pages: u64_at(bytes, 8)?,
+            leaf_pages: u64_at(bytes, 16)?,
+            overflow_pages: u64_at(bytes, 24)?,
+            entries: u64_at(bytes, 32)?,
+            root: Some(u64_at(bytes, 40)?).filter(|root| *root != NO_PAGE),
+        };
+        Some((u32_at(bytes, 0)?, record))
+    }
+
+    /// What is impossible about the record by itself, given the last page of the file.
+    pub(super) fn contradiction(&self, last_page: u64) -> Option<(Rule, String)> {
+        let counts = [self.branch_pages, self.leaf_pages, self.overflow_pages, self.entries];
+        let detail = match (self.root, self.depth) {
+            (None, 0) if counts == [0; 4] => return None,
+            (Some(root), 1..=MAX_DEPTH) if (2..=last_page).contains(&root) => return None,
+            (None, depth) => format!("no root, but depth {depth} and counts {counts:?}"),
+            (Some(root), 1..=MAX_DEPTH) => {
+                let detail = format!("the root is page {root}, the last page {last_page}");
+                return Some((Rule::PageRange, detail));
+            }
+            (Some(root), depth) => {
+                format!("the root is page {root}, the depth {depth} is not in 1..={MAX_DEPTH}")
+            }
+        };
+        Some((Rule::TreeRecord, detail))
+    }
+}
+
+impl Meta {
+    /// What is wrong with the last page when the file has so many bytes.
+    pub(super) fn last_page_fault(&self, file_bytes: u64) -> Option<Fault> {
+        if self.last_page < self.page_limit(file_bytes) {
+            return None;
+        }
+        let last_page = self.last_page;
+        let detail =
+            format!("page {last_page}, but {file_bytes} bytes cannot list so many as free");
+        Some(Fault::new(self.page, Rule::LastPage, detail))
+    }
+
+    /// What is wrong with the roots when the file has so many bytes.
+    pub(super) fn root_fault(&self, file_bytes: u64) -> Option<Fault> {
+        let roots = [self.free.root, self.main.root].into_iter().flatten();
+        let root = roots.into_iter().find(|root| *root >= self.pages_in(file_bytes))?;
+        let detail = format!("it leads to page {root}, the file has {file_bytes} bytes");
+        Some(Fault::new(self.page, Rule::PastEnd, detail))
+    }
+
+    /// How many whole pages there are in so many bytes.
+    pub(super) fn pages_in(&self, file_bytes: u64) -> u64 {
+        file_bytes / u64::from(self.page_bytes)
+    }
+
+    /// A number that every page of a sound file is below: a page is in the file, or is free and so
+    /// takes 8 bytes of it. It keeps the memory for the walk within bounds that no file can forge.
+    pub(super) fn page_limit(&self, file_bytes: u64) -> u64 {
+        self.pages_in(file_bytes) + file_bytes / 8
+    }
+
+    /// The second meta page, found where pages have `page_bytes`, must say so too.
+    pub(super) fn with_pages_of(self, page_bytes: u32) -> Result<Self, Fault> {
+        if self.page_bytes == page_bytes {
+            return Ok(self);
+        }
+        let detail = format!("pages of {} bytes where {page_bytes} are due", self.page_bytes);
+        Err(Fault::new(self.page, Rule::Meta, detail))
+    }
+
+    pub(super) fn parse(bytes: &[u8; META_BYTES], page: u64) -> Option<(u32, Self)> {
+        let (page_bytes, free) = TreeRecord::parse(bytes.get(40..)?)?;
+        let (main_pad, main) = TreeRecord::parse(bytes.get(88..)?)?;
+        let meta = Self {
+            page,
+            page_bytes,
+            map_bytes: u64_at(bytes, 32)?,
+            last_page: u64_at(bytes, 136)?,
+            transaction_id: u64_at(bytes, 144)?,
+            free,
+            main,
+        };
+        Some((main_pad, meta))
+    }
+
+    /// What this page alone contradicts.
+    pub(super) fn contradiction(&self, main_pad: u32) -> Option<(Rule, String)> {
+        let Self { page_bytes, map_bytes, last_page, .. } = *self;
+        if !PAGE_SIZES.contains(&page_bytes) {
+            return Some((Rule::Meta, format!("pages of {page_bytes} bytes")));
+        }
+        let used_bytes = last_page.checked_add(1).and_then(|n| n.checked_mul(page_bytes.into()));
+        if last_page < 1 || used_bytes.is_none_or(|used| used > map_bytes) {
+            let detail = format!("the last page is {last_page}, the map has {map_bytes} bytes");
+            return Some((Rule::Meta, detail));
+        }
+        if self.transaction_id != 0 && self.transaction_id % 2 != self.page {
+            let detail = format!("transaction {} writes the other one", self.transaction_id);
+            return Some((Rule::TransactionIds, detail));
+        }
+        let is_new = self.free.root.is_none() && self.main.root.is_none() && last_page == 1;
+        if self.transaction_id == 0 && !is_new {
+            return Some((Rule::TransactionIds, "a state that none committed is not empty".into()));
+        }
+        if self.free.flags & !FILE_FLAGS != INTEGER_KEYS || main_pad != 0 {
+            let detail = format!("flags {:#06x}, pad {main_pad}", self.free.flags);
+            return Some((Rule::Meta, detail));
+        }
+        self.free.contradiction(last_page).or_else(|| self.main.contradiction(last_page))
+    }
+}

@@ -1,0 +1,153 @@
+//! Both meta pages: which state of the store is the newest, and is this an LMDB file at all?
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::meta::{META_BYTES, PAGE_SIZES};
+use super::page::{u16_at, u32_at, u64_at};
+use super::{Fault, FileError, Meta, Rule};
+
+const MAGIC: u32 = 0xBEEF_C0DE;
+const VERSION: u32 = 1;
+const FLAGS_AT: usize = 10;
+const MAGIC_AT: usize = 16;
+/// Where the magic stands when page numbers have 32 bits.
+const MAGIC_AT_32_BIT: usize = 12;
+const META_PAGE: u16 = 8;
+
+/// Both meta pages.
+#[derive(Debug)]
+pub(super) struct MetaPages {
+    pub(super) newest: Meta,
+    /// What is wrong with them; when one is not sound, the other one is the newest.
+    pub(super) faults: Vec<Fault>,
+}
+
+impl MetaPages {
+    pub(super) fn read(file: &File) -> Result<Self, FileError> {
+        let first = read_at(file, 0)?;
+        let first_meta = match &first {
+            Ok(bytes) => sound(bytes, 0),
+            Err(short) => Err(short.fault(0)),
+        };
+        let second_meta = second(file, first_meta.as_ref().ok())?;
+        match (first_meta, second_meta) {
+            (Ok(first), Ok(second)) => Ok(Self::of_both(first, second)),
+            (Ok(newest), Err(fault)) | (Err(fault), Ok(newest)) => {
+                Ok(Self { newest, faults: vec![fault] })
+            }
+            (Err(a), Err(b)) => {
+                Err(not_lmdb(first).unwrap_or(FileError::NoSoundMeta { first: a, second: b }))
+            }
+        }
+    }
+
+    fn of_both(first: Meta, second: Meta) -> Self {
+        let ids = [first.transaction_id, second.transaction_id];
+        let newest = if first.transaction_id < second.transaction_id { second } else { first };
+        let mut faults = Vec::new();
+        if ids != [0, 0] && ids[0].abs_diff(ids[1]) != 1 {
+            let detail = format!("{} on page 0 and {} on page 1", ids[0], ids[1]);
+            faults.push(Fault::new(newest.page, Rule::TransactionIds, detail));
+        }
+        Self { newest, faults }
+    }
+}
+
+/// A meta page that the file is too short for.
+#[derive(Debug)]
+struct Short {
+    file_bytes: u64,
+}
+
+impl Short {
+    fn fault(&self, page: u64) -> Fault {
+        Fault::new(page, Rule::PastEnd, format!("the file has {} bytes", self.file_bytes))
+    }
+}
+
+type MetaBytes = Result<[u8; META_BYTES], Short>;
+
+/// Reads the meta page at the position `at`, or tells that the file ends before.
+fn read_at(file: &File, at: u64) -> io::Result<MetaBytes> {
+    let mut bytes = [0; META_BYTES];
+    match file.read_exact_at(&mut bytes, at) {
+        Ok(()) => Ok(Ok(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Ok(Err(Short { file_bytes: file.metadata()?.len() }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The second meta page. It stands where the page size in the first one says or, when that one is not
+/// sound, at the first place where one is found.
+fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> {
+    let at = |page_bytes: u32| -> io::Result<Result<Meta, Fault>> {
+        Ok(match read_at(file, page_bytes.into())? {
+            Ok(bytes) => sound(&bytes, 1).and_then(|meta| meta.with_pages_of(page_bytes)),
+            Err(short) => Err(short.fault(1)),
+        })
+    };
+    if let Some(first) = first {
+        return at(first.page_bytes);
+    }
+    let [smallest, larger @ ..] = PAGE_SIZES;
+    let mut found = at(smallest)?;
+    for page_bytes in larger {
+        if found.is_ok() {
+            break;
+        }
+        // The fault at the most common place is the one to report.
+        found = at(page_bytes)?.or(found);
+    }
+    Ok(found)
+}
+
+/// The meta page in `bytes`, if it keeps every rule by itself.
+fn sound(bytes: &[u8; META_BYTES], page: u64) -> Result<Meta, Fault> {
+    let fault = |(rule, detail): (Rule, String)| Fault::new(page, rule, detail);
+    let header = [
+        ("number", u64_at(bytes, 0), page),
+        ("flags", u16_at(bytes, FLAGS_AT).map(u64::from), META_PAGE.into()),
+        ("magic", u32_at(bytes, MAGIC_AT).map(u64::from), MAGIC.into()),
+        ("version", u32_at(bytes, MAGIC_AT + 4).map(u64::from), VERSION.into()),
+    ];
+    for (what, found, expected) in header {
+        if found != Some(expected) {
+            let found = found.unwrap_or_default();
+            let detail = format!("{what} {found:#x} instead of {expected:#x}");
+            return Err(fault((Rule::Meta, detail)));
+        }
+    }
+    let Some((main_pad, meta)) = Meta::parse(bytes, page) else {
+        return Err(fault((Rule::Meta, "it is too short".into())));
+    };
+    match meta.contradiction(main_pad) {
+        Some(contradiction) => Err(fault(contradiction)),
+        None => Ok(meta),
+    }
+}
+
+/// The reason why a file without sound meta pages is none of ours, if it is not just damaged.
+fn not_lmdb(first: MetaBytes) -> Option<FileError> {
+    let bytes = match first {
+        Ok(bytes) => bytes,
+        Err(Short { file_bytes }) => return Some(FileError::TooShort { file_bytes }),
+    };
+    let magic = u32_at(&bytes, MAGIC_AT)?;
+    if magic == MAGIC {
+        let found = u32_at(&bytes, MAGIC_AT + 4)?;
+        let other = FileError::OtherVersion { found, supported: VERSION };
+        return (found != VERSION).then_some(other);
+    }
+    if magic == MAGIC.swap_bytes() {
+        return Some(FileError::OtherLayout { layout: "big-endian" });
+    }
+    let magic_32_bit = u32_at(&bytes, MAGIC_AT_32_BIT)?;
+    if [MAGIC, MAGIC.swap_bytes()].contains(&magic_32_bit) {
+        return Some(FileError::OtherLayout { layout: "32-bit" });
+    }
+    Some(FileError::NotLmdb { why: "its magic number is not there" })
+}

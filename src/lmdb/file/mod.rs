@@ -1,0 +1,259 @@
+//! Is this LMDB data file sound? Answered with ordinary reads, so that a truncated or damaged file
+//! gives a clear error where the engine, which maps the file, would be killed by a signal.
+//!
+//! [`quick_check`] looks at the two meta pages and the length of the file; [`verify`] walks every
+//! page that can be reached. Both know the format of LMDB 0.9 as 64-bit little-endian machines write
+//! it. All numbers are little-endian.
+//!
+//! The file is an array of pages of one size. Pages 0 and 1 are meta pages, of which transaction n
+//! writes page n mod 2; every other page belongs to one tree, to one overflow run, or to the list of
+//! free pages.
+//!
+//! ```text
+//! page    0       8     10      12       14       16
+//! header  | number | pad | flags | lower | upper | ...        branch, leaf
+//!         | number | pad | flags |     pages     | value      overflow run, first page only
+//!           u64      u16   u16     u16     u16                flags: 1 branch, 2 leaf, 4 overflow, 8 meta
+//!
+//! branch  | header | offset u16 of each entry | free space | entries, packed |
+//! or leaf 0        16                       lower        upper        page size
+//!
+//! entry   0      2      4       6          8
+//! leaf    | size u32    | flags | key size | key | value      flags: 1 page of an overflow run, 2 tree
+//! branch  | child page, 48 bits | key size | key |            the key of the first entry is not used
+//!
+//! meta    16      20        24        32         40          88          136         144
+//! page    | magic | version | address | map size | free tree | main tree | last page | transaction |
+//!           u32     u32       u64       u64        48 bytes    48 bytes    u64         u64
+//!
+//! tree    0           4       6       8              16           24               32        40
+//! record  | page size | flags | depth | branch pages | leaf pages | overflow pages | entries | root |
+//!           u32         u16     u16     u64            u64          u64              u64       u64
+//! ```
+//!
+//! The *main tree* holds the tree record of each named database under its name. The *free tree* holds
+//! page numbers under the transaction that freed them: a count and then as many numbers, descending,
+//! each a `u64`. The page size stands in the record of the free tree.
+//!
+//! # What is found and what is not
+//!
+//! LMDB has no checksums. Every field that leads from page to page is checked against something
+//! that it must agree with, see [`Rule`]; the bytes of a *value* agree with nothing, and those of a
+//! *key* only with their order, so damage inside them goes unseen. So does
+//!
+//! * a value in an overflow run that became shorter, or longer within its last page;
+//! * a size that is off by one where that is within the byte by which an entry is made even;
+//! * a larger map, and flags of the file as a whole;
+//! * a meta page of the transaction before the newest one, as long as what it says is possible: only
+//!   the newest state is walked;
+//! * bytes that mean nothing: the pad and the address, the key of the first entry of a branch, the
+//!   space that is free in a page, free pages.
+//!
+//! # A file that somebody writes to
+//!
+//! A walk takes a while, and a transaction committed meanwhile may reuse pages of the state that is
+//! being walked, which then looks damaged. Check a file that nobody has open for writing, or a copy
+//! made with [`Lmdb::backup`](crate::Lmdb::backup).
+
+mod fault;
+mod free_list;
+mod meta;
+mod meta_pages;
+mod page;
+mod page_set;
+mod tree;
+mod walk;
+
+use std::fs::File;
+use std::path::Path;
+
+pub use fault::{Fault, FileError, Rule};
+pub use meta::{Meta, TreeRecord};
+
+use meta_pages::MetaPages;
+use walk::Walk;
+
+/// How many faults a [`Report`] lists; the others are counted.
+pub const MAX_LISTED_FAULTS: usize = 100;
+
+/// The most levels that LMDB lets a tree have.
+const MAX_DEPTH: u16 = 32;
+
+/// What [`quick_check`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuickCheck {
+    /// Both meta pages are sound and the file is as long as they say.
+    Complete(Meta),
+    /// The meta pages are sound, but the file ends before the last page.
+    ///
+    /// A healthy file may do so: LMDB does not write a page that one transaction allocates and frees
+    /// again, not even when it is the last one. A truncated file looks the same, and kills a program
+    /// that maps it. [`verify`] tells them apart.
+    Short {
+        /// What the newest meta page says.
+        meta: Meta,
+        /// The length of the file.
+        file_bytes: u64,
+        /// The length up to which the engine has given out pages.
+        expected_bytes: u64,
+    },
+    /// A meta page, or what it refers to, is damaged. The engine must not open the file.
+    Damaged(Fault),
+}
+
+/// What [`verify`] found.
+///
+/// Pages that a fault made unreachable are in none of the counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The meta page of the state that was walked: the newest sound one.
+    pub meta: Meta,
+    /// The length of the file.
+    pub file_bytes: u64,
+    /// Pages that lead to other pages, in all trees.
+    pub branch_pages: u64,
+    /// Pages that hold entries, in all trees.
+    pub leaf_pages: u64,
+    /// Pages that hold values too large for a leaf, in all trees.
+    pub overflow_pages: u64,
+    /// Pages in the list of free ones.
+    pub free_pages: u64,
+    /// How many of the free pages lie past the end of the file, where they do no harm.
+    pub free_pages_past_end: u64,
+    /// The named databases, in the order of their names.
+    pub databases: Vec<DatabaseReport>,
+    /// What is wrong: the first [`MAX_LISTED_FAULTS`] faults.
+    pub faults: Vec<Fault>,
+    /// How many faults there are, listed or not.
+    pub fault_count: u64,
+}
+
+impl Report {
+    /// Whether no fault was found.
+    pub fn is_sound(&self) -> bool {
+        self.fault_count == 0
+    }
+
+    fn new(meta: Meta, file_bytes: u64) -> Self {
+        Self {
+            meta,
+            file_bytes,
+            branch_pages: 0,
+            leaf_pages: 0,
+            overflow_pages: 0,
+            free_pages: 0,
+            free_pages_past_end: 0,
+            databases: Vec::new(),
+            faults: Vec::new(),
+            fault_count: 0,
+        }
+    }
+
+    fn record(&mut self, fault: Fault) {
+        self.fault_count += 1;
+        if self.faults.len() < MAX_LISTED_FAULTS {
+            self.faults.push(fault);
+        }
+    }
+}
+
+/// One named database, as [`verify`] counted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DatabaseReport {
+    /// Its name; bytes that are not UTF-8 show as U+FFFD.
+    pub name: String,
+    /// How many levels the tree has, 0 when it is empty.
+    pub depth: u16,
+    /// How many entries were met.
+    pub entries: u64,
+    /// Pages that lead to other pages.
+    pub branch_pages: u64,
+    /// Pages that hold entries.
+    pub leaf_pages: u64,
+    /// Pages that hold values too large for a leaf.
+    pub overflow_pages: u64,
+}
+
+/// What the newest sound meta page of the data file `path` says. Costs two reads.
+///
+/// The engine refuses a file in which either meta page is unreadable, and uses the newer one even
+/// when what it says is impossible; [`quick_check`] tells both.
+///
+/// # Errors
+/// [`FileError`], when there is no sound meta page.
+pub fn read_meta(path: impl AsRef<Path>) -> Result<Meta, FileError> {
+    Ok(MetaPages::read(&open(path.as_ref())?.0)?.newest)
+}
+
+/// Checks what can be checked in constant time: both meta pages, the length of the file, and that
+/// the roots of the trees lie inside. Costs two reads.
+///
+/// ```
+/// use keyloom::{Lmdb, lmdb::file::{QuickCheck, quick_check}};
+/// let directory = tempfile::tempdir()?;
+/// drop(Lmdb::open(directory.path())?);
+/// let found = quick_check(directory.path().join("data.mdb"))?;
+/// assert!(matches!(found, QuickCheck::Complete(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`FileError`], when the file cannot be read or is no LMDB data file that this knows.
+pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
+    let (file, file_bytes) = open(path.as_ref())?;
+    let MetaPages { newest: meta, faults } = MetaPages::read(&file)?;
+    let fault = faults.into_iter().next();
+    let fault = fault.or_else(|| meta.last_page_fault(file_bytes));
+    if let Some(fault) = fault.or_else(|| meta.root_fault(file_bytes)) {
+        return Ok(QuickCheck::Damaged(fault));
+    }
+    // Cannot overflow: a sound meta page has a map, of so many bytes, that holds the last page.
+    let expected_bytes = (meta.last_page + 1) * u64::from(meta.page_bytes);
+    if file_bytes < expected_bytes {
+        return Ok(QuickCheck::Short { meta, file_bytes, expected_bytes });
+    }
+    Ok(QuickCheck::Complete(meta))
+}
+
+/// Walks every page of the data file `path` that can be reached: the free list, the main tree and
+/// every named database in it.
+///
+/// `progress` is called now and then with the pages accounted for so far and the number that there
+/// are. Costs one read per branch page, leaf page and overflow run (the values in a run are not
+/// read), and memory for two bits per page and one page per level of the tree. A walk ends whatever
+/// the file holds, since no page is followed twice.
+///
+/// ```
+/// use keyloom::{Lmdb, Store, Writer, lmdb::file::verify};
+/// let directory = tempfile::tempdir()?;
+/// let store = Lmdb::open(directory.path())?;
+/// store.transact(|txn| txn.put(b"a", b"1"))?;
+/// let report = verify(directory.path().join("data.mdb"), |_done, _total| ())?;
+/// assert!(report.is_sound());
+/// assert_eq!(report.databases.iter().map(|database| database.entries).sum::<u64>(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`FileError`], when the file cannot be read or is no LMDB data file that this knows. Damage is not
+/// an error but stands in [`Report::faults`].
+pub fn verify(path: impl AsRef<Path>, progress: impl FnMut(u64, u64)) -> Result<Report, FileError> {
+    let (file, file_bytes) = open(path.as_ref())?;
+    let MetaPages { newest: meta, faults } = MetaPages::read(&file)?;
+    let mut walk = Walk::new(&file, meta, file_bytes, progress);
+    for fault in faults {
+        walk.report.record(fault);
+    }
+    Ok(walk.run())
+}
+
+fn open(path: &Path) -> Result<(File, u64), FileError> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(FileError::NotLmdb { why: "it is not a regular file" });
+    }
+    Ok((file, metadata.len()))
+}

@@ -1,0 +1,144 @@
+//! What a tree holds, and the rules for its keys and counts.
+
+use super::page::{Kind, Page};
+use super::{Fault, Rule, TreeRecord};
+
+/// The longest key that LMDB takes.
+const MAX_KEY_BYTES: usize = 511;
+
+/// A fault ends the walk of the page in which it shows; the one who led there records it and goes on
+/// with the next page.
+pub(super) type Checked<T = ()> = Result<T, Fault>;
+
+/// The tree that a page belongs to decides what its entries mean.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) holds: Holds,
+    pub(super) depth: u16,
+    pub(super) entries: u64,
+    pub(super) branch_pages: u64,
+    pub(super) leaf_pages: u64,
+    pub(super) overflow_pages: u64,
+}
+
+#[derive(Debug)]
+pub(super) enum Holds {
+    /// Pages that are free, under integers.
+    FreePages,
+    /// Trees, under names; they are kept here until the tree that names them is done.
+    Databases(Vec<Found>),
+    /// Values, under bytes.
+    Values,
+}
+
+/// A named database that is still to be walked.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The page of the main tree that has its record.
+    pub(super) page: u64,
+    pub(super) name: String,
+    pub(super) record: TreeRecord,
+}
+
+/// A page that an entry of a branch leads to, and what the keys above say about those in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'k> {
+    /// The page that leads here, which a wrong page number is the fault of.
+    pub(super) from: u64,
+    pub(super) page: u64,
+    /// 1 for a root.
+    pub(super) level: u16,
+    /// Every key is this one or behind it.
+    pub(super) first: Option<&'k [u8]>,
+    /// Every key is before this one.
+    pub(super) end: Option<&'k [u8]>,
+}
+
+impl Tree {
+    pub(super) fn new(holds: Holds, depth: u16) -> Self {
+        Self { holds, depth, entries: 0, branch_pages: 0, leaf_pages: 0, overflow_pages: 0 }
+    }
+
+    /// Whether `a` stands before `b`.
+    fn is_before(&self, a: &[u8], b: &[u8]) -> bool {
+        match self.holds {
+            // Little-endian integers: the last byte weighs most.
+            Holds::FreePages => a.iter().rev().lt(b.iter().rev()),
+            Holds::Databases(_) | Holds::Values => a < b,
+        }
+    }
+
+    fn takes_key_of(&self, key_bytes: usize) -> bool {
+        match self.holds {
+            Holds::FreePages => key_bytes == 8,
+            Holds::Databases(_) | Holds::Values => (1..=MAX_KEY_BYTES).contains(&key_bytes),
+        }
+    }
+
+    /// The engine may leave a branch of the free tree with one entry, and no other.
+    pub(super) fn takes_entries(&self, kind: Kind, entries: usize) -> bool {
+        match (kind, &self.holds) {
+            (Kind::Branch, Holds::Databases(_) | Holds::Values) => entries >= 2,
+            (Kind::Branch, Holds::FreePages) | (Kind::Leaf, _) => entries >= 1,
+        }
+    }
+
+    /// Checks sizes and order of the keys of a page.
+    pub(super) fn check_keys(&self, page: &Page<'_>, kind: Kind, place: &Place<'_>) -> Checked {
+        let fault = |rule, detail| Err(Fault::new(place.page, rule, detail));
+        let mut least = place.first;
+        // The first key of a leaf may be the one that leads there.
+        let mut may_be_least = kind == Kind::Leaf;
+        // The first key of a branch means nothing: its page begins where the branch does.
+        let skipped = usize::from(kind == Kind::Branch);
+        for (at, entry) in page.entries().enumerate().skip(skipped) {
+            if !self.takes_key_of(entry.key.len()) {
+                return fault(Rule::KeySize, format!("key {at} has {} bytes", entry.key.len()));
+            }
+            let is_behind = least.is_none_or(|least| {
+                self.is_before(least, entry.key) || (may_be_least && least == entry.key)
+            });
+            if !is_behind {
+                return fault(Rule::KeyOrder, format!("key {at} is not behind the one before"));
+            }
+            (least, may_be_least) = (Some(entry.key), false);
+        }
+        match (least, place.end) {
+            (Some(last), Some(end)) if !self.is_before(last, end) => {
+                fault(Rule::KeyOrder, "the last key is not before the next page's".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn check_counts(&self, page: u64, name: &str, record: &TreeRecord) -> Checked {
+        let counts = [
+            ("entries", self.entries, record.entries),
+            ("branch pages", self.branch_pages, record.branch_pages),
+            ("leaf pages", self.leaf_pages, record.leaf_pages),
+            ("overflow pages", self.overflow_pages, record.overflow_pages),
+        ];
+        match counts.into_iter().find(|(_, found, said)| found != said) {
+            Some((what, found, said)) => {
+                let detail = format!("{name} has {found} {what}, its record says {said}");
+                Err(Fault::new(page, Rule::Counts, detail))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Found {
+    pub(super) fn parse(name: &[u8], record: &[u8], page: u64) -> Checked<Self> {
+        let name = String::from_utf8_lossy(name).into_owned();
+        match TreeRecord::parse(record) {
+            Some((0, parsed)) if record.len() == TreeRecord::BYTES => {
+                Ok(Self { page, name, record: parsed })
+            }
+            _ => {
+                let detail = format!("the record of the database {name:?} is none");
+                Err(Fault::new(page, Rule::TreeRecord, detail))
+            }
+        }
+    }
+}
