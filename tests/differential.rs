@@ -15,7 +15,7 @@ use std::cell::Cell;
 use common::{TemporaryLmdb, optimistic_memory};
 use keyloom::conformance::{Operation, operations, replay};
 use keyloom::{KeyRange, Memory, Store, Writer};
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
 
 /// How many operations are made up when nobody says otherwise. Each runs on three stores.
 const OPERATIONS: usize = 50_000;
@@ -35,7 +35,13 @@ fn memory_lmdb_and_an_ordered_map_answer_alike() {
     let cases = u32::try_from(wanted().div_ceil(HISTORY_LENGTH)).unwrap();
     let lmdb = TemporaryLmdb::new();
     let (run, kept) = (Cell::new(0), Cell::new(0));
-    let config = Config { cases, max_shrink_iters: 5_000, ..Config::with_source_file(file!()) };
+    let found_before = FileFailurePersistence::Direct("proptest-regressions/differential.txt");
+    let config = Config {
+        cases,
+        max_shrink_iters: 5_000,
+        failure_persistence: Some(Box::new(found_before)),
+        ..Config::default()
+    };
     let outcome = TestRunner::new(config).run(&operations(HISTORY_LENGTH), |history| {
         run.set(run.get() + history.len());
         kept.set(kept.get() + history.iter().filter(|o| matches!(o, Operation::Keep)).count());
