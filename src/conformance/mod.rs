@@ -7,7 +7,7 @@
 //! conformance::check(|| Ok(Memory::new()));
 //! ```
 //!
-//! The closure makes a fresh, *empty* store each time it is called, about a hundred times. A store
+//! The closure makes a fresh, *empty* store each time it is called, once for each check. A store
 //! that needs something beside it, such as a directory, comes in a pair with it:
 //!
 //! ```
