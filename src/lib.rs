@@ -48,7 +48,8 @@
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
 //!
-//! Whoever writes another backend runs the `conformance` suite on it (the feature of that name).
+//! Whoever writes another backend runs the conformance suite on it: `conformance::check`, with the
+//! feature `conformance`.
 //!
 //! # Features
 //!
@@ -62,6 +63,8 @@ compile_error!(
     "the feature `lmdb` is for 64-bit little-endian Unix systems; build with `default-features = false` elsewhere"
 );
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod dynamic;
 pub mod error;
 mod faulty;

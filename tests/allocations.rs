@@ -6,9 +6,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use keyloom::key::{Packer, pack, unpack};
-use keyloom::{KeyRange, Lmdb, Memory, Order, Reader, Store, Transaction, Writer};
+use keyloom::{KeyRange, Lmdb, Memory, Metered, Order, Reader, Store, Transaction, Writer};
 
 /// The system's allocator, counting what each thread asks for.
 struct Counting;
@@ -28,6 +31,12 @@ unsafe impl GlobalAlloc for Counting {
         count_one();
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count_one();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -76,6 +85,7 @@ fn reads(reader: &impl Reader) {
             (KeyRange::all(), KEYS),
             (KeyRange::half_open(&from, &to), 9_800),
             (KeyRange::starting_at(&from), 9_900),
+            (KeyRange::new(Bound::Excluded(&from), Bound::Included(&to)), 9_800),
             (KeyRange::prefix(&[0, 0, 1]), 256),
             (KeyRange::children(&[0, 0, 1]), 255),
         ] {
@@ -112,6 +122,11 @@ fn reading_from_memory_allocates_nothing() {
 }
 
 #[test]
+fn counting_what_is_read_allocates_nothing() {
+    snapshot_and_transaction(&Metered::new(Memory::new()));
+}
+
+#[test]
 fn reading_from_lmdb_allocates_nothing_but_once_per_range() {
     let directory = tempfile::tempdir().unwrap();
     snapshot_and_transaction(&Lmdb::open(directory.path()).unwrap());
@@ -129,7 +144,33 @@ fn packing_and_unpacking_a_key_of_usual_length_allocates_nothing() {
 }
 
 #[test]
+fn packing_allocates_nothing_up_to_64_bytes() {
+    let text = "x".repeat(64);
+    for length in 0..=62 {
+        let text = &text[..length];
+        // A string takes its bytes and two more.
+        assert_eq!(allocations(|| assert_eq!(pack(&text).len(), length + 2)), 0);
+    }
+}
+
+#[test]
+fn allocations_of_other_threads_are_not_counted() {
+    let running = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while running.load(Ordering::Relaxed) {
+                black_box(vec![1_u8; 100]);
+            }
+        });
+        let here = allocations(|| std::thread::sleep(Duration::from_millis(5)));
+        running.store(false, Ordering::Relaxed);
+        assert_eq!(here, 0);
+    });
+}
+
+#[test]
 fn the_counter_counts() {
     assert_eq!(allocations(|| vec![1, 2, 3]), 1);
+    assert_eq!(allocations(|| vec![0_u8; 100]), 1);
     assert!(allocations(|| pack(&"x".repeat(100))) > 1);
 }

@@ -1,0 +1,87 @@
+//! A commit is all or nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use super::compare::{Model, agree, blob, ensure, get, plant, same};
+use super::{Finding, Outcome};
+use crate::{KeyRange, Reader, Store, Transaction, Writer};
+
+pub(super) fn a_commit_keeps_every_write<S: Store>(store: &S) -> Outcome {
+    let limit = store.limits().max_transaction_operations.unwrap_or(2_000).min(2_000);
+    let writes = u16::try_from(limit).unwrap_or(u16::MAX);
+    let mut txn = store.begin()?;
+    for n in 0..writes {
+        // Scattered, so that the writes do not lie side by side in the engine.
+        txn.put(&n.wrapping_mul(40_503).to_be_bytes(), &n.to_be_bytes())?;
+    }
+    txn.commit()?;
+    let entry = |n: u16| (blob(n.wrapping_mul(40_503).to_be_bytes()), blob(n.to_be_bytes()));
+    let model: Model = (0..writes).map(entry).collect();
+    let snapshot = store.snapshot()?;
+    same("keys", &snapshot.count(KeyRange::all())?, &u64::from(writes))?;
+    agree("after the commit", &snapshot, &model)
+}
+
+pub(super) fn a_commit_applies_writes_in_their_order<S: Store>(store: &S) -> Outcome {
+    let mut model = plant(store, &[b"a", b"b", b"c"])?;
+    let mut txn = store.begin()?;
+    txn.put(b"a", b"1")?;
+    txn.delete_range(KeyRange::half_open(b"a", b"c"))?;
+    txn.put(b"b", b"2")?;
+    txn.delete(b"c")?;
+    txn.put(b"c", b"3")?;
+    txn.put(b"c", b"4")?;
+    txn.put(b"d", b"5")?;
+    txn.delete(b"d")?;
+    txn.commit()?;
+    model.clear();
+    model.insert(blob(b"b"), blob(b"2"));
+    model.insert(blob(b"c"), blob(b"4"));
+    agree("after the commit", &store.snapshot()?, &model)
+}
+
+pub(super) fn an_empty_transaction_commits<S: Store>(store: &S) -> Outcome {
+    let model = plant(store, &[b"a"])?;
+    store.begin()?.commit()?;
+    let txn = store.begin()?;
+    agree("in a transaction that only reads", &txn, &model)?;
+    txn.commit()?;
+    agree("afterwards", &store.snapshot()?, &model)
+}
+
+/// A writer keeps two keys equal while readers look; the keys lie apart, with others between.
+pub(super) fn readers_see_whole_transactions_only<S: Store>(store: &S) -> Outcome {
+    const ROUNDS: u32 = 200;
+    let between: Vec<[u8; 2]> = (0..100).map(|n| [b'm', n]).collect();
+    plant(store, &between)?;
+    let write = |n: u32| {
+        store.transact(|txn| {
+            txn.put(b"first", &n.to_be_bytes())?;
+            txn.put(b"second", &n.to_be_bytes())
+        })
+    };
+    write(0)?;
+    let done = AtomicBool::new(false);
+    let look = || -> Outcome {
+        let mut newest = None;
+        while !done.load(Ordering::Relaxed) {
+            let snapshot = store.snapshot()?;
+            let first = get(&snapshot, b"first")?;
+            let second = get(&snapshot, b"second")?;
+            same("the second key beside the first", &second, &first)?;
+            ensure(first >= newest, "a later snapshot showed an earlier state")?;
+            newest = first;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let readers = [scope.spawn(look), scope.spawn(look)];
+        let written = (1..=ROUNDS).try_for_each(write);
+        done.store(true, Ordering::Relaxed);
+        for reader in readers {
+            reader.join().unwrap_or_else(|_| Err(Finding("a reader panicked".into())))?;
+        }
+        Ok(written?)
+    })
+}

@@ -1,0 +1,237 @@
+//! What the checks share: an ordered map to compare a reader with, and ways to look at one.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::ops::Bound;
+
+use super::{Blob, Finding, Outcome};
+use crate::{Entry, Error, KeyRange, Order, Reader, Result, Store, Writer};
+
+/// What should be in the store.
+pub(super) type Model = BTreeMap<Blob, Blob>;
+
+pub(super) type Pair = (Blob, Blob);
+
+pub(super) const BOTH_ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
+
+/// More entries than any check writes: a walk that goes on for ever is cut here.
+const MOST_ENTRIES: usize = 20_000;
+
+/// How many writes a transaction of the suite has at the most, where it does not ask for the limit:
+/// below what the strictest stores take.
+const BATCH: usize = 100;
+
+/// A finding, unless `seen` is what is `expected`.
+pub(super) fn same<T: PartialEq + Debug>(what: &str, seen: &T, expected: &T) -> Outcome {
+    if seen == expected {
+        return Ok(());
+    }
+    found(format!("{what}: {}, should be {}", cut(seen), cut(expected)))
+}
+
+/// A finding, unless `holds`.
+pub(super) fn ensure(holds: bool, what: &str) -> Outcome {
+    if holds { Ok(()) } else { found(what) }
+}
+
+pub(super) fn found<T>(what: impl Into<String>) -> Outcome<T> {
+    Err(Finding(what.into()))
+}
+
+/// Long lists are cut: the first entries tell enough.
+fn cut(value: &impl Debug) -> String {
+    const MOST_CHARS: usize = 400;
+    let mut text = format!("{value:?}");
+    if let Some((at, _)) = text.char_indices().nth(MOST_CHARS) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
+}
+
+/// The error at the bottom, below the keys that were added on the way.
+pub(super) fn root(error: &Error) -> &Error {
+    match error {
+        Error::At { source, .. } => root(source),
+        other => other,
+    }
+}
+
+pub(super) fn blob(bytes: impl AsRef<[u8]>) -> Blob {
+    Blob::from(bytes.as_ref())
+}
+
+pub(super) fn owned<B: std::ops::Deref<Target = [u8]>>((key, value): Entry<B>) -> Pair {
+    (blob(&*key), blob(&*value))
+}
+
+/// The entries of a range, as the iterator yields them.
+pub(super) fn walk<R: Reader>(reader: &R, range: KeyRange<'_>, order: Order) -> Result<Vec<Pair>> {
+    let entries = reader.range(range, order)?.take(MOST_ENTRIES);
+    entries.map(|entry| entry.map(owned)).collect()
+}
+
+pub(super) fn get<R: Reader>(reader: &R, key: &[u8]) -> Result<Option<Blob>> {
+    Ok(reader.get(key)?.map(|value| blob(&*value)))
+}
+
+/// Everything of a range, page by page.
+pub(super) fn pages<R: Reader>(
+    reader: &R,
+    range: &KeyRange<'_>,
+    order: Order,
+    limit: usize,
+) -> Outcome<Vec<Pair>> {
+    let mut all = Vec::new();
+    let mut last: Option<crate::KeyBuf> = None;
+    loop {
+        let rest = match &last {
+            Some(last) => range.clone().resume(order, last),
+            None => range.clone(),
+        };
+        let page = reader.page(rest, order, limit)?;
+        if page.entries.len() > limit {
+            return found(format!("a page of {limit} has {} entries", page.entries.len()));
+        }
+        all.extend(page.entries.into_iter().map(owned));
+        match page.last {
+            None => return Ok(all),
+            Some(_) if all.len() > MOST_ENTRIES => return found("pages do not come to an end"),
+            Some(key) => last = Some(key),
+        }
+    }
+}
+
+/// What of `model` is in the range, in `order`.
+pub(super) fn expected(
+    model: &Model,
+    is_inside: impl Fn(&[u8]) -> bool,
+    order: Order,
+) -> Vec<Pair> {
+    let mut pairs: Vec<Pair> = model
+        .iter()
+        .filter(|(key, _)| is_inside(key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if order == Order::Descending {
+        pairs.reverse();
+    }
+    pairs
+}
+
+/// Compares everything that `reader` shows with `model`, by every kind of reading.
+pub(super) fn agree<R: Reader>(what: &str, reader: &R, model: &Model) -> Outcome {
+    agree_within(what, reader, model, &KeyRange::all(), |_| true)?;
+    for (key, value) in model {
+        let name = format!("{what}, get {key:?}");
+        same(&name, &get(reader, key)?.as_ref(), &Some(value))?;
+    }
+    let keys: Vec<&Blob> = model.keys().collect();
+    let values: Vec<Option<&Blob>> = model.values().map(Some).collect();
+    let many = reader.get_many(&keys)?;
+    let many: Vec<Option<Blob>> =
+        many.into_iter().map(|value| value.map(|value| blob(&*value))).collect();
+    let many: Vec<Option<&Blob>> = many.iter().map(Option::as_ref).collect();
+    same(&format!("{what}, get_many of every key"), &many, &values)
+}
+
+/// Compares what `reader` shows of a range with the part of `model` that `is_inside`.
+pub(super) fn agree_within<R: Reader>(
+    what: &str,
+    reader: &R,
+    model: &Model,
+    range: &KeyRange<'_>,
+    is_inside: impl Fn(&[u8]) -> bool,
+) -> Outcome {
+    // Small pages of small ranges, and not too many of large ones.
+    let limit = 3 + model.len() / 16;
+    for order in BOTH_ORDERS {
+        let right = expected(model, &is_inside, order);
+        let seen = walk(reader, range.clone(), order)?;
+        same(&format!("{what}, {order:?}"), &seen, &right)?;
+        let paged = pages(reader, range, order, limit)?;
+        same(&format!("{what}, {order:?} in pages of {limit}"), &paged, &right)?;
+        let (name, end) = match order {
+            Order::Ascending => ("first", reader.first(range.clone())?),
+            Order::Descending => ("last", reader.last(range.clone())?),
+        };
+        same(&format!("{what}, {name}"), &end.map(owned).as_ref(), &right.first())?;
+    }
+    let count = model.keys().filter(|key| is_inside(key)).count() as u64;
+    same(&format!("{what}, count"), &reader.count(range.clone())?, &count)
+}
+
+/// Commits `pairs`, in transactions that the strictest stores take.
+pub(super) fn fill<S: Store>(store: &S, pairs: &[Pair]) -> Result<()> {
+    pairs.chunks(BATCH).try_for_each(|batch| {
+        store.transact(|txn| batch.iter().try_for_each(|(key, value)| txn.put(key, value)))
+    })
+}
+
+/// Commits each of `keys` with a value that tells the key, and returns what is there then.
+pub(super) fn plant<S: Store, K: AsRef<[u8]>>(store: &S, keys: &[K]) -> Result<Model> {
+    let pair = |key: &K| (blob(key), Blob([b"v", tail(key.as_ref())].concat()));
+    let pairs: Vec<Pair> = keys.iter().map(pair).collect();
+    fill(store, &pairs)?;
+    Ok(pairs.into_iter().collect())
+}
+
+/// The last bytes of a key, which tell it apart from the others of a check.
+fn tail(key: &[u8]) -> &[u8] {
+    key.get(key.len().saturating_sub(12)..).unwrap_or(key)
+}
+
+/// Keys that programs get wrong: neighbours of `a`, what continues with `00` and `FF`, the longest.
+pub(super) fn awkward_keys() -> Vec<Blob> {
+    let short: [&[u8]; 20] = [
+        b"\x00",
+        b"\x00\x00",
+        b"\x00\xFF",
+        b"\x01",
+        b"a",
+        b"a\x00",
+        b"a\x00\x00",
+        b"aa",
+        b"a\x7F",
+        b"a\x80",
+        b"a\xFF",
+        b"a\xFF\x00",
+        b"a\xFF\xFF",
+        b"b",
+        b"b\x00",
+        b"\x7F",
+        b"\x80",
+        b"\xFE\xFF",
+        b"\xFF",
+        b"\xFF\xFF",
+    ];
+    let long = [
+        padded(b"a", 0x00, 511),
+        padded(b"a", 0xFF, 510),
+        padded(b"a", 0xFF, 511),
+        padded(b"", 0xFF, 511),
+    ];
+    short.iter().map(blob).chain(long).collect()
+}
+
+/// `start`, made `length` bytes long with `byte`.
+pub(super) fn padded(start: &[u8], byte: u8, length: usize) -> Blob {
+    let mut bytes = start.to_vec();
+    bytes.resize(length, byte);
+    Blob(bytes)
+}
+
+/// How an engine's bounds are meant.
+pub(super) fn lies_between(key: &[u8], start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
+    let behind_start = match start {
+        Bound::Included(start) => key >= start,
+        Bound::Excluded(start) => key > start,
+        Bound::Unbounded => true,
+    };
+    behind_start
+        && match end {
+            Bound::Included(end) => key <= end,
+            Bound::Excluded(end) => key < end,
+            Bound::Unbounded => true,
+        }
+}

@@ -1,0 +1,407 @@
+//! Does a store keep the laws that every pattern relies on?
+//!
+//! Whoever writes a backend, or a wrapper around one, asks here, in one line of a test:
+//!
+//! ```
+//! use keyloom::{Memory, conformance};
+//! conformance::check(|| Ok(Memory::new()));
+//! ```
+//!
+//! The closure makes a fresh, *empty* store each time it is called, once for each check. A store
+//! that needs something beside it, such as a directory, comes in a pair with it:
+//!
+//! ```
+//! # #[cfg(feature = "lmdb")] {
+//! use keyloom::{Lmdb, conformance, lmdb::Durability};
+//! conformance::check(|| {
+//!     let directory = tempfile::tempdir()?;
+//!     let options = Lmdb::options().durability(Durability::MayLoseStore);
+//!     Ok((options.open(directory.path())?, directory))
+//! });
+//! # }
+//! ```
+//!
+//! A store may refuse a conflict at commit or let one writer wait for the other; it may have
+//! [`Limits`](crate::Limits) as narrow as 100 writes to a transaction. The suite keeps below them.
+//!
+//! What it cannot see: durability (nothing is crashed here), and a store that waits for ever.
+//!
+//! Each check is a function whose name is the sentence that it holds the store to; [`checks`] lists
+//! them with their [`Law`]. That the suite *can* fail is tested with stores that are broken on
+//! purpose, one for each mistake that stores are known to make.
+
+mod atomicity;
+mod batches;
+mod blob;
+mod compare;
+mod counters;
+mod deletes;
+mod histories;
+mod isolation;
+mod iterators;
+mod keys;
+mod order;
+mod own_writes;
+mod pages;
+mod ranges;
+mod rollback;
+mod serializable;
+mod snapshots;
+mod threads;
+mod transact;
+mod values;
+
+use std::fmt;
+
+use crate::{BoxedError, Error, Store};
+
+pub use blob::Blob;
+pub use histories::{Bounds, Operation, View, operations, replay};
+
+/// Runs every check with the usual effort and panics with all violations if there are any.
+///
+/// # Panics
+/// When the store breaks a law, or cannot be made. The message names each law that was broken, the
+/// check that saw it and what it saw.
+pub fn check<F: Fixture>(make: impl Fn() -> Result<F, BoxedError>) {
+    Suite::new().check(make);
+}
+
+/// A store under test, with what must live as long as it: the store alone, or a pair of the store
+/// and anything.
+pub trait Fixture {
+    /// The type of the store.
+    type Store: Store;
+
+    /// The store.
+    fn store(&self) -> &Self::Store;
+}
+
+impl<S: Store> Fixture for S {
+    type Store = S;
+
+    fn store(&self) -> &S {
+        self
+    }
+}
+
+impl<S: Store, T> Fixture for (S, T) {
+    type Store = S;
+
+    fn store(&self) -> &S {
+        &self.0
+    }
+}
+
+/// How hard to look.
+///
+/// ```
+/// use keyloom::{Memory, conformance::Suite};
+/// let violations = Suite::new().operations(2_000).seed(7).run(|| Ok(Memory::new()))?;
+/// assert!(violations.is_empty());
+/// # Ok::<(), keyloom::BoxedError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Suite {
+    operations: usize,
+    seed: u64,
+}
+
+impl Default for Suite {
+    fn default() -> Self {
+        Self { operations: 5_000, seed: fastrand::u64(..) }
+    }
+}
+
+impl Suite {
+    /// The usual effort: 5,000 operations in random histories, from a seed that changes with each
+    /// run and is part of each violation.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many operations the random histories have together.
+    #[must_use]
+    pub fn operations(mut self, operations: usize) -> Self {
+        self.operations = operations;
+        self
+    }
+
+    /// Where the random histories begin: the seed that a violation named, to see it again.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Runs every check, each on a store of its own, and returns what was seen.
+    ///
+    /// # Errors
+    /// When `make` fails.
+    pub fn run<F: Fixture>(
+        &self,
+        make: impl Fn() -> Result<F, BoxedError>,
+    ) -> Result<Vec<Violation>, BoxedError> {
+        let mut violations = Vec::new();
+        for check in checks::<F::Store>() {
+            let fixture = make()?;
+            violations.extend(check.run(fixture.store(), self).err());
+        }
+        Ok(violations)
+    }
+
+    /// [`run`](Suite::run) that panics with all violations if there are any.
+    ///
+    /// # Panics
+    /// As [`conformance::check`](check).
+    // The one place of the library that panics: it is called by tests, as `assert!` is.
+    #[allow(clippy::panic)]
+    pub fn check<F: Fixture>(&self, make: impl Fn() -> Result<F, BoxedError>) {
+        match self.run(make) {
+            Ok(violations) if violations.is_empty() => {}
+            Ok(violations) => {
+                let lines: Vec<_> = violations.iter().map(|v| format!("\n* {v}")).collect();
+                panic!("the store breaks {} promises:{}", lines.len(), lines.concat());
+            }
+            Err(error) => panic!("the store under test cannot be made: {error}"),
+        }
+    }
+}
+
+/// A law that a store broke, and how that showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Violation {
+    /// The law.
+    pub law: Law,
+    /// The check that saw it.
+    pub check: &'static str,
+    /// What was seen, and what should have been.
+    pub seen: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.law, self.check, self.seen)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// One check: a law and the function that holds a store to it.
+#[derive(Clone, Copy)]
+pub struct Check<S> {
+    law: Law,
+    name: &'static str,
+    run: fn(&S, &Suite) -> Outcome,
+}
+
+impl<S: Store> Check<S> {
+    /// The law that it is about.
+    pub fn law(&self) -> Law {
+        self.law
+    }
+
+    /// Its name, a sentence.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Holds `store`, which must be empty, to the law.
+    ///
+    /// # Errors
+    /// What was seen.
+    pub fn run(&self, store: &S, suite: &Suite) -> Result<(), Violation> {
+        (self.run)(store, suite).map_err(|Finding(seen)| Violation {
+            law: self.law,
+            check: self.name,
+            seen,
+        })
+    }
+}
+
+impl<S> fmt::Debug for Check<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.law, self.name)
+    }
+}
+
+/// What a check saw that should not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding(String);
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Finding {}
+
+impl From<Error> for Finding {
+    fn from(error: Error) -> Self {
+        Self(format!("an operation that should work failed: {error}"))
+    }
+}
+
+/// What a check answers.
+type Outcome<T = ()> = Result<T, Finding>;
+
+macro_rules! laws {
+    ($($law:ident, $sentence:literal, $module:ident: [$($check:ident),+ $(,)?],)+) => {
+        /// What a store promises. [`Display`](fmt::Display) says it as a sentence.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Law {
+            $(#[doc = $sentence] $law,)+
+            /// random histories answer as an ordered map does
+            Histories,
+        }
+
+        impl fmt::Display for Law {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$law => $sentence,)+
+                    Self::Histories => "random histories answer as an ordered map does",
+                })
+            }
+        }
+
+        /// Every check, in the order in which they run.
+        ///
+        /// ```
+        /// use keyloom::{Memory, conformance};
+        /// for check in conformance::checks::<Memory>() {
+        ///     println!("{}: {}", check.law(), check.name().replace('_', " "));
+        /// }
+        /// ```
+        pub fn checks<S: Store>() -> Vec<Check<S>> {
+            vec![
+                $($(Check {
+                    law: Law::$law,
+                    name: stringify!($check),
+                    run: |store, _| $module::$check(store),
+                },)+)+
+                Check {
+                    law: Law::Histories,
+                    name: "random_histories_agree_with_an_ordered_map",
+                    run: |store, suite| {
+                        histories::random_histories_agree_with_an_ordered_map(
+                            store,
+                            suite.operations,
+                            suite.seed,
+                        )
+                    },
+                },
+            ]
+        }
+    };
+}
+
+laws! {
+    Keys, "keys are 1 to 511 bytes, in every operation", keys: [
+        an_empty_key_is_an_error_in_every_operation,
+        a_key_of_512_bytes_is_an_error_in_every_operation,
+        a_refused_key_leaves_the_transaction_whole,
+        keys_of_1_and_of_511_bytes_work,
+        every_byte_value_is_a_key,
+        runs_of_00_and_of_ff_are_keys_of_every_length,
+    ],
+    Order, "keys come in unsigned lexicographic order", order: [
+        keys_come_in_the_order_of_unsigned_bytes,
+        a_key_comes_before_the_keys_that_continue_it,
+        the_order_of_writing_does_not_matter,
+    ],
+    Ranges, "a range holds what lies between its bounds, in both directions", ranges: [
+        every_pair_of_bounds_holds_what_lies_between_in_a_snapshot,
+        every_pair_of_bounds_holds_what_lies_between_in_a_transaction,
+        a_prefix_holds_the_keys_that_continue_it_with_ff,
+        an_excluded_bound_is_outside_and_an_included_one_inside,
+        bounds_that_are_no_keys_are_ordinary,
+        ranges_that_can_hold_nothing_are_empty,
+        a_range_over_many_keys_leaves_none_out,
+    ],
+    Iterators, "an iterator that ended stays ended, and disturbs no other", iterators: [
+        an_iterator_that_ended_stays_ended,
+        iterators_side_by_side_do_not_disturb_each_other,
+        reading_keys_does_not_disturb_an_iterator,
+    ],
+    Batches, "get_many answers in the order of the keys", batches: [
+        get_many_answers_in_the_order_asked_with_absent_and_repeated_keys,
+        get_many_of_no_keys_is_empty,
+    ],
+    Snapshots, "a snapshot never changes", snapshots: [
+        a_snapshot_does_not_change_while_others_write_and_commit,
+        an_iterator_of_a_snapshot_does_not_notice_commits,
+        snapshots_show_the_moments_at_which_they_were_taken,
+        a_snapshot_shows_everything_committed_before_it,
+    ],
+    OwnWrites, "a transaction sees its own writes", own_writes: [
+        a_transaction_sees_its_own_puts,
+        a_transaction_sees_its_own_deletes,
+        a_transaction_sees_its_own_range_deletes,
+        a_transaction_sees_its_own_counters,
+        a_transaction_sees_only_the_last_of_its_writes_to_a_key,
+    ],
+    Isolation, "nobody sees what is not committed", isolation: [
+        a_snapshot_does_not_see_uncommitted_writes,
+        another_thread_does_not_see_uncommitted_writes,
+    ],
+    Rollback, "a transaction that is dropped changed nothing", rollback: [
+        a_dropped_transaction_leaves_nothing_behind,
+        after_a_dropped_transaction_the_next_one_works,
+        a_transaction_dropped_by_an_error_leaves_nothing_behind,
+    ],
+    Atomicity, "a commit is all or nothing", atomicity: [
+        a_commit_keeps_every_write,
+        a_commit_applies_writes_in_their_order,
+        an_empty_transaction_commits,
+        readers_see_whole_transactions_only,
+    ],
+    Values, "a value comes back as it was put", values: [
+        values_of_every_size_come_back,
+        an_empty_value_is_not_an_absent_one,
+        a_value_is_replaced_by_longer_and_shorter_ones,
+        a_value_over_the_limit_is_an_error_and_leaves_the_transaction_whole,
+    ],
+    Deletes, "what is deleted is gone, and nothing else", deletes: [
+        a_deleted_key_is_gone_and_its_neighbours_stay,
+        deleting_an_absent_key_is_no_error,
+        a_deleted_range_is_gone_and_its_neighbours_stay,
+        deleting_a_range_that_holds_nothing_changes_nothing,
+        everything_can_be_deleted_and_written_again,
+    ],
+    Pages, "pages skip nothing and repeat nothing", pages: [
+        pages_of_every_size_make_up_the_range,
+        a_page_begins_right_behind_the_last_key,
+        pages_go_on_whatever_is_written_in_between,
+        a_page_of_no_entries_has_one_entry,
+        only_the_last_page_has_nothing_behind_it,
+    ],
+    Counters, "counters are little-endian, and wrap", counters: [
+        a_counter_is_8_bytes_little_endian,
+        an_absent_counter_counts_as_zero,
+        add_wraps_around,
+        min_and_max_compare_as_unsigned_numbers,
+        a_value_of_another_length_is_not_a_counter,
+        counters_add_up_within_and_across_transactions,
+    ],
+    Transact, "transact commits once, or not at all", transact: [
+        what_the_body_returns_comes_back,
+        an_error_of_the_body_rolls_back_and_comes_back_unchanged,
+        an_error_type_of_the_body_comes_back_unchanged,
+        a_body_that_runs_again_leaves_only_its_last_run,
+        a_transaction_within_a_transaction_works_or_is_refused,
+    ],
+    Serializable, "committed transactions are as if one ran after the other", serializable: [
+        two_writers_that_read_the_same_counter_lose_no_update,
+        many_writers_lose_no_update,
+        counters_of_many_writers_lose_no_update,
+        two_writers_that_look_for_each_other_do_not_both_miss,
+        a_deleted_range_meets_what_was_read_of_it,
+    ],
+    Threads, "a store is usable from several threads", threads: [
+        threads_write_and_read_side_by_side,
+        a_snapshot_taken_after_a_commit_on_another_thread_sees_it,
+    ],
+}

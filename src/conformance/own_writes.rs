@@ -1,0 +1,94 @@
+//! A transaction sees its own writes, in every kind of reading.
+
+use super::compare::{Model, agree, agree_within, blob, lies_between, plant};
+use super::{Blob, Outcome};
+use crate::{KeyRange, Store, Transaction, Writer};
+use std::ops::Bound::{Excluded, Included};
+
+const KEYS: [&[u8]; 6] = [b"a", b"aa", b"b", b"c", b"d", b"\xFF"];
+
+/// Begins, makes `writes` one by one on the transaction and on the model, compares after each, and
+/// once more after the commit.
+macro_rules! compare_after_each {
+    ($store:ident, $txn:ident, $model:ident: $($what:literal => $write:expr $(, $change:expr)?;)+) => {{
+        let mut $model = plant($store, &KEYS)?;
+        let mut $txn = $store.begin()?;
+        agree("at the beginning", &$txn, &$model)?;
+        $(
+            $write?;
+            $($change;)?
+            agree(concat!("after ", $what), &$txn, &$model)?;
+            let part = KeyRange::new(Excluded(b"a"), Included(b"c\xFF"));
+            let is_inside = |key: &[u8]| lies_between(key, Excluded(b"a"), Included(b"c\xFF"));
+            agree_within(concat!("behind a, after ", $what), &$txn, &$model, &part, is_inside)?;
+        )+
+        $txn.commit()?;
+        agree("after the commit", &$store.snapshot()?, &$model)
+    }};
+}
+
+fn insert(model: &mut Model, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+    model.insert(blob(key), blob(value));
+}
+
+fn remove_between(model: &mut Model, start: &[u8], end: &[u8]) {
+    model.retain(|key: &Blob, _| !(start <= &key[..] && &key[..] < end));
+}
+
+pub(super) fn a_transaction_sees_its_own_puts<S: Store>(store: &S) -> Outcome {
+    compare_after_each! { store, txn, model:
+        "a put between keys" => txn.put(b"ab", b"new"), insert(&mut model, b"ab", b"new");
+        "a put before all keys" => txn.put(b"\x00", b"first"), insert(&mut model, b"\x00", b"first");
+        "a put behind all keys" => txn.put(b"\xFF\xFF", b"last"), insert(&mut model, b"\xFF\xFF", b"last");
+        "a put of another value" => txn.put(b"b", b"changed"), insert(&mut model, b"b", b"changed");
+        "a put of an empty value" => txn.put(b"c", b""), insert(&mut model, b"c", b"");
+    }
+}
+
+pub(super) fn a_transaction_sees_its_own_deletes<S: Store>(store: &S) -> Outcome {
+    compare_after_each! { store, txn, model:
+        "a delete" => txn.delete(b"b"), drop(model.remove(&b"b"[..]));
+        "a delete of the first key" => txn.delete(b"a"), drop(model.remove(&b"a"[..]));
+        "a delete of the last key" => txn.delete(b"\xFF"), drop(model.remove(&b"\xFF"[..]));
+        "a delete of an absent key" => txn.delete(b"x");
+        "a put of a deleted key" => txn.put(b"b", b"again"), insert(&mut model, b"b", b"again");
+        "a put" => txn.put(b"ab", b"new"), insert(&mut model, b"ab", b"new");
+        "a delete of what this transaction put" => txn.delete(b"ab"), drop(model.remove(&b"ab"[..]));
+    }
+}
+
+pub(super) fn a_transaction_sees_its_own_range_deletes<S: Store>(store: &S) -> Outcome {
+    compare_after_each! { store, txn, model:
+        "a put" => txn.put(b"ab", b"new"), insert(&mut model, b"ab", b"new");
+        "a range delete" => txn.delete_range(KeyRange::half_open(b"aa", b"c")),
+            remove_between(&mut model, b"aa", b"c");
+        "a put into the deleted range" => txn.put(b"b", b"again"), insert(&mut model, b"b", b"again");
+        "a range delete of nothing" => txn.delete_range(KeyRange::half_open(b"x", b"y"));
+        "a delete of everything" => txn.delete_range(KeyRange::all()), model.clear();
+        "a put into nothing" => txn.put(b"b", b"alone"), insert(&mut model, b"b", b"alone");
+    }
+}
+
+pub(super) fn a_transaction_sees_its_own_counters<S: Store>(store: &S) -> Outcome {
+    let bytes = i64::to_le_bytes;
+    compare_after_each! { store, txn, model:
+        "an add" => txn.add(b"n", 3), insert(&mut model, b"n", bytes(3));
+        "another add" => txn.add(b"n", -5), insert(&mut model, b"n", bytes(-2));
+        "a min" => txn.min(b"n", 40), insert(&mut model, b"n", bytes(40));
+        "a max" => txn.max(b"n", 41), insert(&mut model, b"n", bytes(41));
+        "a put of a counter" => txn.put(b"n", &bytes(100)), insert(&mut model, b"n", bytes(100));
+        "an add to what was put" => txn.add(b"n", 1), insert(&mut model, b"n", bytes(101));
+        "a delete" => txn.delete(b"n"), drop(model.remove(&b"n"[..]));
+        "an add to what was deleted" => txn.add(b"n", 7), insert(&mut model, b"n", bytes(7));
+    }
+}
+
+pub(super) fn a_transaction_sees_only_the_last_of_its_writes_to_a_key<S: Store>(
+    store: &S,
+) -> Outcome {
+    compare_after_each! { store, txn, model:
+        "three puts" => (1..=3_u8).try_for_each(|n| txn.put(b"b", &[n])), insert(&mut model, b"b", [3]);
+        "put and delete" => txn.put(b"c", b"x").and_then(|()| txn.delete(b"c")), drop(model.remove(&b"c"[..]));
+        "delete and put" => txn.delete(b"d").and_then(|()| txn.put(b"d", b"y")), insert(&mut model, b"d", b"y");
+    }
+}

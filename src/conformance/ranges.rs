@@ -1,0 +1,166 @@
+//! A range holds what lies between its bounds, in both directions, whatever the bounds are.
+
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
+
+use super::compare::{
+    BOTH_ORDERS, Model, agree_within, awkward_keys, blob, ensure, expected, lies_between, padded,
+    plant, same, walk,
+};
+use super::{Blob, Outcome};
+use crate::{KeyBounds, KeyRange, Reader, Store};
+
+/// Bounds worth trying against [`awkward_keys`]: keys, what lies between keys, and no keys at all.
+fn awkward_bounds() -> Vec<Blob> {
+    let short: [&[u8]; 13] = [
+        b"",
+        b"\x00",
+        b"\x00\x01",
+        b"a",
+        b"a\x00",
+        b"a\x01",
+        b"a\xFF",
+        b"a\xFF\xFF",
+        b"b",
+        b"\x80",
+        b"\xFE",
+        b"\xFF",
+        b"\xFF\xFF",
+    ];
+    let long = [
+        padded(b"a", 0x00, 511),
+        padded(b"a", 0x00, 512),
+        padded(b"a", 0xFF, 511),
+        padded(b"a", 0xFF, 512),
+        padded(b"a", 0xFF, 600),
+        padded(b"", 0xFF, 511),
+        padded(b"", 0xFF, 600),
+    ];
+    short.iter().map(blob).chain(long).collect()
+}
+
+fn every_pair<R: Reader>(reader: &R, model: &Model) -> Outcome {
+    let bytes = awkward_bounds();
+    let bounds: Vec<Bound<&[u8]>> = bytes
+        .iter()
+        .flat_map(|bytes| [Included(&bytes[..]), Excluded(&bytes[..])])
+        .chain([Unbounded])
+        .collect();
+    for &start in &bounds {
+        for &end in &bounds {
+            for order in BOTH_ORDERS {
+                let right = expected(model, |key| lies_between(key, start, end), order);
+                let seen = walk(reader, KeyRange::new(start, end), order)?;
+                if seen != right {
+                    let (start, end) = (start.map(Blob::from), end.map(Blob::from));
+                    same(&format!("{start:?} to {end:?}, {order:?}"), &seen, &right)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn every_pair_of_bounds_holds_what_lies_between_in_a_snapshot<S: Store>(
+    store: &S,
+) -> Outcome {
+    let model = plant(store, &awkward_keys())?;
+    every_pair(&store.snapshot()?, &model)
+}
+
+pub(super) fn every_pair_of_bounds_holds_what_lies_between_in_a_transaction<S: Store>(
+    store: &S,
+) -> Outcome {
+    let model = plant(store, &awkward_keys())?;
+    every_pair(&store.begin()?, &model)
+}
+
+pub(super) fn a_prefix_holds_the_keys_that_continue_it_with_ff<S: Store>(store: &S) -> Outcome {
+    let model = plant(store, &awkward_keys())?;
+    let snapshot = store.snapshot()?;
+    let long = padded(b"a", 0xFF, 511);
+    let prefixes: [&[u8]; 9] =
+        [b"", b"\x00", b"a", b"a\xFF", b"a\xFF\xFF", b"\xFE", b"\xFF", b"\xFF\xFF", &long];
+    for prefix in prefixes {
+        let what = format!("prefix {:?}", blob(prefix));
+        let range = KeyRange::prefix(prefix);
+        agree_within(&what, &snapshot, &model, &range, |key| key.starts_with(prefix))?;
+    }
+    Ok(())
+}
+
+pub(super) fn an_excluded_bound_is_outside_and_an_included_one_inside<S: Store>(
+    store: &S,
+) -> Outcome {
+    let model = plant(store, &[b"a", b"b", b"c", b"d"])?;
+    type Case = (Bound<&'static [u8]>, Bound<&'static [u8]>, &'static [u8]);
+    let cases: [Case; 7] = [
+        (Included(b"b"), Included(b"c"), b"bc"),
+        (Included(b"b"), Excluded(b"c"), b"b"),
+        (Excluded(b"b"), Included(b"c"), b"c"),
+        (Excluded(b"b"), Excluded(b"c"), b""),
+        (Excluded(b"a"), Unbounded, b"bcd"),
+        (Unbounded, Excluded(b"d"), b"abc"),
+        (Included(b"b"), Included(b"b"), b"b"),
+    ];
+    for (start, end, inside) in cases {
+        let what = format!("{:?} to {:?}", start.map(Blob::from), end.map(Blob::from));
+        let range = KeyRange::new(start, end);
+        let is_inside = |key: &[u8]| key.iter().all(|byte| inside.contains(byte));
+        agree_within(&what, &store.snapshot()?, &model, &range, is_inside)?;
+        agree_within(&what, &store.begin()?, &model, &range, is_inside)?;
+    }
+    Ok(())
+}
+
+pub(super) fn bounds_that_are_no_keys_are_ordinary<S: Store>(store: &S) -> Outcome {
+    let model = plant(store, &awkward_keys())?;
+    let snapshot = store.snapshot()?;
+    let (long, longer) = (padded(b"a", 0x00, 512), padded(b"a", 0xFF, 600));
+    let cases: [(&str, KeyBounds<'_>); 6] = [
+        ("from the empty bound", (Included(b""), Unbounded)),
+        ("behind the empty bound", (Excluded(b""), Unbounded)),
+        ("from 512 bytes", (Included(&long), Unbounded)),
+        ("up to 512 bytes", (Unbounded, Included(&long))),
+        ("behind 600 bytes", (Excluded(&longer), Unbounded)),
+        ("before 600 bytes", (Unbounded, Excluded(&longer))),
+    ];
+    for (what, (start, end)) in cases {
+        let range = KeyRange::new(start, end);
+        agree_within(what, &snapshot, &model, &range, |key| lies_between(key, start, end))?;
+    }
+    Ok(())
+}
+
+pub(super) fn ranges_that_can_hold_nothing_are_empty<S: Store>(store: &S) -> Outcome {
+    plant(store, &awkward_keys())?;
+    let snapshot = store.snapshot()?;
+    let ranges = [
+        ("start behind end", KeyRange::half_open(b"b", b"a")),
+        ("equal bounds, one excluded", KeyRange::half_open(b"a", b"a")),
+        ("equal bounds, both excluded", KeyRange::new(Excluded(b"a"), Excluded(b"a"))),
+        ("up to the empty key", KeyRange::new(Unbounded, Included(b""))),
+        ("before the empty key", KeyRange::new(Unbounded, Excluded(b""))),
+        ("between neighbours", KeyRange::new(Excluded(b"a"), Excluded(b"a\x00"))),
+    ];
+    for (what, range) in ranges {
+        agree_within(what, &snapshot, &Model::new(), &range, |_| false)?;
+    }
+    Ok(())
+}
+
+pub(super) fn a_range_over_many_keys_leaves_none_out<S: Store>(store: &S) -> Outcome {
+    // Enough for several leaves in every engine.
+    let keys: Vec<[u8; 2]> = (0..3_000_u16).map(u16::to_be_bytes).collect();
+    let model = plant(store, &keys)?;
+    let snapshot = store.snapshot()?;
+    agree_within("3,000 keys", &snapshot, &model, &KeyRange::all(), |_| true)?;
+    for (start, end) in [(0, 1), (255, 257), (1_000, 2_000), (2_999, 3_000), (100, 100)] {
+        let (low, high) = (u16::to_be_bytes(start), u16::to_be_bytes(end));
+        let seen = snapshot.count(KeyRange::half_open(&low, &high))?;
+        ensure(
+            seen == u64::from(end - start),
+            &format!("{seen} of {} keys from {start} to {end}", end - start),
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Committed transactions are as if one ran after the other.
+//!
+//! A store may let transactions run side by side and refuse one of them at commit, or let each wait
+//! for the one before it. So two threads read, *meet*, and then write: on the first kind of store
+//! both have read before either writes, each time, and on the second kind the meeting is given up
+//! after some milliseconds.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::Outcome;
+use super::compare::{found, same};
+use crate::{Error, KeyRange, Order, Reader, Result, Store, Writer};
+
+/// Where threads wait for each other, but not for long.
+pub(super) struct Meeting {
+    arrived: Mutex<usize>,
+    changed: Condvar,
+    expected: usize,
+}
+
+impl Meeting {
+    const PATIENCE: Duration = Duration::from_millis(15);
+
+    pub(super) fn new(expected: usize) -> Self {
+        Self { arrived: Mutex::new(0), changed: Condvar::new(), expected }
+    }
+
+    /// Returns when as many threads arrived as are expected, or when it took too long.
+    pub(super) fn wait(&self) {
+        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        *arrived += 1;
+        self.changed.notify_all();
+        let missing = |arrived: &mut usize| *arrived < self.expected;
+        drop(self.changed.wait_timeout_while(arrived, Self::PATIENCE, missing));
+    }
+}
+
+/// Runs a transaction until it commits: giving up after many conflicts is allowed.
+pub(super) fn insist<T>(mut transact: impl FnMut() -> Result<T>) -> Outcome<T> {
+    const MOST_TRIES: usize = 50;
+    for _ in 0..MOST_TRIES {
+        match transact() {
+            Err(Error::RetriesExhausted { .. }) => {}
+            Err(error) if error.is_retryable() => {}
+            answer => return Ok(answer?),
+        }
+    }
+    found("a transaction did not get through")
+}
+
+/// Runs `work` on `threads` threads, with their number.
+pub(super) fn on_threads(threads: u8, work: impl Fn(u8) -> Outcome + Sync) -> Outcome {
+    let work = &work;
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|n| scope.spawn(move || work(n))).collect();
+        let panicked = |_| found("a thread panicked");
+        running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(panicked))
+    })
+}
+
+fn increment<W: Writer>(txn: &mut W, between: impl Fn()) -> Result<()> {
+    let seen = txn.counter(b"n")?;
+    between();
+    txn.put(b"n", &(seen + 1).to_le_bytes())
+}
+
+pub(super) fn two_writers_that_read_the_same_counter_lose_no_update<S: Store>(
+    store: &S,
+) -> Outcome {
+    const ROUNDS: i64 = 4;
+    for _ in 0..ROUNDS {
+        let meeting = Meeting::new(2);
+        on_threads(2, |_| insist(|| store.transact(|txn| increment(txn, || meeting.wait()))))?;
+    }
+    same("increments of two threads", &store.snapshot()?.counter(b"n")?, &(2 * ROUNDS))
+}
+
+pub(super) fn many_writers_lose_no_update<S: Store>(store: &S) -> Outcome {
+    const ROUNDS: i64 = 25;
+    on_threads(4, |_| {
+        (0..ROUNDS)
+            .try_for_each(|_| insist(|| store.transact(|txn| increment(txn, thread::yield_now))))
+    })?;
+    same("increments of four threads", &store.snapshot()?.counter(b"n")?, &(4 * ROUNDS))
+}
+
+pub(super) fn counters_of_many_writers_lose_no_update<S: Store>(store: &S) -> Outcome {
+    const ROUNDS: u8 = 25;
+    on_threads(4, |thread| {
+        (0..ROUNDS).try_for_each(|round| {
+            insist(|| {
+                store.transact(|txn| {
+                    txn.add(b"n", 1)?;
+                    txn.max(b"max", u64::from(thread * ROUNDS + round))
+                })
+            })
+        })
+    })?;
+    let snapshot = store.snapshot()?;
+    same("added by four threads", &snapshot.counter(b"n")?, &(4 * i64::from(ROUNDS)))?;
+    same("the largest number", &snapshot.counter(b"max")?, &(4 * i64::from(ROUNDS) - 1))
+}
+
+/// A way to see whether a key is there: the whole of what a store must remember as read.
+#[derive(Clone, Copy, Debug)]
+enum Look {
+    Get,
+    GetMany,
+    Counter,
+    RangeAscending,
+    RangeDescending,
+    Count,
+    First,
+    Last,
+    Page,
+}
+
+const LOOKS: [Look; 9] = [
+    Look::Get,
+    Look::GetMany,
+    Look::Counter,
+    Look::RangeAscending,
+    Look::RangeDescending,
+    Look::Count,
+    Look::First,
+    Look::Last,
+    Look::Page,
+];
+
+impl Look {
+    fn finds<R: Reader>(self, reader: &R, key: &[u8]) -> Result<bool> {
+        let range = KeyRange::prefix(key);
+        Ok(match self {
+            Self::Get => reader.get(key)?.is_some(),
+            Self::GetMany => reader.get_many(&[key])?.iter().any(Option::is_some),
+            Self::Counter => reader.counter(key)? != 0,
+            Self::RangeAscending => reader.range(range, Order::Ascending)?.next().is_some(),
+            Self::RangeDescending => reader.range(range, Order::Descending)?.next().is_some(),
+            Self::Count => reader.count(range)? > 0,
+            Self::First => reader.first(range)?.is_some(),
+            Self::Last => reader.last(range)?.is_some(),
+            Self::Page => !reader.page(range, Order::Ascending, 5)?.entries.is_empty(),
+        })
+    }
+}
+
+/// Write skew: each of two transactions writes its key if the other's is not there. Whichever is
+/// first, the second one must see it; a store that only compares writes lets both through.
+pub(super) fn two_writers_that_look_for_each_other_do_not_both_miss<S: Store>(
+    store: &S,
+) -> Outcome {
+    for look in LOOKS {
+        store.transact(|txn| txn.delete_range(KeyRange::all()))?;
+        let meeting = Meeting::new(2);
+        on_threads(2, |me| {
+            let (mine, other) = ([b'k', me], [b'k', 1 - me]);
+            insist(|| {
+                store.transact(|txn| {
+                    let is_alone = !look.finds(txn, &other)?;
+                    meeting.wait();
+                    if is_alone { txn.put(&mine, &1_i64.to_le_bytes()) } else { Ok(()) }
+                })
+            })
+        })?;
+        let there = store.snapshot()?.count(KeyRange::all())?;
+        same(&format!("keys of two writers that looked by {look:?}"), &there, &1)?;
+    }
+    Ok(())
+}
+
+/// One reads a key and depends on it, the other deletes the range that holds it.
+pub(super) fn a_deleted_range_meets_what_was_read_of_it<S: Store>(store: &S) -> Outcome {
+    for look in LOOKS {
+        store.transact(|txn| {
+            txn.delete_range(KeyRange::all())?;
+            txn.put(b"m", &1_i64.to_le_bytes())
+        })?;
+        let meeting = Meeting::new(2);
+        on_threads(2, |me| {
+            insist(|| {
+                store.transact(|txn| {
+                    // Thread 0 says whether `m` is there; thread 1 deletes it unless somebody said so.
+                    let key: &[u8] = if me == 0 { b"m" } else { b"said" };
+                    let is_there = look.finds(txn, key)?;
+                    meeting.wait();
+                    match (me, is_there) {
+                        (0, true) => txn.put(b"said", &1_i64.to_le_bytes()),
+                        (1, false) => txn.delete_range(KeyRange::half_open(b"k", b"n")),
+                        _ => Ok(()),
+                    }
+                })
+            })
+        })?;
+        // `m` and what was said of it are there, or neither.
+        let there = store.snapshot()?.count(KeyRange::all())?;
+        if there != 2 && there != 0 {
+            return found(format!(
+                "by {look:?}: one says that a key is there, the other deleted it"
+            ));
+        }
+    }
+    Ok(())
+}

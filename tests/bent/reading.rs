@@ -1,0 +1,212 @@
+//! Mistakes of reading.
+
+use std::ops::Bound;
+
+use keyloom::memory::MemorySnapshot;
+use keyloom::{Error, KeyBounds, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, check_key};
+
+use super::{Bent, Flaw, Map};
+
+type Pair = (Vec<u8>, Vec<u8>);
+
+/// What a [`Bent`] store shows at one moment, or should.
+#[derive(Debug)]
+pub struct BentSnapshot<'s> {
+    bent: &'s Bent,
+    inner: MemorySnapshot<'s>,
+    /// What is shown instead.
+    dirty: Option<Map>,
+}
+
+impl<'s> BentSnapshot<'s> {
+    pub(super) fn new(bent: &'s Bent) -> Result<Self> {
+        let mut dirty = (bent.flaw == Flaw::DirtyRead).then(|| bent.map()).transpose()?;
+        if let Some(map) = &mut dirty {
+            bent.uncommitted().iter().for_each(|write| write.apply_to_map(map));
+        }
+        Ok(Self { bent, inner: bent.memory.snapshot()?, dirty })
+    }
+}
+
+impl Reader for BentSnapshot<'_> {
+    type Bytes<'r>
+        = Vec<u8>
+    where
+        Self: 'r;
+    type Entries<'r>
+        = BentEntries
+    where
+        Self: 'r;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.bent.get(key, |key| match (&self.dirty, self.bent.flaw) {
+            (Some(map), _) => Ok(map.get(key).cloned()),
+            (None, Flaw::MovingSnapshot) => value(&self.bent.memory.snapshot()?, key),
+            _ => value(&self.inner, key),
+        })
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<BentEntries> {
+        self.bent.range(range, order, |range| match (&self.dirty, self.bent.flaw) {
+            (Some(map), _) => Ok(part(map, range)),
+            (None, Flaw::MovingSnapshot) => entries(&self.bent.memory.snapshot()?, range),
+            _ => entries(&self.inner, range),
+        })
+    }
+
+    fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.bent.get_many(keys, |key| self.get(key))
+    }
+
+    fn counter(&self, key: &[u8]) -> Result<i64> {
+        self.bent.counter(key, self.get(key)?)
+    }
+}
+
+/// The honest value of a key.
+pub(super) fn value<R: Reader>(reader: &R, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    Ok(reader.get(key)?.map(|value| value.to_vec()))
+}
+
+/// The honest entries of a range.
+pub(super) fn entries<R: Reader>(reader: &R, range: &KeyRange<'_>) -> Result<Vec<Pair>> {
+    let entries = reader.range(range.clone(), Order::Ascending)?;
+    entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect()
+}
+
+/// The entries of a map that lie in a range.
+pub(super) fn part(map: &Map, range: &KeyRange<'_>) -> Vec<Pair> {
+    let inside = map.iter().filter(|(key, _)| range.contains(key));
+    inside.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+impl Bent {
+    /// `honest` knows the value of a key.
+    pub(super) fn get(
+        &self,
+        key: &[u8],
+        honest: impl Fn(&[u8]) -> Result<Option<Vec<u8>>>,
+    ) -> Result<Option<Vec<u8>>> {
+        if self.flaw == Flaw::LongKeyAbsent && key.len() > MAX_KEY_BYTES {
+            return Ok(None);
+        }
+        let key = self.key(key);
+        check_key(key)?;
+        let value = honest(key)?;
+        Ok(value.filter(|value| self.flaw != Flaw::EmptyIsAbsent || !value.is_empty()))
+    }
+
+    /// The key that is meant.
+    pub(super) fn key<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        match self.flaw {
+            Flaw::LongKeyCut => key.get(..MAX_KEY_BYTES).unwrap_or(key),
+            _ => key,
+        }
+    }
+
+    /// `honest` knows the entries of a range, in ascending order.
+    pub(super) fn range(
+        &self,
+        range: KeyRange<'_>,
+        order: Order,
+        honest: impl Fn(&KeyRange<'_>) -> Result<Vec<Pair>>,
+    ) -> Result<BentEntries> {
+        let bounds = range.normalized();
+        let mut entries = match (self.flaw, bounds) {
+            (Flaw::InclusiveEnd, Some((start, Bound::Excluded(end)))) => {
+                honest(&KeyRange::new(start, Bound::Included(end)))?
+            }
+            _ => honest(&range)?,
+        };
+        match (self.flaw, bounds) {
+            (Flaw::LongBoundRefused, _) if has_long_bound(bounds) => return Err(Error::EmptyKey),
+            (Flaw::LostFf, Some((Bound::Included(prefix), Bound::Excluded(_)))) => {
+                entries.retain(|(key, _)| {
+                    key.strip_prefix(prefix).is_none_or(|rest| rest.first() != Some(&0xFF))
+                });
+            }
+            (Flaw::PageSkips, Some((Bound::Excluded(last), _))) => {
+                entries.retain(|(key, _)| !key.starts_with(last));
+            }
+            (Flaw::SignedOrder, _) => entries.sort_by_key(|(key, _)| signed(key)),
+            _ => {}
+        }
+        if order == Order::Descending {
+            entries.reverse();
+            let has_end = bounds.is_some_and(|(_, end)| end != Bound::Unbounded);
+            if self.flaw == Flaw::ReverseOffByOne && has_end && !entries.is_empty() {
+                entries.remove(0);
+            }
+        }
+        let again = match self.flaw {
+            Flaw::ResumesAfterTheEnd => entries.first().cloned(),
+            _ => None,
+        };
+        Ok(BentEntries { entries: entries.into_iter(), again })
+    }
+
+    pub(super) fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        get: impl Fn(&[u8]) -> Result<Option<Vec<u8>>>,
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        if self.flaw == Flaw::SortedBatch {
+            keys.sort_unstable();
+        }
+        keys.into_iter().map(get).collect()
+    }
+
+    pub(super) fn counter(&self, key: &[u8], value: Option<Vec<u8>>) -> Result<i64> {
+        Ok(self.optional_counter(key, value)?.unwrap_or(0))
+    }
+
+    pub(super) fn optional_counter(
+        &self,
+        key: &[u8],
+        value: Option<Vec<u8>>,
+    ) -> Result<Option<i64>> {
+        let Some(value) = value else { return Ok(None) };
+        let refuse = |value: Vec<u8>| Error::NotACounter {
+            key: String::from_utf8_lossy(key).into(),
+            bytes: value.len(),
+        };
+        let bytes = <[u8; 8]>::try_from(value).map_err(refuse)?;
+        Ok(Some(match self.flaw {
+            Flaw::BigEndianCounter => i64::from_be_bytes(bytes),
+            _ => i64::from_le_bytes(bytes),
+        }))
+    }
+}
+
+fn signed(key: &[u8]) -> Vec<i8> {
+    key.iter().map(|byte| byte.cast_signed()).collect()
+}
+
+fn has_long_bound(bounds: Option<KeyBounds<'_>>) -> bool {
+    let is_long = |bound| match bound {
+        Bound::Included(key) | Bound::Excluded(key) => <[u8]>::len(key) >= MAX_KEY_BYTES,
+        Bound::Unbounded => false,
+    };
+    bounds.is_some_and(|(start, end)| is_long(start) || is_long(end))
+}
+
+/// The entries of a range of a [`Bent`] store.
+#[derive(Debug)]
+pub struct BentEntries {
+    entries: std::vec::IntoIter<Pair>,
+    /// What comes after the end.
+    again: Option<Pair>,
+}
+
+impl Iterator for BentEntries {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.entries.next();
+        if next.is_none() {
+            self.entries = self.again.take().map_or(Vec::new(), |pair| vec![pair]).into_iter();
+        }
+        next.map(Ok)
+    }
+}

@@ -1,0 +1,240 @@
+//! Mistakes of writing and of committing.
+
+use std::sync::PoisonError;
+use std::thread;
+use std::time::Duration;
+
+use keyloom::memory::MemoryTransaction;
+use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Transaction, Writer, check_key};
+
+use super::reading::{entries, part, value};
+use super::{Bent, BentEntries, Flaw, Map};
+
+/// A write, to be done elsewhere and later.
+#[derive(Clone, Debug)]
+pub(super) enum Write {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    DeleteRange(KeyRange<'static>),
+}
+
+impl Write {
+    fn apply(&self, txn: &mut impl Writer) -> Result<()> {
+        match self {
+            Self::Put(key, value) => txn.put(key, value),
+            Self::Delete(key) => txn.delete(key),
+            Self::DeleteRange(range) => txn.delete_range(range.clone()),
+        }
+    }
+
+    pub(super) fn apply_to_map(&self, map: &mut Map) {
+        match self {
+            Self::Put(key, value) => drop(map.insert(key.clone(), value.clone())),
+            Self::Delete(key) => drop(map.remove(key)),
+            Self::DeleteRange(range) => map.retain(|key, _| !range.contains(key)),
+        }
+    }
+
+    fn touches(&self, key: &[u8]) -> bool {
+        match self {
+            Self::Put(written, _) | Self::Delete(written) => written == key,
+            Self::DeleteRange(range) => range.contains(key),
+        }
+    }
+}
+
+/// A transaction of a [`Bent`] store.
+#[derive(Debug)]
+pub struct BentTransaction<'s> {
+    bent: &'s Bent,
+    /// The honest one. Gone once it is decided what becomes of the writes.
+    inner: Option<MemoryTransaction<'s>>,
+    /// What was committed when this began, where a flaw needs it.
+    base: Map,
+    writes: Vec<Write>,
+}
+
+impl<'s> BentTransaction<'s> {
+    pub(super) fn begin(bent: &'s Bent) -> Result<Self> {
+        let inner = bent.memory.begin()?;
+        let base = match bent.flaw {
+            Flaw::BlindRanges | Flaw::Phantom | Flaw::WriteSkew => bent.map()?,
+            _ => Map::new(),
+        };
+        Ok(Self { bent, inner: Some(inner), base, writes: Vec::new() })
+    }
+
+    fn inner(&self) -> Result<&MemoryTransaction<'s>> {
+        self.inner.as_ref().ok_or(Error::ReadOnly)
+    }
+
+    fn write(&mut self, write: Write) -> Result<()> {
+        write.apply(self.inner.as_mut().ok_or(Error::ReadOnly)?)?;
+        self.bent.uncommitted().push(write.clone());
+        self.writes.push(write);
+        Ok(())
+    }
+
+    fn count(&mut self, key: &[u8], change: impl Fn(Option<i64>) -> i64) -> Result<()> {
+        let old = self.bent.optional_counter(key, self.get(key)?)?;
+        let count = change(old);
+        self.put(
+            key,
+            &match self.bent.flaw {
+                Flaw::BigEndianCounter => count.to_be_bytes(),
+                _ => count.to_le_bytes(),
+            },
+        )
+    }
+}
+
+impl Reader for BentTransaction<'_> {
+    type Bytes<'r>
+        = Vec<u8>
+    where
+        Self: 'r;
+    type Entries<'r>
+        = BentEntries
+    where
+        Self: 'r;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.bent.get(key, |key| value(self.inner()?, key))
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<BentEntries> {
+        self.bent.range(range, order, |range| match self.bent.flaw {
+            Flaw::BlindRanges => Ok(part(&self.base, range)),
+            Flaw::Phantom => {
+                // From a copy, so that the honest transaction does not learn of the reading.
+                let mut map = self.base.clone();
+                self.writes.iter().for_each(|write| write.apply_to_map(&mut map));
+                Ok(part(&map, range))
+            }
+            _ => entries(self.inner()?, range),
+        })
+    }
+
+    fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.bent.get_many(keys, |key| self.get(key))
+    }
+
+    fn counter(&self, key: &[u8]) -> Result<i64> {
+        self.bent.counter(key, self.get(key)?)
+    }
+}
+
+impl Writer for BentTransaction<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        const CUT_AT: usize = 64 << 10;
+        let key = self.bent.key(key);
+        let value = match self.bent.flaw {
+            Flaw::CutValue => value.get(..CUT_AT).unwrap_or(value),
+            _ => value,
+        };
+        self.write(Write::Put(key.to_vec(), value.to_vec()))
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        let key = self.bent.key(key);
+        check_key(key)?;
+        self.write(Write::Delete(key.to_vec()))
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        let kept = match self.bent.flaw {
+            Flaw::DeleteRangeKeepsFirst => self.inner()?.first(range.clone())?,
+            _ => None,
+        };
+        let kept = kept.map(|(key, value)| Write::Put(key.to_vec(), value.to_vec()));
+        self.write(Write::DeleteRange(range.into_owned()))?;
+        kept.map_or(Ok(()), |kept| self.write(kept))
+    }
+
+    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
+        self.count(key, |old| old.unwrap_or(0).wrapping_add(delta))
+    }
+
+    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        let signed = self.bent.flaw == Flaw::SignedMinMax;
+        let smaller = |old: i64| {
+            if signed {
+                old.min(bound.cast_signed())
+            } else {
+                old.cast_unsigned().min(bound).cast_signed()
+            }
+        };
+        self.count(key, |old| old.map_or(bound.cast_signed(), smaller))
+    }
+
+    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        let signed = self.bent.flaw == Flaw::SignedMinMax;
+        let larger = |old: i64| {
+            if signed {
+                old.max(bound.cast_signed())
+            } else {
+                old.cast_unsigned().max(bound).cast_signed()
+            }
+        };
+        self.count(key, |old| old.map_or(bound.cast_signed(), larger))
+    }
+}
+
+impl Transaction for BentTransaction<'_> {
+    fn commit(mut self) -> Result<()> {
+        let inner = self.inner.take().ok_or(Error::ReadOnly)?;
+        let writes = std::mem::take(&mut self.writes);
+        let half = writes.len().div_ceil(2);
+        let (first, second) = writes.split_at(half);
+        let bent = self.bent;
+        match bent.flaw {
+            Flaw::LostWrite if writes.len() >= 3 => {
+                bent.apply(writes.split_last().map_or(&[], |(_, others)| others))
+            }
+            Flaw::ForgottenDelete => {
+                let is_kept = |write: &&Write| !matches!(write, Write::Delete(_));
+                bent.apply(&writes.iter().filter(is_kept).cloned().collect::<Vec<_>>())
+            }
+            Flaw::CommitHalfDone => bent.apply(first),
+            Flaw::CommitInTwoSteps => {
+                bent.apply(first)?;
+                thread::sleep(Duration::from_micros(200));
+                bent.apply(second)
+            }
+            Flaw::LostUpdate => bent.apply(&writes),
+            Flaw::WriteSkew => bent.commit_if_unwritten(&self.base, &writes),
+            Flaw::ConflictKeeps => inner.commit().inspect_err(|_| {
+                let _ = bent.apply(writes.get(..1).unwrap_or_default());
+            }),
+            _ => inner.commit(),
+        }
+    }
+}
+
+impl Drop for BentTransaction<'_> {
+    fn drop(&mut self) {
+        self.bent.uncommitted().clear();
+        if self.bent.flaw == Flaw::RollbackKeeps && self.inner.take().is_some() {
+            let _ = self.bent.apply(&self.writes);
+        }
+    }
+}
+
+impl Bent {
+    /// Applies `writes` to whatever is there, without a look.
+    fn apply(&self, writes: &[Write]) -> Result<()> {
+        self.memory.transact(|txn| writes.iter().try_for_each(|write| write.apply(txn)))
+    }
+
+    /// First committer wins: applies `writes` unless what they touch was changed since `base`.
+    fn commit_if_unwritten(&self, base: &Map, writes: &[Write]) -> Result<()> {
+        let _turn = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.map()?;
+        for key in base.keys().chain(now.keys()) {
+            if base.get(key) != now.get(key) && writes.iter().any(|write| write.touches(key)) {
+                return Err(Error::Conflict { what: "a key written meanwhile".into() });
+            }
+        }
+        self.apply(writes)
+    }
+}

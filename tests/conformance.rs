@@ -1,0 +1,84 @@
+//! Every store and every wrapper keeps the laws of the store.
+
+use keyloom::{Faulty, Limits, Memory, Metered, conformance};
+
+#[test]
+fn memory_keeps_the_laws() {
+    conformance::check(|| Ok(Memory::new()));
+}
+
+#[test]
+fn memory_with_transactions_side_by_side_keeps_the_laws() {
+    conformance::check(|| Ok(Memory::builder().optimistic(true).build()));
+}
+
+#[test]
+fn memory_with_the_limits_of_etcd_keeps_the_laws() {
+    conformance::check(|| Ok(Memory::builder().limits(Limits::etcd()).optimistic(true).build()));
+}
+
+#[test]
+fn memory_with_the_limits_of_foundationdb_keeps_the_laws() {
+    let limits = Limits::foundationdb();
+    conformance::check(|| Ok(Memory::builder().limits(limits).optimistic(true).build()));
+}
+
+#[test]
+fn metered_memory_keeps_the_laws() {
+    conformance::check(|| Ok(Metered::new(Memory::new())));
+}
+
+#[test]
+fn faulty_memory_without_a_fault_keeps_the_laws() {
+    conformance::check(|| Ok(Faulty::new(Memory::new())));
+}
+
+#[cfg(feature = "lmdb")]
+mod on_lmdb {
+    use keyloom::lmdb::Durability;
+    use keyloom::{BoxedError, Faulty, Lmdb, Metered, Store, conformance};
+    use tempfile::TempDir;
+
+    type Temporary<S> = Result<(S, TempDir), BoxedError>;
+
+    fn lmdb(durability: Durability) -> Temporary<Lmdb> {
+        let directory = tempfile::tempdir()?;
+        Ok((Lmdb::options().durability(durability).open(directory.path())?, directory))
+    }
+
+    fn wrapped<S: Store>(wrap: impl Fn(Lmdb) -> S) -> Temporary<S> {
+        let (store, directory) = lmdb(Durability::MayLoseStore)?;
+        Ok((wrap(store), directory))
+    }
+
+    #[test]
+    fn lmdb_keeps_the_laws() {
+        conformance::check(|| lmdb(Durability::MayLoseStore));
+    }
+
+    #[test]
+    fn lmdb_that_waits_for_the_disk_keeps_the_laws() {
+        conformance::check(|| lmdb(Durability::Full));
+    }
+
+    #[test]
+    fn metered_lmdb_keeps_the_laws() {
+        conformance::check(|| wrapped(Metered::new));
+    }
+
+    #[test]
+    fn faulty_lmdb_without_a_fault_keeps_the_laws() {
+        conformance::check(|| wrapped(Faulty::new));
+    }
+}
+
+/// The list that a report prints is whole: each name once, each a sentence of its own.
+#[test]
+fn every_check_has_a_name_of_its_own() {
+    let mut names: Vec<_> = conformance::checks::<Memory>().iter().map(|c| c.name()).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    assert!(all > 60);
+}

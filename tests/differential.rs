@@ -1,0 +1,60 @@
+//! Memory, LMDB and an ordered map answer alike, whatever is asked of them.
+//!
+//! Each random history runs on every store, and every answer is held against a `BTreeMap`, so the
+//! stores agree with each other too. Snapshots stay open across commits, and keys are made of the
+//! bytes that go wrong.
+//!
+//! `KEYLOOM_DIFFERENTIAL_OPERATIONS=10000000 cargo test --release --test differential` looks longer.
+#![cfg(feature = "lmdb")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::cell::Cell;
+
+use common::{TemporaryLmdb, optimistic_memory};
+use keyloom::conformance::{Operation, operations, replay};
+use keyloom::{KeyRange, Memory, Store, Writer};
+use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
+
+/// How many operations are made up when nobody says otherwise. Each runs on three stores.
+const OPERATIONS: usize = 50_000;
+
+/// Long enough that snapshots outlive many commits.
+const HISTORY_LENGTH: usize = 250;
+
+fn wanted() -> usize {
+    match std::env::var("KEYLOOM_DIFFERENTIAL_OPERATIONS") {
+        Ok(number) => number.parse().expect("KEYLOOM_DIFFERENTIAL_OPERATIONS is a number"),
+        Err(_) => OPERATIONS,
+    }
+}
+
+#[test]
+fn memory_lmdb_and_an_ordered_map_answer_alike() {
+    let cases = u32::try_from(wanted().div_ceil(HISTORY_LENGTH)).unwrap();
+    let lmdb = TemporaryLmdb::new();
+    let (run, kept) = (Cell::new(0), Cell::new(0));
+    let found_before = FileFailurePersistence::Direct("proptest-regressions/differential.txt");
+    let config = Config {
+        cases,
+        max_shrink_iters: 5_000,
+        failure_persistence: Some(Box::new(found_before)),
+        ..Config::default()
+    };
+    let outcome = TestRunner::new(config).run(&operations(HISTORY_LENGTH), |history| {
+        run.set(run.get() + history.len());
+        kept.set(kept.get() + history.iter().filter(|o| matches!(o, Operation::Keep)).count());
+        let on = |name: &str, outcome: Result<(), keyloom::conformance::Finding>| {
+            outcome.map_err(|finding| TestCaseError::fail(format!("{name}: {finding}")))
+        };
+        on("memory", replay(&Memory::new(), &history))?;
+        on("memory, optimistic", replay(&optimistic_memory(), &history))?;
+        // One file for all histories: pages that were freed are used again.
+        lmdb.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+        on("lmdb", replay(&*lmdb, &history))
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{} operations on each of three stores, {} snapshots kept", run.get(), kept.get());
+    assert!(run.get() >= wanted());
+}
