@@ -134,6 +134,16 @@ impl<'k> KeyRange<'k> {
         }
     }
 
+    /// Everything up to the packed tuple `last`, its [`children`](KeyRange::children) included.
+    pub fn through(last: &[u8]) -> Self {
+        Self { start: Bound::Unbounded, end: Bound::Excluded(Bytes::Owned(joined(last, 0xFF))) }
+    }
+
+    /// Everything behind the packed tuple `first` and its [`children`](KeyRange::children).
+    pub fn behind(first: &[u8]) -> Self {
+        Self { start: Bound::Included(Bytes::Owned(joined(first, 0xFF))), end: Bound::Unbounded }
+    }
+
     /// The tuples whose last packed element, a string or bytes, *begins* with what `packed` ends in.
     ///
     /// `packed` is a packed tuple whose last element *is* a string or bytes: without its final `00`

@@ -12,7 +12,9 @@ use keyloom::{
     Transaction, Writer,
 };
 use keyloom_patterns::derived::{RepairOptions, RepairPhase};
-use keyloom_patterns::{Continuation, Inconsistency, Index, IndexEntries, Table, entry};
+use keyloom_patterns::{
+    Continuation, Inconsistency, Index, IndexEntries, Select, Table, entry, starting_with, within,
+};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde::{Deserialize, Serialize};
@@ -232,7 +234,7 @@ fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Store + 
             .collect();
         let mut found = cities
             .by_name
-            .starting_with(&snapshot, ("US", "a"), Order::Ascending)
+            .range(&snapshot, starting_with(("US", "a")), Order::Ascending)
             .unwrap()
             .map(|found| found?.record_key());
         assert_eq!(ids(&mut found).into_iter().collect::<BTreeSet<_>>(), expected);
@@ -256,10 +258,35 @@ fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Store + 
         // A half-open range of parts: populations above 1 and up to 3.
         let between = cities
             .by_size
-            .between(&snapshot, ("US", Desc(3u64)), ("US", Desc(1u64)), Order::Ascending)
+            .range(&snapshot, within(("US", Desc(3u64))..("US", Desc(1))), Order::Ascending)
             .unwrap()
             .count();
         assert_eq!(between, expected.iter().filter(|(p, _)| p.0 > 1 && p.0 <= 3).count());
+
+        // Ranges of record keys, of every kind, against the same ranges of numbers.
+        let keys = |select: keyloom_patterns::Within<u16>| {
+            let records = cities.table.range(&snapshot, select, Order::Ascending).unwrap();
+            records.map(|record| record.unwrap().0).collect::<Vec<_>>()
+        };
+        let expected = |range: &dyn Fn(u16) -> bool| {
+            oracle.keys().copied().filter(|id| range(*id)).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(within(3..8)), expected(&|id| (3..8).contains(&id)));
+        assert_eq!(keys(within(3..=8)), expected(&|id| (3..=8).contains(&id)));
+        assert_eq!(keys(within(3..)), expected(&|id| id >= 3));
+        assert_eq!(keys(within(..8)), expected(&|id| id < 8));
+        assert_eq!(keys(within(..=8)), expected(&|id| id <= 8));
+        assert_eq!(keys(within::<u16>(..)), expected(&|_| true));
+        let behind = (std::ops::Bound::Excluded(3), std::ops::Bound::Unbounded);
+        assert_eq!(keys(within(behind)), expected(&|id| id > 3));
+        // Bounds that name only the first of two parts take in, or leave out, all that continue them.
+        let in_france = cities.by_name.count(&snapshot, "FR").unwrap();
+        let in_america = cities.by_name.count(&snapshot, "US").unwrap();
+        assert_eq!(cities.by_name.count(&snapshot, within(.."US")).unwrap(), in_france);
+        assert_eq!(cities.by_name.count(&snapshot, within(..="FR")).unwrap(), in_france);
+        assert_eq!(cities.by_name.count(&snapshot, within("US"..)).unwrap(), in_america);
+        let behind = (std::ops::Bound::Excluded("FR"), std::ops::Bound::<&str>::Unbounded);
+        assert_eq!(cities.by_name.count(&snapshot, within::<&str>(behind)).unwrap(), in_america);
 
         // One entry per value, once, however often it is named.
         for tag in ["x", "y", "z", "w"] {
@@ -569,7 +596,8 @@ fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     let newer = cities.space.child("by_name").pack(&("FR", "x", 3u16));
     store.transact(|txn| txn.put(&newer, &[0x20, 0x02])).unwrap();
     let snapshot = store.snapshot().unwrap();
-    let mut found = cities.by_name.starting_with(&snapshot, ("FR", "x"), Order::Ascending).unwrap();
+    let mut found =
+        cities.by_name.range(&snapshot, starting_with(("FR", "x")), Order::Ascending).unwrap();
     assert!(matches!(found.next(), Some(Err(Error::NewerFormat { found: 2, supported: 1, .. }))));
 }
 
@@ -642,10 +670,10 @@ fn prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes(store: &(impl S
         .unwrap();
     let snapshot = store.snapshot().unwrap();
     let count = |prefix: &dyn Fn() -> KeyRange<'static>| snapshot.count(prefix()).unwrap();
-    assert_eq!(count(&|| table.key_range("a")), 2);
-    assert_eq!(count(&|| table.key_range("a\0")), 1);
-    assert_eq!(count(&|| table.key_range(("a", 1))), 1);
-    assert_eq!(count(&|| table.key_range(())), 5);
+    assert_eq!(count(&|| "a".key_range(table.space())), 2);
+    assert_eq!(count(&|| "a\0".key_range(table.space())), 1);
+    assert_eq!(count(&|| ("a", 1).key_range(table.space())), 1);
+    assert_eq!(count(&|| ().key_range(table.space())), 5);
     assert_eq!(pack(&("a",)), pack("a"), "a value is the tuple of itself");
 }
 
@@ -746,8 +774,8 @@ fn a_beginning_of_no_string_is_the_whole_of_what_was_named() {
     let count = |found: keyloom_patterns::general::composite_key_index::FoundEntries<_, u16>| {
         found.map(Result::unwrap).count()
     };
-    assert_eq!(count(index.starting_with(&snapshot, (), Order::Ascending).unwrap()), 3);
-    assert_eq!(count(index.starting_with(&snapshot, 256, Order::Ascending).unwrap()), 2);
+    assert_eq!(count(index.range(&snapshot, starting_with(()), Order::Ascending).unwrap()), 3);
+    assert_eq!(count(index.range(&snapshot, starting_with(256), Order::Ascending).unwrap()), 2);
 }
 
 #[test]

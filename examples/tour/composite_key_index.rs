@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use keyloom::{Desc, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::{Continuation, Index, Table, entry};
+use keyloom_patterns::{Continuation, Index, Table, entry, starting_with};
 
 use crate::cities::{self, City};
 use crate::options::Options;
@@ -112,8 +112,11 @@ impl Step for CompositeKeyIndex {
             Ok((some_of(&names, 3, "cities"), ()))
         })?;
         ask(store, "Which cities of California begin with \"San \"?", |snapshot| {
-            let found =
-                self.by_place.starting_with(snapshot, ("US", "CA", "San "), Order::Ascending)?;
+            let found = self.by_place.range(
+                snapshot,
+                starting_with(("US", "CA", "San ")),
+                Order::Ascending,
+            )?;
             let ids = found.map(|found| found?.record_key()).collect::<Result<Vec<_>>>()?;
             let cities = self.cities.get_many(snapshot, &ids)?;
             let cities: Vec<_> = cities.iter().flatten().collect();

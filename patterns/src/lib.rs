@@ -38,9 +38,11 @@
 mod continuation;
 pub mod derived;
 pub mod general;
+mod select;
 pub mod table;
 
 pub use continuation::Continuation;
 pub use derived::{Derived, DerivedEntries, Inconsistency};
 pub use general::composite_key_index::{Index, IndexEntries, entry};
+pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, RecordPage, Table};

@@ -53,12 +53,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{
-    DynWriter, Entry, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack, Writer,
-};
+use keyloom::{DynWriter, Entry, KeyBuf, Order, Pack, Reader, Result, Subspace, Unpack, Writer};
 
 use crate::continuation::Continuation;
 use crate::derived::Derived;
+use crate::select::Select;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
 /// number and string is one.
@@ -133,9 +132,12 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         &self.space
     }
 
-    /// The range of the records whose keys begin with the elements of `prefix`; of all with `()`.
-    pub fn key_range<P: Pack>(&self, prefix: P) -> KeyRange<'static> {
-        self.space.child(&prefix).self_and_children()
+    /// How many records are selected. Reads all of them.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count(&self, reader: &impl Reader, select: impl Select) -> Result<u64> {
+        reader.count(select.key_range(&self.space))
     }
 }
 
@@ -195,8 +197,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(true)
     }
 
-    /// The records whose keys begin with the elements of `prefix`, in the order of their keys; all
-    /// records with `()`.
+    /// The records whose keys are as `select` says, in `order`: those whose keys begin with some
+    /// elements, all of them with `()`, or what else [`Select`] offers.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace};
@@ -215,13 +217,13 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ///
     /// # Errors
     /// What the store says; the iterator, also when a key or a value does not decode.
-    pub fn range<'r, R: Reader, P: Pack>(
+    pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
-        prefix: P,
+        select: impl Select,
         order: Order,
     ) -> Result<Records<R::Entries<'r>, K, V, C>> {
-        let entries = reader.range(self.key_range(prefix), order)?;
+        let entries = reader.range(select.key_range(&self.space), order)?;
         Ok(Records { entries, space: self.space.clone(), record: PhantomData, codec: PhantomData })
     }
 
@@ -244,15 +246,15 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// # Errors
     /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; else as
     /// [`range`](Table::range).
-    pub fn page<P: Pack>(
+    pub fn page(
         &self,
         reader: &impl Reader,
-        prefix: P,
+        select: impl Select,
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<RecordPage<K, V>> {
-        let query = self.key_range(prefix);
+        let query = select.key_range(&self.space);
         let rest = Continuation::resume(after, query.clone(), order)?;
         let page = reader.page(rest, order, limit)?;
         let record = |entry| record::<_, K, V, C>(&self.space, entry);

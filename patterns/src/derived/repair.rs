@@ -123,7 +123,7 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
     batch: usize,
     done: &mut RepairProgress,
 ) -> Result<()> {
-    let range = remaining(table.key_range(()), done.position.last.as_deref());
+    let range = remaining(table.space().self_and_children(), done.position.last.as_deref());
     let Page { entries, last } = txn.page(range, Order::Ascending, batch)?;
     let mut missing = Vec::new();
     for entry in entries {

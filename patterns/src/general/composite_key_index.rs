@@ -51,8 +51,7 @@ use std::sync::Arc;
 use keyloom::key::{Packer, Unpacker};
 use keyloom::value::Codec;
 use keyloom::{
-    Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack,
-    unpack,
+    Entry, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack, unpack,
 };
 use smallvec::SmallVec;
 
@@ -60,6 +59,7 @@ use crate::continuation::Continuation;
 use crate::derived::{
     self, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
 };
+use crate::select::Select;
 use crate::table::{RecordKey, RecordPage, Table};
 
 /// The format of entries that this code writes.
@@ -144,58 +144,19 @@ impl<K: RecordKey, V> Index<K, V> {
         Self { space: space.clone(), function: Arc::new(function) }
     }
 
-    /// The entries whose parts begin with those of `prefix`, in `order`; all of them with `()`.
+    /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all
+    /// of them with `()`, or what else [`Select`] offers.
     ///
     /// # Errors
     /// What the store says; the iterator, also when an entry is not one.
-    pub fn range<'r, R: Reader, P: Pack>(
+    pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
-        prefix: P,
+        select: impl Select,
         order: Order,
     ) -> Result<FoundEntries<R::Entries<'r>, K>> {
-        self.found(reader, self.key_range(prefix), order)
-    }
-
-    /// The entries whose parts begin with those of `prefix`, the last of which, a string, is itself
-    /// only a beginning: `("FR", "Par")` finds Paris and Parthenay.
-    ///
-    /// # Errors
-    /// As [`range`](Index::range).
-    pub fn starting_with<'r, R: Reader, P: Pack>(
-        &self,
-        reader: &'r R,
-        prefix: P,
-        order: Order,
-    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
-        self.found(reader, self.space.string_prefix(&prefix), order)
-    }
-
-    /// The entries whose parts are not before `from` and before `to`, in the order of the entries:
-    /// where a part is a [`Desc`](keyloom::Desc), the larger value comes first.
-    ///
-    /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace};
-    /// use keyloom_patterns::{Index, Table, entry};
-    /// let by_age = Index::new(&Subspace::new("by_age"), |_id, age: &u8| entry(age));
-    /// let people = Table::<u32, u8>::new(&Subspace::new("people")).with(&by_age);
-    /// let store = Memory::new();
-    /// store.transact(|txn| (1..=60).try_for_each(|id| people.put(txn, &id, &(id as u8))))?;
-    /// assert_eq!(by_age.between(&store.snapshot()?, 18, 30, Order::Ascending)?.count(), 12);
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`range`](Index::range).
-    pub fn between<'r, R: Reader, P: Pack, Q: Pack>(
-        &self,
-        reader: &'r R,
-        from: P,
-        to: Q,
-        order: Order,
-    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
-        let (from, to) = (self.space.pack(&from), self.space.pack(&to));
-        self.found(reader, KeyRange::half_open(&from, &to), order)
+        let entries = reader.range(select.key_range(&self.space), order)?;
+        Ok(FoundEntries { entries, space: self.space.clone(), key: PhantomData })
     }
 
     /// At most `limit` of the entries of [`range`](Index::range), beginning behind `after`.
@@ -205,15 +166,15 @@ impl<K: RecordKey, V> Index<K, V> {
     ///
     /// # Errors
     /// [`Error::BadOption`] for a continuation of another query; else as [`range`](Index::range).
-    pub fn page<'r, R: Reader, P: Pack>(
+    pub fn page<'r, R: Reader>(
         &self,
         reader: &'r R,
-        prefix: P,
+        select: impl Select,
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<IndexPage<R::Bytes<'r>, K>> {
-        let query = self.key_range(prefix);
+        let query = select.key_range(&self.space);
         let rest = Continuation::resume(after, query.clone(), order)?;
         let page = reader.page(rest, order, limit)?;
         let found = page
@@ -248,16 +209,16 @@ impl<K: RecordKey, V> Index<K, V> {
     /// # Errors
     /// As [`page`](Index::page); [`Error::At`] for an entry whose record is not there, which
     /// [`check`](Index::check) would find too.
-    pub fn records<P: Pack, C: Codec<V>>(
+    pub fn records<C: Codec<V>>(
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
-        prefix: P,
+        select: impl Select,
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<RecordPage<K, V>> {
-        let IndexPage { found, next } = self.page(reader, prefix, order, limit, after)?;
+        let IndexPage { found, next } = self.page(reader, select, order, limit, after)?;
         let keys = found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
         let values = table.get_many(reader, &keys)?;
         let record = |((key, value), found): ((K, Option<V>), &Found<_, K>)| match value {
@@ -269,12 +230,12 @@ impl<K: RecordKey, V> Index<K, V> {
         Ok(RecordPage { records, next })
     }
 
-    /// How many entries have parts that begin with those of `prefix`. Reads all of them.
+    /// How many entries are selected. Reads all of them.
     ///
     /// # Errors
     /// What the store says.
-    pub fn count<P: Pack>(&self, reader: &impl Reader, prefix: P) -> Result<u64> {
-        reader.count(self.key_range(prefix))
+    pub fn count(&self, reader: &impl Reader, select: impl Select) -> Result<u64> {
+        reader.count(select.key_range(&self.space))
     }
 
     /// Everything that is not as it should be between `table` and this index.
@@ -316,20 +277,6 @@ impl<K: RecordKey, V> Index<K, V> {
         progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
         derived::repair(self, table, store, options, progress)
-    }
-
-    fn key_range<P: Pack>(&self, prefix: P) -> KeyRange<'static> {
-        self.space.child(&prefix).self_and_children()
-    }
-
-    fn found<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        range: KeyRange<'_>,
-        order: Order,
-    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
-        let entries = reader.range(range, order)?;
-        Ok(FoundEntries { entries, space: self.space.clone(), key: PhantomData })
     }
 }
 

@@ -1,0 +1,87 @@
+//! What a query is about: the same words for every range, page and count.
+
+use std::ops::{Bound, RangeBounds};
+
+use keyloom::{KeyRange, Pack, Subspace};
+
+/// Which keys of a subspace a query is about.
+///
+/// | given | what it selects |
+/// |---|---|
+/// | `"FR"`, `("FR", "11")` | what begins with these elements |
+/// | `()` | everything |
+/// | [`starting_with`]`(("FR", "Par"))` | what begins with these elements, the last of which is the beginning of a string |
+/// | [`within`]`(18..30)`, `(..=30)`, `(18..)` | what lies between, by its leading elements |
+///
+/// ```
+/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom_patterns::{Index, Table, entry, within};
+/// let by_age = Index::new(&Subspace::new("by_age"), |_id, age: &u8| entry(age));
+/// let people = Table::<u32, u8>::new(&Subspace::new("people")).with(&by_age);
+/// let store = Memory::new();
+/// store.transact(|txn| (1..=60).try_for_each(|id| people.put(txn, &id, &(id as u8))))?;
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(by_age.count(&snapshot, 18)?, 1);
+/// assert_eq!(by_age.count(&snapshot, within(18..30))?, 12);
+/// assert_eq!(by_age.count(&snapshot, within(18..=30))?, 13);
+/// assert_eq!(people.count(&snapshot, within(51..))?, 10);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub trait Select {
+    /// The keys of `space` that are selected.
+    fn key_range(&self, space: &Subspace) -> KeyRange<'static>;
+}
+
+impl<P: Pack> Select for P {
+    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        space.child(self).self_and_children()
+    }
+}
+
+/// Selects by the beginning of a string; see [`starting_with`].
+#[derive(Clone, Copy, Debug)]
+pub struct StartingWith<P>(P);
+
+/// What begins with the elements of `prefix`, the last of which, a string or bytes, is itself only a
+/// beginning: `("FR", "Par")` finds Paris and Parthenay. A last element of another kind is taken whole.
+pub fn starting_with<P: Pack>(prefix: P) -> StartingWith<P> {
+    StartingWith(prefix)
+}
+
+impl<P: Pack> Select for StartingWith<P> {
+    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        space.string_prefix(&self.0)
+    }
+}
+
+/// Selects what lies between two keys; see [`within`].
+#[derive(Clone, Copy, Debug)]
+pub struct Within<P> {
+    start: Bound<P>,
+    end: Bound<P>,
+}
+
+/// What lies in `range`, in the order of the keys: where an element is a [`Desc`](keyloom::Desc), the
+/// larger value comes first.
+///
+/// The bounds may have fewer elements than the keys. What continues a bound belongs to it:
+/// `..=("FR", "11")` ends with the last city of that region, `..("FR", "11")` before its first.
+pub fn within<P: Pack + Clone>(range: impl RangeBounds<P>) -> Within<P> {
+    Within { start: range.start_bound().cloned(), end: range.end_bound().cloned() }
+}
+
+impl<P: Pack> Select for Within<P> {
+    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        let from = match &self.start {
+            Bound::Included(key) => KeyRange::starting_at(&space.pack(key)).into_owned(),
+            Bound::Excluded(key) => KeyRange::behind(&space.pack(key)),
+            Bound::Unbounded => KeyRange::all(),
+        };
+        let to = match &self.end {
+            Bound::Included(key) => KeyRange::through(&space.pack(key)),
+            Bound::Excluded(key) => KeyRange::all().before(&space.pack(key)).into_owned(),
+            Bound::Unbounded => KeyRange::all(),
+        };
+        space.self_and_children().intersect(from).intersect(to)
+    }
+}
