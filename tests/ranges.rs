@@ -100,6 +100,16 @@ fn each_range_of_one_argument_holds_what_it_says() {
             |key| key.starts_with(a),
             "string_prefix",
         );
+        assert_holds(&KeyRange::through(a), &keys, |key| key <= a || continues(key, 0), "through");
+        assert_holds(&KeyRange::behind(a), &keys, |key| key > a && !continues(key, 0), "behind");
+        for (order, up_to, rest) in [
+            (Order::Ascending, (|key, a| key <= a) as fn(&[u8], &[u8]) -> bool, "up_to"),
+            (Order::Descending, |key, a| key >= a, "down_to"),
+        ] {
+            assert_holds(&KeyRange::all().up_to(order, a), &keys, |key| up_to(key, a), rest);
+            let left = KeyRange::all().resume(order, a);
+            assert_holds(&left, &keys, |key| !up_to(key, a), "resume is the rest of it");
+        }
         assert_holds(&KeyRange::all().after(a), &keys, |key| key > a, "after");
         assert_holds(&KeyRange::all().before(a), &keys, |key| key < a, "before");
     }
@@ -118,6 +128,8 @@ fn normalized_bounds_select_what_the_range_contains() {
             KeyRange::children(a),
             KeyRange::self_and_children(a),
             KeyRange::string_prefix(a),
+            KeyRange::through(a),
+            KeyRange::behind(a),
         ] {
             assert_normalized(&range, &store);
             assert_normalized(&range.into_owned(), &store);
