@@ -129,52 +129,61 @@ fn lmdb(keys: &[Key], asked: &[Key]) {
             }),
         ],
     );
-    compare(
+    compare_scans(
         "LMDB: scan 1 million",
         RECORDS,
-        41,
-        &mut [
-            ("keyloom", &mut || {
-                let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
-                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
-            }),
-            ("raw heed, iter", &mut || {
-                let entries = database.iter(&txn).unwrap();
-                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
-            }),
-        ],
+        "raw heed, iter",
+        || sum(&snapshot, KeyRange::all(), Order::Ascending),
+        || database.iter(&txn).unwrap().map(|entry| touch(entry.unwrap())).sum(),
     );
     let (from, to) = ([0x40], [0xC0]);
+    let half = KeyRange::half_open(&from, &to);
     let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
-    compare(
+    compare_scans(
         "LMDB: scan half of it between bounds",
         RECORDS / 2,
-        41,
-        &mut [
-            ("keyloom", &mut || {
-                let range = KeyRange::half_open(&from, &to);
-                let entries = snapshot.range(range, Order::Ascending).unwrap();
-                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
-            }),
-            ("raw heed, range", &mut || {
-                let entries = database.range(&txn, &bounds).unwrap();
-                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
-            }),
-        ],
+        "raw heed, range",
+        || sum(&snapshot, half.clone(), Order::Ascending),
+        || database.range(&txn, &bounds).unwrap().map(|entry| touch(entry.unwrap())).sum(),
     );
-    compare(
+    compare_scans(
         "LMDB: scan half of it, descending",
         RECORDS / 2,
+        "raw heed, rev_range",
+        || sum(&snapshot, half.clone(), Order::Descending),
+        || database.rev_range(&txn, &bounds).unwrap().map(|entry| touch(entry.unwrap())).sum(),
+    );
+}
+
+/// Touches every entry of a range.
+fn sum(reader: &impl Reader, range: KeyRange<'_>, order: Order) -> u64 {
+    reader
+        .range(range, order)
+        .unwrap()
+        .map(|entry| {
+            let (key, value) = entry.unwrap();
+            touch((&key, &value))
+        })
+        .sum()
+}
+
+fn compare_scans(
+    name: &str,
+    entries: usize,
+    peer: &str,
+    mut ours: impl FnMut() -> u64,
+    mut theirs: impl FnMut() -> u64,
+) {
+    compare(
+        name,
+        entries,
         41,
         &mut [
             ("keyloom", &mut || {
-                let range = KeyRange::half_open(&from, &to);
-                let entries = snapshot.range(range, Order::Descending).unwrap();
-                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
+                black_box(ours());
             }),
-            ("raw heed, rev_range", &mut || {
-                let entries = database.rev_range(&txn, &bounds).unwrap();
-                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
+            (peer, &mut || {
+                black_box(theirs());
             }),
         ],
     );
@@ -207,19 +216,12 @@ fn memory(keys: &[Key], asked: &[Key]) {
             }),
         ],
     );
-    compare(
+    compare_scans(
         "memory: scan 1 million",
         RECORDS,
-        41,
-        &mut [
-            ("keyloom", &mut || {
-                let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
-                black_box(entries.map(|entry| touch(entry.unwrap())).sum::<u64>());
-            }),
-            ("BTreeMap", &mut || {
-                black_box(map.iter().map(|(key, value)| touch((key, value))).sum::<u64>());
-            }),
-        ],
+        "BTreeMap",
+        || sum(&snapshot, KeyRange::all(), Order::Ascending),
+        || map.iter().map(|(key, value)| touch((key, value))).sum(),
     );
     compare(
         "memory: put 1 million, one transaction",

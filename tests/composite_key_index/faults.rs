@@ -1,0 +1,158 @@
+//! Faults, conflicts and bad input.
+
+use keyloom::key::Subspace;
+use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Order, Reader, Store, Writer};
+use keyloom_patterns::starting_with;
+
+use crate::fixture::{Cities, City, clear, dump, fill, sample};
+
+/// A change that touches everything: one record new, one moved within the indexes, one gone.
+fn change(cities: &Cities, txn: &mut impl Writer) -> keyloom::Result<()> {
+    cities.table.put(txn, &100, &sample(100))?;
+    let moved = City { country: "IT".into(), tags: vec!["y".into(), "z".into()], ..sample(1) };
+    cities.table.put(txn, &1, &moved)?;
+    cities.table.delete(txn, &2)?;
+    Ok(())
+}
+
+pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    let faulty = Faulty::new(store.clone());
+    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
+        let mut failures = 0;
+        for n in 0.. {
+            clear(store);
+            fill(&cities, store, 1..=5);
+            let before = dump(&store.snapshot().unwrap(), KeyRange::all());
+            faulty.fail_at(n, fault);
+            let outcome = faulty.transact(|txn| change(&cities, txn));
+            faulty.heal();
+            let after = dump(&store.snapshot().unwrap(), KeyRange::all());
+            assert_eq!(cities.faults(store), [], "after {fault:?} at operation {n}");
+            match outcome {
+                Ok(()) => {
+                    assert_ne!(before, after);
+                    break;
+                }
+                Err(error) => {
+                    failures += 1;
+                    let committed = fault == Fault::UnknownButCommitted && error.maybe_committed();
+                    assert_eq!(before != after, committed, "{error}");
+                    assert!(error.to_string().contains("made to fail"), "{error}");
+                }
+            }
+        }
+        assert!(failures > 15, "the change has {failures} operations that can fail");
+    }
+}
+
+pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    let faulty = Faulty::new(store.clone());
+    clear(store);
+    fill(&cities, store, 1..=5);
+    store.transact(|txn| change(&cities, txn)).unwrap();
+    let wanted = dump(&store.snapshot().unwrap(), KeyRange::all());
+    let mut reruns = 0;
+    for n in 0.. {
+        clear(store);
+        fill(&cities, store, 1..=5);
+        faulty.fail_at(n, Fault::Conflict);
+        let mut runs = 0;
+        faulty
+            .transact(|txn| {
+                runs += 1;
+                change(&cities, txn)
+            })
+            .unwrap();
+        assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), wanted);
+        // A conflict at the beginning is met before the body has run at all.
+        if runs == 1 && n > 0 {
+            break;
+        }
+        reruns += 1;
+    }
+    assert!(reruns > 15);
+}
+
+pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    clear(store);
+    fill(&cities, store, 1..=5);
+    let before = dump(&store.snapshot().unwrap(), KeyRange::all());
+
+    // A name too long for the key of an entry; the message shows where it would have gone.
+    let long = City { name: "n".repeat(600), ..sample(3) };
+    let error = store.transact(|txn| cities.table.put(txn, &3, &long)).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::KeyTooLong { limit: 511, .. }), "{error:?}");
+    assert!(text.contains("by_name") && text.contains("511"), "{text}");
+    assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
+
+    // A record that is none: reading and replacing it are errors, and it stays as it is.
+    let broken = cities.table.space().pack(&77u16);
+    store.transact(|txn| txn.put(&broken, b"\xFF\xFF")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let no_record = |error: Error| {
+        let Error::At { key, source } = error else { panic!("{error:?} names no key") };
+        assert_eq!(&*key, r#"("test", "cities", 77)"#);
+        assert!(matches!(*source, Error::Value { action: "decode", .. }), "{source:?}");
+    };
+    no_record(cities.table.get(&snapshot, &77).unwrap_err());
+    no_record(cities.table.get_many(&snapshot, &[1, 77]).unwrap_err());
+    no_record(
+        cities.table.range(&snapshot, 77, Order::Ascending).unwrap().next().unwrap().unwrap_err(),
+    );
+    assert!(cities.by_name.check(&snapshot, &cities.table).is_err());
+    drop(snapshot);
+    let replaced = store.transact(|txn| cities.table.put(txn, &77, &sample(77)));
+    no_record(replaced.unwrap_err());
+    no_record(store.transact(|txn| cities.table.delete(txn, &77)).unwrap_err());
+    assert_eq!(store.snapshot().unwrap().get(&broken).unwrap().as_deref(), Some(&b"\xFF\xFF"[..]));
+    store.transact(|txn| txn.delete(&broken)).unwrap();
+
+    // A key of the wrong type in the subspace of the records.
+    let foreign = cities.table.space().pack("not a number");
+    store.transact(|txn| txn.put(&foreign, b"")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    // Strings sort before numbers.
+    let first = cities.table.range(&snapshot, (), Order::Ascending).unwrap().next().unwrap();
+    let Err(Error::At { key, source }) = first else { panic!("{first:?}") };
+    assert!(key.contains("not a number") && matches!(*source, Error::Key(_)), "{key}: {source}");
+    drop(snapshot);
+
+    // An entry of a format that this code does not know.
+    let newer = cities.space.child("by_name").pack(&("FR", "x", 3u16));
+    store.transact(|txn| txn.put(&newer, &[0x20, 0x02])).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let mut found =
+        cities.by_name.range(&snapshot, starting_with(("FR", "x")), Order::Ascending).unwrap();
+    assert!(matches!(found.next(), Some(Err(Error::NewerFormat { found: 2, supported: 1, .. }))));
+}
+
+pub fn several_patterns_commit_or_roll_back_together(store: &(impl Store + Clone)) {
+    clear(store);
+    let (europe, asia) = (Cities::at(&Subspace::new("europe")), Cities::at(&Subspace::new("asia")));
+    let counters = Subspace::new("moves");
+    fill(&europe, store, 1..=3);
+    let before = dump(&store.snapshot().unwrap(), KeyRange::all());
+    let relocate = |txn: &mut DynWriter<'_>, id: u16| {
+        let city =
+            europe.table.get(txn, &id)?.ok_or_else(|| Error::other(format!("no city {id}")))?;
+        europe.table.delete(txn, &id)?;
+        asia.table.put(txn, &id, &city)?;
+        txn.add(&counters.pack(&id), 1)
+    };
+    let both = |ids: [u16; 2]| {
+        store.transact(|txn| ids.iter().try_for_each(|id| relocate(&mut DynWriter::new(txn), *id)))
+    };
+    // The second of them is not there: the first must not have moved either.
+    let error = both([1, 9]).unwrap_err();
+    assert_eq!(error.to_string(), "no city 9");
+    assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
+    both([1, 2]).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(europe.table.range(&snapshot, (), Order::Ascending).unwrap().count(), 1);
+    assert_eq!(asia.by_tag.count(&snapshot, "x").unwrap(), 2);
+    assert_eq!(snapshot.counter(&counters.pack(&1u16)).unwrap(), 1);
+}

@@ -1,0 +1,140 @@
+//! The table and the indexes that the laws are about.
+
+use std::collections::BTreeMap;
+
+use keyloom::key::Subspace;
+use keyloom::{Desc, KeyRange, Order, Reader, Store, Writer};
+use keyloom_patterns::{Inconsistency, Index, IndexEntries, Table, entry};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct City {
+    pub country: String,
+    pub name: String,
+    pub population: u64,
+    pub tags: Vec<String>,
+}
+
+/// A table with three kinds of index: plain, descending and partial, multi-valued.
+#[derive(Clone)]
+pub struct Cities {
+    pub table: Table<u16, City>,
+    pub by_name: Index<u16, City>,
+    pub by_size: Index<u16, City>,
+    pub by_tag: Index<u16, City>,
+    pub space: Subspace,
+}
+
+impl Cities {
+    pub fn new() -> Self {
+        Self::at(&Subspace::new("test"))
+    }
+
+    pub fn at(space: &Subspace) -> Self {
+        let by_name =
+            Index::new(&space.child("by_name"), |_, c: &City| entry((&c.country, &c.name)));
+        let by_size = Index::new(&space.child("by_size"), |_, c: &City| match c.population {
+            0 => IndexEntries::none(),
+            some => entry((&c.country, Desc(some))),
+        });
+        let by_tag = Index::new(&space.child("by_tag"), |_, c: &City| c.tags.iter().collect());
+        let table = Table::new(&space.child("cities")).with(&by_name).with(&by_size).with(&by_tag);
+        Self { table, by_name, by_size, by_tag, space: space.clone() }
+    }
+
+    pub fn indexes(&self) -> [&Index<u16, City>; 3] {
+        [&self.by_name, &self.by_size, &self.by_tag]
+    }
+
+    pub fn faults(&self, store: &impl Store) -> Vec<Inconsistency> {
+        let snapshot = store.snapshot().unwrap();
+        let check = |index: &&Index<u16, City>| index.check(&snapshot, &self.table).unwrap();
+        self.indexes().iter().flat_map(check).collect()
+    }
+}
+
+pub fn clear(store: &impl Store) {
+    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+}
+
+pub fn dump(reader: &impl Reader, range: KeyRange<'_>) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let entries = reader.range(range, Order::Ascending).unwrap();
+    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
+}
+
+pub fn city() -> impl Strategy<Value = City> {
+    let name = prop::sample::select(vec!["", "a", "a\0", "ab", "b", "San José", "\u{10FFFF}"]);
+    let tags = prop::collection::vec(prop::sample::select(vec!["x", "y", "z"]), 0..4);
+    (prop::sample::select(vec!["FR", "US"]), name, 0..4u64, tags).prop_map(
+        |(country, name, population, tags)| City {
+            country: country.into(),
+            name: name.into(),
+            population,
+            tags: tags.into_iter().map(String::from).collect(),
+        },
+    )
+}
+
+/// Transactions of puts (`Some`) and deletes (`None`).
+pub fn history() -> impl Strategy<Value = Vec<Vec<(u16, Option<City>)>>> {
+    let step = (0..12u16, prop::option::weighted(0.7, city()));
+    prop::collection::vec(prop::collection::vec(step, 1..6), 1..20)
+}
+
+pub fn apply(
+    cities: &Cities,
+    store: &impl Store,
+    history: Vec<Vec<(u16, Option<City>)>>,
+) -> BTreeMap<u16, City> {
+    let mut oracle = BTreeMap::new();
+    for steps in history {
+        store
+            .transact(|txn| {
+                for (id, city) in &steps {
+                    match city {
+                        Some(city) => cities.table.put(txn, id, city)?,
+                        None => drop(cities.table.delete(txn, id)?),
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+        for (id, city) in steps {
+            match city {
+                Some(city) => oracle.insert(id, city),
+                None => oracle.remove(&id),
+            };
+        }
+    }
+    oracle
+}
+
+/// Runs a property with a fixed number of cases, 256 unless the environment asks for more.
+pub fn property<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    let mut runner =
+        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
+    runner
+        .run(&strategy, |case| {
+            law(case);
+            Ok(())
+        })
+        .unwrap();
+}
+
+pub fn sample(id: u16) -> City {
+    City {
+        country: if id.is_multiple_of(2) { "FR" } else { "US" }.into(),
+        name: format!("city {id}"),
+        population: u64::from(id),
+        tags: vec!["x".into()],
+    }
+}
+
+pub fn fill(cities: &Cities, store: &impl Store, ids: impl IntoIterator<Item = u16>) {
+    let ids: Vec<u16> = ids.into_iter().collect();
+    store
+        .transact(|txn| ids.iter().try_for_each(|id| cities.table.put(txn, id, &sample(*id))))
+        .unwrap();
+}

@@ -1,0 +1,315 @@
+//! What queries find, and what they cost.
+
+use std::collections::BTreeSet;
+
+use keyloom::key::{Subspace, pack};
+use keyloom::{
+    Cost, Desc, DynWriter, Error, KeyRange, Metered, Order, Reader, Store, Transaction, Writer,
+};
+use keyloom_patterns::{Continuation, Index, Select, Table, entry, starting_with, within};
+
+use crate::fixture::{Cities, City, apply, clear, fill, history, property, sample};
+
+pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    property(history(), |history| {
+        clear(store);
+        let oracle = apply(&cities, store, history);
+        let snapshot = store.snapshot().unwrap();
+        let ids = |found: &mut dyn Iterator<Item = keyloom::Result<u16>>| -> Vec<u16> {
+            found.map(Result::unwrap).collect()
+        };
+
+        // The whole table, in both orders, and record by record.
+        let mut records: Vec<_> = cities
+            .table
+            .range(&snapshot, (), Order::Ascending)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(records, oracle.clone().into_iter().collect::<Vec<_>>());
+        records.reverse();
+        let reversed = cities.table.range(&snapshot, (), Order::Descending).unwrap();
+        assert_eq!(reversed.map(Result::unwrap).collect::<Vec<_>>(), records);
+        let some: Vec<u16> = (0..14).rev().collect();
+        let expected: Vec<_> = some.iter().map(|id| oracle.get(id).cloned()).collect();
+        assert_eq!(cities.table.get_many(&snapshot, &some).unwrap(), expected);
+
+        // A leading part, in the order of the index.
+        let mut expected: Vec<_> = oracle
+            .iter()
+            .filter(|(_, c)| c.country == "FR")
+            .map(|(id, c)| (c.name.clone(), *id))
+            .collect();
+        expected.sort();
+        let expected: Vec<u16> = expected.into_iter().map(|(_, id)| id).collect();
+        let mut found = cities
+            .by_name
+            .range(&snapshot, "FR", Order::Ascending)
+            .unwrap()
+            .map(|found| found?.record_key());
+        assert_eq!(ids(&mut found), expected);
+        assert_eq!(cities.by_name.count(&snapshot, "FR").unwrap(), expected.len() as u64);
+        let mut found = cities
+            .by_name
+            .range(&snapshot, "FR", Order::Descending)
+            .unwrap()
+            .map(|found| found?.record_key());
+        assert_eq!(ids(&mut found), expected.iter().rev().copied().collect::<Vec<_>>());
+
+        // The beginning of a string.
+        let expected: BTreeSet<u16> = oracle
+            .iter()
+            .filter(|(_, c)| c.country == "US" && c.name.starts_with('a'))
+            .map(|(id, _)| *id)
+            .collect();
+        let mut found = cities
+            .by_name
+            .range(&snapshot, starting_with(("US", "a")), Order::Ascending)
+            .unwrap()
+            .map(|found| found?.record_key());
+        assert_eq!(ids(&mut found).into_iter().collect::<BTreeSet<_>>(), expected);
+
+        // Descending parts, of those records that have the entry at all.
+        let mut expected: Vec<_> = oracle
+            .iter()
+            .filter(|(_, c)| c.country == "US" && c.population > 0)
+            .map(|(id, c)| (std::cmp::Reverse(c.population), *id))
+            .collect();
+        expected.sort();
+        for (found, (population, id)) in
+            cities.by_size.range(&snapshot, "US", Order::Ascending).unwrap().zip(&expected)
+        {
+            let found = found.unwrap();
+            let (country, Desc(size)) = found.parts::<(&str, Desc<u64>)>().unwrap();
+            assert_eq!((country, size, found.record_key().unwrap()), ("US", population.0, *id));
+        }
+        assert_eq!(cities.by_size.count(&snapshot, "US").unwrap(), expected.len() as u64);
+
+        // A half-open range of parts: populations above 1 and up to 3.
+        let between = cities
+            .by_size
+            .range(&snapshot, within(("US", Desc(3u64))..("US", Desc(1))), Order::Ascending)
+            .unwrap()
+            .count();
+        assert_eq!(between, expected.iter().filter(|(p, _)| p.0 > 1 && p.0 <= 3).count());
+
+        // Ranges of record keys, of every kind, against the same ranges of numbers.
+        let keys = |select: keyloom_patterns::Within<u16>| {
+            let records = cities.table.range(&snapshot, select, Order::Ascending).unwrap();
+            records.map(|record| record.unwrap().0).collect::<Vec<_>>()
+        };
+        let expected = |range: &dyn Fn(u16) -> bool| {
+            oracle.keys().copied().filter(|id| range(*id)).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(within(3..8)), expected(&|id| (3..8).contains(&id)));
+        assert_eq!(keys(within(3..=8)), expected(&|id| (3..=8).contains(&id)));
+        assert_eq!(keys(within(3..)), expected(&|id| id >= 3));
+        assert_eq!(keys(within(..8)), expected(&|id| id < 8));
+        assert_eq!(keys(within(..=8)), expected(&|id| id <= 8));
+        assert_eq!(keys(within::<u16>(..)), expected(&|_| true));
+        let behind = (std::ops::Bound::Excluded(3), std::ops::Bound::Unbounded);
+        assert_eq!(keys(within(behind)), expected(&|id| id > 3));
+        // Bounds that name only the first of two parts take in, or leave out, all that continue them.
+        let in_france = cities.by_name.count(&snapshot, "FR").unwrap();
+        let in_america = cities.by_name.count(&snapshot, "US").unwrap();
+        assert_eq!(cities.by_name.count(&snapshot, within(.."US")).unwrap(), in_france);
+        assert_eq!(cities.by_name.count(&snapshot, within(..="FR")).unwrap(), in_france);
+        assert_eq!(cities.by_name.count(&snapshot, within("US"..)).unwrap(), in_america);
+        let behind = (std::ops::Bound::Excluded("FR"), std::ops::Bound::<&str>::Unbounded);
+        assert_eq!(cities.by_name.count(&snapshot, within::<&str>(behind)).unwrap(), in_america);
+
+        // One entry per value, once, however often it is named.
+        for tag in ["x", "y", "z", "w"] {
+            let expected: Vec<u16> = oracle
+                .iter()
+                .filter(|(_, c)| c.tags.iter().any(|t| t == tag))
+                .map(|(id, _)| *id)
+                .collect();
+            let mut found = cities
+                .by_tag
+                .range(&snapshot, tag, Order::Ascending)
+                .unwrap()
+                .map(|found| found?.record_key());
+            assert_eq!(ids(&mut found), expected);
+        }
+    });
+}
+
+pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    for order in [Order::Ascending, Order::Descending] {
+        clear(store);
+        fill(&cities, store, (0..100).map(|n| n * 10));
+        let (mut seen, mut after) = (Vec::new(), None::<Vec<u8>>);
+        for round in 0.. {
+            // The continuation goes through bytes, as it would through a client.
+            let continuation = after.as_deref().map(Continuation::from_bytes);
+            {
+                let snapshot = store.snapshot().unwrap();
+                let page =
+                    cities.by_size.page(&snapshot, "FR", order, 7, continuation.as_ref()).unwrap();
+                seen.extend(page.found.iter().map(|found| found.record_key().unwrap()));
+                let Some(next) = page.next else { break };
+                after = Some(next.as_bytes().to_vec());
+            }
+            // Remove the very record where the page ended, and add others all over the place.
+            let last = *seen.last().unwrap();
+            store.transact(|txn| cities.table.delete(txn, &last)).unwrap();
+            fill(&cities, store, [round * 20 + 2, round * 20 + 4]);
+        }
+        let originals: Vec<u16> =
+            seen.iter().copied().filter(|id| id % 10 == 0 && *id > 0).collect();
+        let mut expected: Vec<u16> = (1..100).map(|n| n * 10).collect();
+        if order == Order::Ascending {
+            expected.reverse(); // by_size descends
+        }
+        assert_eq!(originals, expected, "every record that stayed is seen once, in order");
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len(), "nothing is seen twice");
+    }
+}
+
+pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    clear(store);
+    fill(&cities, store, 1..=20);
+    let metered = Metered::new(store.clone());
+    let writing = |work: &dyn Fn(&mut DynWriter<'_>)| {
+        let (_, cost) = metered.measure(|store| {
+            let mut txn = store.begin().unwrap();
+            work(&mut DynWriter::new(&mut txn));
+            txn.commit().unwrap();
+        });
+        cost
+    };
+    let counts = |cost: Cost| (cost.gets, cost.ranges, cost.keys_written);
+
+    // A put whose indexed values stay writes one key.
+    let retagged = City { tags: vec!["x".into(), "x".into()], ..sample(4) };
+    assert_eq!(counts(writing(&|txn| cities.table.put(txn, &4, &retagged).unwrap())), (1, 0, 1));
+    // A new name moves one entry: one key out, one in.
+    let renamed = City { name: "renamed".into(), ..retagged.clone() };
+    assert_eq!(counts(writing(&|txn| cities.table.put(txn, &4, &renamed).unwrap())), (1, 0, 3));
+    // A new record: itself and its three entries.
+    assert_eq!(counts(writing(&|txn| cities.table.put(txn, &50, &sample(50)).unwrap())), (1, 0, 4));
+    // Deleting takes the same four; deleting nothing takes nothing.
+    assert_eq!(counts(writing(&|txn| assert!(cities.table.delete(txn, &50).unwrap()))), (1, 0, 4));
+    assert_eq!(counts(writing(&|txn| assert!(!cities.table.delete(txn, &50).unwrap()))), (1, 0, 0));
+    // Without anything attached a put does not read.
+    let bare = Table::<u16, City>::new(&cities.space.child("bare"));
+    assert_eq!(counts(writing(&|txn| bare.put(txn, &1, &sample(1)).unwrap())), (0, 0, 1));
+    writing(&|txn| assert!(bare.delete(txn, &1).unwrap()));
+
+    let snapshot = metered.snapshot().unwrap();
+    let reading = |work: &dyn Fn()| metered.measure(|_| work()).1;
+    let cost = reading(&|| drop(cities.table.get(&snapshot, &3).unwrap()));
+    assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (1, 0, 1, 1));
+    let cost = reading(&|| {
+        let found = cities.by_name.range(&snapshot, "FR", Order::Ascending).unwrap();
+        assert_eq!(found.count(), 10);
+    });
+    assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (0, 1, 10, 1));
+    // Records through the index: two round trips, however many they are.
+    let cost = reading(&|| {
+        let records =
+            cities.by_name.records(&snapshot, &cities.table, "FR", Order::Ascending, 8, None);
+        assert_eq!(records.unwrap().records.len(), 8);
+    });
+    assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (8, 1, 16, 2));
+}
+
+pub fn continuations_of_other_queries_are_refused(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    clear(store);
+    fill(&cities, store, 1..=20);
+    let snapshot = store.snapshot().unwrap();
+    let page = |index: &Index<u16, City>, prefix: &str, order, after: Option<&Continuation>| {
+        index.page(&snapshot, prefix, order, 3, after).map(|page| page.next)
+    };
+    let next = page(&cities.by_name, "FR", Order::Ascending, None).unwrap().unwrap();
+    assert!(page(&cities.by_name, "FR", Order::Ascending, Some(&next)).is_ok());
+    let others = [
+        page(&cities.by_name, "FR", Order::Descending, Some(&next)),
+        page(&cities.by_name, "US", Order::Ascending, Some(&next)),
+        page(&cities.by_size, "FR", Order::Ascending, Some(&next)),
+        page(&cities.by_name, "FR", Order::Ascending, Some(&Continuation::from_bytes(b""))),
+        page(&cities.by_name, "FR", Order::Ascending, Some(&Continuation::from_bytes(&[0; 9]))),
+    ];
+    for other in others {
+        let error = other.unwrap_err();
+        assert!(matches!(error, Error::BadOption { what: "the continuation", .. }), "{error}");
+    }
+    // One whose key lies inside the other query all the same.
+    let of_country = page(&cities.by_name, "FR", Order::Ascending, None).unwrap().unwrap();
+    let of_all = cities.by_name.page(&snapshot, (), Order::Ascending, 3, Some(&of_country));
+    assert!(matches!(of_all, Err(Error::BadOption { .. })));
+    let mut newer = next.as_bytes().to_vec();
+    newer[0] = 2;
+    let newer =
+        page(&cities.by_name, "FR", Order::Ascending, Some(&Continuation::from_bytes(&newer)));
+    assert!(matches!(newer, Err(Error::NewerFormat { found: 2, .. })));
+}
+
+/// `("a\0", ..)` begins with the bytes of `("a",)`, and 1 with those of no number but itself.
+pub fn prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes(store: &(impl Store + Clone)) {
+    clear(store);
+    let table = Table::<(String, u32), u32>::new(&Subspace::new("t"));
+    let keys = [("a", 1), ("a", 256), ("a\0", 1), ("a\0\u{FF}", 2), ("ab", 1)];
+    store
+        .transact(|txn| keys.iter().try_for_each(|(s, n)| table.put(txn, &((*s).into(), *n), n)))
+        .unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let count = |prefix: &dyn Fn() -> KeyRange<'static>| snapshot.count(prefix()).unwrap();
+    assert_eq!(count(&|| "a".key_range(table.space())), 2);
+    assert_eq!(count(&|| "a\0".key_range(table.space())), 1);
+    assert_eq!(count(&|| ("a", 1).key_range(table.space())), 1);
+    assert_eq!(count(&|| ().key_range(table.space())), 5);
+    assert_eq!(pack(&("a",)), pack("a"), "a value is the tuple of itself");
+}
+
+#[test]
+fn entries_of_different_records_are_different_whatever_their_parts_hold() {
+    use keyloom::List;
+    type Words = List<Vec<String>>;
+    let words = |all: &[&str]| List(all.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+    let index = Index::new(&Subspace::new("i"), |_: &Words, v: &Vec<String>| entry(List(&v[..])));
+    let table = Table::<Words, Vec<String>>::new(&Subspace::new("t")).with(&index);
+    let store = keyloom::Memory::new();
+    let (ab, abc) = (vec!["a".to_owned(), "b".to_owned()], vec!["a".to_owned()]);
+    store
+        .transact(|txn| {
+            table.put(txn, &words(&["c"]), &ab)?;
+            table.put(txn, &words(&["b", "c"]), &abc)
+        })
+        .unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(index.count(&snapshot, ()).unwrap(), 2);
+    assert_eq!(index.check(&snapshot, &table).unwrap(), []);
+}
+
+#[test]
+fn a_beginning_of_no_string_is_the_whole_of_what_was_named() {
+    let store = keyloom::Memory::new();
+    let index = Index::new(&Subspace::new("by"), |_: &u16, size: &u32| entry(size));
+    let other = Subspace::new("by_other").pack(&1);
+    let table = Table::<u16, u32>::new(&Subspace::new("t")).with(&index);
+    store
+        .transact(|txn| {
+            txn.put(&other, b"not of this index")?;
+            [(1, 256), (2, 257), (3, 256)].iter().try_for_each(|(id, v)| table.put(txn, id, v))
+        })
+        .unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let count = |found: keyloom_patterns::general::composite_key_index::FoundEntries<_, u16>| {
+        found.map(Result::unwrap).count()
+    };
+    assert_eq!(count(index.range(&snapshot, starting_with(()), Order::Ascending).unwrap()), 3);
+    assert_eq!(count(index.range(&snapshot, starting_with(256), Order::Ascending).unwrap()), 2);
+}
+
+#[test]
+fn types_can_be_named_in_the_fields_of_a_struct_and_shared_between_threads() {
+    fn shared<T: Send + Sync + Clone + 'static>() {}
+    shared::<Cities>();
+    shared::<Table<u32, City, keyloom::value::Json>>();
+}
