@@ -261,3 +261,16 @@ proptest! {
         prop_assert_eq!(walked, expected);
     }
 }
+
+/// The control: what programs write by hand, and what it loses.
+#[test]
+fn the_definitions_catch_a_prefix_that_ends_at_ff() {
+    let prefix = [0x61];
+    let by_hand = KeyRange::half_open(&prefix, &[0x61, 0xFF]);
+    let lost: Vec<_> = keys()
+        .into_iter()
+        .filter(|key| key.starts_with(&prefix) != by_hand.contains(key))
+        .collect();
+    assert!(lost.contains(&vec![0x61, 0xFF, 0xFF]), "{lost:02X?}");
+    assert!(lost.iter().all(|key| KeyRange::prefix(&prefix).contains(key)));
+}

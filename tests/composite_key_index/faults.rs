@@ -156,3 +156,28 @@ pub fn several_patterns_commit_or_roll_back_together(store: &(impl Store + Clone
     assert_eq!(asia.by_tag.count(&snapshot, "x").unwrap(), 2);
     assert_eq!(snapshot.counter(&counters.pack(&1u16)).unwrap(), 1);
 }
+
+/// The control: a program that goes on after an error and commits what it has.
+#[test]
+fn a_careless_program_leaves_half_a_change_and_check_finds_it() {
+    let store = keyloom::Memory::new();
+    let faulty = Faulty::new(store.clone());
+    let cities = Cities::new();
+    let mut found = 0;
+    for n in 0.. {
+        clear(&store);
+        fill(&cities, &store, 1..=5);
+        faulty.fail_at(n, Fault::Error);
+        let outcome = faulty.transact(|txn| {
+            let _ = change(&cities, txn);
+            Ok(())
+        });
+        let was_hit = faulty.operations() > n;
+        faulty.heal();
+        found += usize::from(outcome.is_ok() && !cities.faults(&store).is_empty());
+        if !was_hit {
+            break;
+        }
+    }
+    assert!(found > 5, "{found} of its halves are inconsistent");
+}

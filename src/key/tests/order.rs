@@ -127,3 +127,18 @@ fn negative_zero_sorts_before_zero() {
     assert!(pack(&-0.0_f64) < pack(&0.0_f64));
     assert!(pack(&-1.0_f32) < pack(&-0.5_f32));
 }
+
+/// The control: what programs write by hand, and how it sorts.
+#[test]
+fn keys_made_by_hand_do_not_sort() {
+    let by_hand: [fn(i64) -> Vec<u8>; 3] = [
+        |n| n.to_string().into_bytes(),
+        |n| n.to_be_bytes().to_vec(),
+        |n| n.to_le_bytes().to_vec(),
+    ];
+    for key in by_hand {
+        let numbers = [-256, -10, -9, -1, 0, 1, 9, 10, 255, 256];
+        assert!(!numbers.is_sorted_by_key(|n| key(*n)));
+        assert!(numbers.is_sorted_by_key(|n| crate::key::pack(n)));
+    }
+}
