@@ -71,7 +71,7 @@ fn filled(store: &impl Store) {
     store.transact(|txn| (0..KEYS).try_for_each(|n| txn.put(&key(n), &[7; 100]))).unwrap();
 }
 
-fn reads(reader: &impl Reader) {
+fn reads(reader: &impl Reader, per_range: u64) {
     let gets = allocations(|| {
         for n in 0..KEYS {
             assert_eq!(reader.get(&key(n)).unwrap().unwrap().len(), 100);
@@ -91,7 +91,7 @@ fn reads(reader: &impl Reader) {
         ] {
             let mut walk = None;
             let opening = allocations(|| walk = Some(reader.range(range, order).unwrap()));
-            assert!(opening <= 1, "{opening} allocations to open a range");
+            assert!(opening <= per_range, "{opening} allocations to open a range");
             let mut walk = walk.unwrap();
             let mut met = 0;
             let walking = allocations(|| {
@@ -102,34 +102,34 @@ fn reads(reader: &impl Reader) {
             assert_eq!((met, walking), (entries, 0));
         }
     }
-    assert!(allocations(|| drop(reader.first(KeyRange::all()).unwrap())) <= 1);
+    assert!(allocations(|| drop(reader.first(KeyRange::all()).unwrap())) <= per_range);
 }
 
-fn snapshot_and_transaction(store: &impl Store) {
+fn snapshot_and_transaction(store: &impl Store, per_range: u64) {
     filled(store);
-    reads(&store.snapshot().unwrap());
+    reads(&store.snapshot().unwrap(), per_range);
     // With writes of its own in it.
     let mut txn = store.begin().unwrap();
     txn.delete(&key(7)).unwrap();
     txn.put(&key(7), &[8; 100]).unwrap();
-    reads(&txn);
+    reads(&txn, per_range);
     txn.commit().unwrap();
 }
 
 #[test]
 fn reading_from_memory_allocates_nothing() {
-    snapshot_and_transaction(&Memory::new());
+    snapshot_and_transaction(&Memory::new(), 0);
 }
 
 #[test]
 fn counting_what_is_read_allocates_nothing() {
-    snapshot_and_transaction(&Metered::new(Memory::new()));
+    snapshot_and_transaction(&Metered::new(Memory::new()), 0);
 }
 
 #[test]
 fn reading_from_lmdb_allocates_nothing_but_once_per_range() {
     let directory = tempfile::tempdir().unwrap();
-    snapshot_and_transaction(&Lmdb::open(directory.path()).unwrap());
+    snapshot_and_transaction(&Lmdb::open(directory.path()).unwrap(), 1);
 }
 
 #[test]

@@ -198,6 +198,8 @@ mod the_map {
         let held = store.snapshot().unwrap();
         let error = fill(&store, 1_000).unwrap_err();
         assert!(matches!(error, Error::MapHeld { open: 1, waited_ms: 50 }), "{error}");
+        // Who needs no more room does not wait for it.
+        store.transact(|txn| txn.put(b"small", b"")).unwrap();
         assert_eq!(held.count(KeyRange::all()).unwrap(), 0);
         drop(held);
         fill(&store, 1_000).unwrap();
@@ -326,6 +328,7 @@ mod opening {
         assert_eq!(count(&store), 10);
         let error = store.transact(|txn| txn.put(b"a", b"")).unwrap_err();
         assert!(matches!(error, Error::ReadOnly), "{error}");
+        assert!(matches!(store.flush(), Err(Error::ReadOnly)));
     }
 
     #[test]
@@ -346,6 +349,9 @@ mod opening {
             let store = quick().name(name).open(directory.path()).unwrap();
             assert_eq!(count(&store), 0);
             fill(&store, 3).unwrap();
+        }
+        for options in [quick().create(false), quick().read_only(true)] {
+            assert!(options.name("a typo").open(directory.path()).is_err());
         }
     }
 
@@ -372,6 +378,10 @@ mod opening {
         let empty = directory.path().join("empty");
         fs::create_dir(&empty).unwrap();
         fs::write(empty.join("data.mdb"), b"").unwrap();
+        for options in [quick().create(false), quick().read_only(true)] {
+            assert!(matches!(error_of(options, &empty), Error::MissingStore { .. }));
+        }
+        assert!(matches!(Lmdb::verify(&empty, |_, _| ()), Err(Error::NotAStore { .. })));
         fill(&quick().open(&empty).unwrap(), 1).unwrap();
     }
 
@@ -532,10 +542,34 @@ mod backups {
         let directory = tempdir().unwrap();
         let store = quick().open(directory.path().join("store")).unwrap();
         let _open = store.begin().unwrap();
-        for compaction in [Compaction::Off, Compaction::On] {
-            let error = store.backup(directory.path().join("copy"), compaction).unwrap_err();
-            assert!(matches!(error, Error::NestedTransaction), "{error}");
-        }
+        let copy = directory.path().join("copy");
+        let error = store.backup(&copy, Compaction::Off).unwrap_err();
+        assert!(matches!(error, Error::NestedTransaction), "{error}");
+        assert!(!copy.exists(), "nothing is left behind");
+        store.backup(&copy, Compaction::On).unwrap();
+    }
+
+    #[test]
+    fn have_no_name_before_they_are_whole() {
+        let directory = tempdir().unwrap();
+        let store = quick().open(directory.path().join("store")).unwrap();
+        fill(&store, 10).unwrap();
+        let copy = directory.path().join("copy");
+        std::thread::scope(|scope| {
+            let txn = store.begin().unwrap();
+            // Waits for the transaction.
+            let backup = scope.spawn(|| store.backup(&copy, Compaction::Off));
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!backup.is_finished() && !copy.join("data.mdb").exists());
+            assert!(quick().create(false).open(&copy).is_err());
+            drop(txn);
+            backup.join().unwrap().unwrap();
+        });
+        assert_eq!(count(&quick().create(false).open(&copy).unwrap()), 10);
+        let names = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let mut left: Vec<_> = fs::read_dir(&copy).unwrap().map(names).collect();
+        left.sort();
+        assert_eq!(left, ["data.mdb", "lock.mdb"]);
     }
 
     #[test]

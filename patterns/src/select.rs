@@ -13,6 +13,9 @@ use keyloom::{KeyRange, Pack, Subspace};
 /// | [`starting_with`]`(("FR", "Par"))` | what begins with these elements, the last of which is the beginning of a string |
 /// | [`within`]`(18..30)`, `(..=30)`, `(18..)` | what lies between, by its leading elements |
 ///
+/// The elements of an index entry are its parts and then the record key: a selection that names more
+/// elements than there are parts goes on in the record key.
+///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace};
 /// use keyloom_patterns::{Index, Table, entry, within};
@@ -65,7 +68,14 @@ pub struct Within<P> {
 /// larger value comes first.
 ///
 /// The bounds may have fewer elements than the keys. What continues a bound belongs to it:
-/// `..=("FR", "11")` ends with the last city of that region, `..("FR", "11")` before its first.
+/// `..=("FR", "11")` ends with the last city of that region, `..("FR", "11")` before its first. A start
+/// that is left out is written as a pair of bounds:
+///
+/// ```
+/// use keyloom_patterns::within;
+/// use std::ops::Bound::{Excluded, Unbounded};
+/// let behind_france = within::<&str>((Excluded("FR"), Unbounded));
+/// ```
 pub fn within<P: Pack + Clone>(range: impl RangeBounds<P>) -> Within<P> {
     Within { start: range.start_bound().cloned(), end: range.end_bound().cloned() }
 }

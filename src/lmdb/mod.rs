@@ -84,6 +84,9 @@ struct Shared {
     _registration: Registration,
 }
 
+/// How often a map that another process makes larger again and again is taken over in a row.
+const MOST_ADOPTIONS: u32 = 10;
+
 /// Sizes and ages of an [`Lmdb`] store, from [`Lmdb::statistics`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -160,6 +163,7 @@ impl Lmdb {
     /// As [`snapshot`](Store::snapshot).
     pub fn statistics(&self) -> Result<LmdbStatistics> {
         let shared = &*self.shared;
+        shared.process.check(&shared.path)?;
         let oldest_reader_age = shared.gate.oldest_age();
         let snapshot = self.snapshot()?;
         let tree = shared.database.stat(&snapshot.txn).map_err(|error| shared.explain(error))?;
@@ -181,8 +185,8 @@ impl Lmdb {
     }
 
     /// Copies the store, as it is at this moment, into the new directory `directory`, while others
-    /// read and write. What comes out is a store that [`Lmdb::open`] opens. Waits for the writer of
-    /// the moment.
+    /// read and write. What comes out is a store that [`Lmdb::open`] opens, and that is there only when
+    /// it is whole and on the disk. [`Compaction::Off`] waits for the writer of the moment.
     ///
     /// ```
     /// use keyloom::{Lmdb, Reader, Store, Writer, lmdb::Compaction};
@@ -198,20 +202,22 @@ impl Lmdb {
     /// # Errors
     /// [`Error::BadOption`] when there is a store in `directory` already, [`Error::DiskFull`],
     /// [`Error::MissingDirectory`] when its parent is not there, [`Error::NestedTransaction`] when this
-    /// thread has a transaction open, or as [`snapshot`](Store::snapshot).
+    /// thread has a transaction open and [`Compaction::Off`] would wait for it, or as
+    /// [`snapshot`](Store::snapshot).
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
-        // The engine's own copy can neither take over a larger map nor free the slots of the dead,
-        // and it waits for the writer, even for one that is this thread.
+        // The engine's own copy can neither take over a larger map nor free the slots of the dead.
         drop(self.snapshot()?);
-        shared.writer.refuse_own()?;
-        let target = open::new_data_file(directory.as_ref())?;
+        if compaction == Compaction::Off {
+            // It waits for the writer, even for one that is this thread.
+            shared.writer.refuse_own()?;
+        }
         let option = match compaction {
             Compaction::Off => CompactionOption::Disabled,
             Compaction::On => CompactionOption::Enabled,
         };
         let _ticket = shared.gate.enter();
-        target.fill(|file| {
+        open::make_data_file(directory.as_ref(), |file| {
             shared.env.copy_to_file(file, option).map_err(|error| shared.explain(error))
         })
     }
@@ -248,9 +254,12 @@ impl Lmdb {
     /// Waits until everything committed so far is on the disk, whatever the [`Durability`].
     ///
     /// # Errors
-    /// [`Error::DiskFull`], or what the system says.
+    /// [`Error::ReadOnly`], [`Error::DiskFull`], or what the system says.
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
+        if self.shared.options.read_only {
+            return Err(Error::ReadOnly);
+        }
         // It reads the meta page through the map, which must not be resized meanwhile.
         let _ticket = self.shared.gate.enter();
         self.shared.env.force_sync().map_err(|error| self.shared.explain(error))
@@ -269,15 +278,17 @@ impl Shared {
             self.full_at_bytes.store(0, Ordering::Release);
             return Ok(());
         }
-        self.gate.alone(self.options.patience, || {
+        let grown = self.gate.alone(self.options.patience, || {
             let now = self.env.info().map_size;
             let wanted = now.saturating_mul(2).min(self.options.max_map_bytes);
             if now <= full_at && wanted > now {
                 self.resize(wanted, wanted)?;
             }
-            self.full_at_bytes.store(0, Ordering::Release);
             Ok(())
-        })
+        });
+        // Also after a failure: a transaction that fits must not wait for what another one needed.
+        self.full_at_bytes.store(0, Ordering::Release);
+        grown
     }
 
     /// Whether a transaction that found the map full can be helped by running again.
@@ -312,20 +323,22 @@ impl Shared {
         open: impl Fn(&'s Env<WithoutTls>) -> heed::Result<T>,
     ) -> Result<(OwnedBy<T>, Ticket<'s>)> {
         self.process.check(&self.path)?;
-        let ticket = self.gate.enter();
-        let (opened, ticket) = match open(&self.env) {
-            Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
-                // Slots of processes that died are taken until somebody looks.
-                self.env.clear_stale_readers().map_err(|error| self.explain(error))?;
-                (open(&self.env), ticket)
+        let mut adoptions = 0;
+        let (opened, ticket) = loop {
+            let ticket = self.gate.enter();
+            match open(&self.env) {
+                Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
+                    // Slots of processes that died are taken until somebody looks.
+                    self.env.clear_stale_readers().map_err(|error| self.explain(error))?;
+                    break (open(&self.env), ticket);
+                }
+                Err(heed::Error::Mdb(MdbError::MapResized)) if adoptions < MOST_ADOPTIONS => {
+                    drop(ticket);
+                    self.adopt_size()?;
+                    adoptions += 1;
+                }
+                opened => break (opened, ticket),
             }
-            Err(heed::Error::Mdb(MdbError::MapResized)) => {
-                drop(ticket);
-                self.adopt_size()?;
-                let ticket = self.gate.enter();
-                (open(&self.env), ticket)
-            }
-            opened => (opened, ticket),
         };
         let opened = opened.map_err(|error| self.explain(error))?;
         Ok((OwnedBy::new(opened, self.process), ticket))

@@ -29,39 +29,69 @@ type AnyDatabase = Database<'static, Bytes, Bytes>;
 
 pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let options = options.checked()?;
-    // One at a time: between the look at what is open and the entry in the list nobody may pass.
-    let mut open_files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let path = prepare_directory(path, &options)?;
     let data = path.join("data.mdb");
-    if let Some(file) = existing(&data)? {
-        refuse_open_file(&open_files, &file, &path)?;
-        if file.len() > 0 {
-            refuse_damage(&data, &path)?;
+    let (env, registration, is_new) = {
+        // One at a time: between the look at what is open and the entry in the list nobody may pass.
+        let mut open_files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = existing(&data)?.filter(|file| file.len() > 0);
+        match &file {
+            Some(file) => {
+                refuse_open_file(&open_files, file, &path)?;
+                refuse_damage(&data, &path)?;
+            }
+            None if options.read_only || !options.create => {
+                return Err(Error::MissingStore { path });
+            }
+            None => {}
         }
-    } else if options.read_only || !options.create {
-        return Err(Error::MissingStore { path });
+        let env = open_env(&options, &path)?;
+        let metadata = fs::metadata(&data).map_err(|error| explain(error.into(), &path))?;
+        let id = FileId::of(&metadata);
+        open_files.insert(id);
+        (env, Registration(id), file.is_none())
+    };
+    // From here on the engine may wait for a writer in another process; others may open and close
+    // stores meanwhile.
+    match open_in(&env, &options, &path, is_new) {
+        Ok(database) => {
+            let shared = Shared {
+                env,
+                database,
+                path,
+                process: Process::current(),
+                options,
+                gate: Gate::default(),
+                writer: WriterSlot::default(),
+                full_at_bytes: AtomicUsize::new(0),
+                _registration: registration,
+            };
+            Ok(Lmdb { shared: Arc::new(shared) })
+        }
+        Err(error) => {
+            // The file is closed before it counts as closed.
+            drop(env);
+            drop(registration);
+            Err(error)
+        }
     }
-    let env = open_env(&options, &path)?;
-    env.clear_stale_readers().map_err(|error| explain(error, &path))?;
-    let database = if options.read_only {
-        open_database(&env, &options, &path)?
-    } else {
-        create_database(&env, &options, &path)?
-    };
-    let id = FileId::of(&fs::metadata(&data).map_err(|error| explain(error.into(), &path))?);
-    open_files.insert(id);
-    let shared = Shared {
-        env,
-        database,
-        path,
-        process: Process::current(),
-        options,
-        gate: Gate::default(),
-        writer: WriterSlot::default(),
-        full_at_bytes: AtomicUsize::new(0),
-        _registration: Registration(id),
-    };
-    Ok(Lmdb { shared: Arc::new(shared) })
+}
+
+fn open_in(
+    env: &Env<WithoutTls>,
+    options: &LmdbOptions,
+    path: &Path,
+    is_new: bool,
+) -> Result<AnyDatabase> {
+    env.clear_stale_readers().map_err(|error| explain(error, path))?;
+    if options.read_only {
+        return open_database(env, options, path);
+    }
+    let database = create_database(env, options, path)?;
+    if is_new && options.durability == Durability::Full {
+        sync_directory(path)?;
+    }
+    Ok(database)
 }
 
 /// The files that this process has open, by what they are and not by how they are called: a hard
@@ -233,7 +263,12 @@ fn create_database(
             return Ok(CommitOrAbort::Abort(error));
         }
         let mut data = opener.database_options().types::<Bytes, Bytes>();
-        let data = data.name(&options.name).create(txn)?;
+        data.name(&options.name);
+        let data = match data.open(txn)? {
+            Some(data) => data,
+            None if options.create => data.create(txn)?,
+            None => return Ok(CommitOrAbort::Abort(Error::MissingStore { path: path.into() })),
+        };
         Ok::<_, heed::Error>(CommitOrAbort::Commit((data,)))
     });
     match opened.map_err(|error| explain(error, path))? {
@@ -258,46 +293,64 @@ fn not_keyloom(path: &Path) -> Error {
     Error::NotAStore { path: path.to_path_buf(), why }
 }
 
-/// A data file that is being made, and is removed again unless it was filled.
-pub(super) struct NewDataFile {
-    path: PathBuf,
-    file: File,
-}
-
-/// Makes `directory` if it is missing, and an empty data file in it.
-pub(super) fn new_data_file(directory: &Path) -> Result<NewDataFile> {
-    match fs::create_dir(directory) {
+/// Makes a store in `directory` out of what `fill` writes. The file gets its name when it is whole and
+/// on the disk, so nobody ever opens a part of it, and a part that a crash leaves behind is in nobody's
+/// way.
+pub(super) fn make_data_file(
+    directory: &Path,
+    fill: impl FnOnce(&mut File) -> Result<()>,
+) -> Result<()> {
+    let made_directory = match fs::create_dir(directory) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(Error::MissingDirectory { path: directory.to_path_buf() });
         }
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(explain(error.into(), directory));
-        }
-        _ => {}
+        Err(error) => return Err(explain(error.into(), directory)),
+    };
+    let partial = directory.join(format!("data.mdb.partial.{}", std::process::id()));
+    let made = fill_and_name(&partial, &directory.join("data.mdb"), fill);
+    // The first error is the one to report, so those of tidying up are not.
+    drop(fs::remove_file(&partial));
+    if made.is_err() && made_directory {
+        drop(fs::remove_dir(directory));
     }
-    let path = directory.join("data.mdb");
-    match File::options().write(true).create_new(true).open(&path) {
-        Ok(file) => Ok(NewDataFile { path, file }),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::BadOption {
-            what: "the directory",
-            value: directory.display().to_string(),
-            why: "there is a store in it already; a copy is made in a new one",
-        }),
-        Err(error) => Err(explain(error.into(), &path)),
-    }
+    made?;
+    sync_directory(directory)
 }
 
-impl NewDataFile {
-    /// Lets `work` write the file and waits until it is on the disk.
-    pub(super) fn fill(mut self, work: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-        let filled = work(&mut self.file)
-            .and_then(|()| self.file.sync_all().map_err(|error| explain(error.into(), &self.path)));
-        if filled.is_err() {
-            // The first error is the one to report.
-            drop(fs::remove_file(&self.path));
-        }
-        filled
+fn fill_and_name(
+    partial: &Path,
+    name: &Path,
+    fill: impl FnOnce(&mut File) -> Result<()>,
+) -> Result<()> {
+    let there_already = || Error::BadOption {
+        what: "the directory",
+        value: name.parent().unwrap_or(name).display().to_string(),
+        why: "there is a store in it already; a copy is made in a new one",
+    };
+    if existing(name)?.is_some() {
+        return Err(there_already());
     }
+    let mut file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(partial)
+        .map_err(|error| explain(error.into(), partial))?;
+    fill(&mut file)?;
+    file.sync_all().map_err(|error| explain(error.into(), partial))?;
+    // Unlike a renaming, a link never replaces what is there.
+    fs::hard_link(partial, name).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => there_already(),
+        _ => explain(error.into(), name),
+    })
+}
+
+/// Waits until the names in `directory` are on the disk.
+fn sync_directory(directory: &Path) -> Result<()> {
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| explain(error.into(), directory))
 }
 
 /// The engine's error in keyloom's words.

@@ -16,6 +16,8 @@
 //! | put, delete | O(log n); copies the nodes of the path that a snapshot still sees |
 //! | commit | O(1); with `optimistic`, O(writes committed since it began) |
 //!
+//! The transactions of an `optimistic` store note what they read, which allocates.
+//!
 //! One allocation holds an entry, key and value side by side.
 
 mod entry;

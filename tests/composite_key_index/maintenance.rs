@@ -161,6 +161,30 @@ fn a_repair_by_an_older_program_leaves_entries_of_a_newer_format_alone() {
 }
 
 #[test]
+fn a_repair_goes_on_only_where_it_was_itself() {
+    let store = keyloom::Memory::new();
+    let cities = Cities::new();
+    fill(&cities, &store, 1..=5);
+    for phase in [RepairPhase::Records, RepairPhase::Entries] {
+        let last = Some(keyloom::key::pack(&("elsewhere", 1)));
+        let resume = Some(keyloom_patterns::derived::RepairPosition { phase, last });
+        let options = RepairOptions { batch: 10, resume };
+        let repaired =
+            cities.by_name.repair(&store, &cities.table, &options, |_| ControlFlow::Continue(()));
+        assert!(matches!(repaired, Err(Error::BadOption { .. })));
+    }
+}
+
+#[test]
+fn subspaces_that_only_begin_with_the_same_bytes_lie_apart() {
+    let store = keyloom::Memory::new();
+    let index = Index::new(&Subspace::new("a\0b"), |_: &u16, size: &u32| entry(size));
+    let table = Table::<u16, u32>::new(&Subspace::new("a")).with(&index);
+    store.transact(|txn| table.put(txn, &1, &7)).unwrap();
+    assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+}
+
+#[test]
 fn a_repair_takes_smaller_steps_where_a_store_takes_no_large_ones() {
     let store = keyloom::Memory::builder().limits(keyloom::Limits::etcd()).build();
     let cities = Cities::new();

@@ -161,8 +161,8 @@ fn no_address_space(path: &Path) {
     assert!(error.to_string().contains("max_map_bytes"), "{error}");
     // The map is still the old one, and still there.
     assert_eq!(store.snapshot().unwrap().get(b"a").unwrap(), Some(&b"before"[..]));
-    let refused_again = store.transact(|txn| txn.put(b"a", b"after"));
-    assert!(matches!(refused_again, Err(Error::AddressSpace { .. })), "{refused_again:?}");
+    // What needs no more room goes on.
+    store.transact(|txn| txn.put(b"a", b"after")).unwrap();
 }
 
 /// As a user who may neither read nor write the store. Root may do everything, so a process that is

@@ -97,8 +97,7 @@ fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
 /// Refuses derived data and records that do not lie apart from each other: what belongs to the one
 /// would be taken for the other.
 fn refuse_overlap(derived: &Subspace, records: &Subspace) -> Result<()> {
-    let (a, b) = (derived.prefix(), records.prefix());
-    if !a.starts_with(b) && !b.starts_with(a) {
+    if !derived.contains(records.prefix()) && !records.contains(derived.prefix()) {
         return Ok(());
     }
     Err(Error::BadOption {

@@ -102,8 +102,8 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
             Ok(next)
         });
         done = match outcome {
-            // So many entries were to be mended that this store does not take them at once.
-            Err(Error::TransactionTooLarge { .. }) if batch > 1 => {
+            // So much was to be mended that this store does not take it at once, or not in time.
+            Err(Error::TransactionTooLarge { .. } | Error::TooOld { .. }) if batch > 1 => {
                 batch /= 2;
                 continue;
             }
@@ -123,7 +123,7 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
     batch: usize,
     done: &mut RepairProgress,
 ) -> Result<()> {
-    let range = remaining(table.space().self_and_children(), done.position.last.as_deref());
+    let range = remaining(table.space().self_and_children(), done.position.last.as_deref())?;
     let Page { entries, last } = txn.page(range, Order::Ascending, batch)?;
     let mut missing = Vec::new();
     for entry in entries {
@@ -152,7 +152,7 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     batch: usize,
     done: &mut RepairProgress,
 ) -> Result<()> {
-    let range = remaining(derived.space().self_and_children(), done.position.last.as_deref());
+    let range = remaining(derived.space().self_and_children(), done.position.last.as_deref())?;
     let Page { entries, last } = txn.page(range, Order::Ascending, batch)?;
     let mut doomed = Vec::new();
     for (key, value) in entries {
@@ -168,9 +168,15 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     Ok(())
 }
 
-fn remaining<'k>(range: KeyRange<'k>, last: Option<&'k [u8]>) -> KeyRange<'k> {
+/// What is left of `range` behind `last`, which must lie in it.
+fn remaining<'k>(range: KeyRange<'k>, last: Option<&'k [u8]>) -> Result<KeyRange<'k>> {
     match last {
-        Some(last) => range.resume(Order::Ascending, last),
-        None => range,
+        None => Ok(range),
+        Some(last) if range.contains(last) => Ok(range.resume(Order::Ascending, last)),
+        Some(last) => Err(Error::BadOption {
+            what: "the position to resume at",
+            value: keyloom::key::display(last).to_string(),
+            why: "it belongs to another repair; begin this one anew",
+        }),
     }
 }
