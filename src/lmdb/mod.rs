@@ -1,4 +1,5 @@
-//! The store on LMDB: one memory-mapped file, one writer at a time, snapshots that block nobody.
+//! The store on LMDB: one memory-mapped file, one writer at a time, snapshots beside
+//! it.
 //!
 //! | operation | cost |
 //! |---|---|
