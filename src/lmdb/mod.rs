@@ -1,5 +1,4 @@
-//! The store on LMDB: one memory-mapped file, one writer at a time, snapshots beside
-//! it.
+//! The store on LMDB: one memory-mapped file, one writer at a time, and snapshots beside it.
 //!
 //! | operation | cost |
 //! |---|---|
