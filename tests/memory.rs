@@ -52,16 +52,16 @@ mod limits {
     #[test]
     fn of_age_end_snapshots_and_transactions() {
         let mut limits = Limits::default();
-        limits.max_age_ms = Some(30);
+        limits.max_age_ms = Some(500);
         let store = Memory::builder().limits(limits).build();
         let snapshot = store.snapshot().unwrap();
         let mut txn = store.begin().unwrap();
         txn.put(b"a", b"").unwrap();
         assert_eq!(snapshot.get(b"a").unwrap(), None);
         let mut open_walk = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
-        sleep(Duration::from_millis(50));
+        sleep(Duration::from_millis(700));
         let too_old = |error: Error| {
-            assert!(matches!(error, Error::TooOld { limit_ms: 30, .. }), "{error}");
+            assert!(matches!(error, Error::TooOld { limit_ms: 500, .. }), "{error}");
             assert!(!error.is_retryable());
         };
         too_old(snapshot.get(b"a").unwrap_err());
@@ -76,12 +76,12 @@ mod limits {
     #[test]
     fn of_age_do_not_count_the_wait_for_the_writer_before() {
         let mut limits = Limits::default();
-        limits.max_age_ms = Some(200);
+        limits.max_age_ms = Some(1_000);
         let store = Memory::builder().limits(limits).build();
         std::thread::scope(|scope| {
             let first = store.begin().unwrap();
             let second = scope.spawn(|| store.transact(|txn| txn.put(b"a", b"")));
-            sleep(Duration::from_millis(300));
+            sleep(Duration::from_millis(1_300));
             drop(first);
             second.join().unwrap().unwrap();
         });
