@@ -1,7 +1,6 @@
 //! The one error type of the crate, grouped by who can do something about it.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::path::PathBuf;
 
 use crate::key::DecodeError;
@@ -403,10 +402,4 @@ pub(crate) fn shown(key: &[u8]) -> Box<str> {
         text.push('…');
     }
     text.into()
-}
-
-impl fmt::Display for crate::Limits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "keys of {} bytes, values of {} bytes", self.max_key_bytes, self.max_value_bytes)
-    }
 }

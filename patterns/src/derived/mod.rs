@@ -30,6 +30,38 @@ pub use check::{Inconsistency, check};
 pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
 
 /// Data that follows from the records of a table and is maintained with them.
+///
+/// ```
+/// use keyloom::{DynWriter, Memory, Reader, Result, Store, Subspace, Writer};
+/// use keyloom_patterns::{Derived, Table};
+///
+/// /// How many records there are of each value.
+/// #[derive(Clone)]
+/// struct Counts(Subspace);
+///
+/// impl Derived<u32, String> for Counts {
+///     fn update(&self, txn: &mut DynWriter<'_>, _: &u32, old: Option<&String>, new: Option<&String>) -> Result<()> {
+///         if let Some(old) = old {
+///             txn.add(&self.0.pack(old), -1)?;
+///         }
+///         if let Some(new) = new {
+///             txn.add(&self.0.pack(new), 1)?;
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let counts = Counts(Subspace::new("counts"));
+/// let towns = Table::<u32, String>::new(&Subspace::new("towns")).with(&counts);
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     towns.put(txn, &1, &"FR".into())?;
+///     towns.put(txn, &2, &"FR".into())?;
+///     towns.put(txn, &1, &"US".into())
+/// })?;
+/// assert_eq!(store.snapshot()?.counter(&counts.0.pack("FR"))?, 1);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
 pub trait Derived<K, V>: Send + Sync {
     /// Brings the data in step with a record that changes from `old` to `new`. `None` stands for a
     /// record that is not there.

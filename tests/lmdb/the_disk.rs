@@ -1,0 +1,25 @@
+//! The disk: full, and how durable.
+
+use super::*;
+
+#[test]
+fn that_is_full_is_an_error_and_the_store_goes_on() {
+    let directory = tempdir().unwrap();
+    run_child(Child::DiskFull, directory.path());
+    let store = quick().create(false).open(directory.path()).unwrap();
+    assert_eq!(count(&store), 101);
+}
+
+#[test]
+fn gets_what_each_durability_says_and_everything_after_a_flush() {
+    for durability in [Durability::Full, Durability::MayLoseLastCommit, Durability::MayLoseStore] {
+        let directory = tempdir().unwrap();
+        let store = Lmdb::options().durability(durability).open(directory.path()).unwrap();
+        assert_eq!(store.durability(), durability);
+        fill(&store, 10).unwrap();
+        store.flush().unwrap();
+        drop(store);
+        assert_eq!(count(&Lmdb::open(directory.path()).unwrap()), 10);
+    }
+    assert_eq!(Durability::default(), Durability::Full);
+}
