@@ -75,6 +75,8 @@ pub mod lmdb;
 pub mod memory;
 mod metered;
 mod range;
+#[cfg(feature = "_remote")]
+pub mod remote;
 mod store;
 pub mod value;
 mod writer_slot;

@@ -63,6 +63,13 @@ pub trait Store: Send + Sync + 'static {
         RetryPolicy::default()
     }
 
+    /// How often callers have waited for a server since the store was opened, through all its
+    /// handles; `None` where there is no server to wait for. Messages that are under way together are
+    /// one wait. [`Metered`](crate::Metered) tells the difference.
+    fn round_trips(&self) -> Option<u64> {
+        None
+    }
+
     /// Runs `body` in a transaction and commits it.
     ///
     /// When the store reports a conflict, at the beginning, in the body or at commit, everything is rolled back and
