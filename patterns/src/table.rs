@@ -368,7 +368,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         }
         let mut attached = DynWriter::new(txn);
         let update = |derived: &Arc<dyn Derived<K, V>>| {
-            derived.update(&mut attached, change.key, old, change.new())
+            derived.update(&mut attached, change.key, old, change.record())
         };
         self.derived.iter().try_for_each(update)?;
         match &change.new {
@@ -385,7 +385,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             changes.iter().map(AsRef::as_ref).zip(old.iter().map(Option::as_ref)).collect();
         let mut met = 0;
         for change in changes {
-            let old = latest.insert(change.as_ref(), change.new()).flatten();
+            let old = latest.insert(change.as_ref(), change.record()).flatten();
             met += usize::from(old.is_some());
             self.make(txn, change, old)?;
         }
@@ -402,7 +402,7 @@ struct Change<'c, K, V> {
 }
 
 impl<'c, K, V> Change<'c, K, V> {
-    fn new(&self) -> Option<&'c V> {
+    fn record(&self) -> Option<&'c V> {
         self.new.as_ref().map(|(value, _)| *value)
     }
 }

@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 
 use keyloom::key::Subspace;
 use keyloom::value::Json;
-use keyloom::{Cost, Error, KeyRange, Limits, Memory, Metered, Order, Store, Transaction, Writer};
+use keyloom::{
+    Cost, DynWriter, Error, KeyRange, Limits, Memory, Metered, Order, Reader, Store, Transaction,
+    Writer,
+};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::{BatchSize, Table};
 use proptest::collection::vec;
@@ -230,4 +233,31 @@ fn what_is_too_large_by_itself_and_other_errors_come_out() {
     let nothing = BatchSize::new(0).transact_all(&store, &[] as &[u8], |_, _| unreachable!());
     assert!(nothing.is_ok());
     assert_eq!(BatchSize::new(0).get(), 1);
+}
+
+#[test]
+fn a_writer_behind_a_pointer_asks_the_store_for_no_more_than_it_was_asked_for() {
+    let store = Metered::new(Memory::new());
+    let keys = [[1u8], [2], [3]];
+    store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, b"value"))).unwrap();
+    let reading = |work: &dyn Fn(&DynWriter<'_>)| {
+        let mut txn = store.begin().unwrap();
+        counts(store.measure(|_| work(&DynWriter::new(&mut txn))).1)
+    };
+    let page = |order| {
+        move |txn: &DynWriter<'_>| {
+            let page = txn.page(KeyRange::all(), order, 2).unwrap();
+            assert_eq!((page.entries.len(), page.last.as_deref()), (2, Some(&[2][..])));
+        }
+    };
+    // A page that walked a range would also read the entry behind it.
+    assert_eq!(reading(&page(Order::Ascending)), [1, 0, 1, 2, 0]);
+    assert_eq!(reading(&page(Order::Descending)), [1, 0, 1, 2, 0]);
+    let ends = |txn: &DynWriter<'_>| {
+        assert_eq!(txn.first(KeyRange::all()).unwrap().unwrap().0, [1]);
+        assert_eq!(txn.last(KeyRange::all()).unwrap().unwrap().0, [3]);
+    };
+    assert_eq!(reading(&ends), [2, 0, 2, 2, 0]);
+    let many = |txn: &DynWriter<'_>| assert_eq!(txn.get_many(&keys).unwrap().len(), 3);
+    assert_eq!(reading(&many), [1, 3, 0, 3, 0]);
 }
