@@ -1,0 +1,7 @@
+//! Committed transactions are serializable, and in an order that agrees with the clock.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod checking;
+#[path = "mod.rs"]
+mod isolation;
+mod stores;
