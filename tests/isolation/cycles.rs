@@ -5,7 +5,7 @@
 //! that needs several reads which were overwritten. Time comes last, since a cycle without it is
 //! none of serializability at all.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{EdgeIndex, NodeIndex};
@@ -16,7 +16,7 @@ use super::graph::Dependencies;
 
 /// How many cycles of one kind are shown for a component, and how many edges are tried to find them.
 const MOST_SHOWN: usize = 2;
-const MOST_TRIED: usize = 100;
+const MOST_TRIED: usize = 50;
 
 /// The edges that a search may use.
 #[derive(Clone, Copy)]
@@ -39,28 +39,26 @@ impl Kinds {
 
 /// The cycles of a graph: some of each kind, and none if there is none.
 pub fn cycles(graph: &Dependencies) -> Vec<Anomaly> {
-    let mut found = Vec::new();
+    let mut found = BTreeMap::new();
     for time in [false, true] {
-        let all = Kinds { reads: true, overwrites: true, time };
+        let writes = Kinds { reads: false, overwrites: false, time };
+        let flow = Kinds { reads: true, ..writes };
+        let all = Kinds { overwrites: true, ..flow };
         for component in components(graph, all) {
-            // Those without time were found without it.
-            let starts = |edge: Edge| !time || edge == Edge::RealTime;
-            let search = Search { graph, component };
-            search.by_kinds(Kinds { reads: false, overwrites: false, time }, starts, &mut found);
-            search.by_kinds(Kinds { reads: true, overwrites: false, time }, starts, &mut found);
-            let writes = Kinds { reads: true, overwrites: false, time };
-            for is_start in [is_overwrite as fn(Edge) -> bool, is_phantom] {
+            let search = Search::new(graph, &component, time);
+            search.through(writes, |_| true, &mut found);
+            search.through(flow, |edge| matches!(edge, Edge::WriteRead(_)), &mut found);
+            for overwrite in [is_item, is_phantom] {
                 // With one overwrite, or else with several.
-                search.by_kinds_through(writes, is_start, time, &mut found);
-                search.by_kinds_through(all, is_start, time, &mut found);
+                search.through(flow, overwrite, &mut found);
+                search.through(all, overwrite, &mut found);
             }
-            search.by_kinds(all, starts, &mut found);
         }
     }
-    found
+    found.into_values().collect()
 }
 
-fn is_overwrite(edge: Edge) -> bool {
+fn is_item(edge: Edge) -> bool {
     matches!(edge, Edge::ReadWrite(_))
 }
 
@@ -69,56 +67,60 @@ fn is_phantom(edge: Edge) -> bool {
 }
 
 /// The strongly connected components of more than one transaction.
-fn components(graph: &Dependencies, kinds: Kinds) -> Vec<HashSet<NodeIndex>> {
+fn components(graph: &Dependencies, kinds: Kinds) -> Vec<Vec<NodeIndex>> {
     let filtered = EdgeFiltered::from_fn(graph, |edge| kinds.allow(*edge.weight()));
-    let all = kosaraju_scc(&filtered).into_iter();
-    all.filter(|component| component.len() > 1).map(HashSet::from_iter).collect()
+    let mut all = kosaraju_scc(&filtered);
+    all.retain(|component| component.len() > 1);
+    all
 }
+
+/// Cycles without repetition: each begins with its first transaction.
+type Found = BTreeMap<Vec<(usize, Edge)>, Anomaly>;
 
 /// A search within one component.
 struct Search<'g> {
     graph: &'g Dependencies,
-    component: HashSet<NodeIndex>,
+    /// For each transaction, whether it is of the component.
+    is_inside: Vec<bool>,
+    edges: Vec<EdgeIndex>,
+    /// Only cycles with an edge of real time count.
+    needs_time: bool,
 }
 
-impl Search<'_> {
-    /// Cycles of `kinds` alone that go through an edge that `starts` names.
-    fn by_kinds(&self, kinds: Kinds, starts: impl Fn(Edge) -> bool, found: &mut Vec<Anomaly>) {
-        let starts = |edge| kinds.allow(edge) && starts(edge);
-        self.through(kinds, starts, false, found);
+impl<'g> Search<'g> {
+    fn new(graph: &'g Dependencies, component: &[NodeIndex], needs_time: bool) -> Self {
+        let mut is_inside = vec![false; graph.node_count()];
+        component.iter().for_each(|node| is_inside[node.index()] = true);
+        let edges = component.iter().flat_map(|node| graph.edges(*node));
+        let edges = edges.filter(|edge| is_inside[edge.target().index()]);
+        let is_timed = edges.clone().any(|edge| *edge.weight() == Edge::RealTime);
+        let mut edges: Vec<_> = edges.map(|edge| edge.id()).collect();
+        if needs_time && !is_timed {
+            edges.clear();
+        }
+        Self { graph, is_inside, edges, needs_time }
     }
 
-    /// Cycles that go through an overwrite and otherwise use `kinds`.
-    fn by_kinds_through(
-        &self,
-        kinds: Kinds,
-        starts: impl Fn(Edge) -> bool,
-        needs_time: bool,
-        found: &mut Vec<Anomaly>,
-    ) {
-        self.through(kinds, starts, needs_time, found);
-    }
-
-    fn through(
-        &self,
-        kinds: Kinds,
-        starts: impl Fn(Edge) -> bool,
-        needs_time: bool,
-        found: &mut Vec<Anomaly>,
-    ) {
-        let edges = self.component.iter().flat_map(|node| self.graph.edges(*node));
-        let edges =
-            edges.filter(|edge| self.component.contains(&edge.target()) && starts(*edge.weight()));
+    /// Cycles through an edge that `starts` names, and otherwise of `kinds`.
+    fn through(&self, kinds: Kinds, starts: impl Fn(Edge) -> bool, found: &mut Found) {
+        let is_start = |edge: &&EdgeIndex| {
+            let edge = self.graph[**edge];
+            starts(edge) && (kinds.allow(edge) || is_item(edge) || is_phantom(edge))
+        };
         let mut shown = 0;
-        for edge in edges.take(MOST_TRIED) {
-            let Some(back) = self.path(edge.target(), edge.source(), kinds) else { continue };
-            let mut steps = vec![(edge.source().index(), *edge.weight())];
+        for &edge in self.edges.iter().filter(is_start).take(MOST_TRIED) {
+            let Some((from, to)) = self.graph.edge_endpoints(edge) else { continue };
+            let Some(back) = self.path(to, from, kinds) else { continue };
+            let mut steps = vec![(from.index(), self.graph[edge])];
             steps.extend(back);
-            let timed = steps.iter().any(|(_, edge)| *edge == Edge::RealTime);
-            if needs_time && !timed {
+            let is_timed = steps.iter().any(|(_, edge)| *edge == Edge::RealTime);
+            if is_timed != self.needs_time {
                 continue;
             }
-            found.push(Anomaly::Cycle { name: name(&steps), steps });
+            let first = steps.iter().enumerate().min_by_key(|(_, (transaction, _))| transaction);
+            let first = first.map_or(0, |(position, _)| position);
+            steps.rotate_left(first);
+            found.insert(steps.clone(), Anomaly::Cycle { name: name(&steps), steps });
             shown += 1;
             if shown == MOST_SHOWN {
                 return;
@@ -128,34 +130,34 @@ impl Search<'_> {
 
     /// A shortest path, as steps.
     fn path(&self, from: NodeIndex, to: NodeIndex, kinds: Kinds) -> Option<Vec<(usize, Edge)>> {
-        let mut reached_by: HashMap<NodeIndex, EdgeIndex> = HashMap::new();
+        let mut reached_by: Vec<Option<EdgeIndex>> = vec![None; self.is_inside.len()];
         let mut queue = VecDeque::from([from]);
         while let Some(node) = queue.pop_front() {
             if node == to {
                 return Some(self.steps(from, to, &reached_by));
             }
             for edge in self.graph.edges(node).filter(|edge| kinds.allow(*edge.weight())) {
-                let next = edge.target();
-                let is_new = next != from && !reached_by.contains_key(&next);
-                if is_new && self.component.contains(&next) {
-                    reached_by.insert(next, edge.id());
-                    queue.push_back(next);
+                let next = edge.target().index();
+                if edge.target() != from && self.is_inside[next] && reached_by[next].is_none() {
+                    reached_by[next] = Some(edge.id());
+                    queue.push_back(edge.target());
                 }
             }
         }
         None
     }
 
+    /// The path that ends at `to`, from the edge by which each of its transactions was reached.
     fn steps(
         &self,
         from: NodeIndex,
         to: NodeIndex,
-        reached_by: &HashMap<NodeIndex, EdgeIndex>,
+        reached_by: &[Option<EdgeIndex>],
     ) -> Vec<(usize, Edge)> {
         let mut steps = Vec::new();
         let mut node = to;
         while node != from {
-            let edge = reached_by[&node];
+            let edge = reached_by[node.index()].unwrap();
             let (source, _) = self.graph.edge_endpoints(edge).unwrap();
             steps.push((source.index(), self.graph[edge]));
             node = source;
@@ -168,8 +170,7 @@ impl Search<'_> {
 /// What a cycle is called.
 fn name(steps: &[(usize, Edge)]) -> Name {
     let has = |kind: fn(Edge) -> bool| steps.iter().any(|(_, edge)| kind(*edge));
-    let overwrites =
-        steps.iter().filter(|(_, edge)| is_overwrite(*edge) || is_phantom(*edge)).count();
+    let overwrites = steps.iter().filter(|(_, edge)| is_item(*edge) || is_phantom(*edge)).count();
     let is_timed = has(|edge| edge == Edge::RealTime);
     let by_time = |name, timed| if is_timed { timed } else { name };
     match overwrites {

@@ -161,7 +161,9 @@ impl Edges<'_, '_> {
         for (_, is_end, n) in events {
             if is_end {
                 let replaced = std::mem::take(&mut before[n]);
-                ended.retain(|other| !replaced.contains(other));
+                if !replaced.is_empty() {
+                    ended.retain(|other| !replaced.contains(other));
+                }
                 ended.push(n);
             } else {
                 ended.iter().for_each(|&other| self.add(other, n, Edge::RealTime));

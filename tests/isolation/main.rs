@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod checking;
+mod controls;
 #[path = "mod.rs"]
 mod isolation;
 mod stores;

@@ -189,9 +189,10 @@ impl<'h> Versions<'h> {
                 }
             }
         }
-        for (&list, elements) in &history.end.lists {
-            let said = self.mark_after(elements);
-            let found = history.end.marks.get(&list).copied();
+        let (lists, marks) = (&history.end.lists, &history.end.marks);
+        for &list in lists.keys().chain(marks.keys().filter(|list| !lists.contains_key(list))) {
+            let said = lists.get(&list).and_then(|elements| self.mark_after(elements));
+            let found = marks.get(&list).copied();
             if said != found {
                 let sights = [Vec::from_iter(said), Vec::from_iter(found)];
                 let (name, transactions) = (Name::MarkAstray, vec![]);
