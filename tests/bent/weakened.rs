@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyloom::{
     Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction, Writer,
@@ -39,6 +40,8 @@ use crate::transaction::Write;
 pub struct Weakened<S> {
     store: S,
     weakness: Weakness,
+    /// What was acknowledged but is not done yet, with [`Weakness::StaleSnapshots`].
+    late: Arc<Mutex<Vec<Write>>>,
 }
 
 /// What a [`Weakened`] store does not compare at commit.
@@ -52,12 +55,27 @@ pub enum Weakness {
     WriteSkew,
     /// Ranges that were read are not compared, single keys are: phantoms.
     Phantoms,
+    /// All is compared, but a commit is acknowledged before snapshots show it. So transactions are
+    /// serializable, in an order that does not agree with the clock.
+    StaleSnapshots,
 }
 
 impl<S: Store> Weakened<S> {
     /// Weakens a store.
     pub fn new(store: S, weakness: Weakness) -> Self {
-        Self { store, weakness }
+        Self { store, weakness, late: Arc::default() }
+    }
+
+    /// Does what is late. Nobody else commits while the guard is held.
+    fn catch_up(&self) -> Result<MutexGuard<'_, Vec<Write>>> {
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        if !late.is_empty() {
+            let mut txn = self.store.begin()?;
+            late.iter().try_for_each(|write| write.apply(&mut txn))?;
+            txn.commit()?;
+            late.clear();
+        }
+        Ok(late)
     }
 }
 
@@ -70,9 +88,12 @@ impl<S: Store> Store for Weakened<S> {
     }
 
     fn begin(&self) -> Result<WeakenedTransaction<'_, S>> {
+        let late = self.catch_up()?;
+        let snapshot = self.store.snapshot()?;
+        drop(late);
         Ok(WeakenedTransaction {
             weakened: self,
-            snapshot: self.store.snapshot()?,
+            snapshot,
             writes: Vec::new(),
             keys: RefCell::default(),
             ranges: RefCell::default(),
@@ -104,7 +125,9 @@ impl<S: Store> WeakenedTransaction<'_, S> {
         let keys = self.keys.borrow();
         let keys = keys.iter().map(|key| KeyRange::single(key).into_owned());
         match self.weakened.weakness {
-            Weakness::None => keys.chain(self.ranges.borrow().iter().cloned()).collect(),
+            Weakness::None | Weakness::StaleSnapshots => {
+                keys.chain(self.ranges.borrow().iter().cloned()).collect()
+            }
             Weakness::LostUpdates => Vec::new(),
             Weakness::WriteSkew => self.writes.iter().map(Write::range).collect(),
             Weakness::Phantoms => keys.collect(),
@@ -171,12 +194,18 @@ impl<S: Store> Transaction for WeakenedTransaction<'_, S> {
             // It saw one moment, whatever is there now.
             return Ok(());
         }
+        let mut late = self.weakened.catch_up()?;
         let mut txn = self.weakened.store.begin()?;
         for range in self.compared() {
             if entries(&self.snapshot, &range)? != entries(&txn, &range)? {
                 return Err(Error::Conflict { what: "what is compared".into() });
             }
         }
+        if self.weakened.weakness == Weakness::StaleSnapshots {
+            *late = self.writes;
+            return Ok(());
+        }
+        drop(late);
         self.writes.iter().try_for_each(|write| write.apply(&mut txn))?;
         txn.commit()
     }

@@ -46,6 +46,13 @@ pub enum Name {
     G2RealTime,
 }
 
+impl Name {
+    /// Whether the transactions are serializable in spite of it.
+    pub fn is_of_real_time(self) -> bool {
+        self >= Self::G0RealTime
+    }
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

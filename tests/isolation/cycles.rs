@@ -5,7 +5,7 @@
 //! that needs several reads which were overwritten. Time comes last, since a cycle without it is
 //! none of serializability at all.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{EdgeIndex, NodeIndex};
@@ -39,12 +39,18 @@ impl Kinds {
 
 /// The cycles of a graph: some of each kind, and none if there is none.
 pub fn cycles(graph: &Dependencies) -> Vec<Anomaly> {
-    let mut found = BTreeMap::new();
+    let mut found = Found::new();
     for time in [false, true] {
+        let steps = found.keys().flatten();
+        let known: BTreeSet<usize> = steps.map(|(transaction, _)| *transaction).collect();
         let writes = Kinds { reads: false, overwrites: false, time };
         let flow = Kinds { reads: true, ..writes };
         let all = Kinds { overwrites: true, ..flow };
         for component in components(graph, all) {
+            // A tangle with a cycle already has more of them than anybody wants to read.
+            if time && component.iter().any(|node| known.contains(&node.index())) {
+                continue;
+            }
             let search = Search::new(graph, &component, time);
             search.through(writes, |_| true, &mut found);
             search.through(flow, |edge| matches!(edge, Edge::WriteRead(_)), &mut found);

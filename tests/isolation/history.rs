@@ -69,7 +69,7 @@ pub struct Attempt {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     pub attempts: Vec<Attempt>,
-    /// What one snapshot held after the last attempt had ended.
+    /// What a transaction saw that began after the last attempt had ended.
     pub end: End,
 }
 

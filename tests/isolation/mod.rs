@@ -2,13 +2,14 @@
 //! anything that no serial order of them explains.
 //!
 //! It is generic over the store, and each backend's tests include this module by its path. It needs
-//! `keyloom`, `fastrand` and `petgraph`.
+//! `keyloom`, `keyloom-bent`, `fastrand` and `petgraph`.
 //!
 //! ```ignore
 //! #[path = "../isolation/mod.rs"]
 //! mod isolation;
 //!
 //! isolation::campaign(&store, isolation::transactions(20_000), 8).assert_clean();
+//! isolation::weakened::is_caught(store, Weakness::WriteSkew, 4_000, 8);
 //! ```
 //!
 //! | module | what it holds |
@@ -18,6 +19,7 @@
 //! | [`checker`] | the checks, of [`versions`] and of [`cycles`] in the [`graph`] |
 //! | [`anomaly`] | what is found, by name |
 //! | [`report`] | the counts of a campaign |
+//! | [`weakened`] | the campaign on a store that it must catch |
 // Each test uses the part that it needs: the checker's own tests no workload, the tests of a server
 // no hand-written history.
 #![allow(dead_code, unused_imports)]
@@ -32,6 +34,7 @@ pub mod keys;
 pub mod report;
 pub mod steps;
 pub mod versions;
+pub mod weakened;
 pub mod workload;
 
 use std::time::{Duration, Instant};

@@ -63,11 +63,6 @@ impl Report {
     pub fn assert_clean(&self) {
         assert!(self.anomalies.is_empty(), "{self}");
     }
-
-    /// Panics if no anomaly has one of these names.
-    pub fn assert_has_one_of(&self, names: &[Name]) {
-        assert!(names.iter().any(|name| self.has(*name)), "none of {names:?}: {self}");
-    }
 }
 
 impl fmt::Display for Report {

@@ -33,7 +33,7 @@ impl Step {
     /// One to four steps on the lists that are open when `appended` elements were handed out.
     pub fn choose(rng: &mut Rng, appended: u64) -> Vec<Self> {
         let first = List::try_from(appended / LENGTH).unwrap() + 1;
-        let reads_only = rng.u8(..8) == 0;
+        let reads_only = rng.u8(..6) == 0;
         let steps = rng.usize(1..=4);
         (0..steps).map(|_| Self::one(rng, first, reads_only)).collect()
     }
@@ -53,7 +53,11 @@ impl Step {
             }
             7..10 => Self::Sweep(range(rng, first)),
             10..13 => Self::Read(list),
-            13..15 => Self::ReadMany((0..rng.u32(2..4)).map(|n| list + n).collect()),
+            13..15 => {
+                let mut lists: Vec<_> = (list..list + rng.u32(2..=4)).collect();
+                rng.shuffle(&mut lists);
+                Self::ReadMany(lists)
+            }
             15..18 => Self::ReadRange(range(rng, first), order),
             _ => Self::ReadMarks(range(rng, first), order),
         }

@@ -72,7 +72,7 @@ pub fn run<S: Store>(store: &S, plan: &Plan) -> Result<History> {
         let writers: Vec<_> = (0..plan.writers).map(|writer| scope.spawn(write(writer))).collect();
         writers.into_iter().try_for_each(|writer| writer.join().unwrap())
     })?;
-    let end = shared.patiently(|| shared.end(&store.snapshot()?))?;
+    let end = shared.patiently(|| shared.end(&store.begin()?))?;
     let attempts = shared.attempts.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(History { attempts, end })
 }
@@ -110,10 +110,12 @@ impl Shared<'_> {
     ) -> Result<()> {
         let appended = self.element.load(Ordering::Relaxed);
         let steps = Step::choose(rng, appended);
+        // Some are given up at first, without any need: what they wrote must never be seen.
+        let mut is_given_up = rng.u8(..16) == 0;
         let reads_only = steps.iter().all(Step::reads_only);
         let by_snapshot = reads_only && rng.bool();
         let started = Instant::now();
-        loop {
+        for tries in 0.. {
             let mut operations = Vec::new();
             let mut scribe = Scribe {
                 keys: &self.keys,
@@ -127,7 +129,7 @@ impl Shared<'_> {
             } else {
                 store.begin().and_then(|mut txn| {
                     perform_all(&steps, &mut txn, &mut scribe)?;
-                    txn.commit()
+                    if std::mem::take(&mut is_given_up) { Err(given_up()) } else { txn.commit() }
                 })
             };
             let ended = self.now();
@@ -138,23 +140,27 @@ impl Shared<'_> {
             };
             attempts.push(Attempt { writer, began, ended, operations, outcome });
             match done {
-                Err(error) if outcome == Outcome::Aborted => self.pause(error, started, rng)?,
-                _ => return Ok(()),
+                Err(error) if outcome == Outcome::Aborted => {
+                    self.pause(error, started, tries, rng)?
+                }
+                _ => break,
             }
         }
+        Ok(())
     }
 
     /// Waits before the next attempt, or gives up.
-    fn pause(&self, error: Error, started: Instant, rng: &mut Rng) -> Result<()> {
+    fn pause(&self, error: Error, started: Instant, tries: u32, rng: &mut Rng) -> Result<()> {
         let pause = match &error {
-            error if error.is_retryable() => Duration::from_micros(rng.u64(..200)),
-            error if may_be_away(error) => Duration::from_millis(rng.u64(5..50)),
+            error if error.is_retryable() => Duration::from_micros(100),
+            error if may_be_away(error) => Duration::from_millis(1),
             _ => return Err(error),
         };
         if started.elapsed() > self.plan.patience {
             return Err(error);
         }
-        thread::sleep(pause);
+        // Longer and longer, and never as long as the others.
+        thread::sleep(pause.mul_f64(f64::from(1 << tries.min(7)) * rng.f64()));
         Ok(())
     }
 
@@ -162,27 +168,33 @@ impl Shared<'_> {
     fn patiently<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let started = Instant::now();
         let mut rng = Rng::with_seed(self.plan.seed);
-        loop {
+        for tries in 0.. {
             match work() {
                 Ok(done) => return Ok(done),
-                Err(error) => self.pause(error, started, &mut rng)?,
+                Err(error) => self.pause(error, started, tries, &mut rng)?,
             }
         }
+        unreachable!("patience ends before the tries do")
     }
 
     /// What is there at the end.
-    fn end(&self, snapshot: &impl Reader) -> Result<End> {
+    fn end(&self, reader: &impl Reader) -> Result<End> {
         let mut end = End::default();
-        for entry in snapshot.range(self.keys.all_lists(), Order::Ascending)? {
+        for entry in reader.range(self.keys.all_lists(), Order::Ascending)? {
             let (key, value) = entry?;
             end.lists.insert(self.keys.list_of(&key), Keys::elements(&value));
         }
-        for entry in snapshot.range(self.keys.all_marks(), Order::Ascending)? {
+        for entry in reader.range(self.keys.all_marks(), Order::Ascending)? {
             let (key, value) = entry?;
             end.marks.insert(self.keys.list_of(&key), Keys::mark(&value));
         }
         Ok(end)
     }
+}
+
+/// What a transaction ends with that is dropped on purpose.
+fn given_up() -> Error {
+    Error::Conflict { what: "nothing: it was given up on purpose".into() }
 }
 
 /// Whether a server may have gone, and may come back. A store has no name of its own for that.
