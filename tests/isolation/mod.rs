@@ -20,6 +20,8 @@
 //! | [`anomaly`] | what is found, by name |
 //! | [`report`] | the counts of a campaign |
 //! | [`weakened`] | the campaign on a store that it must catch |
+// As at the top of every test, which those that include this may not need themselves.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 // Each test uses the part that it needs: the checker's own tests no workload, the tests of a server
 // no hand-written history.
 #![allow(dead_code, unused_imports)]
@@ -63,7 +65,7 @@ pub fn campaign<S: Store>(store: &S, transactions: usize, writers: usize) -> Rep
         writers,
         seed: fastrand::u64(..),
         patience: Duration::from_secs(60),
-        prefix: b"isolation ".to_vec(),
+        prefix: format!("isolation {:016x} ", fastrand::u64(..)).into_bytes(),
     };
     let report = campaign_of(store, &plan).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
     println!("{}: {report}", std::any::type_name::<S>());
@@ -82,7 +84,9 @@ pub fn campaign_of<S: Store>(store: &S, plan: &Plan) -> Result<Report> {
         left -= transactions;
         let seed = plan.seed.wrapping_add((left * plan.writers) as u64);
         let started = Instant::now();
-        let history = workload::run(store, &Plan { transactions, seed, ..plan.clone() })?;
+        let prefix = [&plan.prefix[..], &left.to_be_bytes()].concat();
+        let round = Plan { transactions, seed, prefix, ..plan.clone() };
+        let history = workload::run(store, &round)?;
         let ran = started.elapsed();
         let anomalies = checker::check(&history);
         report.add(&history, anomalies, ran, started.elapsed() - ran);

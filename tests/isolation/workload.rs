@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Transaction};
+use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Transaction, Writer};
 
 use super::history::{Attempt, End, History, Outcome};
 use super::keys::Keys;
@@ -32,7 +32,8 @@ pub struct Plan {
     /// How long one transaction is tried again, when it conflicts or the store cannot be reached:
     /// long enough for a server that is killed to come back.
     pub patience: Duration,
-    /// The lists lie behind this prefix, which is emptied first.
+    /// The lists lie behind this prefix, where nothing else may be. What is there is removed at the
+    /// end, not before: a removal whose outcome is unknown could come late, and take new lists along.
     pub prefix: Vec<u8>,
 }
 
@@ -61,11 +62,6 @@ pub fn run<S: Store>(store: &S, plan: &Plan) -> Result<History> {
         element: AtomicU64::new(1),
         attempts: Mutex::default(),
     };
-    shared.patiently(|| {
-        let mut txn = store.begin()?;
-        keyloom::Writer::delete_range(&mut txn, KeyRange::prefix(&plan.prefix))?;
-        txn.commit()
-    })?;
     thread::scope(|scope| {
         let shared = &shared;
         let write = |writer| move || shared.writer(store, writer);
@@ -73,6 +69,11 @@ pub fn run<S: Store>(store: &S, plan: &Plan) -> Result<History> {
         writers.into_iter().try_for_each(|writer| writer.join().unwrap())
     })?;
     let end = shared.patiently(|| shared.end(&store.begin()?))?;
+    shared.patiently(|| {
+        let mut txn = store.begin()?;
+        txn.delete_range(KeyRange::prefix(&plan.prefix))?;
+        txn.commit()
+    })?;
     let attempts = shared.attempts.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(History { attempts, end })
 }
