@@ -360,6 +360,29 @@ fn real_time_writes_do_not_go_back() {
 }
 
 #[test]
+fn real_time_nothing_is_seen_before_it_is_written() {
+    Told::default()
+        .during(0, 10, [read(1, &[1])])
+        .during(20, 30, [append(1, &[], 1)])
+        .left(&[(1, &[1])])
+        .shows(&[Name::G1cRealTime]);
+}
+
+#[test]
+fn real_time_between_two_overwritten_reads() {
+    // The long one missed the first, and the last missed the long one.
+    let told = |miss: Operation| {
+        Told::default()
+            .during(0, 100, [miss, append(2, &[], 2)])
+            .during(10, 20, [append(1, &[], 1)])
+            .during(30, 40, [read(2, &[])])
+            .left(&[(1, &[1]), (2, &[2])])
+    };
+    told(read(1, &[])).shows(&[Name::G2ItemRealTime]);
+    told(read_range(0..2, &[])).shows(&[Name::G2RealTime]);
+}
+
+#[test]
 fn an_unknown_outcome_may_be_either() {
     let told = |lists: &[(List, &[Element])]| {
         Told::default()
