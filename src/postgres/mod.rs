@@ -42,7 +42,9 @@
 //! was opened and nothing after, and never a conflict. It shows commits in the order in which they
 //! happened, which in rare cases is not yet an order in which they could have run one after the other
 //! (Fekete, O'Neil and O'Neil, *A read-only transaction anomaly under snapshot isolation*, 2004). A
-//! report that must exclude that reads in [`transact`](Store::transact).
+//! report that must exclude that reads in [`transact`](Store::transact). A `SERIALIZABLE` snapshot would
+//! not help: what such a transaction reads is valid only once it has committed, and a snapshot has no
+//! commit that could refuse it.
 //!
 //! # Cost
 //!

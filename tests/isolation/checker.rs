@@ -6,12 +6,27 @@
 //! of that is a proof that there is no such order. It is not the reverse: a history without an
 //! anomaly is one that shows none.
 
-use super::anomaly::Anomaly;
+use super::anomaly::{Anomaly, Name};
 use super::cycles::cycles;
 use super::digest::Digest;
 use super::graph::dependencies;
 use super::history::{Attempt, History, Outcome};
 use super::versions::Versions;
+
+/// [`check`] for a store whose snapshots show commits in the order in which they happened and no more.
+///
+/// Transactions among themselves must be serializable. A snapshot beside them must be one moment: all
+/// of a transaction or nothing, nothing uncommitted, nothing old. But that moment need not be one of
+/// the serial order (a cycle with several writes over reads).
+pub fn check_with_snapshots_in_commit_order(history: &History) -> Vec<Anomaly> {
+    let transactions = history.attempts.iter().filter(|attempt| !attempt.by_snapshot);
+    let of_transactions =
+        History { attempts: transactions.cloned().collect(), end: history.end.clone() };
+    let mut anomalies = check(&of_transactions);
+    let order = [Name::G2Item, Name::G2, Name::G2ItemRealTime, Name::G2RealTime];
+    anomalies.extend(check(history).into_iter().filter(|found| !order.contains(&found.name())));
+    anomalies
+}
 
 /// Every anomaly of a history, those of single lists first.
 ///

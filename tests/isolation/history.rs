@@ -63,6 +63,8 @@ pub struct Attempt {
     pub ended: u64,
     pub operations: Vec<Operation>,
     pub outcome: Outcome,
+    /// It read a snapshot, and was no transaction.
+    pub by_snapshot: bool,
 }
 
 /// Everything that happened, and what was left.

@@ -39,7 +39,7 @@ pub mod versions;
 pub mod weakened;
 pub mod workload;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use keyloom::{Result, Store};
 
@@ -60,14 +60,12 @@ pub fn transactions(default: usize) -> usize {
 ///
 /// Prints the counts. Panics where the store reports an error that no new attempt mends.
 pub fn campaign<S: Store>(store: &S, transactions: usize, writers: usize) -> Report {
-    let plan = Plan {
-        transactions,
-        writers,
-        seed: fastrand::u64(..),
-        patience: Duration::from_secs(60),
-        prefix: format!("isolation {:016x} ", fastrand::u64(..)).into_bytes(),
-    };
-    let report = campaign_of(store, &plan).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+    campaign_of(store, &Plan::new(transactions, writers))
+}
+
+/// [`campaign`] as planned.
+pub fn campaign_of<S: Store>(store: &S, plan: &Plan) -> Report {
+    let report = try_campaign(store, plan).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
     println!("{}: {report}", std::any::type_name::<S>());
     report
 }
@@ -76,7 +74,7 @@ pub fn campaign<S: Store>(store: &S, transactions: usize, writers: usize) -> Rep
 ///
 /// # Errors
 /// The first error of the store that neither a new attempt nor patience mends.
-pub fn campaign_of<S: Store>(store: &S, plan: &Plan) -> Result<Report> {
+pub fn try_campaign<S: Store>(store: &S, plan: &Plan) -> Result<Report> {
     let mut report = Report::default();
     let mut left = plan.transactions;
     while left > 0 {
@@ -88,7 +86,10 @@ pub fn campaign_of<S: Store>(store: &S, plan: &Plan) -> Result<Report> {
         let round = Plan { transactions, seed, prefix, ..plan.clone() };
         let history = workload::run(store, &round)?;
         let ran = started.elapsed();
-        let anomalies = checker::check(&history);
+        let anomalies = match plan.snapshots_in_commit_order {
+            true => checker::check_with_snapshots_in_commit_order(&history),
+            false => checker::check(&history),
+        };
         report.add(&history, anomalies, ran, started.elapsed() - ran);
     }
     Ok(report)

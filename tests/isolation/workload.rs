@@ -35,6 +35,21 @@ pub struct Plan {
     /// The lists lie behind this prefix, where nothing else may be. What is there is removed at the
     /// end, not before: a removal whose outcome is unknown could come late, and take new lists along.
     pub prefix: Vec<u8>,
+    /// Whether snapshots show commits in their order, which in rare cases is no serial order.
+    pub snapshots_in_commit_order: bool,
+}
+
+impl Plan {
+    pub fn new(transactions: usize, writers: usize) -> Self {
+        Self {
+            transactions,
+            writers,
+            seed: fastrand::u64(..),
+            patience: Duration::from_secs(60),
+            prefix: format!("isolation {:016x} ", fastrand::u64(..)).into_bytes(),
+            snapshots_in_commit_order: false,
+        }
+    }
 }
 
 /// What the writers share.
@@ -139,7 +154,7 @@ impl Shared<'_> {
                 Err(error) if error.maybe_committed() => Outcome::Unknown,
                 Err(_) => Outcome::Aborted,
             };
-            attempts.push(Attempt { writer, began, ended, operations, outcome });
+            attempts.push(Attempt { writer, began, ended, operations, outcome, by_snapshot });
             match done {
                 Err(error) if outcome == Outcome::Aborted => {
                     self.pause(error, started, tries, rng)?
@@ -153,8 +168,8 @@ impl Shared<'_> {
     /// Waits before the next attempt, or gives up.
     fn pause(&self, error: Error, started: Instant, tries: u32, rng: &mut Rng) -> Result<()> {
         let pause = match &error {
-            error if error.is_retryable() => Duration::from_micros(100),
             error if may_be_away(error) => Duration::from_millis(1),
+            error if error.is_retryable() => Duration::from_micros(100),
             _ => return Err(error),
         };
         if started.elapsed() > self.plan.patience {
@@ -201,7 +216,7 @@ fn given_up() -> Error {
 /// Whether a server may have gone, and may come back. A store has no name of its own for that.
 fn may_be_away(error: &Error) -> bool {
     match error {
-        Error::Backend(_) | Error::CommitUnknown { .. } => true,
+        Error::Backend(_) | Error::CommitUnknown { .. } | Error::ConnectionLost { .. } => true,
         Error::At { source, .. } => may_be_away(source),
         _ => false,
     }

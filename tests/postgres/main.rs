@@ -10,6 +10,11 @@ mod conflicts;
 #[cfg(feature = "postgres")]
 mod conformance;
 #[cfg(feature = "postgres")]
+mod isolated;
+#[cfg(feature = "postgres")]
+#[path = "../isolation/mod.rs"]
+mod isolation;
+#[cfg(feature = "postgres")]
 mod opening;
 #[cfg(feature = "postgres")]
 mod round_trips;
