@@ -64,7 +64,8 @@ if [[ -n ${KEYLOOM_PG_TLS_CERT:-} ]]; then
     tls=(-c ssl=on)
 fi
 
+# Shared memory in files of the directory goes when the directory does.
 # shellcheck disable=SC2086 # words are wanted
 exec "${as_user[@]}" postgres -D "$data" -p "$port" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= -c max_connections=100 -c shared_buffers=32MB \
-    "${tls[@]}" ${KEYLOOM_PG_OPTIONS:-}
+    -c dynamic_shared_memory_type=mmap "${tls[@]}" ${KEYLOOM_PG_OPTIONS:-}
