@@ -72,6 +72,16 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
                 .unwrap();
         });
     });
+    let batches: Vec<Vec<(u32, Person)>> = (0..RECORDS)
+        .step_by(100)
+        .map(|from| (from..from + 100).map(|id| (id, person(id))).collect())
+        .collect();
+    group.bench_function("put_many of 100 that move nothing", |b| {
+        b.iter(|| {
+            let batch = &batches[next() as usize % batches.len()];
+            store.transact(|txn| people.put_many(txn, batch)).unwrap();
+        });
+    });
     let mut round = 0u32;
     group.bench_function("100 puts that move an entry", |b| {
         b.iter(|| {

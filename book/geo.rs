@@ -73,11 +73,10 @@ impl Geo {
     /// # Errors
     /// What the store says.
     pub fn load(&self, store: &impl Store) -> Result<()> {
-        store.transact(|txn| {
-            CITIES.iter().try_for_each(|&(id, name, country, admin1, population)| {
-                self.cities.put(txn, &id, &City::new(name, country, admin1, population))
-            })
-        })
+        let cities = CITIES.map(|(id, name, country, admin1, population)| {
+            (id, City::new(name, country, admin1, population))
+        });
+        store.transact(|txn| self.cities.put_many(txn, &cities))
     }
 }
 

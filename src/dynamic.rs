@@ -1,8 +1,9 @@
 //! A writer whose type is not known at compile time.
 
 use std::fmt;
+use std::ops::Deref;
 
-use crate::{KeyRange, Order, Reader, Result, Writer};
+use crate::{Entry, KeyRange, Order, Page, Reader, Result, Writer};
 
 /// A [`Writer`] behind a pointer.
 ///
@@ -38,6 +39,13 @@ trait Erased {
     fn min(&mut self, key: &[u8], bound: u64) -> Result<()>;
     fn max(&mut self, key: &[u8], bound: u64) -> Result<()>;
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
+    fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
+    fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
+    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
+}
+
+fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
+    (key.to_vec(), value.to_vec())
 }
 
 impl<W: Writer> Erased for W {
@@ -52,7 +60,20 @@ impl<W: Writer> Erased for W {
 
     fn range<'r>(&'r self, range: KeyRange<'_>, order: Order) -> Result<BoxedEntries<'r>> {
         let entries = Reader::range(self, range, order)?;
-        Ok(Box::new(entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())))))
+        Ok(Box::new(entries.map(|entry| entry.map(copied))))
+    }
+
+    fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
+        Ok(Reader::first(self, range)?.map(copied))
+    }
+
+    fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
+        Ok(Reader::last(self, range)?.map(copied))
+    }
+
+    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>> {
+        let Page { entries, last } = Reader::page(self, range, order, limit)?;
+        Ok(Page { entries: entries.into_iter().map(copied).collect(), last })
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -114,6 +135,20 @@ impl Reader for DynWriter<'_> {
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         self.0.get_many(&keys)
+    }
+
+    // The store beneath may answer these with less than an open range, so they are passed on.
+
+    fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
+        self.0.first(range)
+    }
+
+    fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
+        self.0.last(range)
+    }
+
+    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>> {
+        self.0.page(range, order, limit)
     }
 }
 

@@ -176,6 +176,18 @@ pub enum Error {
         /// The limit.
         limit_ms: u64,
     },
+    /// The server no longer keeps the moment that this snapshot or transaction reads: its history was
+    /// compacted meanwhile. Take long reads in [pages](crate::Reader::page), each from a new snapshot,
+    /// and long writes in several transactions; or let the server keep its history longer.
+    #[error(
+        "revision {revision} is compacted away; read page by page from new snapshots, or let the server keep its history longer (etcd: --auto-compaction-retention)"
+    )]
+    Compacted {
+        /// The moment that was read.
+        revision: i64,
+        /// What the server said.
+        source: BoxedError,
+    },
     /// The disk took no more: it is full, the file reached the size that the system allows, or, if
     /// the source says "input/output error" although there is room, the disk fails. What was
     /// committed before stays; free some room and run the transaction again.
@@ -198,6 +210,18 @@ pub enum Error {
         max_readers: u32,
     },
 
+    /// Every connection of the pool is in use: each open snapshot and each open transaction holds
+    /// one. Drop them earlier, or open the store with more.
+    #[error(
+        "all {max_connections} connections were in use for {waited_ms} ms; drop snapshots earlier or open the store with more connections"
+    )]
+    ConnectionsBusy {
+        /// How many the pool has.
+        max_connections: usize,
+        /// How long the wait was.
+        waited_ms: u64,
+    },
+
     // ---- the outcome of a transaction: run it again, or look ---------------------------------------
     /// Another transaction changed what this one had read. Nothing of this one was kept; run it
     /// again, as [`Store::transact`](crate::Store::transact) does by itself.
@@ -216,6 +240,16 @@ pub enum Error {
         attempts: u32,
         /// The error of the last attempt.
         source: Box<Error>,
+    },
+    /// The connection to the server broke, or the server does not answer, and nothing was committed.
+    /// Run it again, as [`Store::transact`](crate::Store::transact) does by itself: it comes through
+    /// a server that is started again or a cluster that elects another leader.
+    #[error("the connection to {store} was lost: {source}; nothing was committed, run it again")]
+    ConnectionLost {
+        /// The server, without a password.
+        store: Box<str>,
+        /// What broke.
+        source: BoxedError,
     },
     /// The store was lost during commit: the writes may be there or not. Read before you write
     /// again, or make the transaction idempotent.
@@ -355,7 +389,7 @@ impl Error {
 
     fn asks_for_another_run(&self) -> bool {
         match self {
-            Self::Conflict { .. } => true,
+            Self::Conflict { .. } | Self::ConnectionLost { .. } => true,
             // `begin` makes the map larger, as long as it may grow.
             Self::MapFull { map_bytes, max_map_bytes } => map_bytes < max_map_bytes,
             _ => false,

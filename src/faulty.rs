@@ -143,6 +143,10 @@ impl<S: Store> Store for Faulty<S> {
     fn retry_policy(&self) -> RetryPolicy {
         self.store.retry_policy()
     }
+
+    fn round_trips(&self) -> Option<u64> {
+        self.store.round_trips()
+    }
 }
 
 /// A snapshot or a transaction of a [`Faulty`] store.

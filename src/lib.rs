@@ -74,7 +74,11 @@ mod limits;
 pub mod lmdb;
 pub mod memory;
 mod metered;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod range;
+#[cfg(feature = "_remote")]
+pub mod remote;
 mod store;
 pub mod value;
 mod writer_slot;
@@ -88,5 +92,7 @@ pub use limits::{Limits, MAX_KEY_BYTES, check_key, check_value};
 pub use lmdb::Lmdb;
 pub use memory::Memory;
 pub use metered::{Cost, Metered, MeteredEntries, MeteredReader};
+#[cfg(feature = "postgres")]
+pub use postgres::Postgres;
 pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
 pub use store::{Entry, Page, Reader, RetryPolicy, Store, Transaction, Writer};

@@ -97,3 +97,34 @@ pub fn check_value(key: &[u8], value: &[u8], limit: usize) -> Result<()> {
     }
     Err(Error::ValueTooLong { key: shown(key), bytes: value.len(), limit })
 }
+
+/// How much a transaction has written so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TransactionSize {
+    bytes: usize,
+    operations: usize,
+}
+
+impl TransactionSize {
+    /// Counts one more write, and refuses it if that makes the transaction larger than the store
+    /// takes.
+    pub(crate) fn charge(&mut self, bytes: usize, limits: &Limits) -> Result<()> {
+        self.bytes += bytes;
+        self.operations += 1;
+        self.check(limits)
+    }
+
+    /// Refuses a transaction that is too large; once it is, it stays so.
+    pub(crate) fn check(&self, limits: &Limits) -> Result<()> {
+        let counted = [
+            ("bytes", self.bytes, limits.max_transaction_bytes),
+            ("operations", self.operations, limits.max_transaction_operations),
+        ];
+        for (unit, actual, limit) in counted {
+            if let Some(limit) = limit.filter(|&limit| actual > limit) {
+                return Err(Error::TransactionTooLarge { unit, actual, limit });
+            }
+        }
+        Ok(())
+    }
+}

@@ -27,6 +27,8 @@ use crate::{
 pub struct Metered<S> {
     store: S,
     meter: Arc<Meter>,
+    /// How often somebody had waited for the server when the store was wrapped.
+    waits_before: u64,
 }
 
 macro_rules! costs {
@@ -75,12 +77,12 @@ macro_rules! costs {
 costs! {
     /// Keys asked for by [`get`](Reader::get) and [`get_many`](Reader::get_many).
     gets,
-    /// Ranges opened, those of [`first`](Reader::first), [`last`](Reader::last) and
-    /// [`page`](Reader::page) included.
+    /// Ranges opened, those of [`first`](Reader::first), [`last`](Reader::last),
+    /// [`page`](Reader::page) and [`count`](Reader::count) included.
     ranges,
-    /// Keys that were there: of gets, and of ranges as far as they were walked.
+    /// Keys that were there: of gets, and of ranges as far as they were walked or counted.
     keys_read,
-    /// Bytes of what was read: the values of gets, keys and values of ranges.
+    /// Bytes of what was handed out: the values of gets, keys and values of ranges.
     bytes_read,
     /// Keys put, deleted or counted up; a deleted range counts as one.
     keys_written,
@@ -88,7 +90,9 @@ costs! {
     bytes_written,
     /// Transactions committed.
     commits,
-    /// Messages that a client of a remote store would wait for: one per get, get_many, range and
+    /// How often the caller waited for a server: what a store behind a network says
+    /// ([`Store::round_trips`]), pages of ranges and the beginnings of snapshots included. For a
+    /// store that has no server, how often it would at least: once per get, get_many, range and
     /// commit. Writes wait for the commit.
     round_trips,
 }
@@ -114,15 +118,20 @@ impl Meter {
     }
 }
 
-impl<S> Metered<S> {
+impl<S: Store> Metered<S> {
     /// Counts what `store` is asked to do from now on.
     pub fn new(store: S) -> Self {
-        Self { store, meter: Arc::default() }
+        let waits_before = store.round_trips().unwrap_or(0);
+        Self { store, meter: Arc::default(), waits_before }
     }
 
     /// What was asked for since this store was wrapped, through all its clones.
     pub fn cost(&self) -> Cost {
-        self.meter.read()
+        let modelled = self.meter.read();
+        match self.store.round_trips() {
+            Some(waits) => Cost { round_trips: waits - self.waits_before, ..modelled },
+            None => modelled,
+        }
     }
 
     /// Runs `work` and tells what it cost. Other threads' work at the same time is counted too.
@@ -156,6 +165,10 @@ impl<S: Store> Store for Metered<S> {
 
     fn retry_policy(&self) -> RetryPolicy {
         self.store.retry_policy()
+    }
+
+    fn round_trips(&self) -> Option<u64> {
+        self.store.round_trips()
     }
 }
 
@@ -208,6 +221,13 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
     }
 
     // The store beneath may answer these with less than an open range, so they are passed on.
+
+    fn count(&self, range: KeyRange<'_>) -> Result<u64> {
+        self.meter.range();
+        let count = self.inner.count(range)?;
+        self.meter.keys_read.fetch_add(count, Relaxed);
+        Ok(count)
+    }
 
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
         self.meter.range();

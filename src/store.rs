@@ -63,6 +63,13 @@ pub trait Store: Send + Sync + 'static {
         RetryPolicy::default()
     }
 
+    /// How often callers have waited for a server since the store was opened, through all its
+    /// handles; `None` where there is no server to wait for. Messages that are under way together are
+    /// one wait. [`Metered`](crate::Metered) tells the difference.
+    fn round_trips(&self) -> Option<u64> {
+        None
+    }
+
     /// Runs `body` in a transaction and commits it.
     ///
     /// When the store reports a conflict, at the beginning, in the body or at commit, everything is rolled back and
@@ -408,6 +415,13 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// 40 attempts, pauses from 1 ms to 1 s: some fifteen seconds in all, enough for a server to be
+    /// started again or for a cluster to elect another leader. The default of stores that have a
+    /// server.
+    pub fn of_a_server() -> Self {
+        Self { max_attempts: 40, ..Self::default() }
+    }
+
     /// The pause before attempt `attempt` (the second has number 2): anything between nothing and
     /// twice the last bound, at random, so that writers that met once do not meet again.
     fn pause(&self, attempt: u32) -> Duration {

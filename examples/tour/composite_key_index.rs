@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use keyloom::{Desc, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::{Continuation, Index, Table, entry, starting_with};
+use keyloom_patterns::{BatchSize, Continuation, Index, Table, entry, starting_with};
 
 use crate::cities::{self, City};
 use crate::options::Options;
 use crate::report::{ask, grouped, is_there, some_of};
 use crate::{Step, TourResult, TourStore};
 
-/// How many cities one transaction loads.
+/// How many cities one transaction loads, where the store takes so many.
 const BATCH: usize = 10_000;
 
 pub struct CompositeKeyIndex {
@@ -67,14 +67,13 @@ impl Step for CompositeKeyIndex {
         let progress = ProgressBar::new(cities::ROWS).with_style(style);
         // Putting a city again changes nothing, so a load that was interrupted simply runs again.
         let mut rows = cities::read(&options.data)?;
+        let mut size = BatchSize::new(BATCH);
         loop {
             let batch = rows.by_ref().take(BATCH).collect::<TourResult<Vec<_>>>()?;
             if batch.is_empty() {
                 break;
             }
-            store.transact(|txn| {
-                batch.iter().try_for_each(|(id, city)| self.cities.put(txn, id, city))
-            })?;
+            size.transact_all(store, &batch, |txn, some| self.cities.put_many(txn, some))?;
             progress.inc(batch.len() as u64);
         }
         let count = progress.position();

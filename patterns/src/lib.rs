@@ -35,12 +35,14 @@
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
 
+mod batch;
 mod continuation;
 pub mod derived;
 pub mod general;
 mod select;
 pub mod table;
 
+pub use batch::BatchSize;
 pub use continuation::Continuation;
 pub use derived::{Derived, DerivedEntries, Inconsistency};
 pub use general::composite_key_index::{Index, IndexEntries, entry};

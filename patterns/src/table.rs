@@ -16,16 +16,22 @@
 //!
 //! # Cost
 //!
-//! | operation | cost |
-//! |---|---|
-//! | [`get`](Table::get) | 1 get |
-//! | [`get_many`](Table::get_many) | n gets in 1 round trip |
-//! | [`put`](Table::put), nothing attached | 1 key written |
-//! | [`put`](Table::put) | 1 get, 1 key written, and the difference in what is attached |
-//! | [`delete`](Table::delete) | 1 get, 1 key written, and what is attached |
-//! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns |
+//! Round trips are those of the operation; where it writes, the commit of the transaction adds one.
 //!
-//! A put whose derived data do not change writes exactly one key.
+//! | operation | cost | round trips |
+//! |---|---|---|
+//! | [`get`](Table::get) | 1 get | 1 |
+//! | [`get_many`](Table::get_many) | n gets | 1 |
+//! | [`put`](Table::put), [`put_many`](Table::put_many), nothing attached | 1 key written per record | 0 |
+//! | [`put`](Table::put) | 1 get, 1 key written, and the difference in what is attached | 1 |
+//! | [`put_many`](Table::put_many) | the same per record | 1 |
+//! | [`delete`](Table::delete) | 1 get, 1 key written, and what is attached | 1 |
+//! | [`delete_many`](Table::delete_many) | the same per record | 1 |
+//! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
+//!
+//! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing.
+//! How many records a transaction takes is the store's matter: see
+//! [`BatchSize`](crate::BatchSize) for loads of any size.
 //!
 //! # Errors and transactions
 //!
@@ -47,13 +53,17 @@
 //! The "row" of every document and wide-column store; record layers on ordered stores, such as
 //! FoundationDB's, are built so.
 
+use std::borrow::Borrow;
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, Entry, KeyBuf, Order, Pack, Reader, Result, Subspace, Unpack, Writer};
+use keyloom::{
+    DynWriter, Entry, KeyBuf, Order, Pack, Reader, Result, Subspace, Unpack, Writer, check_key,
+};
 
 use crate::continuation::Continuation;
 use crate::derived::Derived;
@@ -162,8 +172,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         keys: impl IntoIterator<Item = &'k K>,
     ) -> Result<Vec<Option<V>>> {
         let keys: Vec<KeyBuf> = keys.into_iter().map(|key| self.space.pack(key)).collect();
-        let values = reader.get_many(&keys)?;
-        keys.iter().zip(values).map(|(key, value)| Self::decode(key, value)).collect()
+        Self::read_many(reader, &keys)
     }
 
     /// Sets the record of `key`, and what is attached with it.
@@ -175,14 +184,51 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// [`Error::At`](keyloom::Error::At) with an [`Error::Value`](keyloom::Error::Value) when the
     /// record, or the one that it replaces, does not go through the codec; what the attached say; what the store says.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
-        let mut bytes = Vec::new();
-        let packed = self.space.pack(key);
-        C::encode(value, &mut bytes).map_err(|error| error.at(&packed))?;
-        if !self.derived.is_empty() {
-            let old = Self::decode(&packed, txn.get(&packed)?)?;
-            self.update(txn, key, old.as_ref(), Some(value))?;
+        let change = self.setting(key, value)?;
+        let old = match self.derived.is_empty() {
+            true => None,
+            false => Self::decode(&change.packed, txn.get(&change.packed)?)?,
+        };
+        self.make(txn, &change, old.as_ref())
+    }
+
+    /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one after
+    /// the other, but the records that they replace are read in one round trip.
+    ///
+    /// Takes pairs or references to pairs. When a key comes twice, its last record stays.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::{Index, Table, entry};
+    /// let by_price = Index::new(&Subspace::new("by_price"), |_, price: &u32| entry(price));
+    /// let prices = Table::<String, u32>::new(&Subspace::new("prices")).with(&by_price);
+    /// let store = Memory::new();
+    /// let list = vec![("tea".to_owned(), 250), ("milk".to_owned(), 120)];
+    /// store.transact(|txn| prices.put_many(txn, &list))?;
+    /// assert_eq!(prices.get(&store.snapshot()?, &"milk".into())?, Some(120));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// Costs one key written per record; with something attached, one get per record more, all in one
+    /// round trip, and the differences that the changes make there. Keeps the records, their bytes and
+    /// what they replace in memory.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put). A key that is too long, and a record that does not go through the codec,
+    /// new or old, is found before anything is written.
+    pub fn put_many(
+        &self,
+        txn: &mut impl Writer,
+        records: impl IntoIterator<Item: Borrow<(K, V)>>,
+    ) -> Result<()> {
+        let records: Vec<_> = records.into_iter().collect();
+        let changes = records.iter().map(Borrow::borrow);
+        let changes = changes.map(|(key, value)| self.setting(key, value));
+        let changes = changes.collect::<Result<Vec<_>>>()?;
+        match self.derived.is_empty() {
+            true => changes.iter().try_for_each(|change| self.make(txn, change, None)),
+            false => self.make_all(txn, &changes).map(drop),
         }
-        txn.put(&packed, &bytes)
     }
 
     /// Removes the record of `key` and what is attached to it, and tells whether it was there.
@@ -190,11 +236,35 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// # Errors
     /// As [`put`](Table::put).
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
-        let packed = self.space.pack(key);
-        let Some(old) = Self::decode(&packed, txn.get(&packed)?)? else { return Ok(false) };
-        self.update(txn, key, Some(&old), None)?;
-        txn.delete(&packed)?;
-        Ok(true)
+        let change = self.removing(key);
+        let old = Self::decode(&change.packed, txn.get(&change.packed)?)?;
+        self.make(txn, &change, old.as_ref())?;
+        Ok(old.is_some())
+    }
+
+    /// Removes the records of many keys and what is attached to them, and tells how many were there: the
+    /// same as to [`delete`](Table::delete) one after the other, but read in one round trip.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// let squares = Table::<u32, u32>::new(&Subspace::new("squares"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| squares.put_many(txn, (0..5).map(|n| (n, n * n))))?;
+    /// let there = store.transact(|txn| squares.delete_many(txn, &[3, 4, 5, 4]))?;
+    /// assert_eq!(there, 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put_many`](Table::put_many).
+    pub fn delete_many<'k>(
+        &self,
+        txn: &mut impl Writer,
+        keys: impl IntoIterator<Item = &'k K>,
+    ) -> Result<usize> {
+        let changes: Vec<_> = keys.into_iter().map(|key| self.removing(key)).collect();
+        self.make_all(txn, &changes)
     }
 
     /// The records whose keys are as `select` says, in `order`: those whose keys begin with some
@@ -269,16 +339,86 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
     }
 
-    fn update(
+    fn read_many(reader: &impl Reader, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<V>>> {
+        let values = get_many(reader, keys)?;
+        keys.iter().zip(values).map(|(key, value)| Self::decode(key.as_ref(), value)).collect()
+    }
+
+    fn setting<'c>(&self, key: &'c K, value: &'c V) -> Result<Change<'c, K, V>> {
+        let packed = self.space.pack(key);
+        check_key(&packed)?;
+        let mut bytes = Vec::new();
+        C::encode(value, &mut bytes).map_err(|error| error.at(&packed))?;
+        Ok(Change { key, packed, new: Some((value, bytes)) })
+    }
+
+    fn removing<'c>(&self, key: &'c K) -> Change<'c, K, V> {
+        Change { key, packed: self.space.pack(key), new: None }
+    }
+
+    /// Changes what is attached, and then the record, which is `old` until now.
+    fn make(
         &self,
         txn: &mut impl Writer,
-        key: &K,
+        change: &Change<'_, K, V>,
         old: Option<&V>,
-        new: Option<&V>,
     ) -> Result<()> {
-        let mut txn = DynWriter::new(txn);
-        self.derived.iter().try_for_each(|derived| derived.update(&mut txn, key, old, new))
+        if change.new.is_none() && old.is_none() {
+            return Ok(());
+        }
+        let mut attached = DynWriter::new(txn);
+        let update = |derived: &Arc<dyn Derived<K, V>>| {
+            derived.update(&mut attached, change.key, old, change.record())
+        };
+        self.derived.iter().try_for_each(update)?;
+        match &change.new {
+            Some((_, bytes)) => txn.put(&change.packed, bytes),
+            None => txn.delete(&change.packed),
+        }
     }
+
+    /// Makes one change after the other, and tells how many met a record. Reads all of them at once.
+    fn make_all(&self, txn: &mut impl Writer, changes: &[Change<'_, K, V>]) -> Result<usize> {
+        let old = Self::read_many(txn, changes)?;
+        // Where a key comes twice, the second change meets what the first one left.
+        let mut latest: HashMap<&[u8], Option<&V>> =
+            changes.iter().map(AsRef::as_ref).zip(old.iter().map(Option::as_ref)).collect();
+        let mut met = 0;
+        for change in changes {
+            let old = latest.insert(change.as_ref(), change.record()).flatten();
+            met += usize::from(old.is_some());
+            self.make(txn, change, old)?;
+        }
+        Ok(met)
+    }
+}
+
+/// What is to become of one record.
+struct Change<'c, K, V> {
+    key: &'c K,
+    packed: KeyBuf,
+    /// The record and its bytes, `None` to remove it.
+    new: Option<(&'c V, Vec<u8>)>,
+}
+
+impl<'c, K, V> Change<'c, K, V> {
+    fn record(&self) -> Option<&'c V> {
+        self.new.as_ref().map(|(value, _)| *value)
+    }
+}
+
+impl<K, V> AsRef<[u8]> for Change<'_, K, V> {
+    fn as_ref(&self) -> &[u8] {
+        &self.packed
+    }
+}
+
+/// [`Reader::get_many`], which is not worth a round trip when there are no keys.
+pub(crate) fn get_many<'r, R: Reader>(
+    reader: &'r R,
+    keys: &[impl AsRef<[u8]>],
+) -> Result<Vec<Option<R::Bytes<'r>>>> {
+    if keys.is_empty() { Ok(Vec::new()) } else { reader.get_many(keys) }
 }
 
 /// Some records, and where the query goes on.

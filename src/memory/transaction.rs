@@ -7,6 +7,7 @@ use super::entry::Entry;
 use super::optimistic::{Footprint, Tracked, Write};
 use super::tree::Tree;
 use super::{MemoryEntries, Shared};
+use crate::limits::TransactionSize;
 use crate::store::CounterOp;
 use crate::writer_slot::WriterTurn;
 use crate::{Error, KeyRange, Order, Reader, Result, Transaction, Writer, check_key, check_value};
@@ -17,7 +18,7 @@ pub struct MemoryTransaction<'s> {
     shared: &'s Shared,
     tree: Tree,
     started: Option<Instant>,
-    written: Written,
+    written: TransactionSize,
     mode: Mode<'s>,
 }
 
@@ -29,16 +30,9 @@ enum Mode<'s> {
     Optimistic(Footprint<'s>),
 }
 
-/// How much was written so far.
-#[derive(Debug, Default)]
-struct Written {
-    bytes: usize,
-    operations: usize,
-}
-
 impl<'s> MemoryTransaction<'s> {
     pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
-        let written = Written::default();
+        let written = TransactionSize::default();
         if shared.optimistic {
             let started = shared.clock();
             let (tree, footprint) = Footprint::begin(shared);
@@ -53,7 +47,7 @@ impl<'s> MemoryTransaction<'s> {
 
     fn write(&mut self, write: Write, bytes: usize) -> Result<()> {
         self.shared.check_age(self.started)?;
-        self.charge(bytes)?;
+        self.written.charge(bytes, &self.shared.limits)?;
         write.apply(&mut self.tree)?;
         if let Mode::Optimistic(footprint) = &mut self.mode {
             footprint.wrote(write);
@@ -71,28 +65,6 @@ impl<'s> MemoryTransaction<'s> {
             footprint.read_key(key);
         }
         counted
-    }
-
-    /// Refuses a write that makes the transaction larger than the store takes.
-    fn charge(&mut self, bytes: usize) -> Result<()> {
-        self.written.bytes += bytes;
-        self.written.operations += 1;
-        self.check_size()
-    }
-
-    /// Refuses a transaction that is too large; once it is, it stays so.
-    fn check_size(&self) -> Result<()> {
-        let limits = &self.shared.limits;
-        let counted = [
-            ("bytes", self.written.bytes, limits.max_transaction_bytes),
-            ("operations", self.written.operations, limits.max_transaction_operations),
-        ];
-        for (unit, actual, limit) in counted {
-            if let Some(limit) = limit.filter(|&limit| actual > limit) {
-                return Err(Error::TransactionTooLarge { unit, actual, limit });
-            }
-        }
-        Ok(())
     }
 }
 
@@ -158,7 +130,7 @@ impl Writer for MemoryTransaction<'_> {
 impl Transaction for MemoryTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.shared.check_age(self.started)?;
-        self.check_size()?;
+        self.written.check(&self.shared.limits)?;
         if self.shared.raises_conflict() {
             return Err(Error::Conflict { what: "nothing: it was raised on demand".into() });
         }

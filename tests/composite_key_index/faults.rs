@@ -6,16 +6,33 @@ use keyloom_patterns::starting_with;
 
 use crate::fixture::{Cities, City, clear, dump, fill, sample};
 
-/// A change that touches everything: one record new, one moved within the indexes, one gone.
-fn change(cities: &Cities, txn: &mut impl Writer) -> keyloom::Result<()> {
+type Change = fn(&Cities, &mut DynWriter<'_>) -> keyloom::Result<()>;
+
+/// Changes that touch everything: one record new, one moved within the indexes, one gone.
+const CHANGES: [Change; 2] = [one_by_one, at_once];
+
+fn moved() -> City {
+    City { country: "IT".into(), tags: vec!["y".into(), "z".into()], ..sample(1) }
+}
+
+fn one_by_one(cities: &Cities, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
     cities.table.put(txn, &100, &sample(100))?;
-    let moved = City { country: "IT".into(), tags: vec!["y".into(), "z".into()], ..sample(1) };
-    cities.table.put(txn, &1, &moved)?;
+    cities.table.put(txn, &1, &moved())?;
     cities.table.delete(txn, &2)?;
     Ok(())
 }
 
+fn at_once(cities: &Cities, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
+    cities.table.put_many(txn, [(100, sample(100)), (1, sample(7)), (1, moved())])?;
+    cities.table.delete_many(txn, &[2, 99, 2])?;
+    Ok(())
+}
+
 pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
+    CHANGES.iter().for_each(|change| faults_leave_nothing_half_done(store, *change));
+}
+
+fn faults_leave_nothing_half_done(store: &(impl Store + Clone), change: Change) {
     let cities = Cities::new();
     let faulty = Faulty::new(store.clone());
     for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
@@ -25,7 +42,7 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
             fill(&cities, store, 1..=5);
             let before = dump(&store.snapshot().unwrap(), KeyRange::all());
             faulty.fail_at(n, fault);
-            let outcome = faulty.transact(|txn| change(&cities, txn));
+            let outcome = faulty.transact(|txn| change(&cities, &mut DynWriter::new(txn)));
             faulty.heal();
             let after = dump(&store.snapshot().unwrap(), KeyRange::all());
             assert_eq!(cities.faults(store), [], "after {fault:?} at operation {n}");
@@ -47,11 +64,15 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
 }
 
 pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
+    CHANGES.iter().for_each(|change| conflicts_are_retried_to_the_same_end(store, *change));
+}
+
+fn conflicts_are_retried_to_the_same_end(store: &(impl Store + Clone), change: Change) {
     let cities = Cities::new();
     let faulty = Faulty::new(store.clone());
     clear(store);
     fill(&cities, store, 1..=5);
-    store.transact(|txn| change(&cities, txn)).unwrap();
+    store.transact(|txn| change(&cities, &mut DynWriter::new(txn))).unwrap();
     let wanted = dump(&store.snapshot().unwrap(), KeyRange::all());
     let mut reruns = 0;
     for n in 0.. {
@@ -62,7 +83,7 @@ pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Stor
         faulty
             .transact(|txn| {
                 runs += 1;
-                change(&cities, txn)
+                change(&cities, &mut DynWriter::new(txn))
             })
             .unwrap();
         assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), wanted);
@@ -160,6 +181,10 @@ pub fn several_patterns_commit_or_roll_back_together(store: &(impl Store + Clone
 /// The control: a program that goes on after an error and commits what it has.
 #[test]
 fn a_careless_program_leaves_half_a_change_and_check_finds_it() {
+    CHANGES.iter().for_each(|change| careless_programs_leave_half_of_it(*change));
+}
+
+fn careless_programs_leave_half_of_it(change: Change) {
     let store = keyloom::Memory::new();
     let faulty = Faulty::new(store.clone());
     let cities = Cities::new();
@@ -169,7 +194,7 @@ fn a_careless_program_leaves_half_a_change_and_check_finds_it() {
         fill(&cities, &store, 1..=5);
         faulty.fail_at(n, Fault::Error);
         let outcome = faulty.transact(|txn| {
-            let _ = change(&cities, txn);
+            let _ = change(&cities, &mut DynWriter::new(txn));
             Ok(())
         });
         let was_hit = faulty.operations() > n;

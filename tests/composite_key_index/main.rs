@@ -2,6 +2,7 @@
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod batches;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
@@ -9,6 +10,11 @@ mod fixture;
 mod maintenance;
 mod queries;
 
+use batches::{
+    bad_input_among_many_is_found_before_anything_is_written,
+    check_repair_and_lookups_cost_few_round_trips, damage_in_every_chunk_is_found_and_mended,
+    many_at_once_leave_what_one_by_one_leaves, many_cost_few_round_trips,
+};
 use faults::{
     a_conflict_at_any_operation_is_retried_to_the_same_end,
     a_fault_at_any_operation_leaves_nothing_half_done, bad_input_is_refused_and_nothing_is_lost,
@@ -40,4 +46,9 @@ on_every_store! {
     several_patterns_commit_or_roll_back_together,
     continuations_of_other_queries_are_refused,
     prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes,
+    many_at_once_leave_what_one_by_one_leaves,
+    many_cost_few_round_trips,
+    check_repair_and_lookups_cost_few_round_trips,
+    damage_in_every_chunk_is_found_and_mended,
+    bad_input_among_many_is_found_before_anything_is_written,
 }

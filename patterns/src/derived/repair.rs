@@ -3,17 +3,18 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{Error, KeyBuf, KeyRange, Order, Page, Result, Store, Writer};
+use keyloom::{KeyBuf, Page, Result, Store, Writer};
 
-use super::check::{missing_or_wrong, superfluous};
-use super::{DerivedEntries, entries_of, refuse_overlap};
-use crate::table::{RecordKey, Table, record};
+use super::check::{missing_or_wrong, page_behind, superfluous};
+use super::{DerivedEntries, refuse_overlap};
+use crate::batch::BatchSize;
+use crate::table::{RecordKey, Table};
 
 /// How [`repair`] works.
 #[derive(Clone, Debug)]
 pub struct RepairOptions {
     /// How many records or entries one transaction visits at the most. Default: 1,000. Where a store
-    /// finds that too much, a batch is halved until it fits.
+    /// finds that too much, a batch is halved until it fits; see [`BatchSize`].
     pub batch: usize,
     /// Where to go on after a repair that was stopped; `None` begins.
     pub resume: Option<RepairPosition>,
@@ -71,6 +72,8 @@ pub struct RepairProgress {
 /// Attach `derived` to the table that writers use *before* the repair begins, else records that
 /// change behind it are missed.
 ///
+/// A transaction costs three round trips: a page, the other side of all that is on it, and the commit.
+///
 /// # Errors
 /// What the store says, and as [`check`](super::check()).
 pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
@@ -81,7 +84,7 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
 ) -> Result<RepairProgress> {
     refuse_overlap(derived.space(), table.space())?;
-    let mut batch = options.batch.max(1);
+    let mut size = BatchSize::new(options.batch);
     let beginning = RepairPosition { phase: RepairPhase::Records, last: None };
     let mut done = RepairProgress {
         position: options.resume.clone().unwrap_or(beginning),
@@ -93,22 +96,14 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     };
     while !done.finished {
         // The body may run more than once, so it starts each time from what is known to be done.
-        let outcome = store.transact(|txn| {
+        done = size.transact(store, |txn, batch| {
             let mut next = done.clone();
             match next.position.phase {
                 RepairPhase::Records => write_missing(derived, table, txn, batch, &mut next)?,
                 RepairPhase::Entries => remove_superfluous(derived, table, txn, batch, &mut next)?,
             }
             Ok(next)
-        });
-        done = match outcome {
-            // So much was to be mended that this store does not take it at once, or not in time.
-            Err(Error::TransactionTooLarge { .. } | Error::TooOld { .. }) if batch > 1 => {
-                batch /= 2;
-                continue;
-            }
-            outcome => outcome?,
-        };
+        })?;
         if progress(&done).is_break() {
             break;
         }
@@ -123,18 +118,10 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
     batch: usize,
     done: &mut RepairProgress,
 ) -> Result<()> {
-    let range = remaining(table.space().self_and_children(), done.position.last.as_deref())?;
-    let Page { entries, last } = txn.page(range, Order::Ascending, batch)?;
-    let mut missing = Vec::new();
-    for entry in entries {
-        let (key, value) = record::<_, K, V, C>(table.space(), entry)?;
-        done.records += 1;
-        for (entry, value) in entries_of(derived, &key, &value) {
-            let fault = missing_or_wrong(derived, txn, entry, &value)?;
-            missing.extend(fault.map(|fault| (fault, value)));
-        }
-    }
-    for (fault, value) in missing {
+    let Page { entries, last } =
+        page_behind(done.position.last.as_deref(), txn, table.space(), batch)?;
+    done.records += entries.len() as u64;
+    for (fault, value) in missing_or_wrong(derived, table, txn, entries)? {
         txn.put(fault.entry(), &value)?;
         done.written += 1;
     }
@@ -152,31 +139,14 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     batch: usize,
     done: &mut RepairProgress,
 ) -> Result<()> {
-    let range = remaining(derived.space().self_and_children(), done.position.last.as_deref())?;
-    let Page { entries, last } = txn.page(range, Order::Ascending, batch)?;
-    let mut doomed = Vec::new();
-    for (key, value) in entries {
-        done.entries += 1;
-        doomed.extend(superfluous(derived, table, txn, &key, &value)?);
-    }
-    for inconsistency in doomed {
-        txn.delete(inconsistency.entry())?;
+    let Page { entries, last } =
+        page_behind(done.position.last.as_deref(), txn, derived.space(), batch)?;
+    done.entries += entries.len() as u64;
+    for fault in superfluous(derived, table, txn, entries)? {
+        txn.delete(fault.entry())?;
         done.removed += 1;
     }
     done.finished = last.is_none();
     done.position.last = last.or_else(|| done.position.last.take());
     Ok(())
-}
-
-/// What is left of `range` behind `last`, which must lie in it.
-fn remaining<'k>(range: KeyRange<'k>, last: Option<&'k [u8]>) -> Result<KeyRange<'k>> {
-    match last {
-        None => Ok(range),
-        Some(last) if range.contains(last) => Ok(range.resume(Order::Ascending, last)),
-        Some(last) => Err(Error::BadOption {
-            what: "the position to resume at",
-            value: keyloom::key::display(last).to_string(),
-            why: "it belongs to another repair; begin this one anew",
-        }),
-    }
 }

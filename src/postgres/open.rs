@@ -1,0 +1,180 @@
+//! Opening: the table, the engine, the pool.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use deadpool_postgres::{
+    ClientWrapper, ConfigConnectImpl, Connect, Hook, HookError, Manager, ManagerConfig, Pool,
+    RecyclingMethod, Runtime,
+};
+use tokio::task::JoinHandle;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error as PgError, NoTls};
+
+use super::options::Address;
+use super::sql::{Engine, Sql};
+use super::{Postgres, PostgresOptions, Shared, error};
+use crate::remote::{Link, Outcome};
+use crate::{Error, Result};
+
+pub(super) fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
+    let table = address.table(&options)?;
+    let place = format!("{address}, table {table}");
+    let mut config = address.config;
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(options.timeout);
+    }
+    let link = Link::new(&place, options.timeout)?;
+    let connector = Connector::new(&config, &options)?;
+    if connector.is_tls() {
+        config.ssl_mode(SslMode::Require);
+    }
+    let (sql, engine) = prepare(&link, &connector, &config, options.create, &table)?;
+    let sql = Arc::new(sql);
+    let manager = Manager::from_connect(
+        config.clone(),
+        connector,
+        // A connection comes back rolled back, or not at all.
+        ManagerConfig { recycling_method: RecyclingMethod::Fast },
+    );
+    let statements = Arc::clone(&sql);
+    let pool = Pool::builder(manager)
+        .max_size(options.max_connections.max(1))
+        .wait_timeout(Some(options.patience))
+        .create_timeout(Some(options.timeout))
+        .runtime(Runtime::Tokio1)
+        .post_create(Hook::async_fn(move |client: &mut ClientWrapper, _| {
+            let statements = Arc::clone(&statements);
+            Box::pin(
+                async move { warm(client, &statements, engine).await.map_err(HookError::Backend) },
+            )
+        }))
+        .build()
+        .map_err(|error| Error::Backend(error.into()))?;
+    let shared = Shared {
+        link,
+        pool,
+        sql,
+        engine,
+        max_connections: options.max_connections.max(1),
+        retry_policy: options.retry_policy,
+    };
+    let store = Postgres { shared: Arc::new(shared) };
+    // A table of another kind shows when its statements are prepared.
+    drop(store.connection()?);
+    Ok(store)
+}
+
+/// Lets a new connection know every statement, so that none costs a message of its own later.
+async fn warm(client: &ClientWrapper, sql: &Sql, engine: Engine) -> Result<(), PgError> {
+    client.batch_execute(engine.settings()).await?;
+    for statement in sql.prepared() {
+        client.prepare_cached(statement).await?;
+    }
+    Ok(())
+}
+
+/// Finds out what the engine is and sees that the table is there.
+fn prepare(
+    link: &Link,
+    connector: &Connector,
+    config: &tokio_postgres::Config,
+    create: bool,
+    table: &str,
+) -> Result<(Sql, Engine)> {
+    let work = async {
+        let (client, driver) = connector.connect(config).await?;
+        let found = find_table(&client, table, create).await;
+        drop(client);
+        // Ends by itself, now that its client is gone.
+        drop(driver);
+        found
+    };
+    match link.wait_uncounted(work) {
+        Outcome::TimedOut => Err(link.silent()),
+        Outcome::Answered(Err(error)) => Err(error::of_statement(error, link)),
+        Outcome::Answered(Ok((sql, engine, is_ours))) => match is_ours {
+            true => Ok((sql, engine)),
+            false => Err(Error::NotAStore {
+                path: link.place().into(),
+                why: "its columns are not `key bytea, value bytea`".into(),
+            }),
+        },
+    }
+}
+
+async fn find_table(
+    client: &Client,
+    table: &str,
+    create: bool,
+) -> Result<(Sql, Engine, bool), PgError> {
+    let version: String = client.query_one("SELECT version()", &[]).await?.try_get(0)?;
+    let engine = Engine::of(&version);
+    let sql = Sql::new(table, engine);
+    let mut look = client.prepare(&sql.look).await;
+    if create && look.as_ref().is_err_and(|error| error.code() == Some(&SqlState::UNDEFINED_TABLE))
+    {
+        if let Err(error) = client.batch_execute(&sql.create).await
+            && !was_made_meanwhile(&error)
+        {
+            return Err(error);
+        }
+        look = client.prepare(&sql.look).await;
+    }
+    let look = look?;
+    let is_ours = look.columns().iter().all(|column| *column.type_() == Type::BYTEA);
+    Ok((sql, engine, is_ours))
+}
+
+/// `IF NOT EXISTS` does not keep two sessions that make a table at once from meeting.
+fn was_made_meanwhile(error: &PgError) -> bool {
+    [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_TABLE, SqlState::DUPLICATE_OBJECT]
+        .iter()
+        .any(|code| error.code() == Some(code))
+}
+
+/// How connections are made: plainly or with TLS.
+pub(super) enum Connector {
+    Plain(ConfigConnectImpl<NoTls>),
+    #[cfg(feature = "tls")]
+    Tls(ConfigConnectImpl<tokio_postgres_rustls::MakeRustlsConnect>),
+}
+
+type Connecting<'c> =
+    Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), PgError>> + Send + 'c>>;
+
+impl Connect for Connector {
+    fn connect(&self, config: &tokio_postgres::Config) -> Connecting<'_> {
+        match self {
+            Self::Plain(plain) => plain.connect(config),
+            #[cfg(feature = "tls")]
+            Self::Tls(tls) => tls.connect(config),
+        }
+    }
+}
+
+impl Connector {
+    fn is_tls(&self) -> bool {
+        !matches!(self, Self::Plain(_))
+    }
+
+    fn new(config: &tokio_postgres::Config, options: &PostgresOptions) -> Result<Self> {
+        #[cfg(feature = "tls")]
+        if options.ca_certificate.is_some() || config.get_ssl_mode() == SslMode::Require {
+            let tls = super::tls::connect(options.ca_certificate.as_deref())?;
+            return Ok(Self::Tls(ConfigConnectImpl { tls }));
+        }
+        let _ = options;
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(Error::BadOption {
+                what: "the address's",
+                value: "sslmode=require".into(),
+                why: "keyloom was built without the feature `tls`",
+            });
+        }
+        Ok(Self::Plain(ConfigConnectImpl { tls: NoTls }))
+    }
+}

@@ -1,0 +1,157 @@
+//! The statements: what PostgreSQL, CockroachDB and YugabyteDB all take.
+//!
+//! The two places where engines differ are both here: how a table is made whose keys stay in order,
+//! and what a session sets.
+
+use crate::{Error, Order, Result};
+
+/// Which of the engines that speak the protocol answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// PostgreSQL itself: what keyloom is tested on.
+    PostgreSql,
+    /// CockroachDB.
+    CockroachDb,
+    /// YugabyteDB.
+    YugabyteDb,
+}
+
+impl Engine {
+    /// What `select version()` says, understood.
+    pub(super) fn of(version: &str) -> Self {
+        match version {
+            version if version.starts_with("CockroachDB") => Self::CockroachDb,
+            version if version.contains("-YB-") => Self::YugabyteDb,
+            _ => Self::PostgreSql,
+        }
+    }
+
+    /// What each session begins with.
+    pub(super) fn settings(self) -> &'static str {
+        match self {
+            // There is one index and each statement should use it. Without statistics, on a table
+            // that is small or new, the planner would rather read all of it, and a serializable
+            // transaction that has read a whole table conflicts with every writer.
+            Self::PostgreSql => {
+                "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
+            }
+            Self::CockroachDb | Self::YugabyteDb => "",
+        }
+    }
+}
+
+/// The statements on one table.
+#[derive(Debug)]
+pub(super) struct Sql {
+    pub(super) create: String,
+    /// Does nothing, but fixes the moment that a snapshot shows.
+    pub(super) look: String,
+    pub(super) get: String,
+    pub(super) get_many: String,
+    pub(super) put: String,
+    pub(super) delete: String,
+    ascending: [String; 2],
+    descending: [String; 2],
+    count: [String; 2],
+    clear: [String; 2],
+}
+
+impl Sql {
+    /// The statements on `table`, a name that has passed [`check_table`].
+    pub(super) fn new(table: &str, engine: Engine) -> Self {
+        // Without `ASC` YugabyteDB spreads keys by hash, and every range reads all of it.
+        let order = if engine == Engine::YugabyteDb { " ASC" } else { "" };
+        let t = format!("\"{table}\"");
+        // With an end and without: `$1` is the start, the next one the end.
+        let both = |make: &dyn Fn(&str, usize) -> String| {
+            [make("key >= $1 AND key < $2", 3), make("key >= $1", 2)]
+        };
+        let entries = |direction: &str| {
+            both(&|span, next| {
+                format!(
+                    "SELECT key, value FROM {t} WHERE {span} ORDER BY key {direction} LIMIT ${next}"
+                )
+            })
+        };
+        Self {
+            create: format!(
+                "CREATE TABLE IF NOT EXISTS {t} (key bytea NOT NULL, value bytea NOT NULL, PRIMARY KEY (key{order}))"
+            ),
+            look: format!("SELECT key, value FROM {t} WHERE key = ''"),
+            get: format!("SELECT value FROM {t} WHERE key = $1"),
+            get_many: format!("SELECT key, value FROM {t} WHERE key = ANY($1)"),
+            put: format!(
+                "INSERT INTO {t} (key, value) SELECT * FROM unnest($1::bytea[], $2::bytea[]) \
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+            ),
+            delete: format!("DELETE FROM {t} WHERE key = ANY($1)"),
+            ascending: entries("ASC"),
+            descending: entries("DESC"),
+            count: both(&|span, _| format!("SELECT count(*) FROM {t} WHERE {span}")),
+            clear: both(&|span, _| format!("DELETE FROM {t} WHERE {span}")),
+        }
+    }
+
+    pub(super) fn entries(&self, order: Order, has_end: bool) -> &str {
+        pick(if order == Order::Ascending { &self.ascending } else { &self.descending }, has_end)
+    }
+
+    pub(super) fn count(&self, has_end: bool) -> &str {
+        pick(&self.count, has_end)
+    }
+
+    pub(super) fn clear(&self, has_end: bool) -> &str {
+        pick(&self.clear, has_end)
+    }
+
+    /// Every statement that takes parameters, to be prepared when a connection is opened.
+    pub(super) fn prepared(&self) -> impl Iterator<Item = &str> {
+        let pairs = [&self.ascending, &self.descending, &self.count, &self.clear];
+        let single = [&self.get, &self.get_many, &self.put, &self.delete];
+        single.into_iter().chain(pairs.into_iter().flatten()).map(String::as_str)
+    }
+}
+
+fn pick([with_end, without]: &[String; 2], has_end: bool) -> &str {
+    if has_end { with_end } else { without }
+}
+
+/// Refuses what is no plain table name. Names cannot be bound as parameters, so nothing else may
+/// come near a statement.
+pub(super) fn check_table(table: &str) -> Result<()> {
+    let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    let begins_well = table.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+    if begins_well && table.len() <= 63 && table.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(Error::BadOption {
+        what: "the table's name",
+        value: table.into(),
+        why: "it has 1 to 63 of a-z, 0-9 and _, and does not begin with a digit",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_could_change_a_statement_is_refused() {
+        for name in ["", "1a", "A", "a b", "a\"b", "a;drop", "ä", "a.b", "a\0", &"a".repeat(64)] {
+            assert!(check_table(name).is_err(), "{name:?}");
+        }
+        for name in ["a", "_a1", "keyloom", &"a".repeat(63)] {
+            assert!(check_table(name).is_ok(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn engines_are_told_apart_by_what_they_say() {
+        let postgres = "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu";
+        assert_eq!(Engine::of(postgres), Engine::PostgreSql);
+        assert_eq!(Engine::of("CockroachDB CCL v23.1.11 (x86_64)"), Engine::CockroachDb);
+        assert_eq!(Engine::of("PostgreSQL 11.2-YB-2.18.0.0-b0 on x86_64"), Engine::YugabyteDb);
+        assert!(Sql::new("t", Engine::YugabyteDb).create.contains("PRIMARY KEY (key ASC)"));
+        assert!(Sql::new("t", Engine::PostgreSql).create.contains("PRIMARY KEY (key)"));
+    }
+}

@@ -1,0 +1,102 @@
+//! Waiting for a server.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::{BoxedError, Error, Result};
+
+/// What drives the connections of one store, and counts how often somebody waited for an answer.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// Always there, until it is dropped.
+    runtime: Option<Runtime>,
+    handle: Handle,
+    round_trips: AtomicU64,
+    timeout: Duration,
+    /// Where the server is, as errors say it: never with a password.
+    place: Box<str>,
+}
+
+/// How waiting ended.
+pub(crate) enum Outcome<T> {
+    Answered(T),
+    /// There was no answer in time. The request may have been carried out or not.
+    TimedOut,
+}
+
+/// The error beneath a lost connection when it is only silent.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {0:?}")]
+struct Silent(Duration);
+
+impl Link {
+    pub(crate) fn new(place: &str, timeout: Duration) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("keyloom")
+            .enable_all()
+            .build()
+            .map_err(|error| Error::Backend(error.into()))?;
+        let handle = runtime.handle().clone();
+        let round_trips = AtomicU64::default();
+        Ok(Self { runtime: Some(runtime), handle, round_trips, timeout, place: place.into() })
+    }
+
+    /// Waits for an answer, on any thread, one of an async runtime included: the connections are
+    /// driven by a thread of their own, so they go on while this one sleeps.
+    pub(crate) fn wait<F: Future>(&self, request: F) -> Outcome<F::Output> {
+        self.round_trips.fetch_add(1, Relaxed);
+        self.wait_uncounted(request)
+    }
+
+    /// [`wait`](Link::wait) for what is not the server's answer to a user: opening connections.
+    pub(crate) fn wait_uncounted<F: Future>(&self, request: F) -> Outcome<F::Output> {
+        let _context = self.handle.enter();
+        // Unconstrained: a task that waits here cannot give way, so its budget must not end.
+        let request = tokio::task::unconstrained(tokio::time::timeout(self.timeout, request));
+        match pollster::block_on(request) {
+            Ok(answer) => Outcome::Answered(answer),
+            Err(_) => Outcome::TimedOut,
+        }
+    }
+
+    /// Lets `work` go on without anybody waiting for it.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(work);
+    }
+
+    pub(crate) fn round_trips(&self) -> u64 {
+        self.round_trips.load(Relaxed)
+    }
+
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The error for a connection that broke while nothing was decided.
+    pub(crate) fn lost(&self, source: impl Into<BoxedError>) -> Error {
+        Error::ConnectionLost { store: self.place.clone(), source: source.into() }
+    }
+
+    /// The error for a server that did not answer in time while nothing was decided.
+    pub(crate) fn silent(&self) -> Error {
+        self.lost(Silent(self.timeout))
+    }
+
+    /// The error for a server that did not answer a commit in time.
+    pub(crate) fn silent_at_commit(&self) -> Error {
+        Error::CommitUnknown { source: Silent(self.timeout).into() }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Without waiting: a store may be dropped on a thread of an async runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

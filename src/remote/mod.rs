@@ -1,0 +1,21 @@
+//! What the stores behind a network share.
+//!
+//! A remote transaction keeps its writes in a buffer and lays it over what the
+//! server answers, so a transaction sees its own writes and yet sends them in few messages. Ranges
+//! come in pages that grow. Each backend adds a session: how to ask its server
+//! for keys and ranges, and how to commit.
+
+mod buffer;
+mod link;
+mod pages;
+mod reader;
+mod session;
+mod span;
+
+pub use pages::RemoteEntries;
+pub use reader::{RemoteSnapshot, RemoteTransaction};
+
+pub(crate) use buffer::Buffer;
+pub(crate) use link::{Link, Outcome};
+pub(crate) use session::{Fetched, Pair, Session, WriteSession};
+pub(crate) use span::{Span, Spans};

@@ -1,0 +1,137 @@
+//! Ranges, page by page.
+
+use std::fmt;
+use std::iter::Peekable;
+
+use bytes::Bytes;
+
+use super::{Buffer, Fetched, Pair, Session, Span};
+use crate::{KeyBuf, KeyRange, Order, Result};
+
+/// The first page of a range: small, for those who only look at its beginning.
+pub(super) const FIRST_PAGE: usize = 128;
+/// How much larger the next page is.
+const GROWTH: usize = 4;
+/// The largest page, in entries,
+pub(super) const LARGEST_PAGE: usize = 16_384;
+/// and in bytes, guessed from the page before. An entry larger than that comes alone.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// The entries of a range of a store behind a network. Fetches page after page as it is advanced;
+/// pages grow from 128 entries to 16,384 or some 4 MiB, whichever is less.
+pub struct RemoteEntries<'r, S: Session> {
+    pages: Peekable<Pages<'r, S>>,
+    own: Option<Own<'r>>,
+}
+
+/// The writes of the transaction that reads.
+struct Own<'r> {
+    buffer: &'r Buffer,
+    writes: Peekable<Box<dyn Iterator<Item = (&'r KeyBuf, Option<&'r Bytes>)> + 'r>>,
+    order: Order,
+}
+
+/// What the server has in a range.
+struct Pages<'r, S> {
+    session: &'r S,
+    /// What is still to be fetched.
+    rest: Option<Span>,
+    order: Order,
+    page: std::vec::IntoIter<Pair>,
+    next_page: usize,
+}
+
+impl<'r, S: Session> RemoteEntries<'r, S> {
+    pub(super) fn open(
+        session: &'r S,
+        buffer: Option<&'r Buffer>,
+        range: &KeyRange<'_>,
+        order: Order,
+        first_page: usize,
+    ) -> Self {
+        let span = Span::of(range);
+        let own = buffer.filter(|buffer| !buffer.is_empty()).map(|buffer| Own {
+            buffer,
+            writes: buffer.writes_in(span.as_ref(), order).peekable(),
+            order,
+        });
+        let next_page = first_page.min(LARGEST_PAGE);
+        let page = Vec::new().into_iter();
+        Self { pages: Pages { session, rest: span, order, page, next_page }.peekable(), own }
+    }
+}
+
+impl<S: Session> Pages<'_, S> {
+    fn fetch(&mut self) -> Result<()> {
+        // Taken away, so that an iterator that failed stays finished.
+        let Some(span) = self.rest.take() else { return Ok(()) };
+        let Fetched { entries, more } = self.session.fetch(&span, self.order, self.next_page)?;
+        if let Some((last, _)) = entries.last().filter(|_| more) {
+            self.rest = span.behind(self.order, last);
+        }
+        let bytes: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let most = PAGE_BYTES / (bytes / entries.len().max(1)).max(1);
+        self.next_page = (self.next_page * GROWTH).min(LARGEST_PAGE).min(most).max(1);
+        self.page = entries.into_iter();
+        Ok(())
+    }
+}
+
+impl<S: Session> Iterator for Pages<'_, S> {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.page.len() == 0
+            && let Err(error) = self.fetch()
+        {
+            return Some(Err(error));
+        }
+        self.page.next().map(Ok)
+    }
+}
+
+impl Own<'_> {
+    /// The next write if it comes before, or instead of, what the server says.
+    fn next_before(&mut self, server: Option<&Bytes>) -> Option<(Bytes, Option<Bytes>)> {
+        let order = self.order;
+        let (key, value) = self.writes.next_if(|(key, _)| match (server, order) {
+            (None, _) => true,
+            (Some(server), Order::Ascending) => key.as_slice() <= &server[..],
+            (Some(server), Order::Descending) => key.as_slice() >= &server[..],
+        })?;
+        Some((Bytes::copy_from_slice(key), value.cloned()))
+    }
+}
+
+impl<S: Session> Iterator for RemoteEntries<'_, S> {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Some(own) = &mut self.own else { return self.pages.next() };
+        loop {
+            let server = match self.pages.peek() {
+                Some(Err(_)) => {
+                    // Finished, own writes included.
+                    self.own = None;
+                    return self.pages.next();
+                }
+                Some(Ok((key, _))) => Some(key),
+                None => None,
+            };
+            match own.next_before(server) {
+                Some((key, Some(value))) => return Some(Ok((key, value))),
+                Some((_, None)) => {}
+                None => match self.pages.next()? {
+                    Ok((key, _)) if !own.buffer.leaves(&key) => {}
+                    entry => return Some(entry),
+                },
+            }
+        }
+    }
+}
+
+impl<S: Session> fmt::Debug for RemoteEntries<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteEntries").finish_non_exhaustive()
+    }
+}

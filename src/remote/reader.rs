@@ -1,0 +1,208 @@
+//! Snapshots and transactions of stores behind a network.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::buffer::Known;
+use super::pages::{FIRST_PAGE, LARGEST_PAGE};
+use super::{Buffer, Pair, RemoteEntries, Session, Span, WriteSession};
+use crate::limits::TransactionSize;
+use crate::{
+    Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Result, Transaction, Writer, check_key,
+    check_value,
+};
+
+/// A view of a store behind a network that never changes. Owns what it needs: it can be kept in a
+/// struct or moved to another thread.
+pub struct RemoteSnapshot<S> {
+    session: S,
+}
+
+/// A transaction of a store behind a network.
+///
+/// Its writes wait in memory until the commit (or until there are many of them, where the server
+/// takes writes before the commit); its reads see them.
+pub struct RemoteTransaction<S> {
+    session: S,
+    buffer: Buffer,
+    limits: Limits,
+    size: TransactionSize,
+}
+
+impl<S> RemoteSnapshot<S> {
+    pub(crate) fn new(session: S) -> Self {
+        Self { session }
+    }
+
+    #[allow(dead_code)] // Not every backend has something to tell of its snapshots.
+    pub(crate) fn session(&self) -> &S {
+        &self.session
+    }
+}
+
+impl<S> RemoteTransaction<S> {
+    pub(crate) fn new(session: S, limits: Limits) -> Self {
+        Self { session, buffer: Buffer::default(), limits, size: TransactionSize::default() }
+    }
+}
+
+impl<S> fmt::Debug for RemoteSnapshot<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteSnapshot").finish_non_exhaustive()
+    }
+}
+
+impl<S> fmt::Debug for RemoteTransaction<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteTransaction").field("buffer", &self.buffer).finish_non_exhaustive()
+    }
+}
+
+/// The two kinds of readers, in what differs between them.
+struct Parts<'r, S> {
+    session: &'r S,
+    buffer: Option<&'r Buffer>,
+}
+
+impl<'r, S: Session> Parts<'r, S> {
+    fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        keys.iter().try_for_each(|key| check_key(key))?;
+        let known = |key: &[u8]| self.buffer.map_or(Known::No, |buffer| buffer.get(key));
+        let known: Vec<Known> = keys.iter().map(|key| known(key)).collect();
+        let unknown = keys.iter().zip(&known).filter(|(_, known)| **known == Known::No);
+        let unknown: Vec<&[u8]> = unknown.map(|(key, _)| *key).collect();
+        let asked = if unknown.is_empty() { Vec::new() } else { self.session.values(&unknown)? };
+        let mut asked = asked.into_iter();
+        Ok(known
+            .into_iter()
+            .map(|known| match known {
+                Known::Value(value) => Some(value),
+                Known::Absent => None,
+                Known::No => asked.next().flatten(),
+            })
+            .collect())
+    }
+
+    fn value(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.values(&[key])?.pop().flatten())
+    }
+
+    fn range(&self, range: &KeyRange<'_>, order: Order, first: usize) -> RemoteEntries<'r, S> {
+        RemoteEntries::open(self.session, self.buffer, range, order, first)
+    }
+
+    fn page(&self, range: &KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Bytes>> {
+        let limit = limit.max(1);
+        // One more than asked for tells whether there is more, in the same message.
+        let mut walk = self.range(range, order, limit.saturating_add(1).min(LARGEST_PAGE));
+        let entries = walk.by_ref().take(limit).collect::<Result<Vec<Pair>>>()?;
+        let last = match (entries.last(), walk.next().transpose()?) {
+            (Some((key, _)), Some(_)) => Some(KeyBuf::from_slice(key)),
+            _ => None,
+        };
+        Ok(Page { entries, last })
+    }
+
+    fn count(&self, range: &KeyRange<'_>) -> Result<u64> {
+        let Some(span) = Span::of(range) else { return Ok(0) };
+        if self.buffer.is_none_or(Buffer::is_empty) {
+            return self.session.count(&span);
+        }
+        // Which of the own writes are new to the server only a walk can tell.
+        self.range(range, Order::Ascending, LARGEST_PAGE)
+            .try_fold(0, |count, entry| entry.map(|_| count + 1))
+    }
+}
+
+macro_rules! reads {
+    ($reader:ident, $self:ident => $parts:expr) => {
+        impl<S: Session> $reader<S> {
+            fn parts(&$self) -> Parts<'_, S> {
+                $parts
+            }
+        }
+
+        impl<S: Session> Reader for $reader<S> {
+            type Bytes<'r>
+                = Bytes
+            where
+                Self: 'r;
+            type Entries<'r>
+                = RemoteEntries<'r, S>
+            where
+                Self: 'r;
+
+            fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+                self.parts().value(key)
+            }
+
+            fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>> {
+                self.parts().values(&keys.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+            }
+
+            fn range(&self, range: KeyRange<'_>, order: Order) -> Result<RemoteEntries<'_, S>> {
+                Ok(self.parts().range(&range, order, FIRST_PAGE))
+            }
+
+            fn count(&self, range: KeyRange<'_>) -> Result<u64> {
+                self.parts().count(&range)
+            }
+
+            fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Bytes>>> {
+                self.parts().range(&range, Order::Ascending, 1).next().transpose()
+            }
+
+            fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Bytes>>> {
+                self.parts().range(&range, Order::Descending, 1).next().transpose()
+            }
+
+            fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Bytes>> {
+                self.parts().page(&range, order, limit)
+            }
+        }
+    };
+}
+
+reads!(RemoteSnapshot, self => Parts { session: &self.session, buffer: None });
+reads!(RemoteTransaction, self => Parts { session: &self.session, buffer: Some(&self.buffer) });
+
+impl<S: WriteSession> RemoteTransaction<S> {
+    fn wrote(&mut self, bytes: usize) -> Result<()> {
+        self.size.charge(bytes, &self.limits)?;
+        self.session.relieve(&mut self.buffer)
+    }
+}
+
+impl<S: WriteSession> Writer for RemoteTransaction<S> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        check_value(key, value, self.limits.max_value_bytes)?;
+        self.buffer.put(key, value);
+        self.wrote(key.len() + value.len())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        check_key(key)?;
+        self.buffer.delete(key);
+        self.wrote(key.len())
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        if let Some(span) = Span::of(&range) {
+            self.buffer.delete_span(span);
+        }
+        self.wrote(0)
+    }
+}
+
+impl<S: WriteSession> Transaction for RemoteTransaction<S> {
+    fn commit(self) -> Result<()> {
+        self.size.check(&self.limits)?;
+        self.session.commit(self.buffer)
+    }
+
+    fn must_restart(&self) -> bool {
+        self.session.must_restart()
+    }
+}

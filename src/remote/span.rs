@@ -1,0 +1,181 @@
+//! Ranges in the one form that servers take: from a key, up to but without another.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use crate::{KeyBuf, KeyRange, Order, successor};
+
+/// The keys from `start` up to but without `end`; without an `end`, all from `start`.
+///
+/// Never empty: there is no [`Span`] for a range that can hold no key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub(crate) start: KeyBuf,
+    pub(crate) end: Option<KeyBuf>,
+}
+
+impl Span {
+    /// The span of `range`, unless no key can lie in it.
+    pub(crate) fn of(range: &KeyRange<'_>) -> Option<Self> {
+        let (start, end) = range.normalized()?;
+        let start = match start {
+            Bound::Included(start) => KeyBuf::from_slice(start),
+            Bound::Excluded(start) => successor(start),
+            Bound::Unbounded => KeyBuf::new(),
+        };
+        let end = match end {
+            Bound::Included(end) => Some(successor(end)),
+            Bound::Excluded(end) => Some(KeyBuf::from_slice(end)),
+            Bound::Unbounded => None,
+        };
+        Self { start, end }.unless_empty()
+    }
+
+    /// The span that holds `key` alone.
+    pub(crate) fn single(key: &[u8]) -> Self {
+        Self { start: KeyBuf::from_slice(key), end: Some(successor(key)) }
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        key >= self.start.as_slice() && !self.ends_before(key)
+    }
+
+    /// Whether `key` lies behind everything in this span.
+    fn ends_before(&self, key: &[u8]) -> bool {
+        self.end.as_deref().is_some_and(|end| end <= key)
+    }
+
+    /// What is left when a walk in `order` has come to `last`.
+    pub(crate) fn behind(self, order: Order, last: &[u8]) -> Option<Self> {
+        match order {
+            Order::Ascending => Self { start: successor(last), end: self.end },
+            Order::Descending => Self { start: self.start, end: Some(KeyBuf::from_slice(last)) },
+        }
+        .unless_empty()
+    }
+
+    /// What a walk in `order` has seen when it has come to `last`.
+    pub(crate) fn up_to(self, order: Order, last: &[u8]) -> Self {
+        match order {
+            Order::Ascending => Self { start: self.start, end: Some(successor(last)) },
+            Order::Descending => Self { start: KeyBuf::from_slice(last), end: self.end },
+        }
+    }
+
+    fn unless_empty(self) -> Option<Self> {
+        let is_empty = self.end.as_ref().is_some_and(|end| *end <= self.start);
+        (!is_empty).then_some(self)
+    }
+}
+
+/// A set of keys, as spans that neither overlap nor touch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spans(BTreeMap<KeyBuf, Option<KeyBuf>>);
+
+impl Spans {
+    /// Adds the keys of `span`.
+    pub(crate) fn insert(&mut self, span: Span) {
+        let Span { mut start, mut end } = span;
+        let reaches =
+            |other: &Option<KeyBuf>, key: &KeyBuf| other.as_ref().is_none_or(|e| e >= key);
+        if let Some((left, left_end)) = self.0.range(..=start.clone()).next_back()
+            && reaches(left_end, &start)
+        {
+            start = left.clone();
+        }
+        let touched = self.0.range(start.clone()..);
+        let touched = touched.take_while(|(begin, _)| end.as_ref().is_none_or(|end| *begin <= end));
+        let touched: Vec<_> = touched.map(|(begin, end)| (begin.clone(), end.clone())).collect();
+        for (begin, other) in touched {
+            self.0.remove(&begin);
+            end = match (end, other) {
+                (Some(end), Some(other)) => Some(end.max(other)),
+                _ => None,
+            };
+        }
+        self.0.insert(start, end);
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        let before = (Bound::Unbounded, Bound::Included(key));
+        let nearest = self.0.range::<[u8], _>(before).next_back();
+        nearest.is_some_and(|(_, end)| end.as_deref().is_none_or(|end| key < end))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = Span> {
+        self.0.into_iter().map(|(start, end)| Span { start, end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(prop_oneof![Just(0), Just(1), Just(0xFF)], 0..3)
+    }
+
+    fn span() -> impl Strategy<Value = Option<Span>> {
+        (key(), proptest::option::of(key())).prop_map(|(start, end)| {
+            let end = end.map(|end| KeyBuf::from_slice(&end));
+            Span { start: KeyBuf::from_slice(&start), end }.unless_empty()
+        })
+    }
+
+    fn all_keys() -> Vec<Vec<u8>> {
+        let letters = [0, 1, 2, 0xFF];
+        let mut keys: Vec<Vec<u8>> = vec![vec![]];
+        for length in 0..3 {
+            let longer: Vec<Vec<u8>> =
+                keys.iter().filter(|key| key.len() == length).cloned().collect();
+            for key in longer {
+                keys.extend(letters.map(|letter| [&key[..], &[letter]].concat()));
+            }
+        }
+        keys
+    }
+
+    proptest! {
+        /// The set against the definition: a key is in it if it is in one of the spans.
+        #[test]
+        fn spans_hold_what_their_parts_hold(parts in proptest::collection::vec(span(), 0..6)) {
+            let parts: Vec<Span> = parts.into_iter().flatten().collect();
+            let mut spans = Spans::default();
+            parts.iter().for_each(|part| spans.insert(part.clone()));
+            for key in all_keys() {
+                let expected = parts.iter().any(|part| part.contains(&key));
+                prop_assert_eq!(spans.contains(&key), expected, "{:?} in {:?}", key, spans);
+            }
+            let merged: Vec<Span> = spans.into_iter().collect();
+            for pair in merged.windows(2) {
+                let end = pair[0].end.clone();
+                prop_assert!(end.is_some_and(|end| end < pair[1].start), "{:?} touch", pair);
+            }
+        }
+
+        #[test]
+        fn a_span_holds_what_its_range_holds(start in key(), end in key(), kind in 0..9_u8) {
+            let bound = |kind: u8, key: &'static [u8]| match kind {
+                0 => Bound::Included(key),
+                1 => Bound::Excluded(key),
+                _ => Bound::Unbounded,
+            };
+            let (start, end): (&'static [u8], &'static [u8]) = (start.leak(), end.leak());
+            let range = KeyRange::new(bound(kind % 3, start), bound(kind / 3, end));
+            let span = Span::of(&range);
+            for key in all_keys().into_iter().filter(|key| !key.is_empty()) {
+                let held = span.as_ref().is_some_and(|span| span.contains(&key));
+                prop_assert_eq!(held, range.contains(&key), "{:?} in {:?}", key, range);
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Many records at once: what they leave, what they cost, and how many go into a transaction.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use keyloom::key::Subspace;
+use keyloom::value::Json;
+use keyloom::{
+    Cost, DynWriter, Error, KeyRange, Limits, Memory, Metered, Order, Reader, Store, Transaction,
+    Writer,
+};
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::{BatchSize, Table};
+use proptest::collection::vec;
+
+use crate::fixture::{Cities, City, apply, city, clear, dump, fill, history, property, sample};
+
+fn samples(ids: impl IntoIterator<Item = u16>) -> Vec<(u16, City)> {
+    ids.into_iter().map(|id| (id, sample(id))).collect()
+}
+
+pub fn many_at_once_leave_what_one_by_one_leaves(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    // Few ids, so that a batch has some of them twice, and some that are there already.
+    let puts = vec((0..12u16, city()), 0..20);
+    let deletes = vec(0..14u16, 0..10);
+    property((history(), puts, deletes), |(history, puts, deletes)| {
+        let run = |at_once: bool| {
+            clear(store);
+            apply(&cities, store, history.clone());
+            let there = store.transact(|txn| {
+                if at_once {
+                    cities.table.put_many(txn, &puts)?;
+                    return cities.table.delete_many(txn, &deletes);
+                }
+                puts.iter().try_for_each(|(id, city)| cities.table.put(txn, id, city))?;
+                let there = deletes.iter().map(|id| cities.table.delete(txn, id));
+                Ok(there.collect::<keyloom::Result<Vec<_>>>()?.into_iter().filter(|t| *t).count())
+            });
+            (there.unwrap(), dump(&store.snapshot().unwrap(), KeyRange::all()))
+        };
+        assert_eq!(run(true), run(false));
+        assert_eq!(cities.faults(store), []);
+    });
+}
+
+/// Round trips, gets, ranges, keys read, keys written.
+fn counts(cost: Cost) -> [u64; 5] {
+    [cost.round_trips, cost.gets, cost.ranges, cost.keys_read, cost.keys_written]
+}
+
+pub fn many_cost_few_round_trips(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    clear(store);
+    let bare = Table::<u16, City>::new(cities.table.space());
+    let table = bare.clone().with(&cities.by_name).with(&cities.by_size);
+    let metered = Metered::new(store.clone());
+    let putting = |table: &Table<u16, City>, records: &[(u16, City)]| {
+        let (done, cost) = metered.measure(|s| s.transact(|txn| table.put_many(txn, records)));
+        done.unwrap();
+        counts(cost)
+    };
+    let records = samples(1..=1_000);
+    assert_eq!(putting(&table, &records), [2, 1_000, 0, 0, 3_000]);
+    assert_eq!(putting(&table, &records), [2, 1_000, 0, 1_000, 1_000], "nothing changes");
+    let twice = [(1, sample(1)), (1, City { name: "renamed".into(), ..sample(1) })];
+    assert_eq!(putting(&table, &twice), [2, 2, 0, 2, 4], "the second moves an entry");
+    assert_eq!(putting(&bare, &records), [1, 0, 0, 0, 1_000]);
+    assert_eq!(putting(&table, &[]), [1, 0, 0, 0, 0], "the commit");
+    putting(&table, &[twice[1].clone()]);
+
+    let deleting = |ids: &[u16]| {
+        let (there, cost) = metered.measure(|s| s.transact(|txn| table.delete_many(txn, ids)));
+        (there.unwrap(), counts(cost))
+    };
+    assert_eq!(deleting(&[]), (0, [1, 0, 0, 0, 0]));
+    assert_eq!(deleting(&[5, 5, 2_000]), (1, [2, 3, 0, 2, 3]));
+    let ids: Vec<u16> = (1..=1_000).collect();
+    assert_eq!(deleting(&ids), (999, [2, 1_000, 0, 999, 2_997]));
+}
+
+pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    clear(store);
+    let bare = Table::<u16, City>::new(cities.table.space());
+    store.transact(|txn| bare.put_many(txn, samples(1..=3_000))).unwrap();
+    let metered = Metered::new(store.clone());
+    let repair = || {
+        let options = RepairOptions::default();
+        let (done, cost) = metered.measure(|store| {
+            cities.by_size.repair(store, &bare, &options, |_| ControlFlow::Continue(()))
+        });
+        assert_eq!(cost.commits, 6, "three for the records and three for the entries");
+        (done.unwrap().written, counts(cost))
+    };
+    // In each phase three chunks, of a page, a get_many and a commit.
+    assert_eq!(repair(), (3_000, [18, 6_000, 6, 9_000, 3_000]), "it builds the index");
+    assert_eq!(repair(), (0, [18, 6_000, 6, 12_000, 0]), "all is right");
+
+    let snapshot = metered.snapshot().unwrap();
+    let (faults, cost) = metered.measure(|_| cities.by_size.check(&snapshot, &bare));
+    assert_eq!((faults.unwrap(), counts(cost)), (vec![], [12, 6_000, 6, 12_000, 0]));
+
+    let lookup = |country| {
+        let order = Order::Ascending;
+        let (page, cost) = metered
+            .measure(|_| cities.by_size.records(&snapshot, &bare, country, order, 1_000, None));
+        (page.unwrap().records.len(), counts(cost))
+    };
+    assert_eq!(lookup("FR"), (1_000, [2, 1_000, 1, 2_000, 0]));
+    assert_eq!(lookup("CH"), (0, [1, 0, 1, 0, 0]));
+    let page = || cities.by_size.page(&snapshot, "FR", Order::Ascending, 1_000, None).map(drop);
+    assert_eq!(counts(metered.measure(|_| page()).1), [1, 0, 1, 1_000, 0]);
+    let page = || bare.page(&snapshot, (), Order::Ascending, 1_000, None).map(drop);
+    assert_eq!(counts(metered.measure(|_| page()).1), [1, 0, 1, 1_000, 0]);
+}
+
+pub fn damage_in_every_chunk_is_found_and_mended(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    clear(store);
+    store.transact(|txn| cities.table.put_many(txn, samples(1..=2_500))).unwrap();
+    let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
+    let space = cities.space.child("by_tag");
+    // Format 1, a record key of 3 bytes.
+    let entry_value = [0x10, 0x03];
+    let damaged = [1, 999, 1_000, 1_001, 1_999, 2_000, 2_001, 2_500u16];
+    store
+        .transact(|txn| {
+            damaged.iter().try_for_each(|id| {
+                txn.delete(&space.pack(&("x", id)))?;
+                txn.put(&space.pack(&("gone", id)), &entry_value)
+            })
+        })
+        .unwrap();
+    assert_eq!(cities.faults(store).len(), 2 * damaged.len());
+    let options = RepairOptions::default();
+    let going_on = |_: &_| ControlFlow::Continue(());
+    let done = cities.by_tag.repair(store, &cities.table, &options, going_on).unwrap();
+    assert_eq!((done.written, done.removed), (8, 8));
+    assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole);
+}
+
+pub fn bad_input_among_many_is_found_before_anything_is_written(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    clear(store);
+    fill(&cities, store, 1..=5);
+    let broken = cities.table.space().pack(&77u16);
+    store.transact(|txn| txn.put(&broken, b"\xFF\xFF")).unwrap();
+    let before = dump(&store.snapshot().unwrap(), KeyRange::all());
+    // A careless program that commits after an error shows what was written before it.
+    macro_rules! error_of {
+        ($work:expr) => {{
+            let mut txn = store.begin().unwrap();
+            let error = $work(&mut txn).unwrap_err();
+            txn.commit().unwrap();
+            assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before, "{error}");
+            error
+        }};
+    }
+    let error = error_of!(|txn| cities.table.put_many(txn, samples([6, 77])));
+    assert!(error.to_string().starts_with(r#"at key ("test", "cities", 77): "#), "{error}");
+    let error = error_of!(|txn| cities.table.delete_many(txn, &[1, 77]));
+    assert!(error.to_string().starts_with(r#"at key ("test", "cities", 77): "#), "{error}");
+
+    // JSON has no objects whose keys are numbers in pairs.
+    type Pairs = BTreeMap<(u8, u8), u8>;
+    let pairs = Table::<u16, Pairs, Json>::with_codec(&cities.space.child("pairs"));
+    let records = [(1, Pairs::new()), (2, Pairs::from([((1, 2), 3)]))];
+    let error = error_of!(|txn| pairs.put_many(txn, &records));
+    assert!(error.to_string().starts_with(r#"at key ("test", "pairs", 2): "#), "{error}");
+
+    let names = Table::<String, u8>::new(&cities.space.child("names"));
+    let records = [("a".to_owned(), 1), ("n".repeat(600), 2)];
+    let error = error_of!(|txn| names.put_many(txn, &records));
+    assert!(matches!(&error, Error::KeyTooLong { key, .. } if key.contains("names")), "{error}");
+}
+
+#[test]
+fn a_load_fits_a_store_that_takes_little() {
+    let limits = Limits::etcd();
+    let store = Metered::new(Memory::builder().limits(limits).build());
+    let cities = Cities::new();
+    let records = samples(1..=1_000);
+    let mut size = BatchSize::new(10_000);
+    let (done, cost) = store.measure(|store| {
+        size.transact_all(store, &records, |txn, some| cities.table.put_many(txn, some))
+    });
+    done.unwrap();
+    assert_eq!(size.get(), 32, "of four writes each");
+    assert_eq!(cost.commits, 32, "31 with 32 of them, and one with the rest");
+    assert_eq!(cities.faults(&store), []);
+    assert_eq!(cities.table.count(&store.snapshot().unwrap(), ()).unwrap(), 1_000);
+    // It knows by now: no transaction is in vain.
+    let (_, again) = store.measure(|store| {
+        size.transact_all(store, &records, |txn, some| cities.table.put_many(txn, some))
+    });
+    assert_eq!((again.commits, again.round_trips, again.gets), (32, 64, 1_000));
+}
+
+#[test]
+fn a_load_fits_a_store_that_bounds_bytes() {
+    let limits = Limits::foundationdb();
+    let store = Memory::builder().limits(limits).build();
+    let table = Table::<u16, Vec<u8>>::new(&Subspace::new("blobs"));
+    let blobs: Vec<(u16, Vec<u8>)> = (0..300).map(|id| (id, vec![7; 90_000])).collect();
+    let mut size = BatchSize::new(1_000);
+    size.transact_all(&store, &blobs, |txn, some| table.put_many(txn, some)).unwrap();
+    assert_eq!(table.count(&store.snapshot().unwrap(), ()).unwrap(), 300);
+    assert_eq!(size.get(), 62, "of 90 KB each, halved four times");
+}
+
+#[test]
+fn what_is_too_large_by_itself_and_other_errors_come_out() {
+    let store = Memory::builder().limits(Limits::etcd()).build();
+    let mut size = BatchSize::new(8);
+    let too_large = size.transact_all(&store, &[1u8, 2], |txn, some| {
+        some.iter().try_for_each(|_| (0..=200).try_for_each(|n| txn.put(&[1, n], b"")))
+    });
+    assert!(matches!(too_large, Err(Error::TransactionTooLarge { .. })));
+    assert_eq!(size.get(), 1);
+
+    // What was committed before an error stays, and no more than that.
+    let mut size = BatchSize::new(2);
+    let failed = size.transact_all(&store, &[1u8, 2, 3, 4, 5], |txn, some| {
+        some.iter().try_for_each(|n| match n {
+            4 => Err(Error::other("no four")),
+            n => txn.put(&[*n], b""),
+        })
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "no four");
+    assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()).len(), 2);
+
+    let nothing = BatchSize::new(0).transact_all(&store, &[] as &[u8], |_, _| unreachable!());
+    assert!(nothing.is_ok());
+    assert_eq!(BatchSize::new(0).get(), 1);
+}
+
+#[test]
+fn a_writer_behind_a_pointer_asks_the_store_for_no_more_than_it_was_asked_for() {
+    let store = Metered::new(Memory::new());
+    let keys = [[1u8], [2], [3]];
+    store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, b"value"))).unwrap();
+    let reading = |work: &dyn Fn(&DynWriter<'_>)| {
+        let mut txn = store.begin().unwrap();
+        counts(store.measure(|_| work(&DynWriter::new(&mut txn))).1)
+    };
+    let page = |order| {
+        move |txn: &DynWriter<'_>| {
+            let page = txn.page(KeyRange::all(), order, 2).unwrap();
+            assert_eq!((page.entries.len(), page.last.as_deref()), (2, Some(&[2][..])));
+        }
+    };
+    // A page that walked a range would also read the entry behind it.
+    assert_eq!(reading(&page(Order::Ascending)), [1, 0, 1, 2, 0]);
+    assert_eq!(reading(&page(Order::Descending)), [1, 0, 1, 2, 0]);
+    let ends = |txn: &DynWriter<'_>| {
+        assert_eq!(txn.first(KeyRange::all()).unwrap().unwrap().0, [1]);
+        assert_eq!(txn.last(KeyRange::all()).unwrap().unwrap().0, [3]);
+    };
+    assert_eq!(reading(&ends), [2, 0, 2, 2, 0]);
+    let many = |txn: &DynWriter<'_>| assert_eq!(txn.get_many(&keys).unwrap().len(), 3);
+    assert_eq!(reading(&many), [1, 3, 0, 3, 0]);
+}
