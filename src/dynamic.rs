@@ -39,6 +39,7 @@ trait Erased {
     fn min(&mut self, key: &[u8], bound: u64) -> Result<()>;
     fn max(&mut self, key: &[u8], bound: u64) -> Result<()>;
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
+    fn count(&self, range: KeyRange<'_>) -> Result<u64>;
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
@@ -61,6 +62,10 @@ impl<W: Writer> Erased for W {
     fn range<'r>(&'r self, range: KeyRange<'_>, order: Order) -> Result<BoxedEntries<'r>> {
         let entries = Reader::range(self, range, order)?;
         Ok(Box::new(entries.map(|entry| entry.map(copied))))
+    }
+
+    fn count(&self, range: KeyRange<'_>) -> Result<u64> {
+        Reader::count(self, range)
     }
 
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
@@ -138,6 +143,10 @@ impl Reader for DynWriter<'_> {
     }
 
     // The store beneath may answer these with less than an open range, so they are passed on.
+
+    fn count(&self, range: KeyRange<'_>) -> Result<u64> {
+        self.0.count(range)
+    }
 
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
         self.0.first(range)

@@ -63,6 +63,7 @@ compile_error!(
     "the feature `lmdb` is for 64-bit little-endian Unix systems; build with `default-features = false` elsewhere"
 );
 
+mod any;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod dynamic;
@@ -83,6 +84,7 @@ mod store;
 pub mod value;
 mod writer_slot;
 
+pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction};
 pub use dynamic::DynWriter;
 pub use error::{BoxedError, Error, Result};
 pub use faulty::{Fault, Faulty, FaultyEntries, FaultyReader};

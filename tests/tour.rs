@@ -18,6 +18,11 @@ fn program() -> PathBuf {
     program
 }
 
+/// The arguments that name an LMDB store.
+fn lmdb(directory: &Path) -> String {
+    format!("lmdb:{}", directory.display())
+}
+
 fn tour(arguments: &[&Path]) -> Output {
     Command::new(program()).args(arguments).output().unwrap()
 }
@@ -38,7 +43,8 @@ fn fails_with(arguments: &[&Path], words: &[&str]) {
 fn answers_are_right_and_a_second_run_does_not_load_again() {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("store");
-    let first = tour(&[&store]);
+    let address = lmdb(&store);
+    let first = tour(&["--store".as_ref(), address.as_ref()]);
     let text = said(&first);
     assert!(first.status.success(), "{text}");
     // What `zcat cities.csv.gz | grep ',FR,' | wc -l` and its like say.
@@ -53,7 +59,7 @@ fn answers_are_right_and_a_second_run_does_not_load_again() {
         assert!(text.contains(answer), "{answer} is not in: {text}");
     }
     assert!(text.contains(store.to_str().unwrap()), "the directory is printed");
-    let second = said(&tour(&[&store]));
+    let second = said(&tour(&["--store".as_ref(), address.as_ref()]));
     assert!(second.contains("in the store already") && !second.contains("loaded with"), "{second}");
     let answers = |text: &str| -> Vec<String> {
         text.lines()
@@ -67,18 +73,22 @@ fn answers_are_right_and_a_second_run_does_not_load_again() {
 #[test]
 fn an_unknown_flag_is_refused_and_help_is_given() {
     fails_with(&["--fast".as_ref()], &["--fast", "--help"]);
-    fails_with(&["a".as_ref(), "b".as_ref()], &["\"b\"", "--help"]);
+    fails_with(&["a".as_ref()], &["\"a\"", "--help"]);
+    fails_with(&["--store".as_ref(), "a".as_ref()], &["\"a\"", "lmdb:PATH"]);
     let help = tour(&["--help".as_ref()]);
     assert!(help.status.success() && said(&help).contains("Usage"));
 }
 
 #[test]
 fn a_path_that_cannot_be_written_is_named() {
-    fails_with(&["/no/such/directory".as_ref()], &["/no/such/directory", "create it"]);
+    fails_with(
+        &["--store".as_ref(), "lmdb:/no/such/directory".as_ref()],
+        &["/no/such/directory", "create it"],
+    );
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "text").unwrap();
-    fails_with(&[&file], &["not a keyloom store"]);
+    fails_with(&["--store".as_ref(), lmdb(&file).as_ref()], &["not a keyloom store"]);
 }
 
 #[test]
@@ -87,7 +97,8 @@ fn damaged_data_are_named_and_a_later_run_with_good_data_completes() {
     let (store, data) = (directory.path().join("store"), directory.path().join("data"));
     fs::create_dir(&data).unwrap();
     let file = data.join("cities.csv.gz");
-    let with_data: [&Path; 3] = ["--data".as_ref(), &data, &store];
+    let address = lmdb(&store);
+    let with_data: [&Path; 4] = ["--data".as_ref(), &data, "--store".as_ref(), address.as_ref()];
     fails_with(&with_data, &["cities.csv.gz"]);
     let good = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/cities.csv.gz");
     let good = fs::read(good).unwrap();
@@ -100,6 +111,6 @@ fn damaged_data_are_named_and_a_later_run_with_good_data_completes() {
     fs::write(&file, "geoname_id,name\n1,x\n").unwrap();
     fails_with(&with_data, &["cities.csv.gz", "damaged"]);
     // What was loaded from the halves does no harm.
-    let text = said(&tour(&[&store]));
+    let text = said(&tour(&["--store".as_ref(), address.as_ref()]));
     assert!(text.contains("135,233 loaded") && text.contains("405700 keys"), "{text}");
 }

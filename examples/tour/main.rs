@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release --example tour
 //! cargo run --release --example tour -- --help
+//! cargo run --release --example tour --features postgres -- --store postgres://user@host/database
 //! ```
 
 mod cities;
@@ -13,12 +14,12 @@ mod report;
 use std::error::Error;
 use std::process::ExitCode;
 
-use keyloom::{Lmdb, Metered};
+use keyloom::{AnyStore, KeyRange, Metered, Reader, Store};
 
 use options::Options;
 
 /// Every step works on this store, so that each answer comes with what it touched.
-type TourStore = Metered<Lmdb>;
+type TourStore = Metered<AnyStore>;
 type TourResult<T = ()> = Result<T, Box<dyn Error>>;
 
 /// One pattern on real data.
@@ -49,18 +50,36 @@ fn main() -> ExitCode {
 
 fn run() -> TourResult {
     let Some(options) = Options::from_arguments()? else { return Ok(()) };
-    let store = Metered::new(Lmdb::open(&options.store)?);
-    println!("store      {} (LMDB, every commit synced)", options.store.display());
+    let store = AnyStore::open(&options.store)?;
+    println!("store      {store}{}", nature(&store));
+    let store = Metered::new(store);
     for step in steps() {
         println!("\n== {} ==", step.name());
         step.load(&store, &options)?;
         step.ask(&store)?;
     }
-    let sizes = store.inner().statistics()?;
-    let megabytes = sizes.file_bytes as f64 / 1e6;
-    println!(
-        "\n{} keys in a file of {megabytes:.1} MB; run it again to use them as they are",
-        sizes.entries
-    );
+    let keys = store.snapshot()?.count(KeyRange::all())?;
+    println!("\n{keys} keys{}", place(store.inner())?);
     Ok(())
+}
+
+/// What to know of a store to read its times.
+fn nature(store: &AnyStore) -> &'static str {
+    match store {
+        AnyStore::Memory(_) => ", gone when the tour ends",
+        AnyStore::Lmdb(_) => " (LMDB, every commit synced)",
+        _ => "",
+    }
+}
+
+/// Where the keys are now.
+fn place(store: &AnyStore) -> TourResult<String> {
+    Ok(match store {
+        AnyStore::Memory(_) => " in memory".into(),
+        AnyStore::Lmdb(lmdb) => {
+            let megabytes = lmdb.statistics()?.file_bytes as f64 / 1e6;
+            format!(" in a file of {megabytes:.1} MB; run it again to use them as they are")
+        }
+        _ => "; run it again to use them as they are".into(),
+    })
 }

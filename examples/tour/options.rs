@@ -7,15 +7,21 @@ use crate::TourResult;
 const HELP: &str = "\
 The patterns of keyloom on real data.
 
-Usage: tour [OPTIONS] [STORE]
+Usage: tour [OPTIONS]
 
-  STORE         the directory of the store [default: keyloom-tour in the system's temporary directory]
-  --data DIR    where the data files are [default: examples/data of the source]
-  -h, --help    this text
+  --store ADDRESS  the store [default: lmdb:keyloom-tour in the system's temporary directory]
+                     memory:
+                     lmdb:DIRECTORY
+                     postgres://user:password@host:port/database?table=name
+                     etcd://host:port,host:port/name
+                   the last two with `cargo run --features postgres,etcd`
+  --data DIR       where the data files are [default: examples/data of the source]
+  -h, --help       this text
 ";
 
 pub struct Options {
-    pub store: PathBuf,
+    /// As [`AnyStore::open`](keyloom::AnyStore::open) takes it.
+    pub store: String,
     pub data: PathBuf,
 }
 
@@ -32,12 +38,13 @@ impl Options {
                     print!("{HELP}");
                     return Ok(None);
                 }
+                Long("store") => store = Some(arguments.value()?.string()?),
                 Long("data") => data = arguments.value()?.into(),
-                Value(path) if store.is_none() => store = Some(path.into()),
                 _ => return Err(format!("{}; see --help", argument.unexpected()).into()),
             }
         }
-        let store = store.unwrap_or_else(|| std::env::temp_dir().join("keyloom-tour"));
+        let default = || format!("lmdb:{}", std::env::temp_dir().join("keyloom-tour").display());
+        let store = store.unwrap_or_else(default);
         Ok(Some(Self { store, data }))
     }
 }

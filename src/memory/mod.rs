@@ -35,6 +35,7 @@ use crate::writer_slot::WriterSlot;
 use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
 
 use optimistic::Committed;
+pub use optimistic::Tracked;
 pub use transaction::MemoryTransaction;
 use tree::{Tree, Walk};
 

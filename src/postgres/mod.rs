@@ -51,7 +51,7 @@
 //! | snapshot | 1 |
 //! | begin | 0: the transaction begins with its first statement, in the same message |
 //! | get, get_many, first, last, count, page | 1 |
-//! | range | 1 per page; pages grow from 128 entries to 16,384, or some 4 MiB |
+//! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, or some 4 MiB |
 //! | put, delete, delete_range | 0; more than 1 MiB or 10,000 of them that wait are sent, for 1 |
 //! | commit of a transaction that read | 1, its writes included |
 //! | commit of a transaction that only wrote | 2: it must have begun before it writes |
@@ -87,7 +87,7 @@ use deadpool_postgres::{Object, Pool};
 pub use options::PostgresOptions;
 pub use sql::Engine;
 
-use crate::remote::{Link, Outcome, RemoteSnapshot, RemoteTransaction};
+use crate::remote::{Link, Outcome, RemoteEntries, RemoteSnapshot, RemoteTransaction};
 use crate::{Error, Limits, Result, RetryPolicy, Store};
 use session::{Kind, PostgresSession};
 use sql::Sql;
@@ -101,6 +101,9 @@ pub type PostgresSnapshot = RemoteSnapshot<PostgresSession>;
 
 /// A transaction of a [`Postgres`] store.
 pub type PostgresTransaction = RemoteTransaction<PostgresSession>;
+
+/// The entries of a range of a [`Postgres`] store.
+pub type PostgresEntries<'r> = RemoteEntries<'r, PostgresSession>;
 
 /// A store on PostgreSQL. Clones are handles of the same pool of connections; see the
 /// [module](self).
@@ -138,6 +141,11 @@ impl Postgres {
     /// Which engine answered.
     pub fn engine(&self) -> Engine {
         self.shared.engine
+    }
+
+    /// Where the store is: `postgres://host:port/database, table name`, without user and password.
+    pub fn place(&self) -> &str {
+        self.shared.link.place()
     }
 
     fn connection(&self) -> Result<Object> {

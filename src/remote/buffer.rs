@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
+use super::pages::Writes;
 use super::{Span, Spans};
 use crate::{KeyBuf, Order};
 
@@ -69,12 +70,8 @@ impl Buffer {
         !self.keys.contains_key(key) && !self.cleared.contains(key)
     }
 
-    /// The writes to single keys of `span`; `None`: deleted.
-    pub(crate) fn writes_in<'b>(
-        &'b self,
-        span: Option<&Span>,
-        order: Order,
-    ) -> Box<dyn Iterator<Item = (&'b KeyBuf, Option<&'b Bytes>)> + 'b> {
+    /// The writes to single keys of `span`, in `order`.
+    pub(crate) fn writes_in<'b>(&'b self, span: Option<&Span>, order: Order) -> Writes<'b> {
         let Some(span) = span else { return Box::new(std::iter::empty()) };
         let writes =
             self.keys.range::<[u8], _>(bounds(span)).map(|(key, value)| (key, value.as_ref()));

@@ -8,8 +8,11 @@ use bytes::Bytes;
 use super::{Buffer, Fetched, Pair, Session, Span};
 use crate::{KeyBuf, KeyRange, Order, Result};
 
-/// The first page of a range: small, for those who only look at its beginning.
-pub(super) const FIRST_PAGE: usize = 128;
+/// The first page of a range in a snapshot: what costs about as much to send as to ask for.
+pub(super) const FIRST_PAGE: usize = 1_024;
+/// The first page in a transaction, where everything that was fetched counts as read, and the less was
+/// read the less conflicts.
+pub(super) const FIRST_PAGE_OF_TRANSACTION: usize = 128;
 /// How much larger the next page is.
 const GROWTH: usize = 4;
 /// The largest page, in entries,
@@ -18,16 +21,19 @@ pub(super) const LARGEST_PAGE: usize = 16_384;
 const PAGE_BYTES: usize = 4 << 20;
 
 /// The entries of a range of a store behind a network. Fetches page after page as it is advanced;
-/// pages grow from 128 entries to 16,384 or some 4 MiB, whichever is less.
+/// pages grow from 1,024 entries (in a transaction from 128) to 16,384 or some 4 MiB, whichever is less.
 pub struct RemoteEntries<'r, S: Session> {
     pages: Peekable<Pages<'r, S>>,
     own: Option<Own<'r>>,
 }
 
+/// Writes to single keys; `None`: deleted.
+pub(super) type Writes<'b> = Box<dyn Iterator<Item = (&'b KeyBuf, Option<&'b Bytes>)> + 'b>;
+
 /// The writes of the transaction that reads.
 struct Own<'r> {
     buffer: &'r Buffer,
-    writes: Peekable<Box<dyn Iterator<Item = (&'r KeyBuf, Option<&'r Bytes>)> + 'r>>,
+    writes: Peekable<Writes<'r>>,
     order: Order,
 }
 

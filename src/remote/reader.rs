@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::buffer::Known;
-use super::pages::{FIRST_PAGE, LARGEST_PAGE};
+use super::pages::{FIRST_PAGE, FIRST_PAGE_OF_TRANSACTION, LARGEST_PAGE};
 use super::{Buffer, Pair, RemoteEntries, Session, Span, WriteSession};
 use crate::limits::TransactionSize;
 use crate::{
@@ -63,6 +63,7 @@ impl<S> fmt::Debug for RemoteTransaction<S> {
 struct Parts<'r, S> {
     session: &'r S,
     buffer: Option<&'r Buffer>,
+    first_page: usize,
 }
 
 impl<'r, S: Session> Parts<'r, S> {
@@ -142,7 +143,8 @@ macro_rules! reads {
             }
 
             fn range(&self, range: KeyRange<'_>, order: Order) -> Result<RemoteEntries<'_, S>> {
-                Ok(self.parts().range(&range, order, FIRST_PAGE))
+                let parts = self.parts();
+                Ok(parts.range(&range, order, parts.first_page))
             }
 
             fn count(&self, range: KeyRange<'_>) -> Result<u64> {
@@ -164,8 +166,16 @@ macro_rules! reads {
     };
 }
 
-reads!(RemoteSnapshot, self => Parts { session: &self.session, buffer: None });
-reads!(RemoteTransaction, self => Parts { session: &self.session, buffer: Some(&self.buffer) });
+reads!(RemoteSnapshot, self => Parts {
+    session: &self.session,
+    buffer: None,
+    first_page: FIRST_PAGE,
+});
+reads!(RemoteTransaction, self => Parts {
+    session: &self.session,
+    buffer: Some(&self.buffer),
+    first_page: FIRST_PAGE_OF_TRANSACTION,
+});
 
 impl<S: WriteSession> RemoteTransaction<S> {
     fn wrote(&mut self, bytes: usize) -> Result<()> {

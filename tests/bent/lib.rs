@@ -1,11 +1,13 @@
-//! Stores that are broken on purpose, to see that the conformance suite can fail.
+//! Stores that are broken on purpose, to see that the tests of stores can fail.
 //!
 //! [`Bent`] is the memory store with one [`Flaw`]. It copies whatever it reads, so that there is one
-//! place where a mistake can be made for each kind of operation.
+//! place where a mistake can be made for each kind of operation. [`Weakened`] wraps any store, and
+//! takes from its isolation.
 
 mod flaw;
 mod reading;
 mod transaction;
+mod weakened;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
@@ -16,6 +18,7 @@ use keyloom::{Error, KeyRange, Limits, Memory, Result, Store};
 pub use flaw::Flaw;
 pub use reading::{BentEntries, BentSnapshot};
 pub use transaction::BentTransaction;
+pub use weakened::{Weakened, WeakenedTransaction, Weakness};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -7,7 +7,7 @@ use keyloom::{Error, KeyBounds, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, 
 
 use super::{Bent, Flaw, Map};
 
-type Pair = (Vec<u8>, Vec<u8>);
+pub(super) type Pair = (Vec<u8>, Vec<u8>);
 
 /// What a [`Bent`] store shows at one moment, or should.
 #[derive(Debug)]

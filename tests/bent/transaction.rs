@@ -20,7 +20,7 @@ pub(super) enum Write {
 }
 
 impl Write {
-    fn apply(&self, txn: &mut impl Writer) -> Result<()> {
+    pub(super) fn apply(&self, txn: &mut impl Writer) -> Result<()> {
         match self {
             Self::Put(key, value) => txn.put(key, value),
             Self::Delete(key) => txn.delete(key),
@@ -36,10 +36,18 @@ impl Write {
         }
     }
 
-    fn touches(&self, key: &[u8]) -> bool {
+    pub(super) fn touches(&self, key: &[u8]) -> bool {
         match self {
             Self::Put(written, _) | Self::Delete(written) => written == key,
             Self::DeleteRange(range) => range.contains(key),
+        }
+    }
+
+    /// Where it writes.
+    pub(super) fn range(&self) -> KeyRange<'static> {
+        match self {
+            Self::Put(key, _) | Self::Delete(key) => KeyRange::single(key).into_owned(),
+            Self::DeleteRange(range) => range.clone(),
         }
     }
 }

@@ -6,7 +6,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[cfg(feature = "postgres")]
+mod conflicts;
+#[cfg(feature = "postgres")]
 mod conformance;
+#[cfg(feature = "postgres")]
+mod opening;
+#[cfg(feature = "postgres")]
+mod round_trips;
 #[cfg(feature = "postgres")]
 mod server;
 

@@ -11,7 +11,8 @@ use keyloom::{BoxedError, KeyRange, Store, Writer};
 pub fn address() -> Option<String> {
     let address = std::env::var("KEYLOOM_POSTGRES").ok();
     if address.is_none() {
-        let why = "KEYLOOM_POSTGRES is not set; run tests/servers/with.sh cargo test --features postgres";
+        let why =
+            "KEYLOOM_POSTGRES is not set; run tests/servers/with.sh cargo test --features postgres";
         assert!(std::env::var_os("KEYLOOM_REQUIRE_SERVERS").is_none(), "{why}");
         eprintln!("skipped: {why}");
     }

@@ -1,0 +1,404 @@
+//! A store that is chosen when the program runs.
+
+use std::fmt;
+use std::ops::Deref;
+
+#[cfg(feature = "etcd")]
+use crate::Etcd;
+#[cfg(feature = "postgres")]
+use crate::Postgres;
+use crate::memory::{MemoryEntries, MemorySnapshot, MemoryTransaction, Tracked};
+use crate::{
+    Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Result, RetryPolicy, Store,
+    Transaction, Writer,
+};
+#[cfg(feature = "lmdb")]
+use crate::{
+    Lmdb,
+    lmdb::{LmdbEntries, LmdbSnapshot, LmdbTransaction},
+};
+
+/// A store behind an address: one of the backends that were compiled in.
+///
+/// | address | store | feature |
+/// |---|---|---|
+/// | `memory:` | [`Memory`], empty | |
+/// | `lmdb:PATH` | `Lmdb` in the directory `PATH` | `lmdb` |
+/// | `postgres://user:password@host:port/database?table=name` | `Postgres` | `postgres` |
+/// | `etcd://host:port,host:port/name` | `Etcd` | `etcd` |
+///
+/// It is an enum and not a trait object: a read costs one branch more than on the backend itself, and
+/// still copies nothing in memory and on LMDB. Options that an address does not hold are set on the
+/// backend, and the store is made with `AnyStore::from(backend)`.
+///
+/// ```
+/// use keyloom::{AnyStore, Reader, Store, Writer};
+/// let store = AnyStore::open("memory:")?;
+/// store.transact(|txn| txn.put(b"greeting", b"hello"))?;
+/// assert_eq!(store.snapshot()?.get(b"greeting")?.as_deref(), Some(&b"hello"[..]));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AnyStore {
+    /// In memory.
+    Memory(Memory),
+    /// On LMDB.
+    #[cfg(feature = "lmdb")]
+    Lmdb(Lmdb),
+    /// On PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Postgres(Postgres),
+    /// On etcd.
+    #[cfg(feature = "etcd")]
+    Etcd(Etcd),
+}
+
+/// The backends, once: runs `$do` with what the variant holds.
+macro_rules! on {
+    ($any:ident, $value:expr, $inner:ident => $do:expr) => {
+        match $value {
+            $any::Memory($inner) => $do,
+            #[cfg(feature = "lmdb")]
+            $any::Lmdb($inner) => $do,
+            #[cfg(feature = "postgres")]
+            $any::Postgres($inner) => $do,
+            #[cfg(feature = "etcd")]
+            $any::Etcd($inner) => $do,
+        }
+    };
+}
+
+impl AnyStore {
+    /// Opens the store at `address`.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for an address of no known form, or of a backend that was not compiled in;
+    /// else what the backend says. No error holds a password.
+    pub fn open(address: &str) -> Result<Self> {
+        let scheme = address.split_once(':').map(|(scheme, _)| scheme);
+        match (scheme, address) {
+            (Some("memory"), "memory:") => Ok(Memory::new().into()),
+            (Some("lmdb"), _) => lmdb(address),
+            (Some("postgres" | "postgresql"), _) => postgres(address),
+            (Some("etcd"), _) => etcd(address),
+            _ => Err(refused(address, "it is memory:, lmdb:PATH, postgres://… or etcd://…")),
+        }
+    }
+}
+
+/// An address that cannot be opened. Of one that may hold a password only the scheme is shown.
+fn refused(address: &str, why: &'static str) -> Error {
+    let value = match address.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://…"),
+        None => address.into(),
+    };
+    Error::BadOption { what: "the address", value, why }
+}
+
+macro_rules! opens {
+    ($function:ident, $feature:literal, $address:ident => $open:expr) => {
+        #[cfg(feature = $feature)]
+        fn $function($address: &str) -> Result<AnyStore> {
+            $open
+        }
+
+        #[cfg(not(feature = $feature))]
+        fn $function(address: &str) -> Result<AnyStore> {
+            Err(refused(address, concat!("keyloom was built without the feature `", $feature, "`")))
+        }
+    };
+}
+
+opens!(lmdb, "lmdb", address => match address.strip_prefix("lmdb:") {
+    None | Some("") => Err(refused(address, "behind lmdb: stands the directory of the store")),
+    Some(path) => Ok(Lmdb::open(path)?.into()),
+});
+opens!(postgres, "postgres", address => Ok(Postgres::open(address)?.into()));
+opens!(etcd, "etcd", address => Ok(Etcd::open(address)?.into()));
+
+impl Store for AnyStore {
+    type Snapshot<'s> = AnySnapshot<'s>;
+    type Transaction<'s> = AnyTransaction<'s>;
+
+    fn snapshot(&self) -> Result<AnySnapshot<'_>> {
+        on!(Self, self, store => Ok(AnySnapshot::from(store.snapshot()?)))
+    }
+
+    fn begin(&self) -> Result<AnyTransaction<'_>> {
+        on!(Self, self, store => Ok(AnyTransaction::from(store.begin()?)))
+    }
+
+    fn limits(&self) -> Limits {
+        on!(Self, self, store => store.limits())
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        on!(Self, self, store => store.retry_policy())
+    }
+
+    fn round_trips(&self) -> Option<u64> {
+        on!(Self, self, store => store.round_trips())
+    }
+}
+
+/// A snapshot of an [`AnyStore`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnySnapshot<'s> {
+    /// In memory.
+    Memory(MemorySnapshot<'s>),
+    /// On LMDB.
+    #[cfg(feature = "lmdb")]
+    Lmdb(LmdbSnapshot<'s>),
+    /// On PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Postgres(crate::postgres::PostgresSnapshot),
+    /// On etcd.
+    #[cfg(feature = "etcd")]
+    Etcd(crate::etcd::EtcdSnapshot),
+}
+
+/// A transaction of an [`AnyStore`].
+#[derive(Debug)]
+#[non_exhaustive]
+#[allow(clippy::large_enum_variant)] // There is one at a time, and it does not move.
+pub enum AnyTransaction<'s> {
+    /// In memory.
+    Memory(MemoryTransaction<'s>),
+    /// On LMDB.
+    #[cfg(feature = "lmdb")]
+    Lmdb(LmdbTransaction<'s>),
+    /// On PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Postgres(crate::postgres::PostgresTransaction),
+    /// On etcd.
+    #[cfg(feature = "etcd")]
+    Etcd(crate::etcd::EtcdTransaction),
+}
+
+/// Bytes read from an [`AnyStore`]: the engine's own where it keeps them at hand, else owned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AnyBytes<'r> {
+    /// In memory and on LMDB.
+    Borrowed(&'r [u8]),
+    /// From a server.
+    #[cfg(feature = "_remote")]
+    Owned(bytes::Bytes),
+}
+
+impl Deref for AnyBytes<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            #[cfg(feature = "_remote")]
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// The entries of a range of an [`AnyStore`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnyEntries<'r> {
+    /// In memory.
+    Memory(MemoryEntries<'r>),
+    /// In memory, noting what a transaction reads.
+    Tracked(Tracked<'r>),
+    /// On LMDB.
+    #[cfg(feature = "lmdb")]
+    Lmdb(LmdbEntries<'r>),
+    /// On PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Postgres(crate::postgres::PostgresEntries<'r>),
+    /// On etcd.
+    #[cfg(feature = "etcd")]
+    Etcd(crate::etcd::EtcdEntries<'r>),
+}
+
+macro_rules! from {
+    ($($(#[$cfg:meta])* $any:ident$(<$a:lifetime>)? :: $variant:ident ($inner:ty),)+) => {
+        $(
+            $(#[$cfg])*
+            impl<'a> From<$inner> for $any$(<$a>)? {
+                #[inline]
+                fn from(inner: $inner) -> Self {
+                    Self::$variant(inner)
+                }
+            }
+        )+
+    };
+}
+
+from! {
+    AnyStore::Memory(Memory),
+    #[cfg(feature = "lmdb")]
+    AnyStore::Lmdb(Lmdb),
+    #[cfg(feature = "postgres")]
+    AnyStore::Postgres(Postgres),
+    #[cfg(feature = "etcd")]
+    AnyStore::Etcd(Etcd),
+    AnyBytes<'a>::Borrowed(&'a [u8]),
+    #[cfg(feature = "_remote")]
+    AnyBytes<'a>::Owned(bytes::Bytes),
+    AnyEntries<'a>::Memory(MemoryEntries<'a>),
+    AnyEntries<'a>::Tracked(Tracked<'a>),
+    #[cfg(feature = "lmdb")]
+    AnyEntries<'a>::Lmdb(LmdbEntries<'a>),
+    #[cfg(feature = "postgres")]
+    AnyEntries<'a>::Postgres(crate::postgres::PostgresEntries<'a>),
+    #[cfg(feature = "etcd")]
+    AnyEntries<'a>::Etcd(crate::etcd::EtcdEntries<'a>),
+    AnySnapshot<'a>::Memory(MemorySnapshot<'a>),
+    #[cfg(feature = "lmdb")]
+    AnySnapshot<'a>::Lmdb(LmdbSnapshot<'a>),
+    #[cfg(feature = "postgres")]
+    AnySnapshot<'a>::Postgres(crate::postgres::PostgresSnapshot),
+    #[cfg(feature = "etcd")]
+    AnySnapshot<'a>::Etcd(crate::etcd::EtcdSnapshot),
+    AnyTransaction<'a>::Memory(MemoryTransaction<'a>),
+    #[cfg(feature = "lmdb")]
+    AnyTransaction<'a>::Lmdb(LmdbTransaction<'a>),
+    #[cfg(feature = "postgres")]
+    AnyTransaction<'a>::Postgres(crate::postgres::PostgresTransaction),
+    #[cfg(feature = "etcd")]
+    AnyTransaction<'a>::Etcd(crate::etcd::EtcdTransaction),
+}
+
+type AnyEntry<'r> = Entry<AnyBytes<'r>>;
+
+fn entry<'r, B: Into<AnyBytes<'r>>>((key, value): Entry<B>) -> AnyEntry<'r> {
+    (key.into(), value.into())
+}
+
+impl<'r> Iterator for AnyEntries<'r> {
+    type Item = Result<AnyEntry<'r>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = match self {
+            Self::Tracked(entries) => return Some(entries.next()?.map(entry)),
+            Self::Memory(entries) => entries.next()?.map(entry),
+            #[cfg(feature = "lmdb")]
+            Self::Lmdb(entries) => entries.next()?.map(entry),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(entries) => entries.next()?.map(entry),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(entries) => entries.next()?.map(entry),
+        };
+        Some(next)
+    }
+}
+
+macro_rules! reads {
+    ($any:ident) => {
+        impl Reader for $any<'_> {
+            type Bytes<'r>
+                = AnyBytes<'r>
+            where
+                Self: 'r;
+            type Entries<'r>
+                = AnyEntries<'r>
+            where
+                Self: 'r;
+
+            #[inline]
+            fn get(&self, key: &[u8]) -> Result<Option<AnyBytes<'_>>> {
+                on!(Self, self, reader => Ok(reader.get(key)?.map(AnyBytes::from)))
+            }
+
+            fn range(&self, range: KeyRange<'_>, order: Order) -> Result<AnyEntries<'_>> {
+                on!(Self, self, reader => Ok(AnyEntries::from(reader.range(range, order)?)))
+            }
+
+            fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<AnyBytes<'_>>>> {
+                on!(Self, self, reader => {
+                    let values = reader.get_many(keys)?.into_iter();
+                    Ok(values.map(|value| value.map(AnyBytes::from)).collect())
+                })
+            }
+
+            fn count(&self, range: KeyRange<'_>) -> Result<u64> {
+                on!(Self, self, reader => reader.count(range))
+            }
+
+            fn first(&self, range: KeyRange<'_>) -> Result<Option<AnyEntry<'_>>> {
+                on!(Self, self, reader => Ok(reader.first(range)?.map(entry)))
+            }
+
+            fn last(&self, range: KeyRange<'_>) -> Result<Option<AnyEntry<'_>>> {
+                on!(Self, self, reader => Ok(reader.last(range)?.map(entry)))
+            }
+
+            fn page(
+                &self,
+                range: KeyRange<'_>,
+                order: Order,
+                limit: usize,
+            ) -> Result<Page<AnyBytes<'_>>> {
+                on!(Self, self, reader => {
+                    let Page { entries, last } = reader.page(range, order, limit)?;
+                    Ok(Page { entries: entries.into_iter().map(entry).collect(), last })
+                })
+            }
+        }
+    };
+}
+
+reads!(AnySnapshot);
+reads!(AnyTransaction);
+
+impl Writer for AnyTransaction<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        on!(Self, self, txn => txn.put(key, value))
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        on!(Self, self, txn => txn.delete(key))
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        on!(Self, self, txn => txn.delete_range(range))
+    }
+
+    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
+        on!(Self, self, txn => txn.add(key, delta))
+    }
+
+    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        on!(Self, self, txn => txn.min(key, bound))
+    }
+
+    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
+        on!(Self, self, txn => txn.max(key, bound))
+    }
+}
+
+impl Transaction for AnyTransaction<'_> {
+    fn commit(self) -> Result<()> {
+        on!(Self, self, txn => txn.commit())
+    }
+
+    fn must_restart(&self) -> bool {
+        on!(Self, self, txn => txn.must_restart())
+    }
+}
+
+impl fmt::Display for AnyStore {
+    /// Where the store is, without a password: `lmdb:/var/lib/cities`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(_) => f.write_str("memory:"),
+            #[cfg(feature = "lmdb")]
+            Self::Lmdb(store) => write!(f, "lmdb:{}", store.path().display()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => f.write_str(store.place()),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(store) => f.write_str(store.place()),
+        }
+    }
+}

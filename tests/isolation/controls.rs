@@ -1,0 +1,114 @@
+//! The campaign can fail: a store whose isolation is weakened is caught, by the anomaly that this
+//! weakness allows and not by one that it rules out.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use keyloom::{Fault, Faulty, Memory};
+use keyloom_bent::{Bent, Flaw, Weakness};
+
+use super::isolation::{Name, campaign, weakened};
+
+/// Fewer than where nothing is to be found: the first few show it.
+const TRANSACTIONS: usize = 4_000;
+const WRITERS: usize = 8;
+
+fn optimistic() -> Memory {
+    Memory::builder().optimistic(true).build()
+}
+
+/// On a store whose transactions run side by side anyway, and on one with one writer at a time.
+fn is_caught(weakness: Weakness) {
+    weakened::is_caught(optimistic(), weakness, TRANSACTIONS, WRITERS);
+    weakened::is_caught(Memory::new(), weakness, TRANSACTIONS, WRITERS);
+}
+
+#[test]
+fn the_wrapper_without_a_weakness_is_serializable() {
+    is_caught(Weakness::None);
+}
+
+#[test]
+fn lost_updates_are_caught() {
+    is_caught(Weakness::LostUpdates);
+}
+
+#[test]
+fn write_skew_under_snapshot_isolation_is_caught() {
+    is_caught(Weakness::WriteSkew);
+}
+
+#[test]
+fn phantoms_are_caught() {
+    is_caught(Weakness::Phantoms);
+}
+
+#[test]
+fn stale_snapshots_are_caught() {
+    is_caught(Weakness::StaleSnapshots);
+}
+
+/// The mistakes that the conformance suite must find, as far as they are of isolation.
+fn flaw_is_caught(flaw: Flaw, name: Name) {
+    let report = campaign(&Bent::new(flaw), TRANSACTIONS, WRITERS);
+    assert!(report.has(name), "{flaw:?} should show {name}: {report}");
+}
+
+macro_rules! flaws {
+    ($($test:ident: $flaw:ident shows $name:ident;)+) => {$(
+        #[test]
+        fn $test() {
+            flaw_is_caught(Flaw::$flaw, Name::$name);
+        }
+    )+};
+}
+
+flaws! {
+    a_dirty_read_is_caught: DirtyRead shows G1a;
+    a_moving_snapshot_is_caught: MovingSnapshot shows Internal;
+    a_commit_half_done_is_caught: CommitHalfDone shows LostAppend;
+    a_commit_in_two_steps_is_caught: CommitInTwoSteps shows G1b;
+    a_lost_write_is_caught: LostWrite shows LostAppend;
+    a_forgotten_delete_is_caught: ForgottenDelete shows GSingle;
+    a_rollback_that_keeps_is_caught: RollbackKeeps shows G1a;
+    a_conflict_that_keeps_is_caught: ConflictKeeps shows G1a;
+    blind_ranges_are_caught: BlindRanges shows Internal;
+    a_range_delete_that_keeps_a_key_is_caught: DeleteRangeKeepsFirst shows GSingle;
+    a_sorted_batch_is_caught: SortedBatch shows Unwritten;
+}
+
+#[test]
+fn the_bent_store_without_a_flaw_is_serializable() {
+    campaign(&Bent::new(Flaw::None), TRANSACTIONS, WRITERS).assert_clean();
+}
+
+/// Errors, conflicts and outcomes that are unknown, at random: as of a server that comes and goes.
+#[test]
+fn faults_are_no_anomalies() {
+    let store = Faulty::new(optimistic());
+    let done = AtomicBool::new(false);
+    let report = thread::scope(|scope| {
+        scope.spawn(|| {
+            let faults = [
+                Fault::Error,
+                Fault::Conflict,
+                // These two are errors like the first, except at a commit.
+                Fault::UnknownButCommitted,
+                Fault::UnknownAndLost,
+                Fault::UnknownButCommitted,
+                Fault::UnknownAndLost,
+            ];
+            while !done.load(Ordering::Relaxed) {
+                store.fail_at(fastrand::u64(..40), faults[fastrand::usize(..faults.len())]);
+                thread::sleep(Duration::from_micros(500));
+            }
+            store.heal();
+        });
+        let report = campaign(&store, TRANSACTIONS, WRITERS);
+        done.store(true, Ordering::Relaxed);
+        report
+    });
+    report.assert_clean();
+    assert!(report.unknown > 0, "{report}");
+}

@@ -1,0 +1,126 @@
+//! What one attempt saw of others, and what it did to them.
+//!
+//! Of a list that a transaction reads several times, only the first sight tells about others; the
+//! rest must follow from that and from its own appends.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::anomaly::{Anomaly, Name};
+use super::history::{Attempt, Element, List, Mark, Operation};
+
+/// The first sight of a list.
+#[derive(Clone, Debug)]
+pub struct Sight {
+    pub elements: Vec<Element>,
+    /// Absent, in a reading of a range.
+    pub absent_in_range: bool,
+}
+
+/// An attempt, reduced to what concerns others.
+#[derive(Clone, Debug, Default)]
+pub struct Digest {
+    pub lists: BTreeMap<List, Sight>,
+    /// The element in the mark of a list, or that the mark was absent.
+    pub marks: BTreeMap<List, Option<Element>>,
+    pub appends: BTreeMap<List, Vec<Element>>,
+    /// What the attempt itself should see.
+    expected: BTreeMap<List, Vec<Element>>,
+    expected_marks: BTreeMap<List, Option<Element>>,
+}
+
+impl Digest {
+    /// The digest of an attempt, with its internal contradictions added to `anomalies`.
+    pub fn new(number: usize, attempt: &Attempt, anomalies: &mut Vec<Anomaly>) -> Self {
+        let mut digest = Self::default();
+        for operation in &attempt.operations {
+            digest.take(operation, &mut |list, sights| {
+                let transactions = vec![number];
+                anomalies.push(Anomaly::Sights {
+                    name: Name::Internal,
+                    list,
+                    transactions,
+                    sights,
+                });
+            });
+        }
+        digest
+    }
+
+    fn take(
+        &mut self,
+        operation: &Operation,
+        contradiction: &mut impl FnMut(List, [Vec<Element>; 2]),
+    ) {
+        match operation {
+            Operation::Append { list, found, element, mark } => {
+                self.see(*list, found, false, contradiction);
+                self.expected.entry(*list).or_default().push(*element);
+                self.appends.entry(*list).or_default().push(*element);
+                match mark {
+                    Mark::Left => {}
+                    Mark::Set => drop(self.expected_marks.insert(*list, Some(*element))),
+                    Mark::Deleted => drop(self.expected_marks.insert(*list, None)),
+                }
+            }
+            Operation::Read { list, found } => self.see(*list, found, false, contradiction),
+            Operation::ReadRange { lists, found } => {
+                let found: BTreeMap<_, _> = found.iter().map(|(list, all)| (*list, all)).collect();
+                for list in lists.clone() {
+                    match found.get(&list) {
+                        Some(elements) => self.see(list, elements, false, contradiction),
+                        None => self.see(list, &[], true, contradiction),
+                    }
+                }
+            }
+            Operation::ReadMarks { lists, found } => {
+                let found: BTreeMap<_, _> = found.iter().copied().collect();
+                for list in lists.clone() {
+                    self.see_mark(list, found.get(&list).copied(), contradiction);
+                }
+            }
+        }
+    }
+
+    fn see(
+        &mut self,
+        list: List,
+        found: &[Element],
+        absent_in_range: bool,
+        contradiction: &mut impl FnMut(List, [Vec<Element>; 2]),
+    ) {
+        match self.expected.entry(list) {
+            Entry::Vacant(first) => {
+                first.insert(found.to_vec());
+                self.lists.insert(list, Sight { elements: found.to_vec(), absent_in_range });
+            }
+            Entry::Occupied(expected) if expected.get() != found => {
+                contradiction(list, [expected.get().clone(), found.to_vec()]);
+            }
+            // A range that was read too makes its absence one of the range.
+            Entry::Occupied(_) if absent_in_range => {
+                self.lists.entry(list).and_modify(|sight| sight.absent_in_range = true);
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+
+    fn see_mark(
+        &mut self,
+        list: List,
+        found: Option<Element>,
+        contradiction: &mut impl FnMut(List, [Vec<Element>; 2]),
+    ) {
+        match self.expected_marks.entry(list) {
+            Entry::Vacant(first) => {
+                first.insert(found);
+                self.marks.insert(list, found);
+            }
+            Entry::Occupied(expected) if *expected.get() != found => {
+                let sight = |mark: Option<Element>| Vec::from_iter(mark);
+                contradiction(list, [sight(*expected.get()), sight(found)]);
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Committed transactions are serializable, and in an order that agrees with the clock.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod checking;
+mod controls;
+#[path = "mod.rs"]
+mod isolation;
+mod stores;

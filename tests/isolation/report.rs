@@ -1,0 +1,89 @@
+//! The counts of a campaign, and what it found.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::anomaly::{Anomaly, Name};
+use super::history::{History, Operation, Outcome};
+
+/// What a campaign did and found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Attempts, by what became of them.
+    pub committed: usize,
+    pub aborted: usize,
+    pub unknown: usize,
+    /// Operations of all attempts.
+    pub reads: usize,
+    pub appends: usize,
+    /// How long the transactions took, and the checking.
+    pub ran: Duration,
+    pub checked: Duration,
+    pub anomalies: Vec<Anomaly>,
+}
+
+impl Report {
+    pub fn add(
+        &mut self,
+        history: &History,
+        anomalies: Vec<Anomaly>,
+        ran: Duration,
+        checked: Duration,
+    ) {
+        for attempt in &history.attempts {
+            match attempt.outcome {
+                Outcome::Committed => self.committed += 1,
+                Outcome::Aborted => self.aborted += 1,
+                Outcome::Unknown => self.unknown += 1,
+            }
+            let is_append = |operation: &&Operation| matches!(operation, Operation::Append { .. });
+            let appends = attempt.operations.iter().filter(is_append).count();
+            self.appends += appends;
+            self.reads += attempt.operations.len() - appends;
+        }
+        self.anomalies.extend(anomalies);
+        self.ran += ran;
+        self.checked += checked;
+    }
+
+    /// Whether an anomaly of this name was found.
+    pub fn has(&self, name: Name) -> bool {
+        self.anomalies.iter().any(|anomaly| anomaly.name() == name)
+    }
+
+    /// How many anomalies of which name were reported.
+    pub fn names(&self) -> BTreeMap<Name, usize> {
+        let mut names = BTreeMap::new();
+        self.anomalies.iter().for_each(|found| *names.entry(found.name()).or_default() += 1);
+        names
+    }
+
+    /// Panics, and shows some of them, if there are anomalies.
+    pub fn assert_clean(&self) {
+        assert!(self.anomalies.is_empty(), "{self}");
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST_SHOWN: usize = 10;
+        write!(
+            f,
+            "{} committed, {} aborted, {} unknown; {} appends, {} reads; ran {:.1?}, checked {:.1?}; \
+             {} anomalies",
+            self.committed,
+            self.aborted,
+            self.unknown,
+            self.appends,
+            self.reads,
+            self.ran,
+            self.checked,
+            self.anomalies.len(),
+        )?;
+        for (name, count) in self.names() {
+            write!(f, "\n  {count} x {name}")?;
+        }
+        self.anomalies.iter().take(MOST_SHOWN).try_for_each(|anomaly| write!(f, "\n    {anomaly}"))
+    }
+}
