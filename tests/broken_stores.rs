@@ -46,6 +46,10 @@ broken! {
         in a_deleted_key_is_gone_and_its_neighbours_stay;
     a_reverse_walk_that_is_off_by_one_is_caught: ReverseOffByOne breaks Ranges
         in every_pair_of_bounds_holds_what_lies_between_in_a_snapshot;
+    a_forgotten_commit_is_caught: ForgottenCommit breaks Serializable
+        in many_writers_lose_no_update;
+    a_commit_that_is_denied_is_caught: DeniedCommit breaks Serializable
+        in many_writers_lose_no_update;
     a_commit_half_done_is_caught: CommitHalfDone breaks Atomicity in a_commit_keeps_every_write;
     a_commit_in_two_steps_is_caught: CommitInTwoSteps breaks Atomicity
         in readers_see_whole_transactions_only;

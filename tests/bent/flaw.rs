@@ -22,6 +22,10 @@ pub enum Flaw {
     ForgottenDelete,
     /// A descending range with an end begins one key too late.
     ReverseOffByOne,
+    /// Each seventh commit is not done, and reported as if it were.
+    ForgottenCommit,
+    /// Each seventh commit is done, and reported as a conflict.
+    DeniedCommit,
     /// Half of the writes of a commit are kept, the first half.
     CommitHalfDone,
     /// A commit shows its first half before its second.

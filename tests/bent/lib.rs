@@ -10,6 +10,7 @@ mod transaction;
 mod weakened;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use keyloom::{Error, KeyRange, Limits, Memory, Result, Store};
@@ -38,6 +39,7 @@ pub struct Bent {
     uncommitted: Mutex<Vec<transaction::Write>>,
     /// Held while a commit of a store that compares by itself is compared and applied.
     committing: Mutex<()>,
+    commits: AtomicUsize,
 }
 
 impl Bent {
@@ -49,6 +51,7 @@ impl Bent {
             memory: Memory::builder().optimistic(true).build(),
             uncommitted: Mutex::default(),
             committing: Mutex::default(),
+            commits: AtomicUsize::new(0),
         }
     }
 

@@ -1,0 +1,218 @@
+//! A proxy that breaks connections where a test wants them broken.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Stands on loopback between clients and a server.
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// What happens to packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Forward,
+    /// New connections are closed at once. Those that are there go on.
+    Refuse,
+    /// Nothing moves, in no direction, and nothing is closed.
+    Hang,
+}
+
+/// Where a connection breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The client's packet never comes to the server.
+    BeforeRequest,
+    /// The server gets the packet and answers it, and nothing of that comes to the client: it
+    /// cannot know what has happened.
+    BeforeReply,
+}
+
+struct Shared {
+    server: SocketAddr,
+    mode: Mutex<Mode>,
+    mode_changed: Condvar,
+    cut: Mutex<Option<Plan>>,
+    cuts: AtomicUsize,
+    accepted: AtomicUsize,
+    open: Mutex<Vec<Arc<Connection>>>,
+    is_closed: AtomicBool,
+}
+
+struct Plan {
+    cut: Cut,
+    matches: Matches,
+}
+
+type Matches = Box<dyn FnMut(&[u8]) -> bool + Send>;
+
+struct Connection {
+    client: TcpStream,
+    server: TcpStream,
+    /// The next reply is the one that must not pass.
+    is_doomed: AtomicBool,
+}
+
+impl Connection {
+    fn close(&self) {
+        let _ = self.client.shutdown(Shutdown::Both);
+        let _ = self.server.shutdown(Shutdown::Both);
+    }
+}
+
+impl Proxy {
+    /// A proxy in front of `server`, which forwards everything until told otherwise.
+    pub fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            server,
+            mode: Mutex::new(Mode::Forward),
+            mode_changed: Condvar::new(),
+            cut: Mutex::default(),
+            cuts: AtomicUsize::new(0),
+            accepted: AtomicUsize::new(0),
+            open: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+        });
+        thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.accept(&listener)
+        });
+        Self { address, shared }
+    }
+
+    /// Where clients come.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn set(&self, mode: Mode) {
+        *self.shared.mode.lock().unwrap() = mode;
+        self.shared.mode_changed.notify_all();
+    }
+
+    /// Breaks every connection that is open.
+    pub fn drop_connections(&self) {
+        self.shared.open.lock().unwrap().drain(..).for_each(|connection| connection.close());
+    }
+
+    /// Breaks one connection, once, at the client's `n`-th packet, counted from 0 and from now over all
+    /// connections. A packet is what the client has sent in one piece.
+    pub fn cut_at(&self, n: usize, cut: Cut) {
+        let mut packets = 0..n;
+        self.cut_when(cut, move |_| packets.next().is_none());
+    }
+
+    /// Breaks one connection, once, at the first of the client's packets that `matches`.
+    pub fn cut_when(&self, cut: Cut, matches: impl FnMut(&[u8]) -> bool + Send + 'static) {
+        *self.shared.cut.lock().unwrap() = Some(Plan { cut, matches: Box::new(matches) });
+    }
+
+    /// The same, at the first packet that holds some bytes.
+    pub fn cut_at_bytes(&self, cut: Cut, bytes: &'static [u8]) {
+        self.cut_when(cut, move |packet| packet.windows(bytes.len()).any(|window| window == bytes));
+    }
+
+    /// How many connections were broken where [`cut_at`](Proxy::cut_at) and its like said.
+    pub fn cuts(&self) -> usize {
+        self.shared.cuts.load(SeqCst)
+    }
+
+    /// How many connections came.
+    pub fn accepted(&self) -> usize {
+        self.shared.accepted.load(SeqCst)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.is_closed.store(true, SeqCst);
+        self.set(Mode::Refuse);
+        self.drop_connections();
+        // Wakes the one who waits for connections.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    fn accept(self: Arc<Self>, listener: &TcpListener) {
+        while let Ok((client, _)) = listener.accept() {
+            if self.is_closed.load(SeqCst) {
+                return;
+            }
+            self.accepted.fetch_add(1, SeqCst);
+            if self.mode_if_not_hanging() == Mode::Refuse {
+                continue;
+            }
+            let Ok(server) = TcpStream::connect(self.server) else { continue };
+            let _ = (client.set_nodelay(true), server.set_nodelay(true));
+            let connection =
+                Arc::new(Connection { client, server, is_doomed: AtomicBool::new(false) });
+            self.open.lock().unwrap().push(Arc::clone(&connection));
+            let (shared, other) = (Arc::clone(&self), Arc::clone(&connection));
+            thread::spawn(move || shared.forward(&other, Shared::requests));
+            let shared = Arc::clone(&self);
+            thread::spawn(move || shared.forward(&connection, Shared::replies));
+        }
+    }
+
+    /// Waits while everything hangs.
+    fn mode_if_not_hanging(&self) -> Mode {
+        let mode = self.mode.lock().unwrap();
+        *self.mode_changed.wait_while(mode, |mode| *mode == Mode::Hang).unwrap()
+    }
+
+    fn forward(
+        &self,
+        connection: &Arc<Connection>,
+        packets: impl Fn(&Self, &Connection) -> std::io::Result<()>,
+    ) {
+        let _ = packets(self, connection);
+        connection.close();
+        self.open.lock().unwrap().retain(|open| !Arc::ptr_eq(open, connection));
+    }
+
+    fn requests(&self, connection: &Connection) -> std::io::Result<()> {
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let packet = match (&connection.client).read(&mut buffer)? {
+                0 => return Ok(()),
+                bytes => &buffer[..bytes],
+            };
+            self.mode_if_not_hanging();
+            let plan = self.cut.lock().unwrap().take_if(|plan| (plan.matches)(packet));
+            if let Some(plan) = plan {
+                self.cuts.fetch_add(1, SeqCst);
+                match plan.cut {
+                    Cut::BeforeRequest => return Ok(()),
+                    Cut::BeforeReply => connection.is_doomed.store(true, SeqCst),
+                }
+            }
+            (&connection.server).write_all(packet)?;
+        }
+    }
+
+    fn replies(&self, connection: &Connection) -> std::io::Result<()> {
+        // The first thing that a server says to a request need not be the reply.
+        const GRACE: Duration = Duration::from_millis(100);
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let packet = match (&connection.server).read(&mut buffer)? {
+                0 => return Ok(()),
+                bytes => &buffer[..bytes],
+            };
+            self.mode_if_not_hanging();
+            if connection.is_doomed.load(SeqCst) {
+                thread::sleep(GRACE);
+                return Ok(());
+            }
+            (&connection.client).write_all(packet)?;
+        }
+    }
+}
