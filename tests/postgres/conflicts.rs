@@ -2,12 +2,11 @@
 
 use keyloom::{Error, KeyRange, Order, Reader, Store, Transaction, Writer};
 
-use crate::server::{address, open};
+use crate::servers::stores::postgres::open;
 
 #[test]
 fn a_conflict_is_said_and_the_transaction_says_that_it_must_run_again() {
-    let Some(address) = address() else { return };
-    let store = open(&address);
+    let Some(store) = open() else { return };
     store.transact(|txn| txn.put(b"a", b"0")).unwrap();
     let mut one = store.begin().unwrap();
     assert!(one.get(b"a").unwrap().is_some());
@@ -34,8 +33,7 @@ fn a_conflict_is_said_and_the_transaction_says_that_it_must_run_again() {
 
 #[test]
 fn transactions_on_different_keys_of_a_small_table_do_not_conflict() {
-    let Some(address) = address() else { return };
-    let store = open(&address);
+    let Some(store) = open() else { return };
     store.transact(|txn| (0..5_000_u32).try_for_each(|n| txn.put(&n.to_be_bytes(), b"0"))).unwrap();
     let key = |n: u32| (n * 2_500 + 1_000).to_be_bytes();
     let mut both = [store.begin().unwrap(), store.begin().unwrap()];
@@ -53,8 +51,7 @@ fn transactions_on_different_keys_of_a_small_table_do_not_conflict() {
 
 #[test]
 fn a_snapshot_never_conflicts() {
-    let Some(address) = address() else { return };
-    let store = open(&address);
+    let Some(store) = open() else { return };
     let snapshot = store.snapshot().unwrap();
     for n in 0..50_u8 {
         store.transact(|txn| txn.put(&[b'k', n], b"").and(txn.put(b"n", &[n]))).unwrap();

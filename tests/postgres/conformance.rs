@@ -1,23 +1,31 @@
 //! PostgreSQL keeps the laws of the store.
 
-use keyloom::{Faulty, Metered, conformance};
+use keyloom::{Faulty, Metered, Postgres, Store, conformance};
 
-use crate::server::{address, fixture};
+use crate::servers::stores::Temporary;
+use crate::servers::stores::postgres::{address, open};
+
+fn check<S: Store>(wrap: impl Fn(Postgres) -> S) {
+    if address().is_none() {
+        return;
+    }
+    conformance::check(|| {
+        let store: Temporary<Postgres> = open().ok_or("there was a server before")?;
+        Ok((wrap(store.clone()), store))
+    });
+}
 
 #[test]
 fn postgres_keeps_the_laws() {
-    let Some(address) = address() else { return };
-    conformance::check(|| fixture(&address));
+    check(|store| store);
 }
 
 #[test]
 fn metered_postgres_keeps_the_laws() {
-    let Some(address) = address() else { return };
-    conformance::check(|| fixture(&address).map(|(store, it)| (Metered::new(store), it)));
+    check(Metered::new);
 }
 
 #[test]
 fn faulty_postgres_without_a_fault_keeps_the_laws() {
-    let Some(address) = address() else { return };
-    conformance::check(|| fixture(&address).map(|(store, it)| (Faulty::new(store), it)));
+    check(Faulty::new);
 }

@@ -3,24 +3,23 @@
 use keyloom_bent::Weakness;
 
 use crate::isolation::{Plan, campaign, campaign_of, transactions, weakened};
-use crate::server::{address, open};
+use crate::servers::stores::postgres::open;
 
 const WRITERS: usize = 8;
 
 #[test]
 fn postgres_is_serializable() {
-    let Some(address) = address() else { return };
+    let Some(store) = open() else { return };
     // Snapshots are REPEATABLE READ: see the docs of the store.
     let plan = Plan { snapshots_in_commit_order: true, ..Plan::new(transactions(20_000), WRITERS) };
-    campaign_of(&*open(&address), &plan).assert_clean();
+    campaign_of(&*store, &plan).assert_clean();
 }
 
 /// A real isolation level that is too weak, on the real server: `REPEATABLE READ`, judged as if it
 /// were serializable.
 #[test]
 fn repeatable_read_is_caught() {
-    let Some(address) = address() else { return };
-    let store = open(&address);
+    let Some(store) = open() else { return };
     let caught = |_| !campaign(&*store, 8_000, WRITERS).anomalies.is_empty();
     // Writers must meet in a rare way, some ten times in a run.
     assert!((0..5).any(caught), "read-only anomalies are not found");
@@ -28,8 +27,8 @@ fn repeatable_read_is_caught() {
 
 #[test]
 fn weakened_isolation_is_caught() {
-    let Some(address) = address() else { return };
+    let Some(store) = open() else { return };
     for weakness in [Weakness::LostUpdates, Weakness::WriteSkew, Weakness::Phantoms] {
-        weakened::is_caught((*open(&address)).clone(), weakness, 4_000, WRITERS);
+        weakened::is_caught(store.clone(), weakness, 4_000, WRITERS);
     }
 }

@@ -19,7 +19,10 @@ mod opening;
 #[cfg(feature = "postgres")]
 mod round_trips;
 #[cfg(feature = "postgres")]
-mod server;
+mod secure;
+#[cfg(feature = "postgres")]
+#[path = "../servers/mod.rs"]
+mod servers;
 
 #[cfg(not(feature = "postgres"))]
 #[test]

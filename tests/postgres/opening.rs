@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use keyloom::{AnyStore, Error, Postgres, Reader, Store, Writer};
 
-use crate::server::{address, fresh_table, open, open_with};
+use crate::servers::stores::fresh_name;
+use crate::servers::stores::postgres::{address, open, open_with};
 
 /// The address with another part: `host`, `user` or `database`.
 fn with(address: &str, part: &str, value: &str) -> String {
@@ -44,7 +45,7 @@ fn what_the_server_refuses_is_said_in_its_own_words() {
 #[test]
 fn a_table_is_made_only_if_asked_for_and_another_kind_of_table_is_refused() {
     let Some(address) = address() else { return };
-    let table = fresh_table();
+    let table = fresh_name();
     let error = Postgres::options().table(&table).create(false).open(&address).unwrap_err();
     assert!(matches!(error, Error::MissingStore { .. }), "{error}");
     assert!(error.to_string().contains(&table), "{error}");
@@ -63,7 +64,7 @@ fn a_table_is_made_only_if_asked_for_and_another_kind_of_table_is_refused() {
 #[test]
 fn programs_that_make_the_same_table_at_once_all_get_it() {
     let Some(address) = address() else { return };
-    let table = fresh_table();
+    let table = fresh_name();
     std::thread::scope(|scope| {
         let open = || Postgres::options().table(&table).open(&address).map(drop);
         let openers: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
@@ -75,9 +76,8 @@ fn programs_that_make_the_same_table_at_once_all_get_it() {
 
 #[test]
 fn connections_that_are_all_in_use_are_said_to_be() {
-    let Some(address) = address() else { return };
     let options = Postgres::options().max_connections(2).patience(Duration::from_millis(50));
-    let store = open_with(&address, options);
+    let Some(store) = open_with(options) else { return };
     let held = [store.snapshot().unwrap(), store.snapshot().unwrap()];
     let error = store.snapshot().unwrap_err();
     assert!(matches!(error, Error::ConnectionsBusy { max_connections: 2, .. }), "{error}");
@@ -87,8 +87,7 @@ fn connections_that_are_all_in_use_are_said_to_be() {
 
 #[test]
 fn an_address_opens_it_as_any_store() {
-    let Some(address) = address() else { return };
-    let temporary = open(&address);
+    let (Some(address), Some(temporary)) = (address(), open()) else { return };
     let table = temporary.place().rsplit(' ').next().unwrap().to_string();
     let store = AnyStore::open(&format!("{address}?table={table}")).unwrap();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
@@ -100,10 +99,9 @@ fn an_address_opens_it_as_any_store() {
 /// A store may be used from a thread of an async runtime, though it makes that thread wait.
 #[test]
 fn it_works_within_an_async_runtime() {
-    let Some(address) = address() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = open(&address);
+        let Some(store) = open() else { return };
         for n in 0..500_u32 {
             store.transact(|txn| txn.put(&n.to_be_bytes(), b"")).unwrap();
         }
@@ -113,11 +111,10 @@ fn it_works_within_an_async_runtime() {
 
 #[test]
 fn a_snapshot_can_be_kept_in_a_struct_and_sent_to_another_thread() {
-    let Some(address) = address() else { return };
     struct Report {
         snapshot: keyloom::postgres::PostgresSnapshot,
     }
-    let store = open(&address);
+    let Some(store) = open() else { return };
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
     let report = Report { snapshot: store.snapshot().unwrap() };
     store.transact(|txn| txn.put(b"a", b"2")).unwrap();

@@ -5,7 +5,7 @@ use keyloom::{
 };
 use keyloom_patterns::{Index, Table, entry};
 
-use crate::server::{address, open};
+use crate::servers::stores::postgres::open;
 
 /// A store with `n` numbered keys.
 fn filled(store: &Postgres, n: u32) {
@@ -18,8 +18,7 @@ fn round_trips<T>(store: &Metered<Postgres>, work: impl FnOnce() -> T) -> u64 {
 
 #[test]
 fn reads_of_a_snapshot() {
-    let Some(address) = address() else { return };
-    let temporary = open(&address);
+    let Some(temporary) = open() else { return };
     filled(&temporary, 30_000);
     let store = Metered::new(temporary.clone());
     assert_eq!(round_trips(&store, || store.snapshot().unwrap()), 1);
@@ -65,8 +64,7 @@ fn reads_of_a_snapshot() {
 
 #[test]
 fn transactions() {
-    let Some(address) = address() else { return };
-    let temporary = open(&address);
+    let Some(temporary) = open() else { return };
     let store = Metered::new(temporary.clone());
     let cost = |work: &dyn Fn()| store.measure(|_| work()).1;
     let transact = |body: &dyn Fn(&mut dyn FnMut(&[u8]) -> bool)| {
@@ -107,8 +105,7 @@ fn transactions() {
 
 #[test]
 fn an_index_lookup_of_1000_records_waits_twice() {
-    let Some(address) = address() else { return };
-    let temporary = open(&address);
+    let Some(temporary) = open() else { return };
     let space = Subspace::new("people");
     let by_town = Index::new(&space.child("by_town"), |_, town: &String| entry(town));
     let people = Table::<u32, String>::new(&space.child("people")).with(&by_town);

@@ -9,6 +9,7 @@ mod etcd;
 mod postgres;
 mod process;
 mod proxy;
+pub mod stores;
 
 use std::env;
 use std::path::{Path, PathBuf};

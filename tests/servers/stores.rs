@@ -1,0 +1,53 @@
+//! Stores of their own on the servers that a test run shares, as `with.sh` starts them.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use keyloom::{KeyRange, Store, Writer};
+
+/// A store that is emptied when it goes.
+pub struct Temporary<S: Store>(S);
+
+impl<S: Store> Deref for Temporary<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<S: Store> Drop for Temporary<S> {
+    fn drop(&mut self) {
+        let _ = self.0.transact(|txn| txn.delete_range(KeyRange::all()));
+    }
+}
+
+/// A name of tables and stores that no other test has.
+pub fn fresh_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("keyloom_test_{}_{next}", std::process::id())
+}
+
+/// A store on the shared PostgreSQL, or whatever speaks its protocol.
+#[cfg(feature = "postgres")]
+pub mod postgres {
+    use keyloom::Postgres;
+    use keyloom::postgres::PostgresOptions;
+
+    use super::{Temporary, fresh_name};
+    use crate::servers::{Server, shared};
+
+    pub fn address() -> Option<String> {
+        shared(Server::Postgres)
+    }
+
+    pub fn open() -> Option<Temporary<Postgres>> {
+        open_with(Postgres::options())
+    }
+
+    pub fn open_with(options: PostgresOptions) -> Option<Temporary<Postgres>> {
+        let address = address()?;
+        Some(Temporary(options.table(fresh_name()).open(&address).unwrap()))
+    }
+}
