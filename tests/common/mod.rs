@@ -33,7 +33,8 @@ pub fn optimistic_memory() -> Memory {
     Memory::builder().optimistic(true).build()
 }
 
-/// Runs each generic test function on every store: `on_every_store! { a_law, another_law }`.
+/// Runs each generic test function on every store: `on_every_store! { a_law, another_law }`. The stores
+/// behind a server need the module `servers` at the root of the test.
 #[macro_export]
 macro_rules! on_every_store {
     ($($law:ident),+ $(,)?) => {
@@ -43,6 +44,14 @@ macro_rules! on_every_store {
         }
         mod on_lmdb {
             $(#[test] fn $law() { super::$law(&*super::common::TemporaryLmdb::new()) })+
+        }
+        #[cfg(feature = "postgres")]
+        mod on_postgres {
+            $(#[test] fn $law() {
+                if let Some(store) = crate::servers::stores::postgres::open() {
+                    super::$law(&*store)
+                }
+            })+
         }
     };
 }

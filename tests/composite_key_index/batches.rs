@@ -65,8 +65,12 @@ pub fn many_cost_few_round_trips(store: &(impl Store + Clone)) {
     assert_eq!(putting(&table, &records), [2, 1_000, 0, 1_000, 1_000], "nothing changes");
     let twice = [(1, sample(1)), (1, City { name: "renamed".into(), ..sample(1) })];
     assert_eq!(putting(&table, &twice), [2, 2, 0, 2, 4], "the second moves an entry");
-    assert_eq!(putting(&bare, &records), [1, 0, 0, 0, 1_000]);
-    assert_eq!(putting(&table, &[]), [1, 0, 0, 0, 0], "the commit");
+    let [waits, counted @ ..] = putting(&bare, &records);
+    assert_eq!(counted, [0, 0, 0, 1_000]);
+    assert!((1..=2).contains(&waits), "the commit, and a server may have to begin first");
+    let [waits, counted @ ..] = putting(&table, &[]);
+    assert_eq!(counted, [0, 0, 0, 0]);
+    assert!(waits <= 1, "the commit, which a server need not hear of");
     putting(&table, &[twice[1].clone()]);
 
     let deleting = |ids: &[u16]| {

@@ -9,6 +9,9 @@ mod faults;
 mod fixture;
 mod maintenance;
 mod queries;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[path = "../servers/mod.rs"]
+mod servers;
 
 use batches::{
     bad_input_among_many_is_found_before_anything_is_written,
