@@ -49,6 +49,18 @@ fn counts(cost: Cost) -> [u64; 5] {
     [cost.round_trips, cost.gets, cost.ranges, cost.keys_read, cost.keys_written]
 }
 
+/// Whether work cost what the model says. A server may have to begin before it writes, and need not
+/// hear of a commit that wrote nothing.
+#[track_caller]
+fn cost_is(store: &impl Store, cost: [u64; 5], expected: [u64; 5]) {
+    assert_eq!(cost[1..], expected[1..]);
+    let [at_least, at_most] = match store.round_trips() {
+        None => [expected[0]; 2],
+        Some(_) => [expected[0] - expected[0].div_ceil(3), expected[0] + 1],
+    };
+    assert!((at_least..=at_most).contains(&cost[0]), "{cost:?} is not {expected:?}");
+}
+
 pub fn many_cost_few_round_trips(store: &(impl Store + Clone)) {
     let cities = Cities::new();
     clear(store);
@@ -65,19 +77,17 @@ pub fn many_cost_few_round_trips(store: &(impl Store + Clone)) {
     assert_eq!(putting(&table, &records), [2, 1_000, 0, 1_000, 1_000], "nothing changes");
     let twice = [(1, sample(1)), (1, City { name: "renamed".into(), ..sample(1) })];
     assert_eq!(putting(&table, &twice), [2, 2, 0, 2, 4], "the second moves an entry");
-    let [waits, counted @ ..] = putting(&bare, &records);
-    assert_eq!(counted, [0, 0, 0, 1_000]);
-    assert!((1..=2).contains(&waits), "the commit, and a server may have to begin first");
-    let [waits, counted @ ..] = putting(&table, &[]);
-    assert_eq!(counted, [0, 0, 0, 0]);
-    assert!(waits <= 1, "the commit, which a server need not hear of");
+    cost_is(store, putting(&bare, &records), [1, 0, 0, 0, 1_000]);
+    cost_is(store, putting(&table, &[]), [1, 0, 0, 0, 0]);
     putting(&table, &[twice[1].clone()]);
 
     let deleting = |ids: &[u16]| {
         let (there, cost) = metered.measure(|s| s.transact(|txn| table.delete_many(txn, ids)));
         (there.unwrap(), counts(cost))
     };
-    assert_eq!(deleting(&[]), (0, [1, 0, 0, 0, 0]));
+    let (there, cost) = deleting(&[]);
+    assert_eq!(there, 0);
+    cost_is(store, cost, [1, 0, 0, 0, 0]);
     assert_eq!(deleting(&[5, 5, 2_000]), (1, [2, 3, 0, 2, 3]));
     let ids: Vec<u16> = (1..=1_000).collect();
     assert_eq!(deleting(&ids), (999, [2, 1_000, 0, 999, 2_997]));
@@ -98,8 +108,12 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
         (done.unwrap().written, counts(cost))
     };
     // In each phase three chunks, of a page, a get_many and a commit.
-    assert_eq!(repair(), (3_000, [18, 6_000, 6, 9_000, 3_000]), "it builds the index");
-    assert_eq!(repair(), (0, [18, 6_000, 6, 12_000, 0]), "all is right");
+    let (written, cost) = repair();
+    assert_eq!(written, 3_000, "it builds the index");
+    cost_is(store, cost, [18, 6_000, 6, 9_000, 3_000]);
+    let (written, cost) = repair();
+    assert_eq!(written, 0, "all is right");
+    cost_is(store, cost, [18, 6_000, 6, 12_000, 0]);
 
     let snapshot = metered.snapshot().unwrap();
     let (faults, cost) = metered.measure(|_| cities.by_size.check(&snapshot, &bare));
