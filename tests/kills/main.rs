@@ -9,11 +9,14 @@ mod servers;
 
 use servers::{Cut, Proxy, Server, or_skip};
 
+/// How often a server is killed under load.
+const KILLS: usize = 25;
+
 #[test]
 fn postgres_that_is_killed_and_started_again() {
     let Some(mut server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
     let store = keyloom::Postgres::open(&server.address()).unwrap();
-    let report = faults::campaign(&store, 8, |_| {
+    let report = faults::campaign(&store, KILLS, |_| {
         server.kill();
         server.start_again();
     });
