@@ -1,5 +1,5 @@
 //! Data modeling on ordered key-value stores: a small store trait, order-preserving keys, and
-//! backends in memory and on LMDB.
+//! backends in memory, on LMDB, on PostgreSQL and in etcd.
 //!
 //! An ordered key-value store gives a program sorted keys, ranges and transactions, and little else.
 //! keyloom is what is needed to build on that: this crate holds the store, the keys and the values;
@@ -9,7 +9,7 @@
 //! ```
 //! use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
 //!
-//! let store = Memory::new(); // or Lmdb::open("directory")?
+//! let store = Memory::new(); // or AnyStore::open("lmdb:directory")?, or ("postgres://…")
 //! let users = Subspace::new("users");
 //!
 //! store.transact(|txn| {
@@ -45,6 +45,9 @@
 //! |---|---|
 //! | [`Memory`] | tests and caches; O(1) snapshots; imitates the limits and conflicts of other stores |
 //! | `Lmdb` (feature `lmdb`, on by default) | data of one machine: a memory-mapped file, durable commits, readers beside the writer |
+//! | `Postgres` (feature `postgres`) | data or writers of more than one machine; PostgreSQL, and by the same statements CockroachDB and YugabyteDB |
+//! | `Etcd` (feature `etcd`) | what is small and must survive the loss of machines |
+//! | [`AnyStore`] | one of them, by an address, when the program runs |
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
 //!
@@ -53,7 +56,10 @@
 //!
 //! # Features
 //!
-//! `lmdb` (default): the LMDB backend. `conformance`: the suite for backends, with proptest.
+//! `lmdb` (default): the LMDB backend. `postgres`: the PostgreSQL backend. `etcd`: the etcd backend,
+//! whose client needs `protoc` and its standard `.proto` files to be built (Debian: `protobuf-compiler`
+//! and `libprotobuf-dev`). `tls`: TLS for these two. `conformance`: the suite for backends, with
+//! proptest.
 
 #[cfg(all(
     feature = "lmdb",
