@@ -45,6 +45,7 @@
 //! |---|---|
 //! | [`Memory`] | tests and caches; O(1) snapshots; imitates the limits and conflicts of other stores |
 //! | `Lmdb` (feature `lmdb`, on by default) | data of one machine: a memory-mapped file, durable commits, readers beside the writer |
+//! | `Etcd` (feature `etcd`) | small data of many machines that outlives some of them; optimistic transactions |
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
 //!
@@ -53,7 +54,8 @@
 //!
 //! # Features
 //!
-//! `lmdb` (default): the LMDB backend. `conformance`: the suite for backends, with proptest.
+//! `lmdb` (default): the LMDB backend. `etcd`: the etcd backend; building it needs `protoc`. `tls`:
+//! encrypted connections to servers. `conformance`: the suite for backends, with proptest.
 
 #[cfg(all(
     feature = "lmdb",

@@ -155,16 +155,18 @@ pub(super) fn of_commit(link: &Link, error: &EtcdError) -> Error {
     let said = said(error);
     match Failed::why(error) {
         Failed::NotSent | Failed::NotNow | Failed::StaleLogin => link.lost(said),
-        Failed::Full => Error::DiskFull {
-            path: link.place().into(),
-            source: std::io::Error::other(
-                "etcd's quota is used up: compact, defragment and disarm the alarm",
-            ),
-        },
+        // The request that uses up the quota is carried out and yet answered so; those behind it are
+        // refused. Nothing tells one from the other.
+        Failed::Full => Error::CommitUnknown { source: full(link).into() },
         Failed::Refused(remedy) => refused(said, remedy),
         Failed::FutureRevision | Failed::Compacted => Error::Backend(said.into()),
         Failed::Unknown => Error::CommitUnknown { source: said.into() },
     }
+}
+
+fn full(link: &Link) -> Error {
+    let why = "etcd's quota is used up: compact, defragment and disarm the alarm";
+    Error::DiskFull { path: link.place().into(), source: std::io::Error::other(why) }
 }
 
 fn refused(said: Said, remedy: &'static str) -> Error {

@@ -81,11 +81,20 @@ impl Members {
         revision: Option<i64>,
         ask: &impl AsyncFn(KvClient, bool) -> Result<T, EtcdError>,
     ) -> Result<T, EtcdError> {
-        let client = self.client(member).await?;
-        match ask(client.clone(), revision.is_some()).await {
+        let attempt = Attempt::on(self, member);
+        let client = match self.client(member).await {
+            Ok(client) => client,
+            Err(error) => {
+                attempt.ended();
+                return Err(error);
+            }
+        };
+        let answer = match ask(client.clone(), revision.is_some()).await {
             Err(error) if Failed::why(&error) == Failed::FutureRevision => ask(client, false).await,
             answer => answer,
-        }
+        };
+        attempt.ended();
+        answer
     }
 
     /// Asks one member, once, for what must not be asked twice.
@@ -94,14 +103,18 @@ impl Members {
         ask: impl AsyncFnOnce(KvClient) -> Result<T, EtcdError>,
     ) -> Result<T, WriteError> {
         let member = self.preferred();
+        let attempt = Attempt::on(self, member);
         let client = match self.client(member).await {
             Ok(client) => client,
             Err(error) => {
+                attempt.ended();
                 self.avoid(member, Failed::why(&error));
                 return Err(WriteError::NotSent(error));
             }
         };
-        ask(client).await.map_err(|error| {
+        let answer = ask(client).await;
+        attempt.ended();
+        answer.map_err(|error| {
             self.avoid(member, Failed::why(&error));
             WriteError::Sent(error)
         })
@@ -143,6 +156,31 @@ impl Members {
     fn with_slot<T>(&self, member: usize, f: impl FnOnce(&mut Option<Client>) -> T) -> Option<T> {
         let member = self.members.get(member)?;
         Some(f(&mut member.client.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// A request that may be given up while it waits: then its member is one that does not answer.
+struct Attempt<'m> {
+    members: &'m Members,
+    member: usize,
+    waits: bool,
+}
+
+impl<'m> Attempt<'m> {
+    fn on(members: &'m Members, member: usize) -> Self {
+        Self { members, member, waits: true }
+    }
+
+    fn ended(mut self) {
+        self.waits = false;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.members.avoid(self.member, Failed::Unknown);
+        }
     }
 }
 

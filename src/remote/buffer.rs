@@ -19,6 +19,9 @@ pub struct Buffer {
     bytes: usize,
 }
 
+/// Keys and what was written to them, in order; `None`: deleted.
+pub(super) type Writes<'b> = Box<dyn Iterator<Item = (&'b KeyBuf, Option<&'b Bytes>)> + 'b>;
+
 /// What a [`Buffer`] knows of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Known {
@@ -70,11 +73,7 @@ impl Buffer {
     }
 
     /// The writes to single keys of `span`; `None`: deleted.
-    pub(crate) fn writes_in<'b>(
-        &'b self,
-        span: Option<&Span>,
-        order: Order,
-    ) -> Box<dyn Iterator<Item = (&'b KeyBuf, Option<&'b Bytes>)> + 'b> {
+    pub(crate) fn writes_in<'b>(&'b self, span: Option<&Span>, order: Order) -> Writes<'b> {
         let Some(span) = span else { return Box::new(std::iter::empty()) };
         let writes =
             self.keys.range::<[u8], _>(bounds(span)).map(|(key, value)| (key, value.as_ref()));

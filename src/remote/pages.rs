@@ -5,8 +5,9 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 
+use super::buffer::Writes;
 use super::{Buffer, Fetched, Pair, Session, Span};
-use crate::{KeyBuf, KeyRange, Order, Result};
+use crate::{KeyRange, Order, Result};
 
 /// The first page of a range: small, for those who only look at its beginning.
 pub(super) const FIRST_PAGE: usize = 128;
@@ -27,7 +28,7 @@ pub struct RemoteEntries<'r, S: Session> {
 /// The writes of the transaction that reads.
 struct Own<'r> {
     buffer: &'r Buffer,
-    writes: Peekable<Box<dyn Iterator<Item = (&'r KeyBuf, Option<&'r Bytes>)> + 'r>>,
+    writes: Peekable<Writes<'r>>,
     order: Order,
 }
 

@@ -117,6 +117,8 @@ impl Spans {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing)]
+
     use super::*;
     use proptest::prelude::*;
 

@@ -103,7 +103,7 @@ fn all_reads_of_a_transaction_are_of_one_moment() {
     store.transact(|txn| (0..10).try_for_each(|n| txn.put(&key(n), b"after"))).unwrap();
     assert_eq!(txn.get(&key(1)).unwrap().unwrap(), &b"planted"[..]);
     let range = txn.range(KeyRange::all(), Order::Ascending).unwrap();
-    assert!(range.map(Result::unwrap).all(|(_, value)| value != &b"after"[..]));
+    assert!(range.map(Result::unwrap).all(|(_, value)| value != b"after"[..]));
     txn.commit().unwrap();
 }
 

@@ -20,7 +20,7 @@ fn a_snapshot_does_not_change_through_a_thousand_commits() {
     let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
     let entries: Vec<_> = entries.map(Result::unwrap).collect();
     assert_eq!(entries.len(), 100);
-    assert!(entries.iter().all(|(_, value)| *value == &b"planted"[..]));
+    assert!(entries.iter().all(|(_, value)| *value == b"planted"[..]));
     assert_eq!(snapshot.count(KeyRange::all()).unwrap(), 100);
 }
 
