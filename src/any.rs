@@ -218,6 +218,9 @@ pub enum AnyEntries<'r> {
     /// On etcd.
     #[cfg(feature = "etcd")]
     Etcd(crate::etcd::EtcdEntries<'r>),
+    /// On etcd, noting what a transaction reads.
+    #[cfg(feature = "etcd")]
+    EtcdTracked(crate::etcd::EtcdTrackedEntries<'r>),
 }
 
 macro_rules! from {
@@ -253,6 +256,8 @@ from! {
     AnyEntries<'a>::Postgres(crate::postgres::PostgresEntries<'a>),
     #[cfg(feature = "etcd")]
     AnyEntries<'a>::Etcd(crate::etcd::EtcdEntries<'a>),
+    #[cfg(feature = "etcd")]
+    AnyEntries<'a>::EtcdTracked(crate::etcd::EtcdTrackedEntries<'a>),
     AnySnapshot<'a>::Memory(MemorySnapshot<'a>),
     #[cfg(feature = "lmdb")]
     AnySnapshot<'a>::Lmdb(LmdbSnapshot<'a>),
@@ -289,6 +294,8 @@ impl<'r> Iterator for AnyEntries<'r> {
             Self::Postgres(entries) => entries.next()?.map(entry),
             #[cfg(feature = "etcd")]
             Self::Etcd(entries) => entries.next()?.map(entry),
+            #[cfg(feature = "etcd")]
+            Self::EtcdTracked(entries) => entries.next()?.map(entry),
         };
         Some(next)
     }

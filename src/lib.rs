@@ -74,6 +74,8 @@ mod any;
 pub mod conformance;
 mod dynamic;
 pub mod error;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 mod faulty;
 pub mod key;
 mod limits;
@@ -93,6 +95,8 @@ mod writer_slot;
 pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction};
 pub use dynamic::DynWriter;
 pub use error::{BoxedError, Error, Result};
+#[cfg(feature = "etcd")]
+pub use etcd::Etcd;
 pub use faulty::{Fault, Faulty, FaultyEntries, FaultyReader};
 pub use key::{Desc, Element, List, Pack, Subspace, Unpack, pack, unpack};
 pub use limits::{Limits, MAX_KEY_BYTES, check_key, check_value};

@@ -55,12 +55,18 @@ impl Limits {
         }
     }
 
-    /// Limits like etcd's defaults: 1.5 MiB for a request, 128 operations in a transaction.
+    /// The limits of an `Etcd` store with default options: 4,096 writes of 1,371,136 bytes together
+    /// (1,339 KiB), which is what is left of a request of 1.5 MiB when everything else is in it.
+    ///
+    /// Give them to [`Memory::builder`](crate::Memory::builder) to find out early whether a program
+    /// fits.
     pub fn etcd() -> Self {
+        const BYTES: usize = 1_371_136;
         Self {
-            max_value_bytes: 1_572_864,
-            max_transaction_bytes: Some(1_572_864),
-            max_transaction_operations: Some(128),
+            // One value fits beside the longest key.
+            max_value_bytes: BYTES - MAX_KEY_BYTES,
+            max_transaction_bytes: Some(BYTES),
+            max_transaction_operations: Some(4_096),
             ..Self::default()
         }
     }

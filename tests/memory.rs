@@ -30,7 +30,8 @@ mod limits {
 
     #[test]
     fn of_a_transaction_count_bytes_and_operations_and_keep_what_was_before() {
-        let limits = Limits::etcd();
+        let mut limits = Limits::etcd();
+        limits.max_transaction_operations = Some(128);
         let store = Memory::builder().limits(limits).build();
         store.transact(|txn| (0..128u8).try_for_each(|n| txn.put(&[n], b""))).unwrap();
         let mut txn = store.begin().unwrap();

@@ -5,7 +5,6 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::pages::Writes;
 use super::{Span, Spans};
 use crate::{KeyBuf, Order};
 
@@ -19,6 +18,9 @@ pub struct Buffer {
     cleared: Spans,
     bytes: usize,
 }
+
+/// Keys and what was written to them, in order; `None`: deleted.
+pub(super) type Writes<'b> = Box<dyn Iterator<Item = (&'b KeyBuf, Option<&'b Bytes>)> + 'b>;
 
 /// What a [`Buffer`] knows of a key.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,6 +88,7 @@ impl Buffer {
     }
 
     /// Bytes of the keys and values that wait.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))] // etcd takes no writes ahead.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -5,8 +5,9 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 
+use super::buffer::Writes;
 use super::{Buffer, Fetched, Pair, Session, Span};
-use crate::{KeyBuf, KeyRange, Order, Result};
+use crate::{KeyRange, Order, Result};
 
 /// The first page of a range in a snapshot: what costs about as much to send as to ask for.
 pub(super) const FIRST_PAGE: usize = 1_024;
@@ -26,9 +27,6 @@ pub struct RemoteEntries<'r, S: Session> {
     pages: Peekable<Pages<'r, S>>,
     own: Option<Own<'r>>,
 }
-
-/// Writes to single keys; `None`: deleted.
-pub(super) type Writes<'b> = Box<dyn Iterator<Item = (&'b KeyBuf, Option<&'b Bytes>)> + 'b>;
 
 /// The writes of the transaction that reads.
 struct Own<'r> {

@@ -32,15 +32,18 @@ impl Span {
     }
 
     /// The span that holds `key` alone.
+    #[cfg(feature = "etcd")]
     pub(crate) fn single(key: &[u8]) -> Self {
         Self { start: KeyBuf::from_slice(key), end: Some(successor(key)) }
     }
 
+    #[cfg(any(feature = "etcd", test))]
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         key >= self.start.as_slice() && !self.ends_before(key)
     }
 
     /// Whether `key` lies behind everything in this span.
+    #[cfg(any(feature = "etcd", test))]
     fn ends_before(&self, key: &[u8]) -> bool {
         self.end.as_deref().is_some_and(|end| end <= key)
     }
@@ -55,6 +58,7 @@ impl Span {
     }
 
     /// What a walk in `order` has seen when it has come to `last`.
+    #[cfg(feature = "etcd")]
     pub(crate) fn up_to(self, order: Order, last: &[u8]) -> Self {
         match order {
             Order::Ascending => Self { start: self.start, end: Some(successor(last)) },
@@ -117,6 +121,8 @@ impl Spans {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing)]
+
     use super::*;
     use proptest::prelude::*;
 

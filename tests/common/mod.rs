@@ -33,8 +33,7 @@ pub fn optimistic_memory() -> Memory {
     Memory::builder().optimistic(true).build()
 }
 
-/// Runs each generic test function on every store: `on_every_store! { a_law, another_law }`. The stores
-/// behind a server need the module `servers` at the root of the test.
+/// Runs each generic test function on every store: `on_every_store! { a_law, another_law }`.
 #[macro_export]
 macro_rules! on_every_store {
     ($($law:ident),+ $(,)?) => {
@@ -45,10 +44,26 @@ macro_rules! on_every_store {
         mod on_lmdb {
             $(#[test] fn $law() { super::$law(&*super::common::TemporaryLmdb::new()) })+
         }
+    };
+}
+
+/// Runs each generic test function on every store that has a server, as far as there is one. Needs the
+/// module `servers` beside it.
+#[macro_export]
+macro_rules! on_every_server {
+    ($($law:ident),+ $(,)?) => {
         #[cfg(feature = "postgres")]
         mod on_postgres {
             $(#[test] fn $law() {
-                if let Some(store) = crate::servers::stores::postgres::open() {
+                if let Some(store) = super::servers::stores::postgres::open() {
+                    super::$law(&*store)
+                }
+            })+
+        }
+        #[cfg(feature = "etcd")]
+        mod on_etcd {
+            $(#[test] fn $law() {
+                if let Some(store) = super::servers::stores::etcd::open() {
                     super::$law(&*store)
                 }
             })+

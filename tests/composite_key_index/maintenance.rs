@@ -186,7 +186,9 @@ fn subspaces_that_only_begin_with_the_same_bytes_lie_apart() {
 
 #[test]
 fn a_repair_takes_smaller_steps_where_a_store_takes_no_large_ones() {
-    let store = keyloom::Memory::builder().limits(keyloom::Limits::etcd()).build();
+    let mut limits = keyloom::Limits::etcd();
+    limits.max_transaction_operations = Some(128);
+    let store = keyloom::Memory::builder().limits(limits).build();
     let cities = Cities::new();
     let bare = Table::<u16, City>::new(cities.table.space());
     for id in 0..1_000 {

@@ -51,3 +51,18 @@ pub mod postgres {
         Some(Temporary(options.table(fresh_name()).open(&address).unwrap()))
     }
 }
+
+/// A store in the shared etcd cluster.
+#[cfg(feature = "etcd")]
+pub mod etcd {
+    use keyloom::Etcd;
+
+    use super::{Temporary, fresh_name};
+    use crate::servers::{Server, shared};
+
+    pub fn open() -> Option<Temporary<Etcd>> {
+        let address = shared(Server::Etcd)?;
+        let members = address.rsplit_once('/').map_or(&*address, |(members, _)| members);
+        Some(Temporary(Etcd::open(&format!("{members}/{}", fresh_name())).unwrap()))
+    }
+}

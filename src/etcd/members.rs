@@ -1,0 +1,200 @@
+//! The members of a cluster, and asking one of them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use etcd_client::{Client, ConnectOptions, Error as EtcdError, KvClient};
+
+use super::error::Failed;
+
+/// How often a read goes round all members before it is given up.
+const MOST_ROUNDS: u32 = 5;
+/// The pause behind the first round; each one behind is longer by as much. An election takes a
+/// second or two.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Answers come in pages; how large one is the asker decides, not the channel.
+const MOST_ANSWER_BYTES: usize = i32::MAX as usize;
+
+/// One connection to each member, opened when it is needed first. Requests go to one member as long
+/// as it answers, and then to the next.
+pub(super) struct Members {
+    members: Vec<Member>,
+    options: ConnectOptions,
+    preferred: AtomicUsize,
+}
+
+struct Member {
+    url: String,
+    client: Mutex<Option<Client>>,
+}
+
+impl Members {
+    pub(super) fn new(urls: impl IntoIterator<Item = String>, options: ConnectOptions) -> Self {
+        let members = urls.into_iter().map(|url| Member { url, client: Mutex::default() });
+        let members: Vec<Member> = members.collect();
+        // So that the stores of many programs do not all ask the same member.
+        let preferred = AtomicUsize::new(fastrand::usize(..members.len().max(1)));
+        Self { members, options, preferred }
+    }
+
+    /// Asks one member after the other until one answers, or until asking again is no use.
+    ///
+    /// `ask` hears whether a member may answer from what it has (at a `revision` that it has come to)
+    /// or must have asked the leader.
+    pub(super) async fn read<T>(
+        &self,
+        revision: Option<i64>,
+        ask: impl AsyncFn(KvClient, bool) -> Result<T, EtcdError>,
+    ) -> Result<T, EtcdError> {
+        let mut round = 1;
+        loop {
+            let mut nobody_there = true;
+            let mut last = None;
+            for _ in &self.members {
+                let member = self.preferred();
+                let error = match self.read_from(member, revision, &ask).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => error,
+                };
+                let failed = Failed::why(&error);
+                if !failed.may_pass() {
+                    return Err(error);
+                }
+                self.avoid(member, failed);
+                nobody_there &= failed == Failed::NotSent;
+                last = Some(error);
+            }
+            let Some(error) = last.filter(|_| nobody_there || round == MOST_ROUNDS) else {
+                tokio::time::sleep(PAUSE * round).await;
+                round += 1;
+                continue;
+            };
+            return Err(error);
+        }
+    }
+
+    async fn read_from<T>(
+        &self,
+        member: usize,
+        revision: Option<i64>,
+        ask: &impl AsyncFn(KvClient, bool) -> Result<T, EtcdError>,
+    ) -> Result<T, EtcdError> {
+        let attempt = Attempt::on(self, member);
+        let client = match self.client(member).await {
+            Ok(client) => client,
+            Err(error) => {
+                attempt.ended();
+                return Err(error);
+            }
+        };
+        let answer = match ask(client.clone(), revision.is_some()).await {
+            Err(error) if Failed::why(&error) == Failed::FutureRevision => ask(client, false).await,
+            answer => answer,
+        };
+        attempt.ended();
+        answer
+    }
+
+    /// Asks one member, once, for what must not be asked twice.
+    pub(super) async fn write<T>(
+        &self,
+        ask: impl AsyncFnOnce(KvClient) -> Result<T, EtcdError>,
+    ) -> Result<T, WriteError> {
+        let member = self.preferred();
+        let attempt = Attempt::on(self, member);
+        let client = match self.client(member).await {
+            Ok(client) => client,
+            Err(error) => {
+                attempt.ended();
+                self.avoid(member, Failed::why(&error));
+                return Err(WriteError::NotSent(error));
+            }
+        };
+        let answer = ask(client).await;
+        attempt.ended();
+        answer.map_err(|error| {
+            self.avoid(member, Failed::why(&error));
+            WriteError::Sent(error)
+        })
+    }
+
+    fn preferred(&self) -> usize {
+        self.preferred.load(Relaxed)
+    }
+
+    /// Lets the next request go to another member, unless somebody else saw to that.
+    fn avoid(&self, member: usize, failed: Failed) {
+        if failed == Failed::StaleLogin {
+            self.with_slot(member, |slot| *slot = None);
+        }
+        if failed.may_pass() {
+            let next = (member + 1) % self.members.len().max(1);
+            let _ = self.preferred.compare_exchange(member, next, Relaxed, Relaxed);
+        }
+    }
+
+    async fn client(&self, member: usize) -> Result<KvClient, EtcdError> {
+        let client = match self.with_slot(member, |slot| slot.clone()).flatten() {
+            Some(client) => client,
+            None => {
+                let urls: Vec<&str> = self
+                    .members
+                    .get(member)
+                    .map(|member| member.url.as_str())
+                    .into_iter()
+                    .collect();
+                let client = Client::connect(urls, Some(self.options.clone())).await?;
+                self.with_slot(member, |slot| *slot = Some(client.clone()));
+                client
+            }
+        };
+        Ok(client.kv_client().max_decoding_message_size(MOST_ANSWER_BYTES))
+    }
+
+    fn with_slot<T>(&self, member: usize, f: impl FnOnce(&mut Option<Client>) -> T) -> Option<T> {
+        let member = self.members.get(member)?;
+        Some(f(&mut member.client.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// A request that may be given up while it waits: then its member is one that does not answer.
+struct Attempt<'m> {
+    members: &'m Members,
+    member: usize,
+    waits: bool,
+}
+
+impl<'m> Attempt<'m> {
+    fn on(members: &'m Members, member: usize) -> Self {
+        Self { members, member, waits: true }
+    }
+
+    fn ended(mut self) {
+        self.waits = false;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.members.avoid(self.member, Failed::Unknown);
+        }
+    }
+}
+
+/// How a request that must not be sent twice failed.
+pub(super) enum WriteError {
+    /// While logging in.
+    NotSent(EtcdError),
+    Sent(EtcdError),
+}
+
+impl fmt::Debug for Members {
+    /// Without the options, which hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let urls = self.members.iter().map(|member| &member.url);
+        f.debug_list().entries(urls).finish()
+    }
+}

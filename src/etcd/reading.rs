@@ -1,0 +1,179 @@
+//! Asking the cluster for keys and ranges at a revision.
+
+use bytes::Bytes;
+use etcd_client::{
+    Error as EtcdError, GetOptions, GetResponse, KvClient, ResponseHeader, SortOrder, SortTarget,
+    Txn, TxnOp, TxnOpResponse,
+};
+use tokio::task::JoinSet;
+
+use super::{Shared, error};
+use crate::remote::{Outcome, Pair, Span};
+use crate::{Order, Result};
+
+/// A key's value, and the revision of its last change.
+pub(super) type Found = Option<(Bytes, i64)>;
+
+/// Some entries, each with the revision of its last change.
+pub(super) struct Entries {
+    pub(super) entries: Vec<(Pair, i64)>,
+    pub(super) more: bool,
+    pub(super) count: u64,
+    pub(super) revision: i64,
+}
+
+impl Shared {
+    /// Asks the members, and counts it as one wait.
+    fn ask<T>(
+        &self,
+        revision: Option<i64>,
+        ask: impl AsyncFn(KvClient, bool) -> Result<T, EtcdError>,
+    ) -> Result<T> {
+        self.answer(self.link.wait(self.members.read(revision, ask)), revision)
+    }
+
+    fn answer<T>(&self, outcome: Outcome<Result<T, EtcdError>>, at: Option<i64>) -> Result<T> {
+        match outcome {
+            Outcome::Answered(Ok(answer)) => Ok(answer),
+            Outcome::Answered(Err(failure)) => Err(error::of_read(&self.link, &failure, at)),
+            Outcome::TimedOut => Err(self.link.silent()),
+        }
+    }
+
+    /// The newest revision, from the leader.
+    pub(super) fn revision(&self) -> Result<i64> {
+        self.ask(None, async |client, local| self.ask_revision(client, local).await)
+    }
+
+    /// [`revision`](Self::revision), when a store is opened.
+    pub(super) fn first_revision(&self) -> Result<i64> {
+        let ask = async |client, local| self.ask_revision(client, local).await;
+        self.answer(self.link.wait_uncounted(self.members.read(None, ask)), None)
+    }
+
+    async fn ask_revision(&self, mut client: KvClient, _: bool) -> Result<i64, EtcdError> {
+        let options = GetOptions::new().with_count_only();
+        let answer = client.get(self.keys.mark(), Some(options)).await?;
+        Ok(revision_of(answer.header()))
+    }
+
+    /// The values of `keys` at `revision`, or at the newest one, and which that is.
+    pub(super) fn values(
+        &self,
+        keys: &[&[u8]],
+        revision: Option<i64>,
+    ) -> Result<(Vec<Found>, i64)> {
+        let each = self.room.max_operations;
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| self.keys.outer(key)).collect();
+        self.ask(revision, async |client, local| {
+            let mut parts = keys.chunks(each).map(<[Vec<u8>]>::to_vec);
+            let (mut values, at) = match revision {
+                Some(revision) => (Vec::new(), revision),
+                // The first part says which revision the others must have.
+                None => {
+                    let first = parts.next().unwrap_or_default();
+                    part_of_values(client.clone(), first, None, local).await?
+                }
+            };
+            let mut rest = JoinSet::new();
+            for (position, part) in parts.enumerate() {
+                let asked = part_of_values(client.clone(), part, Some(at), true);
+                rest.spawn(async move { (position, asked.await) });
+            }
+            let mut answered = Vec::with_capacity(rest.len());
+            while let Some(joined) = rest.join_next().await {
+                let (position, part) =
+                    joined.map_err(|error| EtcdError::IoError(std::io::Error::other(error)))?;
+                answered.push((position, part?.0));
+            }
+            answered.sort_unstable_by_key(|(position, _)| *position);
+            values.extend(answered.into_iter().flat_map(|(_, part)| part));
+            Ok((values, at))
+        })
+    }
+
+    pub(super) fn entries(
+        &self,
+        span: &Span,
+        wanted: Wanted,
+        revision: Option<i64>,
+    ) -> Result<Entries> {
+        let (start, end) = self.keys.bounds(span);
+        let mut options = GetOptions::new().with_range(end).with_revision(revision.unwrap_or(0));
+        options = match wanted {
+            // Without an order: that is ascending, and the only one for which the server stops at
+            // the limit.
+            Wanted::Page(Order::Ascending, limit) => options.with_limit(signed(limit)),
+            Wanted::Page(Order::Descending, limit) => {
+                options.with_limit(signed(limit)).with_sort(SortTarget::Key, SortOrder::Descend)
+            }
+            Wanted::Keys => options.with_keys_only(),
+            Wanted::Count => options.with_count_only(),
+        };
+        let mut answer = self.ask(revision, async |mut client, local| {
+            let options = if local { options.clone().with_serializable() } else { options.clone() };
+            client.get(start.clone(), Some(options)).await
+        })?;
+        Ok(Entries {
+            more: answer.more(),
+            count: u64::try_from(answer.count()).unwrap_or(0),
+            revision: revision.unwrap_or_else(|| revision_of(answer.header())),
+            entries: answer
+                .take_kvs()
+                .into_iter()
+                .map(|entry| {
+                    let changed = entry.mod_revision();
+                    let (key, value) = entry.into_key_value();
+                    ((self.keys.inner(key), Bytes::from(value)), changed)
+                })
+                .collect(),
+        })
+    }
+}
+
+/// What to ask of a range.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted {
+    Page(Order, usize),
+    Keys,
+    Count,
+}
+
+/// Some values in one request.
+async fn part_of_values(
+    mut client: KvClient,
+    mut keys: Vec<Vec<u8>>,
+    revision: Option<i64>,
+    local: bool,
+) -> Result<(Vec<Found>, i64), EtcdError> {
+    let mut options = GetOptions::new().with_revision(revision.unwrap_or(0));
+    if local {
+        options = options.with_serializable();
+    }
+    let found = |mut answer: GetResponse| {
+        let entry = answer.take_kvs().into_iter().next()?;
+        let changed = entry.mod_revision();
+        Some((Bytes::from(entry.into_key_value().1), changed))
+    };
+    if keys.len() == 1 {
+        let answer = client.get(keys.pop().unwrap_or_default(), Some(options)).await?;
+        let revision = revision_of(answer.header());
+        return Ok((vec![found(answer)], revision));
+    }
+    let gets: Vec<TxnOp> =
+        keys.into_iter().map(|key| TxnOp::get(key, Some(options.clone()))).collect();
+    let answer = client.txn(Txn::new().and_then(gets)).await?;
+    let values = answer.op_responses().into_iter().map(|answer| match answer {
+        TxnOpResponse::Get(answer) => found(answer),
+        _ => None,
+    });
+    Ok((values.collect(), revision_of(answer.header())))
+}
+
+fn revision_of(header: Option<&ResponseHeader>) -> i64 {
+    header.map_or(0, ResponseHeader::revision)
+}
+
+fn signed(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

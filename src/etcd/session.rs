@@ -1,0 +1,149 @@
+//! Reading at a revision, and committing.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::commit::Checks;
+use super::members::WriteError;
+use super::reading::{Entries, Wanted};
+use super::validation::Reads;
+use super::{Shared, error};
+use crate::remote::{Buffer, Fetched, Outcome, Session, Span, WriteSession};
+use crate::{Error, Order, Result};
+
+/// Reads at one revision.
+#[derive(Debug)]
+pub struct SnapshotSession {
+    shared: Arc<Shared>,
+    revision: i64,
+}
+
+impl SnapshotSession {
+    pub(super) fn new(shared: Arc<Shared>, revision: i64) -> Self {
+        Self { shared, revision }
+    }
+}
+
+impl Session for SnapshotSession {
+    fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        let (values, _) = self.shared.values(keys, Some(self.revision))?;
+        Ok(values.into_iter().map(|found| Some(found?.0)).collect())
+    }
+
+    fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched> {
+        let wanted = Wanted::Page(order, limit);
+        let Entries { entries, more, .. } =
+            self.shared.entries(span, wanted, Some(self.revision))?;
+        Ok(Fetched { entries: entries.into_iter().map(|(entry, _)| entry).collect(), more })
+    }
+
+    fn count(&self, span: &Span) -> Result<u64> {
+        Ok(self.shared.entries(span, Wanted::Count, Some(self.revision))?.count)
+    }
+}
+
+/// Reads at the revision of its first read, remembers what it read, and commits.
+#[derive(Debug)]
+pub struct TransactionSession {
+    shared: Arc<Shared>,
+    /// None before the first read.
+    revision: Cell<Option<i64>>,
+    reads: RefCell<Reads>,
+    failed: Cell<bool>,
+}
+
+impl TransactionSession {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            revision: Cell::default(),
+            reads: RefCell::default(),
+            failed: Cell::default(),
+        }
+    }
+
+    /// Remembers whether only another run can mend what happened.
+    fn tried<T>(&self, result: Result<T>) -> Result<T> {
+        if result.as_ref().is_err_and(Error::is_retryable) {
+            self.failed.set(true);
+        }
+        result
+    }
+
+    /// Reads entries and remembers them; `span` is what was seen of a range that was read in part.
+    fn entries(
+        &self,
+        span: &Span,
+        wanted: Wanted,
+        seen: impl FnOnce(Span, &Entries) -> Span,
+    ) -> Result<Entries> {
+        let read = self.tried(self.shared.entries(span, wanted, self.revision.get()))?;
+        self.revision.set(Some(read.revision));
+        let mut reads = self.reads.borrow_mut();
+        read.entries.iter().for_each(|((key, _), revision)| reads.key(key, *revision));
+        reads.span(seen(span.clone(), &read));
+        Ok(read)
+    }
+}
+
+impl Session for TransactionSession {
+    fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        let (values, revision) = self.tried(self.shared.values(keys, self.revision.get()))?;
+        self.revision.set(Some(revision));
+        let mut reads = self.reads.borrow_mut();
+        for (key, found) in keys.iter().zip(&values) {
+            reads.key(key, found.as_ref().map_or(0, |(_, revision)| *revision));
+        }
+        Ok(values.into_iter().map(|found| Some(found?.0)).collect())
+    }
+
+    fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched> {
+        let read = self.entries(span, Wanted::Page(order, limit), |span, read| {
+            match read.entries.last().filter(|_| read.more) {
+                Some(((last, _), _)) => span.up_to(order, last),
+                None => span,
+            }
+        })?;
+        let entries = read.entries.into_iter().map(|(entry, _)| entry).collect();
+        Ok(Fetched { entries, more: read.more })
+    }
+
+    fn count(&self, span: &Span) -> Result<u64> {
+        Ok(self.entries(span, Wanted::Keys, |span, _| span)?.count)
+    }
+}
+
+impl WriteSession for TransactionSession {
+    fn relieve(&mut self, _: &mut Buffer) -> Result<()> {
+        // etcd takes writes at the commit only.
+        Ok(())
+    }
+
+    fn commit(self, buffer: Buffer) -> Result<()> {
+        if buffer.is_empty() {
+            // All was read at one revision, and nothing is changed.
+            return Ok(());
+        }
+        let Self { shared, revision, reads, .. } = self;
+        let revision = revision.get().unwrap_or(0);
+        let (checks, request) = Checks::request(&shared, buffer, reads.into_inner(), revision)?;
+        let sent = shared.members.write(async |mut client| client.txn(request).await);
+        match shared.link.wait(sent) {
+            Outcome::Answered(Ok(answer)) if answer.succeeded() => Ok(()),
+            Outcome::Answered(Ok(answer)) => Err(checks.conflict(&shared.keys, &answer)),
+            Outcome::Answered(Err(WriteError::NotSent(failure))) => {
+                Err(error::of_read(&shared.link, &failure, None))
+            }
+            Outcome::Answered(Err(WriteError::Sent(failure))) => {
+                Err(error::of_commit(&shared.link, &failure))
+            }
+            Outcome::TimedOut => Err(shared.link.silent_at_commit()),
+        }
+    }
+
+    fn must_restart(&self) -> bool {
+        self.failed.get()
+    }
+}

@@ -1,0 +1,119 @@
+//! What two transactions may do side by side, and what not.
+
+use keyloom::{Error, Etcd, KeyRange, Order, Reader, Store, Transaction, Writer};
+
+use crate::server::{fresh, is_conflict, key, plant};
+
+/// A transaction that reads with `read` and then writes, while `meanwhile` commits first.
+fn outcome(
+    store: &Etcd,
+    read: impl FnOnce(&<Etcd as Store>::Transaction<'_>),
+    meanwhile: impl FnMut(&mut <Etcd as Store>::Transaction<'_>) -> keyloom::Result<()>,
+) -> keyloom::Result<()> {
+    let mut txn = store.begin().unwrap();
+    read(&txn);
+    store.transact(meanwhile).unwrap();
+    txn.put(b"written", b"").unwrap();
+    txn.commit()
+}
+
+#[test]
+fn a_key_that_was_read_must_not_change() {
+    let (store, _cleanup) = fresh!();
+    plant(&store, 10);
+    let read = |txn: &<Etcd as Store>::Transaction<'_>| {
+        txn.get(&key(3)).unwrap();
+        txn.get(b"absent").unwrap();
+    };
+    assert!(is_conflict(&outcome(&store, read, |txn| txn.put(&key(3), b"new"))));
+    assert!(is_conflict(&outcome(&store, read, |txn| txn.put(&key(3), b"new"))), "the same value");
+    assert!(is_conflict(&outcome(&store, read, |txn| txn.delete(&key(3)))));
+    assert!(is_conflict(&outcome(&store, read, |txn| txn.put(b"absent", b""))));
+    store.transact(|txn| txn.delete(b"absent")).unwrap();
+    outcome(&store, read, |txn| txn.put(&key(4), b"new")).unwrap();
+    outcome(&store, read, |txn| txn.delete(b"absent")).unwrap();
+    outcome(&store, |_| (), |txn| txn.put(b"written", b"first")).unwrap();
+}
+
+#[test]
+fn a_range_that_was_read_must_not_change() {
+    let (store, _cleanup) = fresh!();
+    plant(&store, 10);
+    let range = || KeyRange::half_open(b"key 0003", b"key 0006");
+    let walk = |txn: &<Etcd as Store>::Transaction<'_>| {
+        assert!(txn.range(range(), Order::Ascending).unwrap().count() > 0);
+    };
+    let count = |txn: &<Etcd as Store>::Transaction<'_>| {
+        assert!(txn.count(range()).unwrap() > 0);
+    };
+    for read in [&walk as &dyn Fn(&<Etcd as Store>::Transaction<'_>), &count] {
+        assert!(is_conflict(&outcome(&store, read, |txn| txn.put(&key(5), b"new"))), "changed");
+        assert!(is_conflict(&outcome(&store, read, |txn| txn.put(b"key 0003x", b""))), "phantom");
+        assert!(is_conflict(&outcome(&store, read, |txn| txn.delete(b"key 0003x"))), "deleted");
+        assert!(is_conflict(&outcome(&store, read, |txn| txn.delete_range(range()))));
+        plant(&store, 10);
+        outcome(&store, read, |txn| txn.put(&key(6), b"behind")).unwrap();
+        outcome(&store, read, |txn| txn.delete(&key(2))).unwrap();
+    }
+}
+
+#[test]
+fn of_a_range_only_what_was_fetched_counts() {
+    let (store, _cleanup) = fresh!();
+    plant(&store, 1_000);
+    let beginning = |txn: &<Etcd as Store>::Transaction<'_>| {
+        txn.page(KeyRange::all(), Order::Ascending, 10).unwrap();
+    };
+    outcome(&store, beginning, |txn| txn.put(&key(500), b"")).unwrap();
+    assert!(is_conflict(&outcome(&store, beginning, |txn| txn.put(b"key 0003x", b""))));
+    let end = |txn: &<Etcd as Store>::Transaction<'_>| {
+        txn.page(KeyRange::prefix(b"key"), Order::Descending, 10).unwrap();
+    };
+    outcome(&store, end, |txn| txn.put(&key(500), b"")).unwrap();
+    assert!(is_conflict(&outcome(&store, end, |txn| txn.put(b"key 1", b""))));
+}
+
+#[test]
+fn a_conflict_names_the_key() {
+    let (store, _cleanup) = fresh!();
+    plant(&store, 10);
+    let what = |result: keyloom::Result<()>| match result {
+        Err(Error::Conflict { what }) => what,
+        other => panic!("{other:?}"),
+    };
+    let read = |txn: &<Etcd as Store>::Transaction<'_>| {
+        txn.get(&key(1)).unwrap();
+        txn.get(&key(2)).unwrap();
+        txn.count(KeyRange::prefix(b"x")).unwrap();
+    };
+    let said = what(outcome(&store, read, |txn| txn.put(&key(2), b"new")));
+    assert!(said.contains("0002") || said.contains("6b657920"), "{said}");
+    let said = what(outcome(&store, read, |txn| txn.put(b"xyz", b"new")));
+    assert!(said.ends_with("in a range that it had read"), "{said}");
+}
+
+#[test]
+fn all_reads_of_a_transaction_are_of_one_moment() {
+    let (store, _cleanup) = fresh!();
+    plant(&store, 10);
+    let txn = store.begin().unwrap();
+    // Before the first read nothing is decided.
+    store.transact(|txn| txn.put(&key(0), b"before")).unwrap();
+    assert_eq!(txn.get(&key(0)).unwrap().unwrap(), &b"before"[..]);
+    store.transact(|txn| (0..10).try_for_each(|n| txn.put(&key(n), b"after"))).unwrap();
+    assert_eq!(txn.get(&key(1)).unwrap().unwrap(), &b"planted"[..]);
+    let range = txn.range(KeyRange::all(), Order::Ascending).unwrap();
+    assert!(range.map(Result::unwrap).all(|(_, value)| value != b"after"[..]));
+    txn.commit().unwrap();
+}
+
+#[test]
+fn counters_of_many_threads_lose_nothing() {
+    let (store, _cleanup) = fresh!();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..10).for_each(|_| store.transact(|txn| txn.add(b"n", 1)).unwrap()));
+        }
+    });
+    assert_eq!(store.snapshot().unwrap().counter(b"n").unwrap(), 40);
+}

@@ -1,0 +1,36 @@
+//! A store in an etcd cluster: the laws, the costs and the limits, on real servers.
+//!
+//! The servers come from the environment: `KEYLOOM_ETCD=etcd://host:port,host:port/name`. Without it
+//! nothing is tested and each test says so, unless `KEYLOOM_REQUIRE_SERVERS=1` makes that a failure.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[cfg(feature = "etcd")]
+mod conflicts;
+#[cfg(feature = "etcd")]
+mod escalation;
+#[cfg(feature = "etcd")]
+mod history;
+#[cfg(feature = "etcd")]
+mod laws;
+#[cfg(feature = "etcd")]
+mod limits;
+#[cfg(feature = "etcd")]
+mod opening;
+#[cfg(feature = "etcd")]
+mod overlaps;
+#[cfg(feature = "etcd")]
+mod round_trips;
+#[cfg(feature = "etcd")]
+mod server;
+
+#[cfg(not(feature = "etcd"))]
+#[test]
+fn skipped() {
+    // Past what the test harness keeps to itself.
+    let _ = std::io::Write::write_all(
+        &mut std::io::stderr(),
+        b"skipped: built without the feature \"etcd\"\n",
+    );
+    let required = std::env::var("KEYLOOM_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
+    assert!(!required, "built without the feature \"etcd\"");
+}

@@ -1,0 +1,144 @@
+//! Stores that do not meet, on the servers that the environment names.
+
+use std::io::Write;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use etcd_client::{Client, DeleteOptions};
+use keyloom::etcd::EtcdOptions;
+use keyloom::{Error, Etcd, Store, Writer};
+
+/// The servers, or `None` when there are none and that is allowed.
+#[derive(Clone)]
+pub struct Server {
+    members: String,
+    _company: Rc<Company>,
+}
+
+/// Who else uses the servers meanwhile: a compaction meets all.
+enum Company {
+    Others { _guard: RwLockReadGuard<'static, ()> },
+    Nobody { _guard: RwLockWriteGuard<'static, ()> },
+}
+
+static USERS: RwLock<()> = RwLock::new(());
+
+/// Removes what a test leaves behind.
+pub struct Cleanup {
+    server: Server,
+    name: String,
+}
+
+impl Server {
+    pub fn from_environment() -> Option<Self> {
+        Self::shared_with(|| Company::Others {
+            _guard: USERS.read().unwrap_or_else(PoisonError::into_inner),
+        })
+    }
+
+    /// The servers, while no other test of this program uses them.
+    pub fn alone() -> Option<Self> {
+        Self::shared_with(|| Company::Nobody {
+            _guard: USERS.write().unwrap_or_else(PoisonError::into_inner),
+        })
+    }
+
+    fn shared_with(company: impl FnOnce() -> Company) -> Option<Self> {
+        let Ok(address) = std::env::var("KEYLOOM_ETCD") else {
+            // Past what the test harness keeps to itself, and once.
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                let why =
+                    "KEYLOOM_ETCD is not set; run tests/servers/with.sh cargo test --features etcd";
+                let _ = writeln!(std::io::stderr(), "skipped: {why}");
+            });
+            let required = std::env::var("KEYLOOM_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
+            assert!(!required, "KEYLOOM_ETCD is not set");
+            return None;
+        };
+        let rest = address.strip_prefix("etcd://").expect("KEYLOOM_ETCD begins with etcd://");
+        let members = rest.split('/').next().unwrap().to_owned();
+        Some(Self { members, _company: Rc::new(company()) })
+    }
+
+    /// An address of a store that nobody else uses.
+    pub fn fresh_address(&self) -> (String, Cleanup) {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("test-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let server = self.clone();
+        (format!("etcd://{}/{name}", self.members), Cleanup { server, name })
+    }
+
+    /// A store that nobody else uses.
+    pub fn fresh(&self, options: EtcdOptions) -> (Etcd, Cleanup) {
+        let (address, cleanup) = self.fresh_address();
+        (options.open(&address).unwrap(), cleanup)
+    }
+
+    pub fn members(&self) -> &str {
+        &self.members
+    }
+
+    /// Talks to the cluster past keyloom.
+    pub fn directly<T>(
+        &self,
+        work: impl AsyncFnOnce(Client) -> Result<T, etcd_client::Error>,
+    ) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let members: Vec<&str> = self.members.split(',').collect();
+        runtime.block_on(async { work(Client::connect(members, None).await?).await }).unwrap()
+    }
+}
+
+impl Cleanup {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        let keys = format!("{}/", self.name);
+        let mark = format!("{}.deleted", self.name);
+        self.server.directly(async |mut client| {
+            client.delete(keys, Some(DeleteOptions::new().with_prefix())).await?;
+            client.delete(mark, None).await
+        });
+    }
+}
+
+/// A fresh store, or the end of the test. Once in a test: see [`Server::fresh`] for more.
+macro_rules! fresh {
+    () => {
+        fresh!(keyloom::Etcd::options())
+    };
+    ($options:expr) => {
+        match crate::server::Server::from_environment() {
+            Some(server) => server.fresh($options),
+            None => return,
+        }
+    };
+}
+pub(crate) use fresh;
+
+/// Four digits, so that keys are in the order of their numbers.
+pub fn key(n: usize) -> Vec<u8> {
+    format!("key {n:04}").into_bytes()
+}
+
+/// Puts `key(0)` to `key(count - 1)`.
+pub fn plant(store: &Etcd, count: usize) {
+    store.transact(|txn| (0..count).try_for_each(|n| txn.put(&key(n), b"planted"))).unwrap();
+}
+
+/// How often `work` waits for the server.
+pub fn waits<T>(store: &Etcd, work: impl FnOnce() -> T) -> (T, u64) {
+    let before = store.round_trips().unwrap();
+    let done = work();
+    (done, store.round_trips().unwrap() - before)
+}
+
+pub fn is_conflict(result: &keyloom::Result<()>) -> bool {
+    matches!(result, Err(Error::Conflict { .. }))
+}
