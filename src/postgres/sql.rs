@@ -133,6 +133,8 @@ pub(super) fn check_table(table: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
     use super::*;
 
     #[test]

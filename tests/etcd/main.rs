@@ -11,6 +11,11 @@ mod escalation;
 #[cfg(feature = "etcd")]
 mod history;
 #[cfg(feature = "etcd")]
+mod isolated;
+#[cfg(feature = "etcd")]
+#[path = "../isolation/mod.rs"]
+mod isolation;
+#[cfg(feature = "etcd")]
 mod laws;
 #[cfg(feature = "etcd")]
 mod limits;

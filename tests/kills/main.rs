@@ -1,5 +1,5 @@
 //! Servers that die while a store is at work: every transaction becomes what its writer was told.
-#![cfg(feature = "postgres")]
+#![cfg(any(feature = "postgres", feature = "etcd"))]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "../faults/mod.rs"]
@@ -12,6 +12,7 @@ use servers::{Cut, Proxy, Server, or_skip};
 /// How often a server is killed under load.
 const KILLS: usize = 25;
 
+#[cfg(feature = "postgres")]
 #[test]
 fn postgres_that_is_killed_and_started_again() {
     let Some(mut server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
@@ -23,6 +24,7 @@ fn postgres_that_is_killed_and_started_again() {
     println!("{report}");
 }
 
+#[cfg(feature = "postgres")]
 #[test]
 fn postgres_behind_a_proxy_that_loses_answers() {
     let Some(server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
@@ -36,5 +38,40 @@ fn postgres_behind_a_proxy_that_loses_answers() {
         _ => proxy.drop_connections(),
     });
     println!("{report}; {} cuts", proxy.cuts());
+    report.assert_sound();
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn an_etcd_cluster_whose_leader_is_killed_and_started_again() {
+    let Some(mut cluster) = or_skip(Server::Etcd, || servers::EtcdCluster::start(3)) else {
+        return;
+    };
+    let store = keyloom::Etcd::open(&cluster.address()).unwrap();
+    let report = faults::campaign(&store, KILLS, |_| {
+        let leader = cluster.leader();
+        cluster.kill(leader);
+        cluster.start_again(leader);
+    });
+    println!("{report}");
+}
+
+/// A message of a client of etcd is a few frames of HTTP/2, so what is cut is a packet, of whatever
+/// request.
+#[cfg(feature = "etcd")]
+#[test]
+fn an_etcd_cluster_behind_proxies_that_lose_answers() {
+    let Some(cluster) = or_skip(Server::Etcd, || servers::EtcdCluster::start(3)) else { return };
+    let proxies: Vec<Proxy> =
+        (0..cluster.members()).map(|member| Proxy::to(cluster.socket(member))).collect();
+    let store = keyloom::Etcd::open(&cluster.through(&proxies)).unwrap();
+    let watched = keyloom::Etcd::open(&cluster.address()).unwrap();
+    let campaign = faults::Campaign { between: 10, ..faults::Campaign::default() };
+    let report = campaign.run_watched(&store, &watched, 60, |round| match round % 3 {
+        0 => proxies.iter().for_each(|proxy| proxy.cut_at(round % 7, Cut::BeforeReply)),
+        1 => proxies.iter().for_each(|proxy| proxy.cut_at(round % 7, Cut::BeforeRequest)),
+        _ => proxies.iter().for_each(Proxy::drop_connections),
+    });
+    println!("{report}; {} cuts", proxies.iter().map(Proxy::cuts).sum::<usize>());
     report.assert_sound();
 }

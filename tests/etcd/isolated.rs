@@ -1,0 +1,22 @@
+//! Eight writers on the same keys, and a checker that looks for cycles.
+
+use keyloom_bent::Weakness;
+
+use crate::isolation::{campaign, transactions, weakened};
+use crate::server::fresh;
+
+const WRITERS: usize = 8;
+
+#[test]
+fn etcd_is_serializable() {
+    let (store, _cleanup) = fresh!();
+    campaign(&store, transactions(20_000), WRITERS).assert_clean();
+}
+
+#[test]
+fn weakened_isolation_is_caught() {
+    let (store, _cleanup) = fresh!();
+    for weakness in [Weakness::LostUpdates, Weakness::WriteSkew, Weakness::Phantoms] {
+        weakened::is_caught(store.clone(), weakness, 4_000, WRITERS);
+    }
+}
