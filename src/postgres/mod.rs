@@ -88,6 +88,7 @@
 //! Statements are prepared when a connection opens, and settings belong to the session, so a pooler in
 //! *transaction* mode (PgBouncer) cannot stand in between; in session mode it can.
 
+mod address;
 mod error;
 mod open;
 mod options;

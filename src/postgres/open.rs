@@ -15,7 +15,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error as PgError, NoTls};
 
-use super::options::Address;
+use super::address::Address;
 use super::sql::{Engine, Sql};
 use super::{Postgres, PostgresOptions, Shared, error};
 use crate::remote::{Link, Outcome};
@@ -24,8 +24,26 @@ use crate::{Error, Result};
 /// How long a connection may be silent before the system asks whether the other side is there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
-pub(super) fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
-    let table = address.table(&options)?;
+impl PostgresOptions {
+    /// Opens the store at `address`, a connection URL:
+    /// `postgres://user:password@host:port/database?table=keyloom&sslmode=require`, or the
+    /// `key=value` form of the same. It names a host and a user; nothing is read from the environment
+    /// or from files. **Without `sslmode=require` nothing is encrypted**; with it, as with
+    /// `verify-full`, the server's certificate and name are verified. Of several hosts the first that
+    /// takes writes is used.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for an address or a name that cannot be used, [`Error::ConnectionLost`]
+    /// when there is no server, [`Error::MissingStore`] when the table is not there and must not be
+    /// made, [`Error::NotAStore`] for another kind of table, or what the server says. None of them
+    /// holds the password.
+    pub fn open(self, address: &str) -> Result<Postgres> {
+        open(Address::parse(address)?, self)
+    }
+}
+
+fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
+    let table = address.table(options.table.as_deref())?;
     let place = format!("{address}, table {table}");
     let mut config = address.config;
     if config.get_connect_timeout().is_none() {

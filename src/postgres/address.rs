@@ -1,0 +1,135 @@
+//! Addresses of stores on PostgreSQL.
+
+use std::fmt;
+use std::str::FromStr;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use super::sql::check_table;
+use crate::{Error, Result};
+
+/// An address, taken apart.
+pub(super) struct Address {
+    pub(super) config: Config,
+    pub(super) table: Option<String>,
+}
+
+impl Address {
+    pub(super) fn parse(address: &str) -> Result<Self> {
+        let (address, table) = take_table(address);
+        // Certificates are always verified in full.
+        let address = ["sslmode=verify-full", "sslmode=verify-ca"]
+            .iter()
+            .fold(address, |address, mode| address.replace(mode, "sslmode=require"));
+        let refused = |why| Error::refused_address(&address, why);
+        let mut config = Config::from_str(&address)
+            .map_err(|_| refused("it is like postgres://user@host:5432/database?table=keyloom"))?;
+        if config.get_hosts().is_empty() {
+            return Err(refused("it names no host"));
+        }
+        if config.get_user().is_none_or(str::is_empty) {
+            return Err(refused("it names no user"));
+        }
+        if config.get_ssl_mode() == SslMode::Prefer {
+            // TLS that is given up when the server has none protects nothing.
+            config.ssl_mode(SslMode::Disable);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("keyloom");
+        }
+        Ok(Self { config, table })
+    }
+
+    /// The table's name, checked: the one that the options say, or the address, or the usual one.
+    pub(super) fn table(&self, of_options: Option<&str>) -> Result<String> {
+        let table = of_options.or(self.table.as_deref()).unwrap_or("keyloom");
+        check_table(table)?;
+        Ok(table.into())
+    }
+}
+
+impl fmt::Display for Address {
+    /// Where the server is, without user and password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("postgres://")?;
+        let ports = self.config.get_ports();
+        for (position, host) in self.config.get_hosts().iter().enumerate() {
+            let separator = if position > 0 { "," } else { "" };
+            let port = ports.get(position).or(ports.first()).copied().unwrap_or(5432);
+            match host {
+                Host::Tcp(host) => write!(f, "{separator}{host}:{port}")?,
+                #[cfg(unix)]
+                Host::Unix(path) => write!(f, "{separator}{}:{port}", path.display())?,
+            }
+        }
+        match self.config.get_dbname() {
+            Some(database) => write!(f, "/{database}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The address without its `table=…`, which is ours, and that table.
+fn take_table(address: &str) -> (String, Option<String>) {
+    let Some((place, parameters)) = address.split_once('?') else {
+        return (address.into(), None);
+    };
+    let (ours, others): (Vec<&str>, Vec<&str>) =
+        parameters.split('&').partition(|parameter| parameter.starts_with("table="));
+    let table = ours.last().and_then(|parameter| parameter.strip_prefix("table="));
+    let separator = if others.is_empty() { "" } else { "?" };
+    (format!("{place}{separator}{}", others.join("&")), table.map(String::from))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_apart() {
+        let address =
+            Address::parse("postgres://ada:secret@h1:1,h2:2/geo?table=t&sslmode=require").unwrap();
+        assert_eq!(address.to_string(), "postgres://h1:1,h2:2/geo");
+        assert_eq!(address.table.as_deref(), Some("t"));
+        assert_eq!(address.config.get_ssl_mode(), SslMode::Require);
+        assert_eq!(address.config.get_password(), Some(&b"secret"[..]));
+        let plain = Address::parse("postgres://ada@host/geo?table=t").unwrap();
+        assert_eq!(plain.config.get_ssl_mode(), SslMode::Disable);
+        assert_eq!(plain.to_string(), "postgres://host:5432/geo");
+        let pairs = Address::parse("host=h user=ada password=secret dbname=geo").unwrap();
+        assert_eq!(pairs.to_string(), "postgres://h:5432/geo");
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_address_is_said_without_its_password() {
+        for address in [
+            "postgres://ada:secret@host:port/geo",
+            "postgres://ada:secret@host/geo?wrong=1",
+            "postgres://ada:sec@secret@host/geo?wrong=1",
+            "postgres://:secret@host/geo",
+            "postgres://ada:secret@/geo",
+            "postgres://ada:secret/geo?password=secret",
+            "host=h password=secret wrong=1",
+            "postgres:ada:secret@host",
+            "postgres://ada:secret/geo",
+            "postgres://ada:sec?secret@host:port/geo",
+        ] {
+            let error = Address::parse(address).err().map(|error| format!("{error} {error:?}"));
+            let error = error.unwrap_or_else(|| panic!("{address} was taken"));
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_options_win_over_the_address() {
+        let address = Address::parse("postgres://ada@host/geo?table=there").unwrap();
+        assert_eq!(address.table(None).unwrap(), "there");
+        assert_eq!(address.table(Some("here")).unwrap(), "here");
+        assert!(address.table(Some("no table")).is_err());
+        let without = Address::parse("postgres://ada@host/geo").unwrap();
+        assert_eq!(without.table(None).unwrap(), "keyloom");
+    }
+}
