@@ -67,7 +67,7 @@ impl Default for EtcdOptions {
             max_operations: 128,
             max_request_bytes: 1_572_864,
             user: None,
-            retry_policy: RetryPolicy::default(),
+            retry_policy: RetryPolicy::of_a_server(),
             #[cfg(feature = "tls")]
             tls: None,
         }

@@ -41,9 +41,9 @@ impl Address {
         Ok(Self { config, table })
     }
 
-    /// The table's name, checked: the one that the options say, or the address, or the usual one.
+    /// The table's name, checked: the one that the address says, or the options, or the usual one.
     pub(super) fn table(&self, of_options: Option<&str>) -> Result<String> {
-        let table = of_options.or(self.table.as_deref()).unwrap_or("keyloom");
+        let table = self.table.as_deref().or(of_options).unwrap_or("keyloom");
         check_table(table)?;
         Ok(table.into())
     }
@@ -124,12 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn the_options_win_over_the_address() {
+    fn the_address_wins_over_the_options() {
         let address = Address::parse("postgres://ada@host/geo?table=there").unwrap();
         assert_eq!(address.table(None).unwrap(), "there");
-        assert_eq!(address.table(Some("here")).unwrap(), "here");
-        assert!(address.table(Some("no table")).is_err());
+        assert_eq!(address.table(Some("here")).unwrap(), "there");
+
         let without = Address::parse("postgres://ada@host/geo").unwrap();
         assert_eq!(without.table(None).unwrap(), "keyloom");
+        assert_eq!(without.table(Some("here")).unwrap(), "here");
+        assert!(without.table(Some("no table")).is_err());
     }
 }

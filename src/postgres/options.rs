@@ -42,8 +42,8 @@ impl Default for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The table that holds the store: 1 to 63 of `a-z`, `0-9` and `_`. Default: what the address
-    /// says (`?table=…`), else `keyloom`. Another schema is chosen by the user's `search_path`.
+    /// The table that holds the store: 1 to 63 of `a-z`, `0-9` and `_`. One in the address (`?table=…`)
+    /// comes before this one. Default: `keyloom`. Another schema is chosen by the user's `search_path`.
     #[must_use]
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.table = Some(table.into());
