@@ -82,18 +82,12 @@ impl AnyStore {
             (Some("lmdb"), _) => lmdb(address),
             (Some("postgres" | "postgresql"), _) => postgres(address),
             (Some("etcd"), _) => etcd(address),
-            _ => Err(refused(address, "it is memory:, lmdb:PATH, postgres://… or etcd://…")),
+            _ => Err(Error::refused_address(
+                address,
+                "it is memory:, lmdb:PATH, postgres://… or etcd://…",
+            )),
         }
     }
-}
-
-/// An address that cannot be opened. Of one that may hold a password only the scheme is shown.
-fn refused(address: &str, why: &'static str) -> Error {
-    let value = match address.split_once("://") {
-        Some((scheme, _)) => format!("{scheme}://…"),
-        None => address.into(),
-    };
-    Error::BadOption { what: "the address", value, why }
 }
 
 macro_rules! opens {
@@ -105,13 +99,16 @@ macro_rules! opens {
 
         #[cfg(not(feature = $feature))]
         fn $function(address: &str) -> Result<AnyStore> {
-            Err(refused(address, concat!("keyloom was built without the feature `", $feature, "`")))
+            Err(Error::refused_address(
+                address,
+                concat!("keyloom was built without the feature `", $feature, "`"),
+            ))
         }
     };
 }
 
 opens!(lmdb, "lmdb", address => match address.strip_prefix("lmdb:") {
-    None | Some("") => Err(refused(address, "behind lmdb: stands the directory of the store")),
+    None | Some("") => Err(Error::refused_address(address, "behind lmdb: stands the directory of the store")),
     Some(path) => Ok(Lmdb::open(path)?.into()),
 });
 opens!(postgres, "postgres", address => Ok(Postgres::open(address)?.into()));

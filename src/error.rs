@@ -251,10 +251,11 @@ pub enum Error {
         /// What broke.
         source: BoxedError,
     },
-    /// The store was lost during commit: the writes may be there or not. Read before you write
-    /// again, or make the transaction idempotent.
+    /// The store was lost during commit: the writes may be there or not, or come a moment later. Make
+    /// the transaction idempotent, and run it again: let it look first, *in the transaction that writes*,
+    /// whether it has happened. A look in a snapshot before may be too early.
     #[error(
-        "the outcome of the commit is unknown: {source}; read what was written before you write it again"
+        "the outcome of the commit is unknown: {source}; look in the transaction that writes it again whether it is there"
     )]
     CommitUnknown {
         /// What was lost.
@@ -356,6 +357,18 @@ impl Error {
     /// ```
     pub fn other(error: impl Into<BoxedError>) -> Self {
         Self::Other(error.into())
+    }
+
+    /// An address that cannot be opened. Shows no more of it than what certainly holds no password.
+    pub(crate) fn refused_address(address: &str, why: &'static str) -> Self {
+        let value = match address.split_once(':') {
+            Some((scheme @ ("memory" | "lmdb"), rest)) => format!("{scheme}:{rest}"),
+            Some((scheme @ ("postgres" | "postgresql" | "etcd"), _)) => format!("{scheme}:…"),
+            // A path, perhaps, to which the scheme is missing.
+            _ if !address.contains(['=', '@']) => address.into(),
+            _ => "…".into(),
+        };
+        Self::BadOption { what: "the address", value, why }
     }
 
     /// The error that [`Error::other`] carries, if it is a `T`.

@@ -15,7 +15,7 @@
 //! 5. What was committed before an error stays.
 
 use std::ops::Deref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{Error, KeyBuf, KeyRange, Limits, Order, Result, error::shown};
 
@@ -393,6 +393,11 @@ pub(crate) fn decode_counter(key: &[u8], value: &[u8]) -> Result<i64> {
 }
 
 /// How [`Store::transact`] retries.
+///
+/// ```
+/// use keyloom::RetryPolicy;
+/// let impatient = RetryPolicy { max_attempts: 3, ..RetryPolicy::default() };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// How often the body runs at the most, the first time included.
@@ -401,6 +406,8 @@ pub struct RetryPolicy {
     pub first_pause: Duration,
     /// The longest pause of all.
     pub max_pause: Duration,
+    /// How long to go on beginning new attempts, however few there were.
+    pub max_elapsed: Option<Duration>,
 }
 
 impl Default for RetryPolicy {
@@ -410,16 +417,18 @@ impl Default for RetryPolicy {
             max_attempts: 20,
             first_pause: Duration::from_millis(1),
             max_pause: Duration::from_secs(1),
+            max_elapsed: None,
         }
     }
 }
 
 impl RetryPolicy {
     /// 40 attempts, pauses from 1 ms to 1 s: some fifteen seconds in all, enough for a server to be
-    /// started again or for a cluster to elect another leader. The default of stores that have a
-    /// server.
+    /// started again or for a cluster to elect another leader. No new attempt after 60 seconds, since
+    /// attempts may take long when a server is silent. The default of stores that have a server.
     pub fn of_a_server() -> Self {
-        Self { max_attempts: 40, ..Self::default() }
+        let max_elapsed = Some(Duration::from_secs(60));
+        Self { max_attempts: 40, max_elapsed, ..Self::default() }
     }
 
     /// The pause before attempt `attempt` (the second has number 2): anything between nothing and
@@ -439,13 +448,15 @@ fn run<S: Store + ?Sized, T, E: From<Error>>(
     give_up: impl Fn(u32, E) -> E,
 ) -> Result<T, E> {
     let policy = store.retry_policy();
+    let started = Instant::now();
+    let is_over = || policy.max_elapsed.is_some_and(|most| started.elapsed() >= most);
     let mut attempt = 1;
     loop {
         let failure = match run_once(store, &mut body, &is_retryable)? {
             Ran::Committed(value) => return Ok(value),
             Ran::InVain(failure) => failure,
         };
-        if attempt >= policy.max_attempts {
+        if attempt >= policy.max_attempts || is_over() {
             return Err(match failure {
                 Failure::OfBody(error) => give_up(attempt, error),
                 Failure::OfStore(source) => {

@@ -52,7 +52,12 @@ fn a_conflict_at_the_beginning_is_tried_again_too() {
 #[test]
 fn conflicts_without_end_are_given_up_with_the_number_of_attempts() {
     let pause = Duration::from_micros(10);
-    let policy = RetryPolicy { max_attempts: 5, first_pause: pause, max_pause: pause };
+    let policy = RetryPolicy {
+        max_attempts: 5,
+        first_pause: pause,
+        max_pause: pause,
+        ..RetryPolicy::default()
+    };
     let store = Memory::builder().retry_policy(policy).build();
     store.conflict_next(u32::MAX);
     let mut runs = 0;
@@ -72,7 +77,12 @@ fn conflicts_without_end_are_given_up_with_the_number_of_attempts() {
 #[test]
 fn conflicts_within_the_body_are_given_up_in_the_same_words() {
     let pause = Duration::from_micros(10);
-    let policy = RetryPolicy { max_attempts: 4, first_pause: pause, max_pause: pause };
+    let policy = RetryPolicy {
+        max_attempts: 4,
+        first_pause: pause,
+        max_pause: pause,
+        ..RetryPolicy::default()
+    };
     let store = Memory::builder().retry_policy(policy).build();
     let mut runs = 0;
     let error = store

@@ -36,6 +36,7 @@ impl Shared {
         match outcome {
             Outcome::Answered(Ok(answer)) => Ok(answer),
             Outcome::Answered(Err(failure)) => Err(error::of_read(&self.link, &failure, at)),
+            Outcome::Refused(error) => Err(error),
             Outcome::TimedOut => Err(self.link.silent()),
         }
     }
@@ -48,7 +49,10 @@ impl Shared {
     /// [`revision`](Self::revision), when a store is opened.
     pub(super) fn first_revision(&self) -> Result<i64> {
         let ask = async |client, local| self.ask_revision(client, local).await;
-        self.answer(self.link.wait_uncounted(self.members.read(None, ask)), None)
+        self.answer(
+            self.link.wait_uncounted(self.link.timeout(), self.members.read(None, ask)),
+            None,
+        )
     }
 
     async fn ask_revision(&self, mut client: KvClient, _: bool) -> Result<i64, EtcdError> {

@@ -139,6 +139,7 @@ impl WriteSession for TransactionSession {
             Outcome::Answered(Err(WriteError::Sent(failure))) => {
                 Err(error::of_commit(&shared.link, &failure))
             }
+            Outcome::Refused(error) => Err(error),
             Outcome::TimedOut => Err(shared.link.silent_at_commit()),
         }
     }

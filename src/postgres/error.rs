@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 
 use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use tokio_postgres::Error as PgError;
-use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::Error;
 use crate::remote::Link;
@@ -24,9 +24,6 @@ fn said(error: PgError) -> Said {
         words = format!("{words}: {source}");
         next = source.source();
     }
-    if let Some(hint) = error.as_db_error().and_then(DbError::hint) {
-        words = format!("{words} ({hint})");
-    }
     Said { words, source: error }
 }
 
@@ -45,6 +42,9 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
             Error::Conflict { what: format!("what it read or wrote ({})", told.message()).into() }
         }
         &SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly,
+        &SqlState::FEATURE_NOT_SUPPORTED if told.message().contains("hot standby") => {
+            Error::ReadOnly
+        }
         &SqlState::DISK_FULL => Error::DiskFull {
             path: place(),
             source: std::io::Error::new(std::io::ErrorKind::StorageFull, said(error)),
@@ -58,18 +58,27 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
     }
 }
 
-/// An error of a commit.
+/// An error of a commit: definite only where the server says in so many words that it rolled back.
 pub(super) fn of_commit(error: PgError, link: &Link) -> Error {
-    let is_unknown = match error.as_db_error() {
-        Some(told) => {
-            told.code() == &SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN || is_going_away(told.code())
-        }
-        None => is_lost(&error),
-    };
-    if is_unknown {
-        return Error::CommitUnknown { source: said(error).into() };
+    match error.as_db_error().is_some_and(is_refusal) {
+        true => of_statement(error, link),
+        false => Error::CommitUnknown { source: said(error).into() },
     }
-    of_statement(error, link)
+}
+
+/// The server goes on, and has rolled the transaction back: integrity, a transaction state, a conflict,
+/// a resource, or a cancellation. Any other error may come from behind the point of no return.
+fn is_refusal(told: &DbError) -> bool {
+    let code = told.code();
+    !is_fatal(told)
+        && *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
+        && (["23", "25", "40", "53"].iter().any(|class| code.code().starts_with(class))
+            || *code == SqlState::QUERY_CANCELED)
+}
+
+/// The server ends the connection with this error.
+pub(super) fn is_fatal(told: &DbError) -> bool {
+    !matches!(told.parsed_severity(), Some(Severity::Error))
 }
 
 /// An error of taking a connection out of the pool.
@@ -96,6 +105,10 @@ fn is_lost(error: &PgError) -> bool {
     if error.is_closed() {
         return true;
     }
+    // A certificate that is not trusted comes as an error of input and output too, and stays.
+    if error.to_string().contains("TLS") {
+        return false;
+    }
     let mut next = error.source();
     while let Some(source) = next {
         if source.is::<std::io::Error>() {
@@ -115,5 +128,6 @@ fn is_going_away(code: &SqlState) -> bool {
         SqlState::TOO_MANY_CONNECTIONS,
     ]
     .contains(code)
-        || code.code().starts_with("08")
+        // A protocol violation is no matter of time.
+        || (code.code().starts_with("08") && *code != SqlState::PROTOCOL_VIOLATION)
 }

@@ -36,10 +36,12 @@
 //! A transaction is `SERIALIZABLE`. When the engine cannot keep it so (SQLSTATE 40001) or ends a
 //! deadlock (40P01), that is an [`Error::Conflict`], and [`transact`](Store::transact) runs it again. A
 //! connection that breaks before the commit is an [`Error::ConnectionLost`], which is run again too. One
-//! that breaks *during* the commit is an [`Error::CommitUnknown`]: look before you write again.
+//! that breaks *during* the commit is an [`Error::CommitUnknown`]: run it again only if it looks first, in
+//! the same transaction, whether it has happened. A statement that takes longer than
+//! [`timeout`](PostgresOptions::timeout) is ended by the server, for good.
 //!
 //! A snapshot is a `REPEATABLE READ, READ ONLY` transaction: everything committed before the moment it
-//! was opened and nothing after, and never a conflict. It shows commits in the order in which they
+//! was opened and nothing after, and (on a PostgreSQL that takes writes) never a conflict. It shows commits in the order in which they
 //! happened, which in rare cases is not yet an order in which they could have run one after the other
 //! (Fekete, O'Neil and O'Neil, *A read-only transaction anomaly under snapshot isolation*, 2004). A
 //! report that must exclude that reads in [`transact`](Store::transact). A `SERIALIZABLE` snapshot would
@@ -53,6 +55,7 @@
 //! | snapshot | 1 |
 //! | begin | 0: the transaction begins with its first statement, in the same message |
 //! | get, get_many, first, last, count, page | 1 |
+//! | count, first, last, page, range where the transaction has itself written | as the range |
 //! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, or some 4 MiB |
 //! | put, delete, delete_range | 0; more than 1 MiB or 10,000 of them that wait are sent, for 1 |
 //! | commit of a transaction that read | 1, its writes included |
@@ -69,9 +72,21 @@
 //! `add`, `min` and `max` read and write here, so transactions on one hot counter conflict: spread it
 //! over several keys.
 //!
+//! A thread that has a transaction open and takes a snapshot needs two connections; when as many threads as
+//! there are connections do that at once, all of them wait until their patience ends.
+//!
+//! # How it is run
+//!
 //! On PostgreSQL each connection runs with `enable_seqscan`, `enable_bitmapscan` and `jit` off: every
-//! statement is served by the one index, which is what makes serializable transactions conflict only where
-//! they meet.
+//! statement is served by the one index. What a serializable transaction has read is remembered by
+//! index pages, and by the whole table once it has read many (`max_pred_locks_per_relation`, by default 32
+//! pages), and then it conflicts with every writer. Transactions that read much *and* write want larger
+//! `max_pred_locks_per_transaction`, `max_pred_locks_per_relation` and `max_pred_locks_per_page`.
+//! Serializability holds among serializable transactions: somebody who changes the table by hand at
+//! another level is not noticed.
+//!
+//! Statements are prepared when a connection opens, and settings belong to the session, so a pooler in
+//! *transaction* mode (PgBouncer) cannot stand in between; in session mode it can.
 
 mod error;
 mod open;
@@ -82,7 +97,7 @@ mod sql;
 mod tls;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Object, Pool};
 
@@ -120,6 +135,7 @@ struct Shared {
     sql: Arc<Sql>,
     engine: Engine,
     max_connections: usize,
+    patience: Duration,
     retry_policy: RetryPolicy,
     // Last, so that it drives the connections until they are gone.
     link: Link,
@@ -153,12 +169,15 @@ impl Postgres {
     fn connection(&self) -> Result<Object> {
         let shared = &self.shared;
         let started = Instant::now();
-        match shared.link.wait_uncounted(shared.pool.get()) {
+        // The pool's own patience ends first.
+        let timeout = shared.link.timeout() + shared.patience;
+        match shared.link.wait_uncounted(timeout, shared.pool.get()) {
             Outcome::Answered(Ok(client)) => Ok(client),
             Outcome::Answered(Err(error)) => {
                 let waited_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
                 Err(error::of_pool(error, &shared.link, shared.max_connections, waited_ms))
             }
+            Outcome::Refused(error) => Err(error),
             Outcome::TimedOut => Err(shared.link.silent()),
         }
     }
@@ -180,11 +199,8 @@ impl Store for Postgres {
 
     fn snapshot(&self) -> Result<PostgresSnapshot> {
         let session = match self.look() {
-            // A connection that lay in the pool while its server was started again: try a new one.
-            Err(Error::ConnectionLost { .. }) => {
-                let _ = self.shared.pool.retain(|_, _| false);
-                self.look()?
-            }
+            // A connection that lay in the pool while its server was started again: try another one.
+            Err(Error::ConnectionLost { .. }) => self.look()?,
             looked => looked?,
         };
         Ok(PostgresSnapshot::new(session))

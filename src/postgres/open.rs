@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::{
     ClientWrapper, ConfigConnectImpl, Connect, Hook, HookError, Manager, ManagerConfig, Pool,
     RecyclingMethod, Runtime,
 };
 use tokio::task::JoinHandle;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error as PgError, NoTls};
@@ -20,12 +21,23 @@ use super::{Postgres, PostgresOptions, Shared, error};
 use crate::remote::{Link, Outcome};
 use crate::{Error, Result};
 
+/// How long a connection may be silent before the system asks whether the other side is there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+
 pub(super) fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
     let table = address.table(&options)?;
     let place = format!("{address}, table {table}");
     let mut config = address.config;
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(options.timeout);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        // A connection that is half open is found by the system, not by one user after the other.
+        config.tcp_user_timeout(options.timeout).keepalives_idle(KEEPALIVE_IDLE);
+    }
+    if config.get_hosts().len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any
+    {
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
     let link = Link::new(&place, options.timeout)?;
     let connector = Connector::new(&config, &options)?;
@@ -41,6 +53,7 @@ pub(super) fn open(address: Address, options: PostgresOptions) -> Result<Postgre
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );
     let statements = Arc::clone(&sql);
+    let timeout = options.timeout;
     let pool = Pool::builder(manager)
         .max_size(options.max_connections.max(1))
         .wait_timeout(Some(options.patience))
@@ -48,9 +61,9 @@ pub(super) fn open(address: Address, options: PostgresOptions) -> Result<Postgre
         .runtime(Runtime::Tokio1)
         .post_create(Hook::async_fn(move |client: &mut ClientWrapper, _| {
             let statements = Arc::clone(&statements);
-            Box::pin(
-                async move { warm(client, &statements, engine).await.map_err(HookError::Backend) },
-            )
+            Box::pin(async move {
+                warm(client, &statements, engine, timeout).await.map_err(HookError::Backend)
+            })
         }))
         .build()
         .map_err(|error| Error::Backend(error.into()))?;
@@ -60,6 +73,7 @@ pub(super) fn open(address: Address, options: PostgresOptions) -> Result<Postgre
         sql,
         engine,
         max_connections: options.max_connections.max(1),
+        patience: options.patience,
         retry_policy: options.retry_policy,
     };
     let store = Postgres { shared: Arc::new(shared) };
@@ -69,12 +83,15 @@ pub(super) fn open(address: Address, options: PostgresOptions) -> Result<Postgre
 }
 
 /// Lets a new connection know every statement, so that none costs a message of its own later.
-async fn warm(client: &ClientWrapper, sql: &Sql, engine: Engine) -> Result<(), PgError> {
-    client.batch_execute(engine.settings()).await?;
-    for statement in sql.prepared() {
-        client.prepare_cached(statement).await?;
-    }
-    Ok(())
+async fn warm(
+    client: &ClientWrapper,
+    sql: &Sql,
+    engine: Engine,
+    timeout: Duration,
+) -> Result<(), PgError> {
+    client.batch_execute(&engine.settings(timeout)).await?;
+    let prepared = sql.prepared().map(|statement| client.prepare_cached(statement));
+    futures_util::future::try_join_all(prepared).await.map(drop)
 }
 
 /// Finds out what the engine is and sees that the table is there.
@@ -93,7 +110,8 @@ fn prepare(
         drop(driver);
         found
     };
-    match link.wait_uncounted(work) {
+    match link.wait_uncounted(link.timeout(), work) {
+        Outcome::Refused(error) => Err(error),
         Outcome::TimedOut => Err(link.silent()),
         Outcome::Answered(Err(error)) => Err(error::of_statement(error, link)),
         Outcome::Answered(Ok((sql, engine, is_ours))) => match is_ours {

@@ -81,8 +81,9 @@ impl PostgresOptions {
     }
 
     /// How long the server may take to answer one message, or to accept a connection. Default: 30
-    /// seconds, after which there is an [`Error::ConnectionLost`], or for a commit an
-    /// [`Error::CommitUnknown`].
+    /// seconds. The server is told to give up a statement a little before that, which is an
+    /// [`Error::Backend`] and not run again; a server that says nothing is an
+    /// [`Error::ConnectionLost`], or for a commit an [`Error::CommitUnknown`].
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -109,8 +110,10 @@ impl PostgresOptions {
 
     /// Opens the store at `address`, a connection URL:
     /// `postgres://user:password@host:port/database?table=keyloom&sslmode=require`, or the
-    /// `key=value` form of the same. What it leaves out is as for `psql`, but nothing is read from the
-    /// environment or from files.
+    /// `key=value` form of the same. It names a host and a user; nothing is read from the environment
+    /// or from files. **Without `sslmode=require` nothing is encrypted**; with it, as with
+    /// `verify-full`, the server's certificate and name are verified. Of several hosts the first that
+    /// takes writes is used.
     ///
     /// # Errors
     /// [`Error::BadOption`] for an address or a name that cannot be used, [`Error::ConnectionLost`]
@@ -131,14 +134,17 @@ pub(super) struct Address {
 impl Address {
     pub(super) fn parse(address: &str) -> Result<Self> {
         let (address, table) = take_table(address);
-        let refused =
-            |why| Error::BadOption { what: "the address", value: redacted(&address), why };
+        // Certificates are always verified in full.
+        let address = ["sslmode=verify-full", "sslmode=verify-ca"]
+            .iter()
+            .fold(address, |address, mode| address.replace(mode, "sslmode=require"));
+        let refused = |why| Error::refused_address(&address, why);
         let mut config = Config::from_str(&address)
             .map_err(|_| refused("it is like postgres://user@host:5432/database?table=keyloom"))?;
         if config.get_hosts().is_empty() {
             return Err(refused("it names no host"));
         }
-        if config.get_user().is_none() {
+        if config.get_user().is_none_or(str::is_empty) {
             return Err(refused("it names no user"));
         }
         if config.get_ssl_mode() == SslMode::Prefer {
@@ -193,16 +199,6 @@ fn take_table(address: &str) -> (String, Option<String>) {
     (format!("{place}{separator}{}", others.join("&")), table.map(String::from))
 }
 
-/// As much of an address that does not parse as can be shown: nothing that may be a password.
-fn redacted(address: &str) -> String {
-    let place = address.split('?').next().unwrap_or_default();
-    match (place.split_once("://"), place.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
-        (Some(_), None) => place.into(),
-        (None, _) => "…".into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
@@ -235,7 +231,8 @@ mod tests {
             "postgres://ada:secret/geo?password=secret",
             "host=h password=secret wrong=1",
             "postgres:ada:secret@host",
-            "secret",
+            "postgres://ada:secret/geo",
+            "postgres://ada:sec?secret@host:port/geo",
         ] {
             let error = Address::parse(address).err().map(|error| format!("{error} {error:?}"));
             let error = error.unwrap_or_else(|| panic!("{address} was taken"));

@@ -1,7 +1,7 @@
 //! A connection while a snapshot or a transaction has it.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::{self, Future};
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use deadpool_postgres::{ClientWrapper, Object};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error as PgError, Row};
 
+use super::sql::Sql;
 use super::{Shared, error};
-use crate::remote::{Buffer, Fetched, Outcome, Pair, Session, Span, WriteSession};
-use crate::{Error, Order, Result};
+use crate::remote::{Buffer, Fetched, Outcome, PAGE_BYTES, Pair, Session, Span, WriteSession};
+use crate::{Error, KeyBuf, Order, Result};
 
 /// Writes that wait are sent ahead of the commit when they are this many bytes,
 const MOST_BYTES_WAITING: usize = 1 << 20;
@@ -40,7 +41,7 @@ enum State {
     Failed {
         restart: bool,
     },
-    /// Nobody knows what the server is doing.
+    /// Nobody knows what the server is doing, or nobody wants to: the connection is closed.
     Astray {
         restart: bool,
     },
@@ -57,10 +58,15 @@ impl Kind {
         match self {
             // One moment, and no conflict: see the module.
             Self::Snapshot => "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Self::Transaction => "BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE READ WRITE",
+            Self::Transaction => "BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         }
     }
 }
+
+/// A connection that the server, or something before it, closed while the transaction did nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("it was closed while the transaction did nothing")]
+struct ClosedMeanwhile;
 
 /// The error of everything behind a statement that failed.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +115,10 @@ impl PostgresSession {
         let request = request(client);
         // In their order on the wire: `biased` asks the first one first.
         let both = async { tokio::join!(biased; begin, request) };
+        // Until there is an answer, nobody knows.
+        self.state.set(State::Astray { restart: false });
         match self.shared.link.wait(both) {
+            Outcome::Refused(error) => Err(error),
             Outcome::Answered((Ok(()), Ok(answer))) => {
                 self.state.set(State::Open);
                 Ok(answer)
@@ -122,7 +131,12 @@ impl PostgresSession {
     }
 
     fn failed(&self, error: Error) -> Error {
-        self.state.set(State::Failed { restart: error.is_retryable() });
+        let restart = error.is_retryable();
+        self.state.set(match error {
+            // Not what this store wants to talk to.
+            Error::ReadOnly => State::Astray { restart },
+            _ => State::Failed { restart },
+        });
         error
     }
 
@@ -142,6 +156,11 @@ impl PostgresSession {
 
     /// Sends all writes of `buffer` and, with `commit`, the commit behind them, in one message.
     fn send(&self, buffer: Buffer, commit: bool) -> Result<Sent> {
+        let client = self.client()?;
+        if client.is_closed() {
+            // It cannot have taken a commit, so nothing is in doubt.
+            return Err(self.failed(self.shared.link.lost(ClosedMeanwhile)));
+        }
         let sql = &self.shared.sql;
         self.has_written.set(self.has_written.get() || !buffer.is_empty());
         let (cleared, keys) = buffer.into_parts();
@@ -150,83 +169,96 @@ impl PostgresSession {
         for span in cleared {
             self.ask(|client| async move { clear(client, sql, &span).await })?;
         }
-        let (mut put_keys, mut put_values, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
-        for (key, value) in &keys {
-            match value {
-                Some(value) => {
-                    put_keys.push(key.as_slice());
-                    put_values.push(&value[..]);
-                }
-                None => deleted.push(key.as_slice()),
+        self.state.set(State::Astray { restart: false });
+        match self.shared.link.wait(write(client, sql, last_cleared, &keys, commit)) {
+            Outcome::Answered(sent) => Ok(sent),
+            Outcome::Refused(error) => Err(error),
+            Outcome::TimedOut if commit && self.has_written.get() => {
+                Err(self.silent(self.shared.link.silent_at_commit()))
             }
+            Outcome::TimedOut => Err(self.silent(self.shared.link.silent())),
         }
-        let client = self.client()?;
-        let clearing = async {
-            match &last_cleared {
-                Some(span) => clear(client, sql, span).await,
-                None => Ok(()),
-            }
-        };
-        let deleting = async {
-            match deleted.is_empty() {
-                true => Ok(()),
-                false => execute(client, &sql.delete, &[&deleted]).await,
-            }
-        };
-        let putting = async {
-            match put_keys.is_empty() {
-                true => Ok(()),
-                false => execute(client, &sql.put, &[&put_keys, &put_values]).await,
-            }
-        };
-        let committing =
-            async { if commit { client.batch_execute("COMMIT").await } else { Ok(()) } };
-        let all = async { tokio::join!(biased; clearing, deleting, putting, committing) };
-        Ok(match self.shared.link.wait(all) {
-            Outcome::TimedOut => Sent::Silent,
-            Outcome::Answered((clearing, deleting, putting, committed)) => {
-                Sent::Answered { written: clearing.and(deleting).and(putting), committed }
-            }
-        })
     }
 
     /// What a commit's answers mean.
-    fn committed(
-        &self,
-        written: Result<(), PgError>,
-        committed: Result<(), PgError>,
-    ) -> Result<()> {
+    fn committed(&self, Sent { written, committed }: Sent) -> Result<()> {
         let link = &self.shared.link;
-        match (written, committed) {
-            (Ok(()), Ok(())) => {
+        let has_written = self.has_written.get();
+        let refused_a_write =
+            |error: &PgError| error.as_db_error().is_some_and(|told| !error::is_fatal(told));
+        Err(self.failed(match (written, committed) {
+            (Ok(()), Some(Ok(()))) => {
                 self.state.set(State::Fresh);
-                Ok(())
+                return Ok(());
             }
-            // The server refused a write, so what came behind it was a rollback.
-            (Err(refused), _) if refused.as_db_error().is_some_and(|told| !is_fatal(told)) => {
-                Err(self.failed(error::of_statement(refused, link)))
+            // What came behind the write, if anything, was a rollback.
+            (Err(refused), Some(_)) if refused_a_write(&refused) => {
+                error::of_statement(refused, link)
             }
+            (Err(refused), None) => error::of_statement(refused, link),
             // The connection broke somewhere; the commit may have arrived.
-            (Err(error), _) | (Ok(()), Err(error)) => {
-                Err(self.failed(match self.has_written.get() {
-                    true => error::of_commit(error, link),
-                    false => error::of_statement(error, link),
-                }))
+            (Err(error), Some(_)) | (Ok(()), Some(Err(error))) if has_written => {
+                error::of_commit(error, link)
             }
-        }
+            (Err(error), Some(_)) | (Ok(()), Some(Err(error))) => error::of_statement(error, link),
+            (Ok(()), None) => Error::Backend(FailedBefore.into()),
+        }))
     }
 }
 
-/// What became of writes.
-enum Sent {
-    Silent,
-    Answered { written: Result<(), PgError>, committed: Result<(), PgError> },
+/// What became of writes, and of the commit behind them if it was sent.
+struct Sent {
+    written: Result<(), PgError>,
+    committed: Option<Result<(), PgError>>,
 }
 
-/// The server ends the connection with this error.
-fn is_fatal(told: &tokio_postgres::error::DbError) -> bool {
-    use tokio_postgres::error::Severity;
-    !matches!(told.parsed_severity(), Some(Severity::Error) | None)
+/// Sends writes and a commit, all of them before the first answer is there.
+async fn write(
+    client: &ClientWrapper,
+    sql: &Sql,
+    cleared: Option<Span>,
+    keys: &BTreeMap<KeyBuf, Option<Bytes>>,
+    commit: bool,
+) -> Sent {
+    let deleted: Vec<&[u8]> =
+        keys.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| &key[..]).collect();
+    let put = keys.iter().filter_map(|(key, value)| Some((&key[..], &value.as_ref()?[..])));
+    let (put_keys, put_values): (Vec<&[u8]>, Vec<&[u8]>) = put.unzip();
+    // What fails before it is sent must hold back the commit behind it.
+    let held_back = Cell::new(false);
+    let or_hold_back = |done: Result<(), PgError>| {
+        held_back.set(held_back.get() || done.is_err());
+        done
+    };
+    let clearing = async {
+        or_hold_back(match &cleared {
+            Some(span) => clear(client, sql, span).await,
+            None => Ok(()),
+        })
+    };
+    let deleting = async {
+        or_hold_back(match deleted.is_empty() {
+            true => Ok(()),
+            false => execute(client, &sql.delete, &[&deleted]).await,
+        })
+    };
+    let putting = async {
+        or_hold_back(match put_keys.is_empty() {
+            true => Ok(()),
+            false => execute(client, &sql.put, &[&put_keys, &put_values]).await,
+        })
+    };
+    let committing = async {
+        match commit && !held_back.get() {
+            true => Some(client.batch_execute("COMMIT").await),
+            false => None,
+        }
+    };
+    // Every statement is known since the connection was opened, so each message goes out when it is
+    // polled first: in this order.
+    let (cleared, deleted, put, committed) =
+        tokio::join!(biased; clearing, deleting, putting, committing);
+    Sent { written: cleared.and(deleted).and(put), committed }
 }
 
 type Parameters<'p> = [&'p (dyn ToSql + Sync)];
@@ -245,7 +277,7 @@ async fn query(
     client.query(&statement, with).await
 }
 
-async fn clear(client: &ClientWrapper, sql: &super::Sql, span: &Span) -> Result<(), PgError> {
+async fn clear(client: &ClientWrapper, sql: &Sql, span: &Span) -> Result<(), PgError> {
     let statement = sql.clear(span.end.is_some());
     match &span.end {
         Some(end) => execute(client, statement, &[&&span.start[..], &&end[..]]).await,
@@ -288,7 +320,8 @@ impl Session for PostgresSession {
             pairs(&rows?)
         };
         let entries = self.ask(fetch)?;
-        Ok(Fetched { more: entries.len() == limit, entries })
+        let bytes: usize = entries.iter().map(|(_, value)| value.len()).sum();
+        Ok(Fetched { more: entries.len() == limit || bytes >= PAGE_BYTES, entries })
     }
 
     fn count(&self, span: &Span) -> Result<u64> {
@@ -310,13 +343,11 @@ impl WriteSession for PostgresSession {
             return Ok(());
         }
         self.begin()?;
-        let link = &self.shared.link;
-        match self.send(std::mem::take(buffer), false)? {
-            Sent::Silent => Err(self.silent(link.silent())),
-            Sent::Answered { written, .. } => {
-                written.map_err(|error| self.failed(error::of_statement(error, link)))
-            }
-        }
+        let sent = self.send(std::mem::take(buffer), false)?;
+        let failed = |error| self.failed(error::of_statement(error, &self.shared.link));
+        sent.written.map_err(failed)?;
+        self.state.set(State::Open);
+        Ok(())
     }
 
     fn commit(self, buffer: Buffer) -> Result<()> {
@@ -324,12 +355,8 @@ impl WriteSession for PostgresSession {
             return Ok(());
         }
         self.begin()?;
-        let link = &self.shared.link;
-        match self.send(buffer, true)? {
-            Sent::Answered { written, committed } => self.committed(written, committed),
-            Sent::Silent if self.has_written.get() => Err(self.silent(link.silent_at_commit())),
-            Sent::Silent => Err(self.silent(link.silent())),
-        }
+        let sent = self.send(buffer, true)?;
+        self.committed(sent)
     }
 
     fn must_restart(&self) -> bool {
@@ -347,8 +374,10 @@ impl Drop for PostgresSession {
         match self.state.get() {
             State::Fresh => drop(client),
             State::Open | State::Failed { .. } if !client.is_closed() => {
+                let timeout = self.shared.link.timeout();
                 self.shared.link.spawn(async move {
-                    if client.batch_execute("ROLLBACK").await.is_err() {
+                    let rollback = client.batch_execute("ROLLBACK");
+                    if !matches!(tokio::time::timeout(timeout, rollback).await, Ok(Ok(()))) {
                         discard(client);
                     }
                 });

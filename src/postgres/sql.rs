@@ -3,6 +3,9 @@
 //! The two places where engines differ are both here: how a table is made whose keys stay in order,
 //! and what a session sets.
 
+use std::time::Duration;
+
+use crate::remote::PAGE_BYTES;
 use crate::{Error, Order, Result};
 
 /// Which of the engines that speak the protocol answered.
@@ -27,16 +30,20 @@ impl Engine {
     }
 
     /// What each session begins with.
-    pub(super) fn settings(self) -> &'static str {
-        match self {
+    pub(super) fn settings(self, timeout: Duration) -> String {
+        // The server gives up a little before the client does, so that the client hears of it: what it
+        // gave up itself might still happen.
+        let server_timeout_ms = (timeout - timeout / 8).as_millis().max(1);
+        let planner = match self {
             // There is one index and each statement should use it. Without statistics, on a table
             // that is small or new, the planner would rather read all of it, and a serializable
             // transaction that has read a whole table conflicts with every writer.
             Self::PostgreSql => {
-                "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
+                "; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
             }
             Self::CockroachDb | Self::YugabyteDb => "",
-        }
+        };
+        format!("SET statement_timeout = {server_timeout_ms}{planner}")
     }
 }
 
@@ -68,8 +75,13 @@ impl Sql {
         };
         let entries = |direction: &str| {
             both(&|span, next| {
+                // Ends a page where its values have become long, and not before its first row.
                 format!(
-                    "SELECT key, value FROM {t} WHERE {span} ORDER BY key {direction} LIMIT ${next}"
+                    "SELECT key, value FROM (\
+                     SELECT key, value, sum(octet_length(value)) OVER (ORDER BY key {direction}) \
+                     - octet_length(value) AS before FROM (\
+                     SELECT key, value FROM {t} WHERE {span} ORDER BY key {direction} LIMIT ${next}\
+                     ) AS page) AS measured WHERE before < {PAGE_BYTES} ORDER BY key {direction}"
                 )
             })
         };

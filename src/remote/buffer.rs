@@ -1,6 +1,7 @@
 //! The writes of a transaction that its server has not seen yet.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use crate::{KeyBuf, Order};
 
 /// Writes that wait to be sent: for each key the last one, and the ranges that were deleted before
 /// them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Buffer {
     /// `None`: deleted.
     keys: BTreeMap<KeyBuf, Option<Bytes>>,
@@ -83,6 +84,17 @@ impl Buffer {
         }
     }
 
+    /// What a walk through `span` in `order` has still to ask for, when it is about to enter a range
+    /// that was deleted.
+    pub(super) fn beyond_cleared(&self, span: Span, order: Order) -> Option<Span> {
+        self.cleared.beyond(span, order)
+    }
+
+    /// Whether nothing was written in `span`.
+    pub(super) fn leaves_whole(&self, span: &Span) -> bool {
+        self.keys.range::<[u8], _>(bounds(span)).next().is_none() && !self.cleared.meet(span)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.cleared.is_empty()
     }
@@ -101,6 +113,13 @@ impl Buffer {
     /// The ranges to delete, and then the keys to set (`None`: to delete).
     pub(crate) fn into_parts(self) -> (Spans, BTreeMap<KeyBuf, Option<Bytes>>) {
         (self.cleared, self.keys)
+    }
+}
+
+impl fmt::Debug for Buffer {
+    /// How much there is, and nothing of what it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer").field("writes", &self.len()).field("bytes", &self.bytes).finish()
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Link {
     handle: Handle,
     round_trips: AtomicU64,
     timeout: Duration,
+    /// The process whose threads drive the connections.
+    process: u32,
     /// Where the server is, as errors say it: never with a password.
     place: Box<str>,
 }
@@ -23,6 +25,8 @@ pub(crate) struct Link {
 /// How waiting ended.
 pub(crate) enum Outcome<T> {
     Answered(T),
+    /// Nothing was sent.
+    Refused(Error),
     /// There was no answer in time. The request may have been carried out or not.
     TimedOut,
 }
@@ -42,21 +46,41 @@ impl Link {
             .map_err(|error| Error::Backend(error.into()))?;
         let handle = runtime.handle().clone();
         let round_trips = AtomicU64::default();
-        Ok(Self { runtime: Some(runtime), handle, round_trips, timeout, place: place.into() })
+        Ok(Self {
+            runtime: Some(runtime),
+            handle,
+            round_trips,
+            timeout,
+            process: std::process::id(),
+            place: place.into(),
+        })
     }
 
     /// Waits for an answer, on any thread, one of an async runtime included: the connections are
     /// driven by a thread of their own, so they go on while this one sleeps.
     pub(crate) fn wait<F: Future>(&self, request: F) -> Outcome<F::Output> {
         self.round_trips.fetch_add(1, Relaxed);
-        self.wait_uncounted(request)
+        self.wait_uncounted(self.timeout, request)
     }
 
     /// [`wait`](Link::wait) for what is not the server's answer to a user: opening connections.
-    pub(crate) fn wait_uncounted<F: Future>(&self, request: F) -> Outcome<F::Output> {
+    pub(crate) fn wait_uncounted<F: Future>(
+        &self,
+        timeout: Duration,
+        request: F,
+    ) -> Outcome<F::Output> {
+        let here = std::process::id();
+        if here != self.process {
+            // A fork has the connections and not the thread that drives them.
+            let path = (&*self.place).into();
+            return Outcome::Refused(Error::Forked { path, opened_by: self.process, here });
+        }
         let _context = self.handle.enter();
         // Unconstrained: a task that waits here cannot give way, so its budget must not end.
-        let request = tokio::task::unconstrained(tokio::time::timeout(self.timeout, request));
+        let request = tokio::task::unconstrained(async {
+            // Made here, where there is a clock.
+            tokio::time::timeout(timeout, request).await
+        });
         match pollster::block_on(request) {
             Ok(answer) => Outcome::Answered(answer),
             Err(_) => Outcome::TimedOut,
@@ -67,6 +91,10 @@ impl Link {
     #[cfg_attr(not(feature = "postgres"), allow(dead_code))] // etcd has nothing to tidy up.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(work);
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     pub(crate) fn round_trips(&self) -> u64 {

@@ -12,6 +12,8 @@ mod reader;
 mod session;
 mod span;
 
+#[cfg(feature = "postgres")]
+pub(crate) use pages::PAGE_BYTES;
 pub use pages::RemoteEntries;
 pub use reader::{RemoteSnapshot, RemoteTransaction};
 

@@ -18,8 +18,9 @@ pub(super) const FIRST_PAGE_OF_TRANSACTION: usize = 128;
 const GROWTH: usize = 4;
 /// The largest page, in entries,
 pub(super) const LARGEST_PAGE: usize = 16_384;
-/// and in bytes, guessed from the page before. An entry larger than that comes alone.
-const PAGE_BYTES: usize = 4 << 20;
+/// and in bytes: the server ends a page there if it can, else the size is guessed from the page before.
+/// An entry larger than that comes alone.
+pub(crate) const PAGE_BYTES: usize = 4 << 20;
 
 /// The entries of a range of a store behind a network. Fetches page after page as it is advanced;
 /// pages grow from 1,024 entries (in a transaction from 128) to 16,384 or some 4 MiB, whichever is less.
@@ -38,6 +39,8 @@ struct Own<'r> {
 /// What the server has in a range.
 struct Pages<'r, S> {
     session: &'r S,
+    /// What of it is not there any more need not be fetched.
+    buffer: Option<&'r Buffer>,
     /// What is still to be fetched.
     rest: Option<Span>,
     order: Order,
@@ -54,21 +57,28 @@ impl<'r, S: Session> RemoteEntries<'r, S> {
         first_page: usize,
     ) -> Self {
         let span = Span::of(range);
-        let own = buffer.filter(|buffer| !buffer.is_empty()).map(|buffer| Own {
+        let buffer = buffer.filter(|buffer| !buffer.is_empty());
+        let own = buffer.map(|buffer| Own {
             buffer,
             writes: buffer.writes_in(span.as_ref(), order).peekable(),
             order,
         });
         let next_page = first_page.min(LARGEST_PAGE);
         let page = Vec::new().into_iter();
-        Self { pages: Pages { session, rest: span, order, page, next_page }.peekable(), own }
+        let pages = Pages { session, buffer, rest: span, order, page, next_page };
+        Self { pages: pages.peekable(), own }
     }
 }
 
 impl<S: Session> Pages<'_, S> {
     fn fetch(&mut self) -> Result<()> {
         // Taken away, so that an iterator that failed stays finished.
-        let Some(span) = self.rest.take() else { return Ok(()) };
+        let rest = self.rest.take();
+        let rest = match self.buffer {
+            Some(buffer) => rest.and_then(|span| buffer.beyond_cleared(span, self.order)),
+            None => rest,
+        };
+        let Some(span) = rest else { return Ok(()) };
         let Fetched { entries, more } = self.session.fetch(&span, self.order, self.next_page)?;
         if let Some((last, _)) = entries.last().filter(|_| more) {
             self.rest = span.behind(self.order, last);

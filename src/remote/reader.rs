@@ -107,7 +107,7 @@ impl<'r, S: Session> Parts<'r, S> {
 
     fn count(&self, range: &KeyRange<'_>) -> Result<u64> {
         let Some(span) = Span::of(range) else { return Ok(0) };
-        if self.buffer.is_none_or(Buffer::is_empty) {
+        if self.buffer.is_none_or(|buffer| buffer.leaves_whole(&span)) {
             return self.session.count(&span);
         }
         // Which of the own writes are new to the server only a walk can tell.

@@ -106,6 +106,44 @@ impl Spans {
         nearest.is_some_and(|(_, end)| end.as_deref().is_none_or(|end| key < end))
     }
 
+    /// Whether a key may lie in `span` and in one of these.
+    pub(super) fn meet(&self, span: &Span) -> bool {
+        let before_end = match &span.end {
+            Some(end) => (Bound::Unbounded, Bound::Excluded(end.as_slice())),
+            None => (Bound::Unbounded, Bound::Unbounded),
+        };
+        let last = self.0.range::<[u8], _>(before_end).next_back();
+        last.is_some_and(|(_, end)| end.as_ref().is_none_or(|end| *end > span.start))
+    }
+
+    /// What is left of `span` behind the one of these that a walk in `order` meets at once.
+    pub(super) fn beyond(&self, span: Span, order: Order) -> Option<Span> {
+        match order {
+            Order::Ascending => {
+                let at_start = (Bound::Unbounded, Bound::Included(span.start.as_slice()));
+                match self.0.range::<[u8], _>(at_start).next_back() {
+                    Some((_, None)) => None,
+                    Some((_, Some(end))) if *end > span.start => {
+                        Span { start: end.clone(), end: span.end }.unless_empty()
+                    }
+                    _ => Some(span),
+                }
+            }
+            Order::Descending => {
+                let before_end = match &span.end {
+                    Some(end) => (Bound::Unbounded, Bound::Excluded(end.as_slice())),
+                    None => (Bound::Unbounded, Bound::Unbounded),
+                };
+                match self.0.range::<[u8], _>(before_end).next_back() {
+                    Some((start, end)) if reaches(end.as_ref(), span.end.as_ref()) => {
+                        Span { start: span.start, end: Some(start.clone()) }.unless_empty()
+                    }
+                    _ => Some(span),
+                }
+            }
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -116,6 +154,15 @@ impl Spans {
 
     pub(crate) fn into_iter(self) -> impl Iterator<Item = Span> {
         self.0.into_iter().map(|(start, end)| Span { start, end })
+    }
+}
+
+/// Whether an end lies at `other` or behind it.
+fn reaches(end: Option<&KeyBuf>, other: Option<&KeyBuf>) -> bool {
+    match (end, other) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(end), Some(other)) => end >= other,
     }
 }
 
@@ -165,6 +212,30 @@ mod tests {
             for pair in merged.windows(2) {
                 let end = pair[0].end.clone();
                 prop_assert!(end.is_some_and(|end| end < pair[1].start), "{:?} touch", pair);
+            }
+        }
+
+        /// Beyond what is cleared lies everything that is not, and what is cut off is.
+        #[test]
+        fn what_lies_beyond_is_all_that_is_left(
+            parts in proptest::collection::vec(span(), 0..6), whole in span(),
+        ) {
+            let Some(whole) = whole else { return Ok(()) };
+            let mut spans = Spans::default();
+            parts.into_iter().flatten().for_each(|part| spans.insert(part));
+            let meets = all_keys().iter().any(|key| whole.contains(key) && spans.contains(key));
+            prop_assert!(spans.meet(&whole) || !meets);
+            for order in [Order::Ascending, Order::Descending] {
+                let beyond = spans.beyond(whole.clone(), order);
+                for key in all_keys() {
+                    let is_beyond = beyond.as_ref().is_some_and(|beyond| beyond.contains(&key));
+                    prop_assert!(!is_beyond || whole.contains(&key));
+                    let is_left = whole.contains(&key) && !spans.contains(&key);
+                    prop_assert!(is_beyond || !is_left, "{:?} is lost: {:?}", key, order);
+                }
+                if order == Order::Ascending && let Some(beyond) = beyond {
+                    prop_assert!(!spans.contains(&beyond.start));
+                }
             }
         }
 

@@ -10,6 +10,8 @@ mod conflicts;
 #[cfg(feature = "postgres")]
 mod conformance;
 #[cfg(feature = "postgres")]
+mod failures;
+#[cfg(feature = "postgres")]
 mod isolated;
 #[cfg(feature = "postgres")]
 #[path = "../isolation/mod.rs"]
