@@ -6,6 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[path = "servers/mod.rs"]
+mod servers;
+
 /// The example, which `cargo test` builds beside the tests.
 fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
@@ -39,35 +43,64 @@ fn fails_with(arguments: &[&Path], words: &[&str]) {
     assert!(!said.contains("panicked"), "{said}");
 }
 
-#[test]
-fn answers_are_right_and_a_second_run_does_not_load_again() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = directory.path().join("store");
-    let address = lmdb(&store);
-    let first = tour(&["--store".as_ref(), address.as_ref()]);
-    let text = said(&first);
-    assert!(first.status.success(), "{text}");
-    // What `zcat cities.csv.gz | grep ',FR,' | wc -l` and its like say.
+/// Runs the tour and returns its answers, which are what `zcat cities.csv.gz | grep ',FR,' | wc -l` and
+/// its like say.
+fn answers_are_right(address: &str) -> Vec<String> {
+    let output = tour(&["--store".as_ref(), address.as_ref()]);
+    let text = said(&output);
+    assert!(output.status.success(), "{text}");
     for answer in [
-        "135,233 loaded",
         "8,836 cities",
         "687 cities",
         "32 cities",
         "Los Angeles (US), 3,971,883 inhabitants",
         "Anaheim (US), 350,742 inhabitants",
+        "405700 keys",
     ] {
         assert!(text.contains(answer), "{answer} is not in: {text}");
     }
+    let loaded = text.contains("135,233 loaded");
+    assert!(loaded != text.contains("in the store already"), "{text}");
+    let is_answer = |line: &&str| line.starts_with("  ") && !line.contains(" ms;");
+    let answers = text.lines().filter(is_answer).map(String::from);
+    [format!("loaded: {loaded}")].into_iter().chain(answers).collect()
+}
+
+/// The first run loads, the second one does not, and both answer the same.
+fn runs_twice_on(address: &str) {
+    let (first, second) = (answers_are_right(address), answers_are_right(address));
+    assert_eq!((&*first[0], &*second[0]), ("loaded: true", "loaded: false"));
+    assert_eq!(first[1..], second[1..]);
+}
+
+#[test]
+fn it_runs_on_lmdb_and_loads_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("store");
+    runs_twice_on(&lmdb(&store));
+    let text = said(&tour(&["--store".as_ref(), lmdb(&store).as_ref()]));
     assert!(text.contains(store.to_str().unwrap()), "the directory is printed");
-    let second = said(&tour(&["--store".as_ref(), address.as_ref()]));
-    assert!(second.contains("in the store already") && !second.contains("loaded with"), "{second}");
-    let answers = |text: &str| -> Vec<String> {
-        text.lines()
-            .filter(|line| line.starts_with("  ") && !line.contains(" ms;"))
-            .map(String::from)
-            .collect()
-    };
-    assert_eq!(answers(&text), answers(&second));
+}
+
+#[test]
+fn it_runs_in_memory() {
+    assert_eq!(answers_are_right("memory:")[0], "loaded: true");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn it_runs_on_postgres_and_loads_once() {
+    let Some(store) = servers::stores::postgres::open() else { return };
+    let address = servers::stores::postgres::address().unwrap();
+    let table = store.place().rsplit(' ').next().unwrap().to_owned();
+    runs_twice_on(&format!("{address}?table={table}"));
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn it_runs_on_etcd_and_loads_once() {
+    let Some(store) = servers::stores::etcd::open() else { return };
+    runs_twice_on(store.place());
 }
 
 #[test]
