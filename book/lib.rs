@@ -23,6 +23,8 @@ pub mod transactions {}
 pub mod composite_key_index {}
 #[doc = include_str!("src/lmdb.md")]
 pub mod lmdb {}
+#[doc = include_str!("src/far_away.md")]
+pub mod far_away {}
 
 // The README is no chapter, but its blocks run all the same.
 #[cfg(doctest)]

@@ -5,7 +5,7 @@ use keyloom::{Error, Result, Store};
 /// How many items go into one transaction, found out while working: a transaction that the store finds
 /// too large, or too slow, is taken back and done again with half as many.
 ///
-/// Stores differ in what they take: LMDB any number of writes, etcd 128 of them. The same load fits
+/// Stores differ in what they take: LMDB any number of writes, etcd 4,096 of them. The same load fits
 /// each:
 ///
 /// ```
@@ -13,13 +13,13 @@ use keyloom::{Error, Result, Store};
 /// use keyloom_patterns::{BatchSize, Index, Table, entry};
 /// let by_length = Index::new(&Subspace::new("by_length"), |_, word: &String| entry(word.len()));
 /// let words = Table::<u32, String>::new(&Subspace::new("words")).with(&by_length);
-/// let list: Vec<(u32, String)> = (0..1_000).map(|n| (n, format!("word {n}"))).collect();
+/// let list: Vec<(u32, String)> = (0..5_000).map(|n| (n, format!("word {n}"))).collect();
 ///
 /// let store = Memory::builder().limits(Limits::etcd()).build();
 /// let mut size = BatchSize::new(10_000);
 /// size.transact_all(&store, &list, |txn, batch| words.put_many(txn, batch))?;
-/// assert_eq!(words.count(&store.snapshot()?, ())?, 1_000);
-/// assert_eq!(size.get(), 64); // of two writes each
+/// assert_eq!(words.count(&store.snapshot()?, ())?, 5_000);
+/// assert_eq!(size.get(), 2_048); // of two writes each
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///

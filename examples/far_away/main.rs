@@ -1,0 +1,45 @@
+//! What a store far away costs: how often one waits for it, and how often a transaction runs where many
+//! writers meet. The tables of the book's chapter on such stores come from here.
+//!
+//! ```text
+//! cargo run --release --example far_away
+//! cargo run --release --example far_away --features postgres,etcd -- postgres://user@host/database
+//! ```
+//!
+//! Everything lies in the subspace `far_away`, which is emptied before and after.
+
+mod meeting;
+mod waits;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use keyloom::{AnyStore, Memory, Metered, Store, Subspace, Writer};
+
+/// Each step works on this store.
+type FarStore = Metered<AnyStore>;
+type FarResult<T = ()> = Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("far_away: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> FarResult {
+    let store = match std::env::args().nth(1) {
+        Some(address) => AnyStore::open(&address)?,
+        None => Memory::builder().optimistic(true).build().into(),
+    };
+    println!("store      {store}");
+    let store = Metered::new(store);
+    let space = Subspace::new("far_away");
+    store.transact(|txn| txn.delete_range(space.range()))?;
+    waits::print(&store, &space.child("waits"))?;
+    meeting::print(&store, &space.child("meeting"))?;
+    Ok(store.transact(|txn| txn.delete_range(space.range()))?)
+}
