@@ -39,7 +39,9 @@ impl Checks {
         writes.add_all(buffer);
         let layout = room.layout(writes.operations.len());
         let checks = reads.checks(layout.checks);
-        let names = checks.len() <= MOST_NAMED.min(layout.checks);
+        // To find out what changed in a merged range would mean to read all of it again.
+        let is_merged = checks.contains(&Check::NoDeletes);
+        let names = !is_merged && checks.len() <= MOST_NAMED.min(layout.checks);
         let of_checks: usize = checks.iter().map(|check| check_bytes(keys, check)).sum();
         let bytes = Room::request(writes.bytes, of_checks * (1 + usize::from(names)));
         if bytes > room.max_request_bytes {
@@ -49,7 +51,7 @@ impl Checks {
         let compares: Vec<Compare> =
             checks.iter().map(|check| compare(keys, check, revision)).collect();
         let mut request =
-            Txn::new().when(compares).and_then(nested(writes.operations, &layout.levels));
+            Txn::new().when(compares).and_then(laid_out(writes.operations, &layout.levels));
         if names {
             let questions: Vec<TxnOp> =
                 checks.iter().map(|check| question(keys, check, revision)).collect();
@@ -144,6 +146,17 @@ impl Writes<'_> {
         let options = DeleteOptions::new().with_range(end);
         self.operations.push(TxnOp::delete(start, Some(options)));
     }
+}
+
+/// `operations` as the levels say. The first one always lies at the top: it is a put (the mark, where
+/// anything is deleted), and the server's quota does not see puts that are nested.
+fn laid_out(mut operations: Vec<TxnOp>, levels: &[usize]) -> Vec<TxnOp> {
+    if levels.len() < 2 || operations.is_empty() {
+        return operations;
+    }
+    let rest = operations.split_off(1);
+    operations.extend(nested(rest, levels));
+    operations
 }
 
 /// `operations` in transactions of transactions, none of which has more than its level may.

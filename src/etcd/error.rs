@@ -66,6 +66,10 @@ impl Failed {
             _ if says("etcdserver: no leader") || says("etcdserver: too many requests") => {
                 Self::NotNow
             }
+            _ if says("etcdserver: rpc not supported for learner") => Self::NotNow,
+            _ if says("etcdserver: corrupt cluster") => Self::Refused(
+                "the cluster has the alarm CORRUPT: members disagree, and a person must look",
+            ),
             Code::OutOfRange if says("future revision") => Self::FutureRevision,
             Code::OutOfRange if says("has been compacted") => Self::Compacted,
             Code::ResourceExhausted if says("database space exceeded") => Self::Full,
@@ -77,7 +81,7 @@ impl Failed {
                 "`max_operations` is more than the server takes (--max-txn-ops); set it to the same",
             ),
             Code::PermissionDenied => Self::Refused(
-                "grant the user's role `readwrite` on the range from `<name>.` to `<name>0`",
+                "grant the user's role `readwrite` on the key `<name>.deleted` and on the range from `<name>/` to `<name>0`",
             ),
             Code::Unauthenticated => Self::Refused("check the name and the password of the user"),
             Code::InvalidArgument | Code::FailedPrecondition
@@ -95,7 +99,9 @@ impl Failed {
             | Code::Unimplemented
                 if is_etcd =>
             {
-                Self::Refused("the server refuses what keyloom asks; is it etcd 3.4 or newer?")
+                Self::Refused(
+                    "the server refuses what keyloom asks; is it etcd 3.4.23, 3.5.7 or newer?",
+                )
             }
             _ => Self::Unknown,
         }

@@ -1,5 +1,6 @@
 //! The members of a cluster, and asking one of them.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -27,12 +28,21 @@ pub(super) struct Members {
 
 struct Member {
     url: String,
-    client: Mutex<Option<Client>>,
+    /// For what a member may answer alone, and for what needs a leader: there it is told to refuse at
+    /// once while it knows of none, and not to wait and leave it open what happened.
+    clients: [Mutex<Option<Client>>; 2],
+}
+
+/// Who must be there for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    AMember = 0,
+    ALeader = 1,
 }
 
 impl Members {
     pub(super) fn new(urls: impl IntoIterator<Item = String>, options: ConnectOptions) -> Self {
-        let members = urls.into_iter().map(|url| Member { url, client: Mutex::default() });
+        let members = urls.into_iter().map(|url| Member { url, clients: Default::default() });
         let members: Vec<Member> = members.collect();
         // So that the stores of many programs do not all ask the same member.
         let preferred = AtomicUsize::new(fastrand::usize(..members.len().max(1)));
@@ -82,29 +92,37 @@ impl Members {
         ask: &impl AsyncFn(KvClient, bool) -> Result<T, EtcdError>,
     ) -> Result<T, EtcdError> {
         let attempt = Attempt::on(self, member);
-        let client = match self.client(member).await {
-            Ok(client) => client,
-            Err(error) => {
-                attempt.ended();
-                return Err(error);
-            }
-        };
-        let answer = match ask(client.clone(), revision.is_some()).await {
-            Err(error) if Failed::why(&error) == Failed::FutureRevision => ask(client, false).await,
-            answer => answer,
+        let answer = match revision {
+            Some(_) => match self.ask(member, Needs::AMember, |client| ask(client, true)).await {
+                Err(error) if Failed::why(&error) == Failed::FutureRevision => {
+                    self.ask(member, Needs::ALeader, |client| ask(client, false)).await
+                }
+                answer => answer,
+            },
+            None => self.ask(member, Needs::ALeader, |client| ask(client, false)).await,
         };
         attempt.ended();
         answer
     }
 
-    /// Asks one member, once, for what must not be asked twice.
+    async fn ask<T>(
+        &self,
+        member: usize,
+        needs: Needs,
+        ask: impl AsyncFnOnce(KvClient) -> Result<T, EtcdError>,
+    ) -> Result<T, EtcdError> {
+        ask(self.client(member, needs).await?).await
+    }
+
+    /// Asks one member, once, for what must not be asked twice. Sets `sent` when it begins to.
     pub(super) async fn write<T>(
         &self,
+        sent: &Cell<bool>,
         ask: impl AsyncFnOnce(KvClient) -> Result<T, EtcdError>,
     ) -> Result<T, WriteError> {
         let member = self.preferred();
         let attempt = Attempt::on(self, member);
-        let client = match self.client(member).await {
+        let client = match self.client(member, Needs::ALeader).await {
             Ok(client) => client,
             Err(error) => {
                 attempt.ended();
@@ -112,6 +130,7 @@ impl Members {
                 return Err(WriteError::NotSent(error));
             }
         };
+        sent.set(true);
         let answer = ask(client).await;
         attempt.ended();
         answer.map_err(|error| {
@@ -127,16 +146,20 @@ impl Members {
     /// Lets the next request go to another member, unless somebody else saw to that.
     fn avoid(&self, member: usize, failed: Failed) {
         if failed == Failed::StaleLogin {
-            self.with_slot(member, |slot| *slot = None);
+            for needs in [Needs::AMember, Needs::ALeader] {
+                self.with_slot(member, needs, |slot| *slot = None);
+            }
         }
         if failed.may_pass() {
-            let next = (member + 1) % self.members.len().max(1);
+            // Any other, so that not everybody gathers on the one that failed last.
+            let others = self.members.len().saturating_sub(1).max(1);
+            let next = (member + 1 + fastrand::usize(..others)) % self.members.len().max(1);
             let _ = self.preferred.compare_exchange(member, next, Relaxed, Relaxed);
         }
     }
 
-    async fn client(&self, member: usize) -> Result<KvClient, EtcdError> {
-        let client = match self.with_slot(member, |slot| slot.clone()).flatten() {
+    async fn client(&self, member: usize, needs: Needs) -> Result<KvClient, EtcdError> {
+        let client = match self.with_slot(member, needs, |slot| slot.clone()).flatten() {
             Some(client) => client,
             None => {
                 let urls: Vec<&str> = self
@@ -145,17 +168,23 @@ impl Members {
                     .map(|member| member.url.as_str())
                     .into_iter()
                     .collect();
-                let client = Client::connect(urls, Some(self.options.clone())).await?;
-                self.with_slot(member, |slot| *slot = Some(client.clone()));
+                let options = self.options.clone().with_require_leader(needs == Needs::ALeader);
+                let client = Client::connect(urls, Some(options)).await?;
+                self.with_slot(member, needs, |slot| *slot = Some(client.clone()));
                 client
             }
         };
         Ok(client.kv_client().max_decoding_message_size(MOST_ANSWER_BYTES))
     }
 
-    fn with_slot<T>(&self, member: usize, f: impl FnOnce(&mut Option<Client>) -> T) -> Option<T> {
-        let member = self.members.get(member)?;
-        Some(f(&mut member.client.lock().unwrap_or_else(PoisonError::into_inner)))
+    fn with_slot<T>(
+        &self,
+        member: usize,
+        needs: Needs,
+        f: impl FnOnce(&mut Option<Client>) -> T,
+    ) -> Option<T> {
+        let slot = self.members.get(member)?.clients.get(needs as usize)?;
+        Some(f(&mut slot.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 

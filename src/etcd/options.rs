@@ -128,7 +128,8 @@ impl EtcdOptions {
     /// Who asks. A user in the address comes before this one. Default: nobody, for a cluster without
     /// users.
     ///
-    /// The user's role needs `readwrite` on the range from `<name>.` to `<name>0`.
+    /// The user's role needs `readwrite` on the range from `<name>/` to `<name>0` and on
+    /// the key `<name>.deleted`.
     #[must_use]
     pub fn user(mut self, name: impl Into<String>, password: impl Into<String>) -> Self {
         self.user = Some((name.into(), password.into()));

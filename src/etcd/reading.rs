@@ -22,6 +22,10 @@ pub(super) struct Entries {
     pub(super) revision: i64,
 }
 
+/// How many requests for the parts of one `get_many` are under way at once. Together they are one wait
+/// while there are no more of them.
+const MOST_UNDER_WAY: usize = 16;
+
 impl Shared {
     /// Asks the members, and counts it as one wait.
     fn ask<T>(
@@ -79,16 +83,31 @@ impl Shared {
                     part_of_values(client.clone(), first, None, local).await?
                 }
             };
-            let mut rest = JoinSet::new();
-            for (position, part) in parts.enumerate() {
-                let asked = part_of_values(client.clone(), part, Some(at), true);
-                rest.spawn(async move { (position, asked.await) });
+            let mut parts = parts.enumerate();
+            let mut under_way = JoinSet::new();
+            let mut ask = |under_way: &mut JoinSet<_>| {
+                if let Some((position, part)) = parts.next() {
+                    let asked = part_of_values(client.clone(), part, Some(at), true);
+                    under_way.spawn(async move { (position, asked.await) });
+                }
+            };
+            (0..MOST_UNDER_WAY).for_each(|_| ask(&mut under_way));
+            let mut answered = Vec::new();
+            let mut failed = None;
+            // To the end, also when one failed: some servers do not take it well when a transaction that
+            // they are reading is called off (etcd 3.5 before 3.5.7).
+            while let Some(joined) = under_way.join_next().await {
+                match joined {
+                    Ok((position, Ok((part, _)))) => answered.push((position, part)),
+                    Ok((_, Err(error))) => failed = Some(error),
+                    Err(error) => failed = Some(EtcdError::IoError(std::io::Error::other(error))),
+                }
+                if failed.is_none() {
+                    ask(&mut under_way);
+                }
             }
-            let mut answered = Vec::with_capacity(rest.len());
-            while let Some(joined) = rest.join_next().await {
-                let (position, part) =
-                    joined.map_err(|error| EtcdError::IoError(std::io::Error::other(error)))?;
-                answered.push((position, part?.0));
+            if let Some(error) = failed {
+                return Err(error);
             }
             answered.sort_unstable_by_key(|(position, _)| *position);
             values.extend(answered.into_iter().flat_map(|(_, part)| part));

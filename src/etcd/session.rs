@@ -129,8 +129,9 @@ impl WriteSession for TransactionSession {
         let Self { shared, revision, reads, .. } = self;
         let revision = revision.get().unwrap_or(0);
         let (checks, request) = Checks::request(&shared, buffer, reads.into_inner(), revision)?;
-        let sent = shared.members.write(async |mut client| client.txn(request).await);
-        match shared.link.wait(sent) {
+        let is_sent = Cell::new(false);
+        let send = shared.members.write(&is_sent, async |mut client| client.txn(request).await);
+        match shared.link.wait(send) {
             Outcome::Answered(Ok(answer)) if answer.succeeded() => Ok(()),
             Outcome::Answered(Ok(answer)) => Err(checks.conflict(&shared.keys, &answer)),
             Outcome::Answered(Err(WriteError::NotSent(failure))) => {
@@ -140,7 +141,8 @@ impl WriteSession for TransactionSession {
                 Err(error::of_commit(&shared.link, &failure))
             }
             Outcome::Refused(error) => Err(error),
-            Outcome::TimedOut => Err(shared.link.silent_at_commit()),
+            Outcome::TimedOut if is_sent.get() => Err(shared.link.silent_at_commit()),
+            Outcome::TimedOut => Err(shared.link.silent()),
         }
     }
 

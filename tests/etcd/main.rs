@@ -9,6 +9,8 @@ mod conflicts;
 #[cfg(feature = "etcd")]
 mod escalation;
 #[cfg(feature = "etcd")]
+mod failures;
+#[cfg(feature = "etcd")]
 mod history;
 #[cfg(feature = "etcd")]
 mod isolated;
@@ -27,6 +29,9 @@ mod overlaps;
 mod round_trips;
 #[cfg(feature = "etcd")]
 mod server;
+#[cfg(feature = "etcd")]
+#[path = "../servers/mod.rs"]
+mod servers;
 
 #[cfg(not(feature = "etcd"))]
 #[test]

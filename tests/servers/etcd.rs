@@ -16,6 +16,8 @@ pub struct EtcdCluster {
     // They end before their directory goes.
     members: Vec<Member>,
     directory: TempDir,
+    /// More options of `etcd`, as words.
+    options: &'static str,
 }
 
 struct Member {
@@ -28,12 +30,17 @@ struct Member {
 impl EtcdCluster {
     /// Starts a cluster of 1 or 3 members and waits until each answers.
     pub fn start(members: usize) -> Self {
+        Self::start_with(members, "")
+    }
+
+    /// The same, with more options of `etcd`.
+    pub fn start_with(members: usize, options: &'static str) -> Self {
         let mut said = String::new();
         // Somebody may take a port first.
         for _ in 0..3 {
             let member = |_| Member { client: free_port(), peer: free_port(), process: None };
             let members = (0..members).map(member).collect();
-            let mut cluster = Self { members, directory: tempfile::tempdir().unwrap() };
+            let mut cluster = Self { members, directory: tempfile::tempdir().unwrap(), options };
             (0..cluster.members.len()).for_each(|index| cluster.spawn(index));
             match (0..cluster.members.len()).try_for_each(|index| cluster.wait_for(index)) {
                 Ok(()) => return cluster,
@@ -97,6 +104,7 @@ impl EtcdCluster {
 
     fn spawn(&mut self, index: usize) {
         let mut command = Command::new(script("etcd.sh"));
+        command.env("KEYLOOM_ETCD_OPTIONS", self.options);
         command.arg(self.directory.path()).arg(index.to_string());
         command.args(
             self.members.iter().map(|Member { client, peer, .. }| format!("{client}:{peer}")),
