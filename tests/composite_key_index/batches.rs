@@ -136,7 +136,9 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
 pub fn damage_in_every_chunk_is_found_and_mended(store: &(impl Store + Clone)) {
     let cities = Cities::new();
     clear(store);
-    store.transact(|txn| cities.table.put_many(txn, samples(1..=2_500))).unwrap();
+    let mut size = BatchSize::new(1_000);
+    size.transact_all(store, &samples(1..=2_500), |txn, some| cities.table.put_many(txn, some))
+        .unwrap();
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
     let space = cities.space.child("by_tag");
     // Format 1, a record key of 3 bytes.
@@ -193,9 +195,16 @@ pub fn bad_input_among_many_is_found_before_anything_is_written(store: &(impl St
     assert!(matches!(&error, Error::KeyTooLong { key, .. } if key.contains("names")), "{error}");
 }
 
+/// A store that takes 128 writes in a transaction.
+fn narrow() -> Limits {
+    let mut limits = Limits::etcd();
+    limits.max_transaction_operations = Some(128);
+    limits
+}
+
 #[test]
 fn a_load_fits_a_store_that_takes_little() {
-    let limits = Limits::etcd();
+    let limits = narrow();
     let store = Metered::new(Memory::builder().limits(limits).build());
     let cities = Cities::new();
     let records = samples(1..=1_000);
@@ -229,7 +238,7 @@ fn a_load_fits_a_store_that_bounds_bytes() {
 
 #[test]
 fn what_is_too_large_by_itself_and_other_errors_come_out() {
-    let store = Memory::builder().limits(Limits::etcd()).build();
+    let store = Memory::builder().limits(narrow()).build();
     let mut size = BatchSize::new(8);
     let too_large = size.transact_all(&store, &[1u8, 2], |txn, some| {
         some.iter().try_for_each(|_| (0..=200).try_for_each(|n| txn.put(&[1, n], b"")))

@@ -39,17 +39,21 @@ fn a_thousand_keys_cost_one() {
 #[test]
 fn a_range_costs_one_for_each_page() {
     let (store, _cleanup) = fresh!();
-    plant(&store, 1_000);
+    plant(&store, 3_000);
     let snapshot = store.snapshot().unwrap();
+    let txn = store.begin().unwrap();
     for order in [Order::Ascending, Order::Descending] {
-        // 128, 512 and the rest.
+        // 1,024 and the rest.
         let (count, cost) =
             waits(&store, || snapshot.range(KeyRange::all(), order).unwrap().count());
-        assert_eq!((count, cost), (1_000, 3));
+        assert_eq!((count, cost), (3_000, 2));
         let (_, cost) = waits(&store, || {
-            snapshot.range(KeyRange::all(), order).unwrap().take(128).for_each(drop);
+            snapshot.range(KeyRange::all(), order).unwrap().take(1_000).for_each(drop);
         });
         assert_eq!(cost, 1);
+        // 128, 512, 2,048 and the rest.
+        let (count, cost) = waits(&store, || txn.range(KeyRange::all(), order).unwrap().count());
+        assert_eq!((count, cost), (3_000, 4));
     }
 }
 
