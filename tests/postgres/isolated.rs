@@ -12,7 +12,10 @@ fn postgres_is_serializable() {
     let Some(store) = open() else { return };
     // Snapshots are REPEATABLE READ: see the docs of the store.
     let plan = Plan { snapshots_in_commit_order: true, ..Plan::new(transactions(20_000), WRITERS) };
-    campaign_of(&*store, &plan).assert_clean();
+    let report = campaign_of(&*store, &plan);
+    // Serializable, which is what it promises. That the order agrees with the clock it does not
+    // promise, and in rare cases it does not: what is found of that was printed.
+    assert!(report.anomalies.iter().all(|found| found.name().is_of_real_time()), "{report}");
 }
 
 /// A real isolation level that is too weak, on the real server: `REPEATABLE READ`, judged as if it
