@@ -1,0 +1,202 @@
+//! keyloom on PostgreSQL and in etcd beside the clients that it stands on, on the same server, in the
+//! same kind of transaction, with the same number of messages: 10,000 records of 100 bytes.
+//!
+//! ```text
+//! tests/servers/with.sh cargo bench -p keyloom-compare --features servers --bench servers
+//! ```
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::cell::RefCell;
+use std::hint::black_box;
+
+use etcd_client::{Client as EtcdClient, GetOptions, Txn, TxnOp};
+use keyloom::{Etcd, KeyRange, Order, Postgres, Reader, Store, Writer};
+use keyloom_compare::compare;
+use postgres::{Client as PgClient, IsolationLevel, NoTls};
+
+const RECORDS: u32 = 10_000;
+const VALUE: [u8; 100] = [0x2A; 100];
+const ROUNDS: usize = 200;
+
+fn key(n: u32) -> [u8; 4] {
+    (n % RECORDS).to_be_bytes()
+}
+
+fn keys(n: u32) -> impl Iterator<Item = [u8; 4]> {
+    (0..n).map(|n| key(n * 7_919))
+}
+
+fn fill(store: &impl Store) {
+    for part in 0..10 {
+        let part = part * RECORDS / 10..(part + 1) * RECORDS / 10;
+        store.transact(|txn| part.clone().try_for_each(|n| txn.put(&key(n), &VALUE))).unwrap();
+    }
+}
+
+fn main() {
+    println!("ratios are keyloom / the client alone: below 1 keyloom is faster\n");
+    match std::env::var("KEYLOOM_POSTGRES") {
+        Ok(address) => postgres(&address),
+        Err(_) => println!("no KEYLOOM_POSTGRES: run it under tests/servers/with.sh"),
+    }
+    match std::env::var("KEYLOOM_ETCD") {
+        Ok(address) => etcd(&address),
+        Err(_) => println!("no KEYLOOM_ETCD: run it under tests/servers/with.sh"),
+    }
+}
+
+fn postgres(address: &str) {
+    let store = Postgres::options().table("compared").open(address).unwrap();
+    fill(&store);
+    let raw = RefCell::new(PgClient::connect(address, NoTls).unwrap());
+    let prepare = |sql: &str| raw.borrow_mut().prepare(sql).unwrap();
+    let one = prepare("SELECT value FROM compared WHERE key = $1");
+    let many = prepare("SELECT key, value FROM compared WHERE key = ANY($1)");
+    let page = prepare("SELECT key, value FROM compared ORDER BY key LIMIT 1000");
+    let put = prepare(
+        "INSERT INTO compared SELECT * FROM unnest($1::bytea[], $2::bytea[]) \
+         ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    );
+    let snapshot = store.snapshot().unwrap();
+    compare(
+        "PostgreSQL: get",
+        20,
+        ROUNDS,
+        &mut [
+            ("keyloom", &mut || {
+                keys(20).for_each(|key| assert!(black_box(snapshot.get(&key).unwrap()).is_some()));
+            }),
+            ("postgres", &mut || {
+                let mut raw = raw.borrow_mut();
+                for key in keys(20) {
+                    let row = raw.query_one(&one, &[&&key[..]]).unwrap();
+                    black_box(row.get::<_, Vec<u8>>(0));
+                }
+            }),
+        ],
+    );
+    compare(
+        "PostgreSQL: get_many of 1,000",
+        1_000,
+        ROUNDS,
+        &mut [
+            ("keyloom", &mut || {
+                let keys: Vec<_> = keys(1_000).collect();
+                black_box(snapshot.get_many(&keys).unwrap());
+            }),
+            ("postgres", &mut || {
+                let keys: Vec<_> = keys(1_000).collect();
+                let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+                let rows = raw.borrow_mut().query(&many, &[&keys]).unwrap();
+                let found =
+                    rows.iter().map(|row| (row.get::<_, Vec<u8>>(0), row.get::<_, Vec<u8>>(1)));
+                black_box(found.collect::<Vec<_>>());
+            }),
+        ],
+    );
+    compare(
+        "PostgreSQL: a page of 1,000",
+        1_000,
+        ROUNDS,
+        &mut [
+            ("keyloom", &mut || {
+                black_box(snapshot.page(KeyRange::all(), Order::Ascending, 1_000).unwrap());
+            }),
+            ("postgres", &mut || {
+                let rows = raw.borrow_mut().query(&page, &[]).unwrap();
+                let found =
+                    rows.iter().map(|row| (row.get::<_, Vec<u8>>(0), row.get::<_, Vec<u8>>(1)));
+                black_box(found.collect::<Vec<_>>());
+            }),
+        ],
+    );
+    drop(snapshot);
+    compare(
+        "PostgreSQL: read one, put 100",
+        100,
+        ROUNDS,
+        &mut [
+            ("keyloom", &mut || {
+                store
+                    .transact(|txn| {
+                        black_box(txn.get(&key(0))?);
+                        keys(100).try_for_each(|key| txn.put(&key, &VALUE))
+                    })
+                    .unwrap();
+            }),
+            ("postgres", &mut || {
+                let mut raw = raw.borrow_mut();
+                let level = IsolationLevel::Serializable;
+                let mut txn = raw.build_transaction().isolation_level(level).start().unwrap();
+                black_box(txn.query_opt(&one, &[&&key(0)[..]]).unwrap());
+                let keys: Vec<_> = keys(100).collect();
+                let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+                txn.execute(&put, &[&keys, &vec![&VALUE[..]; 100]]).unwrap();
+                txn.commit().unwrap();
+            }),
+        ],
+    );
+}
+
+fn etcd(address: &str) {
+    let members = address.strip_prefix("etcd://").unwrap().split('/').next().unwrap();
+    // One member for both, so that both ask the same one.
+    let member = members.split(',').next().unwrap();
+    let store = Etcd::open(&format!("etcd://{member}/compared")).unwrap();
+    fill(&store);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let raw = runtime.block_on(EtcdClient::connect([member], None)).unwrap();
+    let raw = RefCell::new(raw);
+    let outer = |key: [u8; 4]| [b"compared/", &key[..]].concat();
+    let local = || Some(GetOptions::new().with_serializable());
+    let snapshot = store.snapshot().unwrap();
+    compare(
+        "etcd: get",
+        10,
+        ROUNDS,
+        &mut [
+            ("keyloom", &mut || {
+                keys(10).for_each(|key| assert!(black_box(snapshot.get(&key).unwrap()).is_some()));
+            }),
+            ("etcd-client", &mut || {
+                let mut raw = raw.borrow_mut();
+                for key in keys(10) {
+                    let found = runtime.block_on(raw.get(outer(key), local())).unwrap();
+                    assert_eq!(found.kvs().len(), 1);
+                }
+            }),
+        ],
+    );
+    compare(
+        "etcd: a page of 1,000",
+        1_000,
+        ROUNDS / 4,
+        &mut [
+            ("keyloom", &mut || {
+                black_box(snapshot.page(KeyRange::all(), Order::Ascending, 1_000).unwrap());
+            }),
+            ("etcd-client", &mut || {
+                let options = local().map(|options| options.with_prefix().with_limit(1_001));
+                let found = raw.borrow_mut().get("compared/", options);
+                black_box(runtime.block_on(found).unwrap().take_kvs());
+            }),
+        ],
+    );
+    compare(
+        "etcd: put 100",
+        100,
+        ROUNDS / 4,
+        &mut [
+            ("keyloom", &mut || {
+                store.transact(|txn| keys(100).try_for_each(|key| txn.put(&key, &VALUE))).unwrap();
+            }),
+            ("etcd-client", &mut || {
+                let puts: Vec<_> =
+                    keys(100).map(|key| TxnOp::put(outer(key), VALUE, None)).collect();
+                let txn = raw.borrow_mut().txn(Txn::new().and_then(puts));
+                assert!(runtime.block_on(txn).unwrap().succeeded());
+            }),
+        ],
+    );
+}
