@@ -178,8 +178,9 @@ fn etcd(address: &str) {
             }),
             ("etcd-client", &mut || {
                 let options = local().map(|options| options.with_prefix().with_limit(1_001));
-                let found = raw.borrow_mut().get("compared/", options);
-                black_box(runtime.block_on(found).unwrap().take_kvs());
+                let mut raw = raw.borrow_mut();
+                let found = runtime.block_on(raw.get("compared/", options));
+                black_box(found.unwrap().take_kvs());
             }),
         ],
     );
@@ -194,8 +195,9 @@ fn etcd(address: &str) {
             ("etcd-client", &mut || {
                 let puts: Vec<_> =
                     keys(100).map(|key| TxnOp::put(outer(key), VALUE, None)).collect();
-                let txn = raw.borrow_mut().txn(Txn::new().and_then(puts));
-                assert!(runtime.block_on(txn).unwrap().succeeded());
+                let mut raw = raw.borrow_mut();
+                let done = runtime.block_on(raw.txn(Txn::new().and_then(puts)));
+                assert!(done.unwrap().succeeded());
             }),
         ],
     );
