@@ -230,10 +230,11 @@ pub enum Error {
         /// Where they met, as far as the store says.
         what: Box<str>,
     },
-    /// A transaction that conflicts each time it runs was given up. Nothing of it was kept. Make the
-    /// transaction shorter, or spread the keys that all writers touch.
+    /// A transaction that conflicts, or finds no server, each time it runs was given up. Nothing of it was
+    /// kept. Where it conflicts, make it shorter or spread the keys that all writers touch; else see to the
+    /// server.
     #[error(
-        "the transaction was given up after {attempts} attempts: {source}; make it shorter or spread the keys that all writers touch"
+        "the transaction was given up after {attempts} attempts; the last one failed with: {source}"
     )]
     RetriesExhausted {
         /// How often it ran.
@@ -255,7 +256,7 @@ pub enum Error {
     /// the transaction idempotent, and run it again: let it look first, *in the transaction that writes*,
     /// whether it has happened. A look in a snapshot before may be too early.
     #[error(
-        "the outcome of the commit is unknown: {source}; look in the transaction that writes it again whether it is there"
+        "the outcome of the commit is unknown: {source}; run it again only if the same transaction looks first whether it is there"
     )]
     CommitUnknown {
         /// What was lost.

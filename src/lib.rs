@@ -51,6 +51,10 @@
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
 //!
+//! Every call blocks its thread until the store has answered. An async program calls keyloom from
+//! `tokio::task::spawn_blocking` or its like; each store that has a server keeps one thread for its
+//! connections.
+//!
 //! Whoever writes another backend runs the conformance suite on it: `conformance::check`, with the
 //! feature `conformance`.
 //!

@@ -43,7 +43,8 @@ pub trait Store: Send + Sync + 'static {
     /// Opens a view of everything committed so far.
     ///
     /// # Errors
-    /// [`Error::ReadersFull`], [`Error::MapHeld`], [`Error::Forked`], or what the backend says.
+    /// [`Error::ReadersFull`], [`Error::MapHeld`], [`Error::ConnectionLost`], [`Error::ConnectionsBusy`],
+    /// [`Error::Forked`], or what the backend says.
     fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
 
     /// Starts a transaction by hand. Prefer [`Store::transact`], which also commits and retries.
@@ -186,7 +187,7 @@ pub trait Reader {
         keys.iter().map(|key| self.get(key.as_ref())).collect()
     }
 
-    /// How many keys lie in `range`. Reads all of them.
+    /// How many keys lie in `range`. The store visits all of them.
     ///
     /// # Errors
     /// As [`range`](Reader::range).

@@ -28,13 +28,13 @@
 //!
 //! # What it costs
 //!
-//! Counted in round trips ([`Store::round_trips`]), exactly:
+//! Counted in round trips ([`Store::round_trips`]); attempts on another member come on top:
 //!
 //! | operation | round trips |
 //! |---|---|
 //! | `snapshot` | 1 |
-//! | `get`, `first`, `last`, `page`, `count` | 1 |
-//! | `get_many` | 1, in up to 16 requests of 128 keys at once; as the first read of a transaction one of them goes ahead |
+//! | `get`, `first`, `last`, `page`, `count` | 1; a `count` in a transaction brings all keys of the range |
+//! | `get_many` | 1, in up to 16 requests of 128 keys at once; more keys in turns of as many; as the first read of a transaction one request goes ahead, for 1 more |
 //! | `range` | 1 for each page of 1,024, 4,096 and 16,384 entries; in a transaction the first has 128 |
 //! | `begin` | 0 |
 //! | a write | 0; writes wait for the commit |
@@ -59,13 +59,16 @@
 //!
 //! # What fits
 //!
+//! For a store whose name has up to 7 characters; each further one takes some 4 KB of a transaction's bytes, and
+//! from 28 on some of its writes. [`limits`](Store::limits) says it.
+//!
 //! | limit | with the server's defaults | why |
 //! |---|---|---|
 //! | a key | 511 bytes | as everywhere |
 //! | a value | 1,370,625 bytes | beside the longest key in one transaction |
-//! | writes of a transaction | 4,096 | 64 nested transactions of 64; half of `--max-txn-ops` (128), squared |
+//! | writes of a transaction | 4,096 | half of `--max-txn-ops` (128), squared; nested in two or three levels |
 //! | bytes of a transaction | 1,371,136 | `--max-request-bytes` (1.5 MiB) without what the longest checks of all reads and the frames of 4,096 writes take |
-//! | reads of a transaction that writes | 127 keys exactly, more of them merged | see below |
+//! | reads of a transaction that writes | 128 checks, 64 or 42 beside many writes; more are merged | see below |
 //! | a whole database | `--quota-backend-bytes`, 2 GiB | |
 //!
 //! What keeps within these limits the server takes, with one exception: a key that is put into a

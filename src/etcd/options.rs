@@ -152,8 +152,8 @@ impl EtcdOptions {
         self
     }
 
-    /// Encrypts the connections, and trusts this certificate authority (PEM) and those that the
-    /// system trusts.
+    /// Encrypts the connections, and trusts servers whose certificates are signed by this authority (PEM)
+    /// and by no other.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -223,10 +223,10 @@ impl EtcdOptions {
 #[cfg(feature = "tls")]
 impl Tls {
     fn options(self) -> etcd_client::TlsOptions {
-        let options = etcd_client::TlsOptions::new().with_native_roots();
+        let options = etcd_client::TlsOptions::new();
         match self.ca_certificate {
             Some(pem) => options.ca_certificate(etcd_client::Certificate::from_pem(pem)),
-            None => options,
+            None => options.with_native_roots(),
         }
     }
 }

@@ -73,6 +73,12 @@ impl Shared {
     ) -> Result<(Vec<Found>, i64)> {
         let each = self.room.max_operations;
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| self.keys.outer(key)).collect();
+        let requests = keys.len().div_ceil(each);
+        // Those that go together are one wait; without a revision the first one goes alone.
+        self.link.waited_also(match revision {
+            Some(_) => requests.div_ceil(MOST_UNDER_WAY).saturating_sub(1),
+            None => requests.saturating_sub(1).div_ceil(MOST_UNDER_WAY),
+        });
         self.ask(revision, async |client, local| {
             let mut parts = keys.chunks(each).map(<[Vec<u8>]>::to_vec);
             let (mut values, at) = match revision {

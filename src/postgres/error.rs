@@ -17,6 +17,13 @@ struct Said {
     source: PgError,
 }
 
+/// A permission that somebody must grant.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{0}; grant SELECT, INSERT, UPDATE and DELETE on the table, and CREATE on its schema if it is to be made"
+)]
+struct NotAllowed(#[source] Said);
+
 fn said(error: PgError) -> Said {
     let mut words = error.to_string();
     let mut next = error.source();
@@ -53,6 +60,7 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
         &SqlState::UNDEFINED_COLUMN | &SqlState::INVALID_COLUMN_REFERENCE => {
             Error::NotAStore { path: place(), why: said(error).words }
         }
+        &SqlState::INSUFFICIENT_PRIVILEGE => Error::Backend(NotAllowed(said(error)).into()),
         code if is_going_away(code) => link.lost(said(error)),
         _ => Error::Backend(said(error).into()),
     }

@@ -10,6 +10,7 @@ use crate::{Error, Order, Result};
 
 /// Which of the engines that speak the protocol answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Engine {
     /// PostgreSQL itself: what keyloom is tested on.
     PostgreSql,
@@ -78,7 +79,7 @@ impl Sql {
                 // Ends a page where its values have become long, and not before its first row.
                 format!(
                     "SELECT key, value FROM (\
-                     SELECT key, value, sum(octet_length(value)) OVER (ORDER BY key {direction}) \
+                     SELECT key, value, sum(octet_length(value)) OVER (ORDER BY key {direction} ROWS UNBOUNDED PRECEDING) \
                      - octet_length(value) AS before FROM (\
                      SELECT key, value FROM {t} WHERE {span} ORDER BY key {direction} LIMIT ${next}\
                      ) AS page) AS measured WHERE before < {PAGE_BYTES} ORDER BY key {direction}"

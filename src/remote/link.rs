@@ -93,6 +93,12 @@ impl Link {
         self.handle.spawn(work);
     }
 
+    /// Counts `waits` more, for a request that asked again within itself.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn waited_also(&self, waits: usize) {
+        self.round_trips.fetch_add(waits as u64, Relaxed);
+    }
+
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }

@@ -1,5 +1,8 @@
 //! What the stores behind a network share.
 //!
+//! Sealed: only keyloom's own backends implement it. Name the types as `PostgresSnapshot`,
+//! `EtcdTransaction` and so on.
+//!
 //! A remote transaction keeps its writes in a buffer and lays it over what the
 //! server answers, so a transaction sees its own writes and yet sends them in few messages. Ranges
 //! come in pages that grow. Each backend adds a session: how to ask its server
