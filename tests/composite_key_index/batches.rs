@@ -49,8 +49,8 @@ fn counts(cost: Cost) -> [u64; 5] {
     [cost.round_trips, cost.gets, cost.ranges, cost.keys_read, cost.keys_written]
 }
 
-/// Whether work cost what the model says. A server may have to begin before it writes, and need not
-/// hear of a commit that wrote nothing.
+/// Whether work cost what the model says. A server may have to begin before it writes, or to fix a
+/// moment before it reads much, and need not hear of a commit that wrote nothing.
 #[track_caller]
 fn cost_is(store: &impl Store, cost: [u64; 5], expected: [u64; 5]) {
     assert_eq!(cost[1..], expected[1..]);
@@ -73,10 +73,10 @@ pub fn many_cost_few_round_trips(store: &(impl Store + Clone)) {
         counts(cost)
     };
     let records = samples(1..=1_000);
-    assert_eq!(putting(&table, &records), [2, 1_000, 0, 0, 3_000]);
-    assert_eq!(putting(&table, &records), [2, 1_000, 0, 1_000, 1_000], "nothing changes");
+    cost_is(store, putting(&table, &records), [2, 1_000, 0, 0, 3_000]);
+    cost_is(store, putting(&table, &records), [2, 1_000, 0, 1_000, 1_000]);
     let twice = [(1, sample(1)), (1, City { name: "renamed".into(), ..sample(1) })];
-    assert_eq!(putting(&table, &twice), [2, 2, 0, 2, 4], "the second moves an entry");
+    cost_is(store, putting(&table, &twice), [2, 2, 0, 2, 4]);
     cost_is(store, putting(&bare, &records), [1, 0, 0, 0, 1_000]);
     cost_is(store, putting(&table, &[]), [1, 0, 0, 0, 0]);
     putting(&table, &[twice[1].clone()]);
@@ -88,9 +88,13 @@ pub fn many_cost_few_round_trips(store: &(impl Store + Clone)) {
     let (there, cost) = deleting(&[]);
     assert_eq!(there, 0);
     cost_is(store, cost, [1, 0, 0, 0, 0]);
-    assert_eq!(deleting(&[5, 5, 2_000]), (1, [2, 3, 0, 2, 3]));
+    let (there, cost) = deleting(&[5, 5, 2_000]);
+    assert_eq!(there, 1);
+    cost_is(store, cost, [2, 3, 0, 2, 3]);
     let ids: Vec<u16> = (1..=1_000).collect();
-    assert_eq!(deleting(&ids), (999, [2, 1_000, 0, 999, 2_997]));
+    let (there, cost) = deleting(&ids);
+    assert_eq!(there, 999);
+    cost_is(store, cost, [2, 1_000, 0, 999, 2_997]);
 }
 
 pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone)) {
