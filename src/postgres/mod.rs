@@ -42,8 +42,11 @@
 //! the same transaction, whether it has happened. A statement that takes longer than
 //! [`timeout`](PostgresOptions::timeout) is ended by the server, for good.
 //!
-//! Serializable does not mean in the order of the clock: in 2 of 31 runs of the isolation campaign, a
-//! transaction stood before one that had ended when it began.
+//! **Keep transactions short.** PostgreSQL remembers committed transactions one by one as long as others that
+//! began before are open, up to about ten times `max_connections` of them, and older ones in a summary, which
+//! loses conflicts: a transaction that stays open while some thousand others commit can commit although it should
+//! be refused. `tests/postgres/forgotten_conflict.sh` shows it on PostgreSQL 15.18 without keyloom; with
+//! `max_connections = 1000` the same transaction is refused. The isolation campaign met it in 2 of 31 runs.
 //!
 //! A snapshot is a `REPEATABLE READ, READ ONLY` transaction: everything committed before the moment it
 //! was opened and nothing after, and (on a PostgreSQL that takes writes) never a conflict. It shows commits in the order in which they

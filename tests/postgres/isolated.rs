@@ -13,8 +13,9 @@ fn postgres_is_serializable() {
     // Snapshots are REPEATABLE READ: see the docs of the store.
     let plan = Plan { snapshots_in_commit_order: true, ..Plan::new(transactions(20_000), WRITERS) };
     let report = campaign_of(&*store, &plan);
-    // Serializable, which is what it promises. That the order agrees with the clock it does not
-    // promise, and in rare cases it does not: what is found of that was printed.
+    // A transaction that waits for a lock for a second may get through though it should not, which is
+    // PostgreSQL's own (see forgotten_conflict.sh). Cycles that only the clock closes are let pass, and
+    // were printed; what else it costs would show here.
     assert!(report.anomalies.iter().all(|found| found.name().is_of_real_time()), "{report}");
 }
 
