@@ -74,7 +74,8 @@ is_healthy() { # PORT
 }
 
 postgres_port=$(free_port)
-KEYLOOM_PG_OPTIONS="-c fsync=off ${KEYLOOM_PG_OPTIONS:-}" \
+# Deadlocks are looked for early, so that no transaction waits for long in one.
+KEYLOOM_PG_OPTIONS="-c fsync=off -c deadlock_timeout=100ms ${KEYLOOM_PG_OPTIONS:-}" \
     start postgres "$here/postgres.sh" "$directory/postgres" "$postgres_port"
 
 members=()
