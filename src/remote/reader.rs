@@ -34,11 +34,6 @@ impl<S> RemoteSnapshot<S> {
     pub(crate) fn new(session: S) -> Self {
         Self { session }
     }
-
-    #[allow(dead_code)] // Not every backend has something to tell of its snapshots.
-    pub(crate) fn session(&self) -> &S {
-        &self.session
-    }
 }
 
 impl<S> RemoteTransaction<S> {
