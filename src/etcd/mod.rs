@@ -34,7 +34,7 @@
 //! |---|---|
 //! | `snapshot` | 1 |
 //! | `get`, `first`, `last`, `page`, `count` | 1; a `count` in a transaction brings all keys of the range |
-//! | `get_many` | 1, in up to 16 requests of 128 keys at once; more keys in turns of as many; as the first read of a transaction one request goes ahead, for 1 more |
+//! | `get_many` | 1, in up to 16 requests of 128 keys at once; more keys in turns of as many; as the first read of a transaction 1 more if somebody commits between its requests |
 //! | `range` | 1 for each page of 1,024, 4,096 and 16,384 entries; in a transaction the first has 128 |
 //! | `begin` | 0 |
 //! | a write | 0; writes wait for the commit |

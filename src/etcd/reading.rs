@@ -73,51 +73,23 @@ impl Shared {
     ) -> Result<(Vec<Found>, i64)> {
         let each = self.room.max_operations;
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| self.keys.outer(key)).collect();
-        let requests = keys.len().div_ceil(each);
-        // Those that go together are one wait; without a revision the first one goes alone.
-        self.link.waited_also(match revision {
-            Some(_) => requests.div_ceil(MOST_UNDER_WAY).saturating_sub(1),
-            None => requests.saturating_sub(1).div_ceil(MOST_UNDER_WAY),
-        });
+        // Those that go together are one wait.
+        let turns = keys.len().div_ceil(each).div_ceil(MOST_UNDER_WAY);
+        self.link.waited_also(turns.saturating_sub(1));
         self.ask(revision, async |client, local| {
-            let mut parts = keys.chunks(each).map(<[Vec<u8>]>::to_vec);
-            let (mut values, at) = match revision {
-                Some(revision) => (Vec::new(), revision),
-                // The first part says which revision the others must have.
-                None => {
-                    let first = parts.next().unwrap_or_default();
-                    part_of_values(client.clone(), first, None, local).await?
+            let parts = all_parts(&client, &keys, each, revision, local).await?;
+            let newest = parts.iter().map(|(_, at)| *at).max().unwrap_or(0);
+            let at = revision.unwrap_or(newest);
+            let of_one_moment = revision.is_some() || parts.iter().all(|(_, each)| *each == at);
+            let parts = match of_one_moment {
+                true => parts,
+                // Somebody committed in between: again, all of them at the newest moment seen.
+                false => {
+                    self.link.waited_also(turns);
+                    all_parts(&client, &keys, each, Some(at), true).await?
                 }
             };
-            let mut parts = parts.enumerate();
-            let mut under_way = JoinSet::new();
-            let mut ask = |under_way: &mut JoinSet<_>| {
-                if let Some((position, part)) = parts.next() {
-                    let asked = part_of_values(client.clone(), part, Some(at), true);
-                    under_way.spawn(async move { (position, asked.await) });
-                }
-            };
-            (0..MOST_UNDER_WAY).for_each(|_| ask(&mut under_way));
-            let mut answered = Vec::new();
-            let mut failed = None;
-            // To the end, also when one failed: some servers do not take it well when a transaction that
-            // they are reading is called off (etcd 3.5 before 3.5.7).
-            while let Some(joined) = under_way.join_next().await {
-                match joined {
-                    Ok((position, Ok((part, _)))) => answered.push((position, part)),
-                    Ok((_, Err(error))) => failed = Some(error),
-                    Err(error) => failed = Some(EtcdError::IoError(std::io::Error::other(error))),
-                }
-                if failed.is_none() {
-                    ask(&mut under_way);
-                }
-            }
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            answered.sort_unstable_by_key(|(position, _)| *position);
-            values.extend(answered.into_iter().flat_map(|(_, part)| part));
-            Ok((values, at))
+            Ok((parts.into_iter().flat_map(|(part, _)| part).collect(), at))
         })
     }
 
@@ -166,6 +138,44 @@ pub(super) enum Wanted {
     Page(Order, usize),
     Keys,
     Count,
+}
+
+/// The values of `keys`, `each` to a request, in their order; and the revision of each answer.
+async fn all_parts(
+    client: &KvClient,
+    keys: &[Vec<u8>],
+    each: usize,
+    revision: Option<i64>,
+    local: bool,
+) -> Result<Vec<(Vec<Found>, i64)>, EtcdError> {
+    let mut parts = keys.chunks(each).map(<[Vec<u8>]>::to_vec).enumerate();
+    let mut under_way = JoinSet::new();
+    let mut ask = |under_way: &mut JoinSet<_>| {
+        if let Some((position, part)) = parts.next() {
+            let asked = part_of_values(client.clone(), part, revision, local);
+            under_way.spawn(async move { (position, asked.await) });
+        }
+    };
+    (0..MOST_UNDER_WAY).for_each(|_| ask(&mut under_way));
+    let mut answered = Vec::new();
+    let mut failed = None;
+    // To the end, also when one failed: some servers do not take it well when a transaction that they
+    // are reading is called off (etcd 3.5 before 3.5.7).
+    while let Some(joined) = under_way.join_next().await {
+        match joined {
+            Ok((position, Ok(part))) => answered.push((position, part)),
+            Ok((_, Err(error))) => failed = Some(error),
+            Err(error) => failed = Some(EtcdError::IoError(std::io::Error::other(error))),
+        }
+        if failed.is_none() {
+            ask(&mut under_way);
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    answered.sort_unstable_by_key(|(position, _)| *position);
+    Ok(answered.into_iter().map(|(_, part)| part).collect())
 }
 
 /// Some values in one request.

@@ -117,3 +117,22 @@ fn counters_of_many_threads_lose_nothing() {
     });
     assert_eq!(store.snapshot().unwrap().counter(b"n").unwrap(), 40);
 }
+
+/// The first read of a transaction may be many requests; they are of one moment all the same.
+#[test]
+fn many_keys_are_of_one_moment_while_others_commit() {
+    let (store, _cleanup) = fresh!();
+    let keys: Vec<_> = (0..300).map(key).collect();
+    let put = |round: u32| {
+        store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, &round.to_be_bytes())))
+    };
+    put(0).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (1..60).try_for_each(put));
+        while !writer.is_finished() {
+            let values = store.begin().unwrap().get_many(&keys).unwrap();
+            assert!(values.iter().all(|value| value == &values[0]), "of several moments");
+        }
+        writer.join().unwrap().unwrap();
+    });
+}
