@@ -1,0 +1,215 @@
+//! Several workloads in one store, and the oracle of all of them.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use keyloom::{DynWriter, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer};
+
+use crate::workload::{Model, Registered};
+use crate::workloads;
+
+/// Workloads whose operations are mixed: a transaction does one to three of them.
+///
+/// A transaction is named by a seed. With what it does it writes down how many transactions there
+/// were, so that a store that was interrupted tells how far it came.
+#[derive(Clone)]
+pub struct Mix {
+    workloads: Vec<Arc<dyn Registered>>,
+}
+
+impl Mix {
+    /// All workloads that are registered, or the one with a name.
+    ///
+    /// # Errors
+    /// A name that no workload has.
+    pub fn new(name: Option<&str>) -> anyhow::Result<Self> {
+        let mut workloads = workloads::all();
+        if let Some(name) = name {
+            let names: Vec<_> = workloads.iter().map(|workload| workload.name()).collect();
+            workloads.retain(|workload| workload.name() == name);
+            anyhow::ensure!(!workloads.is_empty(), "no workload {name:?}: there are {names:?}");
+        }
+        Ok(Self { workloads })
+    }
+
+    /// The names of the workloads.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.workloads.iter().map(|workload| workload.name()).collect()
+    }
+
+    /// One mix for each workload alone.
+    pub fn each(&self) -> impl Iterator<Item = Self> {
+        self.workloads.iter().map(|one| Self { workloads: vec![one.clone()] })
+    }
+
+    /// The `number`-th transaction of the history that comes from a seed, counted from 0.
+    pub fn nth(seed: u64, number: u64) -> u64 {
+        // Any odd factor keeps the numbers apart; the generator mixes them.
+        Rng::with_seed(seed.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))).u64(..)
+    }
+
+    /// The first `count` transactions of the history that comes from a seed.
+    pub fn history(seed: u64, count: u64) -> Vec<u64> {
+        (0..count).map(|number| Self::nth(seed, number)).collect()
+    }
+
+    /// What a transaction is, to be read.
+    pub fn describe(&self, transaction: u64) -> String {
+        let operations = self.operations(transaction);
+        let told = operations.iter().map(|(workload, seed)| workload.describe(*seed));
+        format!("transaction {transaction:#x}: {}", told.collect::<Vec<_>>().join("; "))
+    }
+
+    /// Does a transaction, the `number`-th counted from 0. It is not committed yet.
+    ///
+    /// # Errors
+    /// What the patterns say.
+    pub fn perform(&self, transaction: u64, number: u64, txn: &mut impl Writer) -> Result<()> {
+        let txn = &mut DynWriter::new(txn);
+        for (workload, seed) in self.operations(transaction) {
+            workload.perform(seed, txn)?;
+        }
+        txn.put(&progress_key(), &(number + 1).to_be_bytes())
+    }
+
+    /// How many transactions a store holds.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn progress(reader: &impl Reader) -> Result<u64> {
+        let found = reader.get(&progress_key())?;
+        let bytes = found.map(|bytes| <[u8; 8]>::try_from(&*bytes));
+        match bytes {
+            None => Ok(0),
+            Some(Ok(bytes)) => Ok(u64::from_be_bytes(bytes)),
+            Some(Err(_)) => {
+                Err(keyloom::Error::other("the number of transactions has not 8 bytes"))
+            }
+        }
+    }
+
+    /// The oracle of nothing done yet.
+    pub fn oracle(&self) -> Oracle {
+        let models = self.workloads.iter().map(|workload| workload.model()).collect();
+        Oracle { mix: self.clone(), models, done: 0 }
+    }
+
+    fn operations(&self, transaction: u64) -> Vec<(&dyn Registered, u64)> {
+        self.choices(transaction)
+            .into_iter()
+            .map(|(at, seed)| (&*self.workloads[at], seed))
+            .collect()
+    }
+
+    /// The number of a workload and the seed of its operation.
+    fn choices(&self, transaction: u64) -> Vec<(usize, u64)> {
+        let mut rng = Rng::with_seed(transaction);
+        let count = rng.usize(1..=3);
+        (0..count).map(|_| (rng.usize(..self.workloads.len()), rng.u64(..))).collect()
+    }
+}
+
+fn progress_key() -> keyloom::KeyBuf {
+    Subspace::new("campaign").pack("transactions")
+}
+
+/// What a store must hold after a number of transactions.
+pub struct Oracle {
+    mix: Mix,
+    models: Vec<Box<dyn Model>>,
+    done: u64,
+}
+
+impl Clone for Oracle {
+    fn clone(&self) -> Self {
+        let models = self.models.iter().map(|model| model.copy()).collect();
+        Self { mix: self.mix.clone(), models, done: self.done }
+    }
+}
+
+impl Oracle {
+    /// How many transactions it has seen.
+    pub fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Takes the next transaction.
+    pub fn imitate(&mut self, transaction: u64) {
+        for (at, seed) in self.mix.choices(transaction) {
+            self.models[at].imitate(seed);
+        }
+        self.done += 1;
+    }
+
+    /// Takes the transactions of the history that comes from a seed, until it has seen `done`.
+    pub fn advance(&mut self, seed: u64, done: u64) {
+        while self.done < done {
+            self.imitate(Mix::nth(seed, self.done));
+        }
+    }
+
+    /// What is wrong with a store: other than the models, found by a pattern's own `check`, or not the
+    /// same bytes as when built at once. What cannot be read is wrong too.
+    pub fn judge(&self, store: &impl Store) -> Vec<String> {
+        match self.try_judge(store) {
+            Ok(wrong) => wrong,
+            Err(error) => vec![format!("the store cannot be read: {error}")],
+        }
+    }
+
+    fn try_judge(&self, store: &impl Store) -> Result<Vec<String>> {
+        let mut txn = store.begin()?;
+        let there = Mix::progress(&txn)?;
+        let mut wrong = Vec::new();
+        if there != self.done {
+            wrong.push(format!("{there} transactions are there instead of {}", self.done));
+        }
+        for (workload, model) in self.mix.workloads.iter().zip(&self.models) {
+            let found = model.judge(&DynWriter::new(&mut txn))?;
+            wrong.extend(found.into_iter().map(|what| format!("{}: {what}", workload.name())));
+        }
+        let rebuilt = self.rebuilt()?;
+        if let Some(key) = first_difference(&txn, &rebuilt.snapshot()?)? {
+            wrong.push(format!("{key} is not as when built at once"));
+        }
+        Ok(wrong)
+    }
+
+    /// A store with what the models hold, each built at once.
+    ///
+    /// # Errors
+    /// What the patterns say.
+    pub fn rebuilt(&self) -> Result<Memory> {
+        let store = Memory::new();
+        store.transact(|txn| {
+            if self.done > 0 {
+                txn.put(&progress_key(), &self.done.to_be_bytes())?;
+            }
+            self.models.iter().try_for_each(|model| model.rebuild(&mut DynWriter::new(txn)))
+        })?;
+        Ok(store)
+    }
+}
+
+/// The first key at which two stores differ, to be read.
+///
+/// # Errors
+/// What the stores say.
+pub fn first_difference(one: &impl Reader, other: &impl Reader) -> Result<Option<String>> {
+    let mut one = one.range(KeyRange::all(), Order::Ascending)?;
+    let mut other = other.range(KeyRange::all(), Order::Ascending)?;
+    loop {
+        let key = match (one.next().transpose()?, other.next().transpose()?) {
+            (None, None) => return Ok(None),
+            (Some((key, _)), None) => key.to_vec(),
+            (None, Some((key, _))) => key.to_vec(),
+            (Some((key, value)), Some((other_key, other_value))) => {
+                if *key == *other_key && *value == *other_value {
+                    continue;
+                }
+                (&*key).min(&*other_key).to_vec()
+            }
+        };
+        return Ok(Some(keyloom::key::display(&key).to_string()));
+    }
+}

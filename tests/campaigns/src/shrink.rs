@@ -1,0 +1,29 @@
+//! Makes a sequence that fails shorter.
+
+/// The shortest sequence found that still fails, by leaving out ever smaller parts (Zeller and
+/// Hildebrandt, *Simplifying and Isolating Failure-Inducing Input*, 2002). `fails` must hold of
+/// `sequence` and give the same answer each time; it is called some `n log n` times.
+///
+/// ```
+/// let fails = |sequence: &[u32]| sequence.contains(&3) && sequence.contains(&70);
+/// let all: Vec<u32> = (0..100).collect();
+/// assert_eq!(keyloom_campaigns::shrink::shrink(&all, fails), [3, 70]);
+/// ```
+pub fn shrink<T: Clone>(sequence: &[T], mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
+    let mut shortest = sequence.to_vec();
+    let mut part = shortest.len().div_ceil(2);
+    while part > 0 {
+        let mut at = 0;
+        while at < shortest.len() {
+            let mut shorter = shortest.clone();
+            shorter.drain(at..shortest.len().min(at + part));
+            if fails(&shorter) {
+                shortest = shorter;
+            } else {
+                at += part;
+            }
+        }
+        part = if part == 1 { 0 } else { part.div_ceil(2) };
+    }
+    shortest
+}

@@ -1,0 +1,121 @@
+//! What a pattern gives to the campaigns.
+
+use std::fmt::Debug;
+
+use fastrand::Rng;
+use keyloom::{DynWriter, Result};
+
+/// Random operations on a pattern, and what they should come to.
+///
+/// A workload keeps to keys of its own (a [`Subspace`](keyloom::Subspace) with its name), so that any
+/// number of them share a store and even a transaction.
+pub trait Workload: Send + Sync + 'static {
+    /// One operation; its `Debug` form is what a failure prints.
+    type Operation: Debug;
+    /// A naive model, of maps and numbers: the oracle.
+    type Model: Default + Clone + Send + 'static;
+
+    /// The name on the command line, and of the subspace.
+    fn name(&self) -> &'static str;
+
+    /// Some operation. It depends on the generator alone and not on what is stored.
+    fn operation(&self, rng: &mut Rng) -> Self::Operation;
+
+    /// Does it. What it writes depends on the operation and on what is stored.
+    ///
+    /// # Errors
+    /// What the pattern says. An operation of a workload is never bad input.
+    fn perform(&self, operation: &Self::Operation, txn: &mut DynWriter<'_>) -> Result<()>;
+
+    /// Does it to the model.
+    fn imitate(&self, operation: &Self::Operation, model: &mut Self::Model);
+
+    /// What is wrong in the store: the findings of the pattern's own `check`, and whatever differs from
+    /// the model. Empty when all is well.
+    ///
+    /// # Errors
+    /// What cannot be read is an error, and as wrong as a finding.
+    fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>>;
+
+    /// Writes what the model holds into a store that holds nothing of it, by the shortest way: what was
+    /// maintained step by step must be the same, byte for byte.
+    ///
+    /// # Errors
+    /// What the pattern says.
+    fn rebuild(&self, model: &Self::Model, txn: &mut DynWriter<'_>) -> Result<()>;
+}
+
+/// A [`Workload`] whose types are hidden. An operation is named by the seed that it comes from.
+pub trait Registered: Send + Sync {
+    /// As [`Workload::name`].
+    fn name(&self) -> &'static str;
+    /// The operation of a seed, to be read.
+    fn describe(&self, seed: u64) -> String;
+    /// Does the operation of a seed.
+    ///
+    /// # Errors
+    /// As [`Workload::perform`].
+    fn perform(&self, seed: u64, txn: &mut DynWriter<'_>) -> Result<()>;
+    /// The model of nothing done yet.
+    fn model(&self) -> Box<dyn Model>;
+}
+
+/// A model whose type is hidden.
+pub trait Model: Send {
+    /// As [`Workload::imitate`].
+    fn imitate(&mut self, seed: u64);
+    /// As [`Workload::judge`].
+    ///
+    /// # Errors
+    /// As [`Workload::judge`].
+    fn judge(&self, txn: &DynWriter<'_>) -> Result<Vec<String>>;
+    /// As [`Workload::rebuild`].
+    ///
+    /// # Errors
+    /// As [`Workload::rebuild`].
+    fn rebuild(&self, txn: &mut DynWriter<'_>) -> Result<()>;
+    /// Another of the same.
+    fn copy(&self) -> Box<dyn Model>;
+}
+
+impl<W: Workload + Clone> Registered for W {
+    fn name(&self) -> &'static str {
+        Workload::name(self)
+    }
+
+    fn describe(&self, seed: u64) -> String {
+        format!("{}: {:?}", Workload::name(self), self.operation(&mut Rng::with_seed(seed)))
+    }
+
+    fn perform(&self, seed: u64, txn: &mut DynWriter<'_>) -> Result<()> {
+        Workload::perform(self, &self.operation(&mut Rng::with_seed(seed)), txn)
+    }
+
+    fn model(&self) -> Box<dyn Model> {
+        Box::new(Modeled { workload: self.clone(), model: W::Model::default() })
+    }
+}
+
+struct Modeled<W: Workload> {
+    workload: W,
+    model: W::Model,
+}
+
+impl<W: Workload + Clone> Model for Modeled<W> {
+    fn imitate(&mut self, seed: u64) {
+        let operation = self.workload.operation(&mut Rng::with_seed(seed));
+        self.workload.imitate(&operation, &mut self.model);
+    }
+
+    fn judge(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
+        self.workload.judge(txn, &self.model)
+    }
+
+    fn rebuild(&self, txn: &mut DynWriter<'_>) -> Result<()> {
+        self.workload.rebuild(&self.model, txn)
+    }
+
+    fn copy(&self) -> Box<dyn Model> {
+        Box::new(Self { workload: self.workload.clone(), model: self.model.clone() })
+    }
+}

@@ -1,0 +1,132 @@
+//! A table with composite-key indexes: plain, descending and partial, multi-valued.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+use keyloom::{Desc, DynWriter, Order, Result, Subspace};
+use keyloom_patterns::{Index, IndexEntries, Table, entry};
+use serde::{Deserialize, Serialize};
+
+use crate::Workload;
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct City {
+    country: String,
+    name: String,
+    population: u64,
+    tags: Vec<String>,
+}
+
+/// The table and what is derived from it.
+#[derive(Clone)]
+pub struct Cities {
+    table: Table<u16, City>,
+    by_name: Index<u16, City>,
+    by_size: Index<u16, City>,
+    by_tag: Index<u16, City>,
+}
+
+/// One operation of the pattern.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Put(u16, City),
+    Delete(u16),
+    PutMany(Vec<(u16, City)>),
+    DeleteMany(Vec<u16>),
+}
+
+/// Few enough that records are often replaced.
+const IDS: u16 = 60;
+
+impl Cities {
+    /// In a subspace of its own.
+    pub fn new() -> Self {
+        let space = Subspace::new("cities");
+        let by_name =
+            Index::new(&space.child("by_name"), |_, c: &City| entry((&c.country, &c.name)));
+        let by_size = Index::new(&space.child("by_size"), |_, c: &City| match c.population {
+            0 => IndexEntries::none(),
+            some => entry((&c.country, Desc(some))),
+        });
+        let by_tag = Index::new(&space.child("by_tag"), |_, c: &City| c.tags.iter().collect());
+        let table = Table::new(&space.child("records")).with(&by_name).with(&by_size).with(&by_tag);
+        Self { table, by_name, by_size, by_tag }
+    }
+
+    fn city(rng: &mut Rng) -> City {
+        let any = |rng: &mut Rng, of: &[&str]| {
+            rng.choice(of.iter().copied()).unwrap_or_default().to_owned()
+        };
+        City {
+            country: any(rng, &["FR", "US", ""]),
+            name: any(rng, &["", "a", "a\0", "ab", "b", "San José", "\u{10FFFF}"]),
+            population: rng.u64(..4),
+            tags: (0..rng.usize(..4)).map(|_| any(rng, &["x", "y", "z"])).collect(),
+        }
+    }
+}
+
+impl Workload for Cities {
+    type Operation = Change;
+    type Model = BTreeMap<u16, City>;
+
+    fn name(&self) -> &'static str {
+        "cities"
+    }
+
+    fn operation(&self, rng: &mut Rng) -> Change {
+        let id = rng.u16(..IDS);
+        match rng.u8(..10) {
+            0..5 => Change::Put(id, Self::city(rng)),
+            5..7 => Change::Delete(id),
+            7..9 => Change::PutMany(
+                (0..rng.usize(..8)).map(|_| (rng.u16(..IDS), Self::city(rng))).collect(),
+            ),
+            _ => Change::DeleteMany((0..rng.usize(..8)).map(|_| rng.u16(..IDS)).collect()),
+        }
+    }
+
+    fn perform(&self, operation: &Change, txn: &mut DynWriter<'_>) -> Result<()> {
+        match operation {
+            Change::Put(id, city) => self.table.put(txn, id, city),
+            Change::Delete(id) => self.table.delete(txn, id).map(drop),
+            Change::PutMany(cities) => self.table.put_many(txn, cities.iter().cloned()).map(drop),
+            Change::DeleteMany(ids) => self.table.delete_many(txn, ids).map(drop),
+        }
+    }
+
+    fn imitate(&self, operation: &Change, model: &mut Self::Model) {
+        match operation {
+            Change::Put(id, city) => drop(model.insert(*id, city.clone())),
+            Change::Delete(id) => drop(model.remove(id)),
+            Change::PutMany(cities) => model.extend(cities.iter().cloned()),
+            Change::DeleteMany(ids) => model.retain(|id, _| !ids.contains(id)),
+        }
+    }
+
+    fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        for index in [&self.by_name, &self.by_size, &self.by_tag] {
+            let found = index.check(txn, &self.table)?;
+            wrong.extend(found.iter().map(ToString::to_string));
+        }
+        let records: BTreeMap<u16, City> =
+            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        super::compare(&mut wrong, "the table", &records, model);
+        // And what a user would ask.
+        for tag in ["x", "y", "z"] {
+            let mut ids: Vec<u16> = Vec::new();
+            for found in self.by_tag.range(txn, tag, Order::Ascending)? {
+                ids.push(found?.record_key()?);
+            }
+            let with_tag = model.iter().filter(|(_, city)| city.tags.iter().any(|one| one == tag));
+            super::compare(&mut wrong, tag, ids, with_tag.map(|(id, _)| *id).collect());
+        }
+        Ok(wrong)
+    }
+
+    fn rebuild(&self, model: &Self::Model, txn: &mut DynWriter<'_>) -> Result<()> {
+        model.iter().try_for_each(|(id, city)| self.table.put(txn, id, city))
+    }
+}

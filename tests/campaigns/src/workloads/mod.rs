@@ -1,0 +1,30 @@
+//! The workloads: one per pattern, and one of the store's own operations.
+
+mod cities;
+mod entries;
+mod ledger;
+
+use std::sync::Arc;
+
+use crate::workload::Registered;
+
+/// All workloads. A pattern joins every campaign here.
+pub fn all() -> Vec<Arc<dyn Registered>> {
+    vec![
+        Arc::new(entries::Entries),
+        Arc::new(cities::Cities::new()),
+        Arc::new(ledger::Ledger::new()),
+    ]
+}
+
+/// Adds what differs between a model and what was found.
+fn compare<T: PartialEq + std::fmt::Debug>(
+    wrong: &mut Vec<String>,
+    what: &str,
+    found: T,
+    wanted: T,
+) {
+    if found != wanted {
+        wrong.push(format!("{what} is {found:?} instead of {wanted:?}"));
+    }
+}
