@@ -2,7 +2,9 @@
 
 mod rebuild;
 
-use anyhow::Result;
+use std::process::Command;
+
+use anyhow::{Result, bail};
 
 use crate::Campaign;
 
@@ -11,7 +13,23 @@ pub fn all() -> Vec<Box<dyn Campaign>> {
     vec![Box::new(rebuild::Rebuild)]
 }
 
-/// Runs what this process was started for by a campaign; `None` when it was started by a user.
+/// Says to a process what it was started for.
+const ROLE: &str = "KEYLOOM_CAMPAIGN_ROLE";
+
+/// Starts this program once more, in a role of a campaign's own.
+#[allow(dead_code, reason = "the first campaign with a process of its own needs it")]
+fn process(role: &str) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env(ROLE, role);
+    Ok(command)
+}
+
+/// Plays the role that this process was started for by a campaign; `None` when a user started it.
 pub fn child() -> Option<Result<()>> {
-    None
+    let role = std::env::var(ROLE).ok()?;
+    Some(play(&role))
+}
+
+fn play(role: &str) -> Result<()> {
+    bail!("no campaign has a role {role:?}")
 }
