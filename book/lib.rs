@@ -25,6 +25,8 @@ pub mod composite_key_index {}
 pub mod lmdb {}
 #[doc = include_str!("src/far_away.md")]
 pub mod far_away {}
+#[doc = include_str!("src/reliability.md")]
+pub mod reliability {}
 
 // The README is no chapter, but its blocks run all the same.
 #[cfg(doctest)]

@@ -5,6 +5,7 @@
 //! cargo campaign kill --count 2000           # one of them; or --seconds 60
 //! cargo campaign kill --seed 7 --workload cities
 //! cargo campaign ci                          # the small form of all
+//! cargo campaign promises                    # the table of promises, from the result files
 //! ```
 //!
 //! A [`Workload`] is random operations on a pattern, a model of what they should have come to, and the
@@ -21,6 +22,7 @@
 pub mod campaign;
 pub mod campaigns;
 pub mod mix;
+pub mod promises;
 pub mod record;
 pub mod shrink;
 pub mod workload;

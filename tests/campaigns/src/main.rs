@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Parser;
 use keyloom_campaigns::record::Record;
-use keyloom_campaigns::{Budget, Campaign, Context, Mix, campaigns};
+use keyloom_campaigns::{Budget, Campaign, Context, Mix, campaigns, promises};
 
 /// Attacks what keyloom promises.
 #[derive(Parser)]
 #[command(name = "cargo campaign")]
 struct Arguments {
-    /// A campaign; `list` tells them, `ci` runs the small form of all, `release` the full form
+    /// A campaign; `list` tells them, `ci` runs the small form of all, `release`
+    /// the full form, `promises` writes the table of promises from the result files
     campaign: String,
     /// How many to do [default: the small form]
     #[arg(long, conflicts_with = "seconds")]
@@ -57,6 +58,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     let is_release = arguments.campaign == "release";
     let chosen: Vec<&dyn Campaign> = match arguments.campaign.as_str() {
         "list" => return list(&all),
+        "promises" => return promises::write(),
         "ci" | "release" => all.iter().map(|campaign| &**campaign).collect(),
         name => all.iter().map(|campaign| &**campaign).filter(|one| one.name() == name).collect(),
     };

@@ -1,6 +1,7 @@
 //! The campaigns.
 
 mod rebuild;
+mod tests;
 
 use std::process::Command;
 
@@ -10,7 +11,7 @@ use crate::Campaign;
 
 /// All campaigns, in the order in which `ci` and `release` run them.
 pub fn all() -> Vec<Box<dyn Campaign>> {
-    vec![Box::new(rebuild::Rebuild)]
+    vec![Box::new(rebuild::Rebuild), Box::new(tests::Tests)]
 }
 
 /// Says to a process what it was started for.

@@ -1,0 +1,138 @@
+//! The table of promises, written from result files.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::record::Record;
+
+/// A promise, and what attacks it.
+struct Promise {
+    /// What is promised.
+    promise: &'static str,
+    /// The names of the result files that stand behind it.
+    records: &'static [&'static str],
+}
+
+const PROMISES: &[Promise] =
+    &[Promise { promise: "derived data: rebuilt = maintained = the model", records: &["rebuild"] }];
+
+/// Where the result files are kept: of the form in CI, and of the last full run.
+pub const FORMS: [&str; 2] = ["ci", "release"];
+
+const BEGIN: &str = "<!-- Written by `cargo campaign promises` from tests/campaigns/results. -->";
+const END: &str = "<!-- End of what is written. -->";
+
+/// The files that hold the table.
+pub const FILES: [&str; 2] = ["README.md", "book/src/reliability.md"];
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What a file should hold: itself, with the table of today's result files.
+///
+/// # Errors
+/// A file that cannot be read, result files that are none, or a file without a place for the table.
+pub fn updated(file: &Path) -> Result<String> {
+    let results = root().join("tests/campaigns/results");
+    let [ci, release] = FORMS.map(|form| Record::load_all(&results.join(form)));
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+    let (before, rest) = text
+        .split_once(BEGIN)
+        .with_context(|| format!("{} has no line {BEGIN}", file.display()))?;
+    let (_, after) =
+        rest.split_once(END).with_context(|| format!("{} has no line {END}", file.display()))?;
+    let table = table(&ci?, &release?)?;
+    Ok(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+}
+
+type Records = BTreeMap<String, Record>;
+
+fn table(ci: &Records, release: &Records) -> Result<String> {
+    let promised = || PROMISES.iter().flat_map(|promise| promise.records);
+    for name in ci.keys().chain(release.keys()) {
+        ensure!(
+            promised().any(|promised| promised == name),
+            "{name}.json stands behind no promise"
+        );
+    }
+    let mut table = String::from(
+        "| promise | shown by | in CI | before a release | broken on purpose, and caught |\n|---|---|---|---|---|\n",
+    );
+    for promise in PROMISES {
+        let shown_by = promise.records.iter().map(|name| {
+            let record = ci.get(*name).or_else(|| release.get(*name));
+            record.map_or_else(
+                || format!("`{name}`"),
+                |record| format!("`{}`", plain(&record.command)),
+            )
+        });
+        let cell = |records: &Records, tell: &dyn Fn(&Record) -> String| {
+            let told = promise.records.iter().filter_map(|name| records.get(*name).map(tell));
+            let told: Vec<String> = told.collect();
+            if told.is_empty() { "–".into() } else { told.join("; ") }
+        };
+        writeln!(
+            table,
+            "| {} | {} | {} | {} | {} |",
+            promise.promise,
+            shown_by.collect::<Vec<_>>().join(", "),
+            cell(ci, &outcome),
+            cell(release, &|record| format!("{} ({})", outcome(record), record.date)),
+            cell(ci, &caught),
+        )?;
+    }
+    Ok(table)
+}
+
+/// The command without what a run has chosen for itself.
+fn plain(command: &str) -> &str {
+    command.split(" --").next().unwrap_or(command)
+}
+
+/// `2,000 kills, 0 failures`.
+fn outcome(record: &Record) -> String {
+    format!("{} {}, {} failures", grouped(record.count), record.unit, grouped(record.failures))
+}
+
+/// Which controls were caught, by name where they are few.
+fn caught(record: &Record) -> String {
+    let caught: Vec<&str> =
+        record.controls.iter().filter(|(_, caught)| **caught).map(|(name, _)| &**name).collect();
+    match caught.len() {
+        some if some < record.controls.len() => format!("only {some} of {}", record.controls.len()),
+        0 => "–".into(),
+        1..6 => caught.join(", "),
+        many => format!("{many} of {many}"),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Writes the table into every file that holds it.
+///
+/// # Errors
+/// As [`updated`], or a file that cannot be written.
+pub fn write() -> Result<()> {
+    for file in FILES.map(|file| root().join(file)) {
+        let text = updated(&file)?;
+        std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
+}
