@@ -2,7 +2,7 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | snapshot | one reader slot, well under a microsecond; holds back the reuse of pages while it lives |
+//! | snapshot | one reader slot, a second one for a moment beside a commit, well under a microsecond; holds back the reuse of pages while it lives |
 //! | get, seek | O(log n), nothing copied, nothing allocated |
 //! | range | one cursor and one allocation when it is opened, none per entry |
 //! | put, delete | O(log n); copies each page that it touches once per transaction |
@@ -14,6 +14,12 @@
 //!
 //! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
 //!   [`Lmdb::statistics`] tells the age of the oldest one.
+//! * **A snapshot is one whole commit, and never an earlier one than the snapshot before.** The engine
+//!   alone does not quite keep this. It finds the newest commit first and copies its meta page later; a
+//!   reader that is held up between the two, while the next commit ends, copies what the commit after
+//!   that one is writing on the same page, before it is done or only a part of it. So keyloom looks
+//!   whether that may have happened, and begins anew if so. It waits for no commit, except where there
+//!   is no slot for the second look: then for a fraction of a second, before [`Error::ReadersFull`].
 //! * **The map grows by itself.** It reserves address space only, so the default is generous. When it
 //!   is full all the same, the transaction fails with [`Error::MapFull`] and the next
 //!   [`begin`](Store::begin), such as the one by which [`transact`](Store::transact) retries,
@@ -34,6 +40,7 @@ mod gate;
 mod open;
 mod options;
 mod owned_by;
+mod reading;
 mod transaction;
 
 use std::path::{Path, PathBuf};
@@ -217,6 +224,8 @@ impl Lmdb {
             Compaction::On => CompactionOption::Enabled,
         };
         let _ticket = shared.gate.enter();
+        // With compaction the engine begins to read by itself, so what it copies may already be the
+        // commit that is just being written; see `reading`.
         open::make_data_file(directory.as_ref(), |file| {
             shared.env.copy_to_file(file, option).map_err(|error| shared.explain(error))
         })
@@ -367,7 +376,7 @@ impl Store for Lmdb {
     type Transaction<'s> = LmdbTransaction<'s>;
 
     fn snapshot(&self) -> Result<LmdbSnapshot<'_>> {
-        let (txn, ticket) = self.shared.enter(Env::read_txn)?;
+        let (txn, ticket) = self.shared.enter(reading::begin)?;
         Ok(LmdbSnapshot { txn, shared: &self.shared, _ticket: ticket })
     }
 

@@ -15,7 +15,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, Wit
 use super::file::{self, FileError, QuickCheck, Rule};
 use super::gate::Gate;
 use super::owned_by::Process;
-use super::{Durability, Lmdb, LmdbOptions, Shared};
+use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
 use crate::writer_slot::WriterSlot;
 use crate::{Error, Result};
 
@@ -221,7 +221,7 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
 
 /// Opens both databases of a store that is there, without writing.
 fn open_database(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> Result<AnyDatabase> {
-    let txn = env.read_txn().map_err(|error| explain(error, path))?;
+    let txn = reading::begin(env).map_err(|error| explain(error, path))?;
     let opened = env.open_databases_and_commit(txn, |opener, txn| {
         let meta = opener.database_options().types::<Bytes, Bytes>().name(META_NAME).open(txn)?;
         let data =
@@ -234,7 +234,7 @@ fn open_database(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> R
     let (Some(meta), Some(data)) = (meta, data) else {
         return Err(not_keyloom(path));
     };
-    let txn = env.read_txn().map_err(|error| explain(error, path))?;
+    let txn = reading::begin(env).map_err(|error| explain(error, path))?;
     check_format(meta.get(&txn, FORMAT_KEY).map_err(|error| explain(error, path))?, path)?;
     Ok(data)
 }

@@ -19,6 +19,7 @@ pub enum Child {
     NoAddressSpace,
     NoPermission,
     DiskFull,
+    HeldUpReader,
 }
 
 const CASE: &str = "KEYLOOM_TEST_CASE";
@@ -58,6 +59,7 @@ fn in_a_process_of_its_own() {
         "NoAddressSpace" => no_address_space(path),
         "NoPermission" => no_permission(path),
         "DiskFull" => disk_full(path),
+        "HeldUpReader" => crate::beginning::held_up_reader(path),
         other => panic!("unknown case {other}"),
     }
     println!("{SURVIVED}");

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod backups;
+mod beginning;
 mod child;
 mod one_handle;
 mod opening;
