@@ -2,37 +2,67 @@
 
 use std::collections::BTreeMap;
 
-use arbitrary::{Arbitrary, Unstructured};
+use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::{Desc, DynWriter, Error, Memory, Store};
 use keyloom_patterns::{Derived, Index, Table, starting_with, within};
 
-use crate::records::{Id, Town, Towns, order, sorted};
+use crate::records::{Id, Town, Towns, few, id, order, sorted};
 
 type Model = BTreeMap<Id, Town>;
 
 #[derive(Debug, Arbitrary)]
 enum Change {
-    Put(Id, Town),
-    PutMany(Vec<(Id, Town)>),
-    Delete(Id),
-    DeleteMany(Vec<Id>),
+    Put(#[arbitrary(with = id)] Id, Town),
+    PutMany(#[arbitrary(with = many)] Vec<(Id, Town)>),
+    Delete(#[arbitrary(with = id)] Id),
+    DeleteMany(#[arbitrary(with = ids)] Vec<Id>),
 }
 
 #[derive(Debug, Arbitrary)]
 enum Question {
-    Get(Vec<Id>),
-    Range { of: Option<u8>, descending: bool },
-    Between { from: Id, to: Id },
-    Pages { of: Option<u8>, descending: bool, limit: u8 },
-    Names { country: u8, beginning: String, descending: bool },
-    Sizes { from: u16, to: u16 },
-    Tag(u8),
+    Get(#[arbitrary(with = ids)] Vec<Id>),
+    Range {
+        of: Option<u8>,
+        descending: bool,
+    },
+    Between {
+        #[arbitrary(with = id)]
+        from: Id,
+        #[arbitrary(with = id)]
+        to: Id,
+    },
+    Pages {
+        of: Option<u8>,
+        descending: bool,
+        limit: u8,
+    },
+    Names {
+        #[arbitrary(with = few)]
+        country: u8,
+        beginning: String,
+        descending: bool,
+    },
+    Sizes {
+        from: u16,
+        to: u16,
+    },
+    Tag(#[arbitrary(with = few)] u8),
 }
 
 #[derive(Debug, Arbitrary)]
 enum Step {
     Transaction { changes: Vec<Change>, give_up: bool },
     Ask(Question),
+}
+
+fn many(input: &mut Unstructured<'_>) -> Result<Vec<(Id, Town)>> {
+    let count = few(input)?;
+    (0..count).map(|_| Ok((id(input)?, input.arbitrary()?))).collect()
+}
+
+fn ids(input: &mut Unstructured<'_>) -> Result<Vec<Id>> {
+    let count = few(input)?;
+    (0..count).map(|_| id(input)).collect()
 }
 
 pub(crate) fn operations(data: &[u8]) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::{Desc, KeyRange, Memory, Order, Reader, Store, Subspace};
 use keyloom_patterns::{Inconsistency, Index, IndexEntries, Table, entry};
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,26 @@ pub(crate) type Dump = BTreeMap<Vec<u8>, Vec<u8>>;
 
 #[derive(Clone, Debug, PartialEq, Arbitrary, Serialize, Deserialize)]
 pub(crate) struct Town {
+    #[arbitrary(with = few)]
     pub(crate) country: u8,
     pub(crate) name: String,
     pub(crate) size: u16,
+    #[arbitrary(with = tags)]
     pub(crate) tags: Vec<u8>,
+}
+
+/// Few of a kind, so that they meet again.
+pub(crate) fn few(input: &mut Unstructured<'_>) -> Result<u8> {
+    input.int_in_range(0..=3)
+}
+
+pub(crate) fn id(input: &mut Unstructured<'_>) -> Result<Id> {
+    Ok((few(input)?, input.int_in_range(-1..=1)?))
+}
+
+fn tags(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let count = few(input)?;
+    (0..count).map(|_| few(input)).collect()
 }
 
 /// A table with three kinds of index: plain, descending and partial, multi-valued.
