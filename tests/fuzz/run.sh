@@ -11,7 +11,7 @@
 set -euo pipefail
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
-command=("$0" "$@")
+invoked="$0 $*"
 seconds=60
 seed=$((RANDOM * 32768 + RANDOM + 1))
 result=
@@ -27,6 +27,12 @@ while (($#)); do
 done
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 began=$SECONDS
+. tests/result.sh
+
+join() { # SEPARATOR WORD...
+    printf '%s' "${2:-}"
+    (($# < 3)) || printf -- "$1%s" "${@:3}"
+}
 
 # What libFuzzer needs to be led by; an address sanitizer is there for the unstable compiler only, which
 # every compiler can be told to be.
@@ -109,21 +115,7 @@ for target in "${targets[@]}"; do
     [[ ! -e $input.min ]] || { echo "$target, smaller: $input.min" >&2; xxd "$input.min" >&2; }
 done
 
-if [[ -n $result ]]; then
-    cat >"$result" <<JSON
-{
-  "campaign": "hostile bytes",
-  "command": "${command[*]}",
-  "seed": $seed,
-  "date": "$(date --utc --iso-8601=seconds)",
-  "count": $executions,
-  "unit": "executions",
-  "failures": ${#crashed[@]},
-  "negative_control": {"name": "$(IFS=,; echo "${controls[*]//,/;}")", "caught": $caught},
-  "seconds": $((SECONDS - began)),
-  "details": {"sanitizer": "$sanitizer", "seconds_per_target": $seconds, "features": "$features", "targets": {$(IFS=,; echo "${details[*]}")}}
-}
-JSON
-fi
+write_result 'hostile bytes' "$executions" executions ${#crashed[@]} "$(join '; ' "${controls[@]}")" $caught \
+    "\"sanitizer\": \"$sanitizer\", \"features\": \"$features\", \"seconds_per_target\": $seconds, \"targets\": {$(join ', ' "${details[@]}")}"
 echo "hostile bytes: ${#targets[@]} targets, $executions executions, ${#crashed[@]} crashes ${crashed[*]}; controls found: ${#controls[@]} of 3; seed $seed"
 [[ $caught == true ]] && ((${#crashed[@]} == 0))

@@ -134,7 +134,7 @@ fn in_a_store(range: &KeyRange<'_>, stored: &BTreeSet<Vec<u8>>, expected: &[Vec<
             };
             let found = snapshot.page(rest, order, page).unwrap();
             walked.extend(found.entries.iter().map(|(key, _)| key.to_vec()));
-            if found.last.is_none() {
+            if found.last.is_none() || walked.len() > expected.len() {
                 break;
             }
         }
