@@ -112,7 +112,7 @@ fn element(input: &mut Unstructured<'_>, depth: u8) -> Result<Element> {
         3 => Element::Int(i128::from(i64::arbitrary(input)?) >> input.int_in_range(0..=63)?),
         4 => Element::Int(i128::arbitrary(input)? >> input.int_in_range(0..=127)?),
         5 => {
-            let magnitude = &input.bytes(input.len().min(255))?[..];
+            let magnitude = input.bytes(input.len().min(255))?;
             Element::BigInt(BigInt::new(input.arbitrary()?, magnitude).expect("few enough bytes"))
         }
         6 => Element::F32(f32::from_bits(input.arbitrary()?)),

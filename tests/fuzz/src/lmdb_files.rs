@@ -28,7 +28,7 @@ const MOST_PAGES: u8 = 48;
 /// The bytes of a file as an input of this target.
 pub fn sparse(file: &[u8]) -> Vec<u8> {
     let pages = u8::try_from(file.len() / PAGE_BYTES).expect("a small file");
-    assert!(pages <= MOST_PAGES && file.len() % PAGE_BYTES == 0, "{} bytes", file.len());
+    assert!(pages <= MOST_PAGES && file.len().is_multiple_of(PAGE_BYTES), "{} bytes", file.len());
     let mut out = vec![pages, 0];
     for (page, content) in file.chunks(PAGE_BYTES).enumerate() {
         let mut at = 0;
