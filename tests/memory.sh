@@ -61,6 +61,8 @@ for place in "${places[@]}"; do
     [[ $file == @(src/lmdb|tests|benches)/* ]] || fail "$file:$line: unsafe in the library, outside of the LMDB backend"
 done
 
+# So that a checker can say where.
+export CARGO_PROFILE_MUTANTS_DEBUG=line-tables-only
 checkers=()
 if compgen -G "$(rustc --print target-libdir)/librustc-*_rt.asan.a" >/dev/null; then
     checkers+=(AddressSanitizer)

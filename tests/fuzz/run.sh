@@ -69,7 +69,8 @@ done
 export ASAN_OPTIONS=detect_leaks=0
 fuzz() { # TARGET SECONDS LOG ARGUMENT...
     KEYLOOM_FUZZ_TARGET=$1 "$fuzzer" -max_total_time="$2" -seed="$seed" -timeout=20 \
-        -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 "${@:4}" >"$3" 2>&1
+        -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 "${@:4}" 2>&1 | tee "$3" |
+        sed --unbuffered -n "s/^#\([0-9]*\)\tpulse *cov: \([0-9]*\) .*/    $1: \1 executions so far, \2 edges/p"
 }
 
 controls=()
