@@ -11,6 +11,10 @@
 //!
 //! Fields by position means that adding, removing or moving a field changes the format of every
 //! record that is stored. Put [`Versioned`] around a codec whose type may change.
+//!
+//! A type that contains itself is read to a depth of some 127 by [`Json`] and [`MessagePack`], and
+//! refused beyond. [`Postcard`] has no such bound: bytes that nest some thousand levels deep overflow
+//! the stack, which ends the process. Do not read such a type from bytes that others may have made.
 
 use std::fmt;
 
@@ -90,6 +94,10 @@ impl<V: Serialize + DeserializeOwned> Codec<V> for Json {
     }
 }
 
+/// How deep a value in MessagePack may nest, as in JSON. The crate's own bound, 1,024, is more than the
+/// stack of a thread takes.
+const MOST_DEPTH: usize = 128;
+
 /// [MessagePack](https://msgpack.org): compact, fields by name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessagePack;
@@ -100,7 +108,9 @@ impl<V: Serialize + DeserializeOwned> Codec<V> for MessagePack {
     }
 
     fn decode(mut bytes: &[u8]) -> Result<V> {
-        let value = rmp_serde::from_read(&mut bytes).map_err(failed("MessagePack", "decode"))?;
+        let mut input = rmp_serde::Deserializer::new(&mut bytes);
+        input.set_max_depth(MOST_DEPTH);
+        let value = V::deserialize(&mut input).map_err(failed("MessagePack", "decode"))?;
         nothing_left("MessagePack", bytes)?;
         Ok(value)
     }
@@ -236,6 +246,17 @@ mod tests {
             let _ = <Versioned<Postcard, 1> as Codec<Record>>::decode(&bytes);
             prop_assert_eq!(<Raw as Codec<Vec<u8>>>::decode(&bytes).unwrap(), bytes);
         }
+    }
+
+    /// A type that contains itself.
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Nested(Vec<Nested>);
+
+    #[test]
+    fn codecs_by_name_refuse_what_nests_too_deep() {
+        let (json, message_pack) = ("[".repeat(100_000).into_bytes(), vec![0x91; 100_000]);
+        assert!(<Json as Codec<Nested>>::decode(&json).is_err());
+        assert!(<MessagePack as Codec<Nested>>::decode(&message_pack).is_err());
     }
 
     #[test]

@@ -168,6 +168,13 @@ use std::sync::Arc;
 
 pub use options::EtcdOptions;
 
+/// What an address says, without the password; connects to nothing.
+#[cfg(feature = "_fuzz")]
+#[doc(hidden)]
+pub fn shown_address(address: &str) -> crate::Result<String> {
+    address::Address::parse(address).map(|address| format!("{address:?}"))
+}
+
 use keyspace::Keyspace;
 use members::Members;
 use options::Plan;

@@ -113,6 +113,14 @@ use deadpool_postgres::{Object, Pool};
 pub use options::PostgresOptions;
 pub use sql::Engine;
 
+/// What an address says, without user and password; connects to nothing.
+#[cfg(feature = "_fuzz")]
+#[doc(hidden)]
+pub fn shown_address(address: &str) -> crate::Result<String> {
+    let address = address::Address::parse(address)?;
+    Ok(format!("{address}, table {}", address.table(None)?))
+}
+
 use crate::remote::{Link, Outcome, RemoteEntries, RemoteSnapshot, RemoteTransaction};
 use crate::{Error, Limits, Result, RetryPolicy, Store};
 use session::{Kind, PostgresSession};

@@ -1,0 +1,119 @@
+//! Writes the seed corpus: `cargo run -p keyloom-fuzz --example seeds`, from the root of the repository.
+//!
+//! Few and small: keys of every kind, records in every codec, sound LMDB files of a few pages. What a
+//! target derives its input from by itself begins with random bytes, from a fixed seed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+use std::path::Path;
+
+use keyloom::key::{BigInt, Desc, Versionstamp, pack};
+use keyloom::value::{Codec, MessagePack, Postcard};
+use keyloom::{KeyBuf, Lmdb, Store, Writer};
+
+fn main() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    if corpus.exists() {
+        std::fs::remove_dir_all(&corpus).unwrap();
+    }
+    let write = |target: &str, seeds: Vec<Vec<u8>>| {
+        let directory = corpus.join(target);
+        std::fs::create_dir_all(&directory).unwrap();
+        for (at, seed) in seeds.iter().enumerate() {
+            std::fs::write(directory.join(format!("{at:02}")), seed).unwrap();
+        }
+    };
+    write("key_bytes", keys());
+    write("values", values());
+    write("addresses", addresses());
+    write("lmdb_files", lmdb_files());
+    for (target, seed) in [
+        ("key_order", 1),
+        ("ranges", 2),
+        ("continuations", 3),
+        ("index_entries", 4),
+        ("operations", 5),
+    ] {
+        write(target, random(seed));
+    }
+}
+
+/// Two keys each: the first byte says where the second begins.
+fn keys() -> Vec<Vec<u8>> {
+    let pairs: [(KeyBuf, KeyBuf); 6] = [
+        (pack(&("users", 42, "Zürich")), pack(&("users", 42, "a\0b"))),
+        (pack(&(None::<u8>, true, &b"\0\xFF"[..])), pack(&((1, (2, None::<u8>)), ()))),
+        (pack(&(i64::MIN, -1, 0, u64::MAX)), pack(&(i128::MIN, u128::MAX))),
+        (pack(&(1.5_f32, -0.0_f64)), pack(&(uuid::Uuid::nil(), Versionstamp([7; 12])))),
+        (pack(&Desc(("a\0", 1))), pack(&(Desc(Desc(300_u16)), (7, (vec![1_u8],))))),
+        (pack(&BigInt::new(true, &[3; 20]).unwrap()), pack(&BigInt::new(false, &[1; 9]).unwrap())),
+    ];
+    let joined = |(a, b): (KeyBuf, KeyBuf)| [&[a.len() as u8][..], &a, &b].concat();
+    pairs.into_iter().map(joined).collect()
+}
+
+fn values() -> Vec<Vec<u8>> {
+    let json = r#"{"id":7,"delta":-1,"wide":-5,"letter":"x","name":"n","kind":{"Two":["t",3]},
+        "pair":[true,9],"bytes":[1,2],"more":{"k":[5],"l":null},"below":[]}"#;
+    let record: serde_json::Value = serde_json::from_str(json).unwrap();
+    let named = encoded::<MessagePack, _>(&record);
+    // The same by position, as the wire format of Postcard says.
+    let postcard = b"\x07\x01\x09\x01\x01x\x01n\x02\x01t\x03\x01\x09\x02\x01\x02\x02\x01k\x01\x01\x05\x01l\x00\x00";
+    let pair = encoded::<Postcard, _>(&(300_u32, "three hundred".to_owned()));
+    let versioned = [&[2][..], postcard].concat();
+    vec![json.into(), named, postcard.to_vec(), versioned, pair, b"{\"1\":\"a\"}".to_vec()]
+}
+
+fn encoded<C: Codec<V>, V>(value: &V) -> Vec<u8> {
+    let mut bytes = vec![];
+    C::encode(value, &mut bytes).unwrap();
+    bytes
+}
+
+fn addresses() -> Vec<Vec<u8>> {
+    [
+        "memory:",
+        "lmdb:",
+        "postgres://ada:p%40ss@h1:1,h2:2/geo?table=t&sslmode=require",
+        "host=h user=ada password='a b' dbname=geo connect_timeout=3",
+        "etcd://ada:p%40ss@a:1,b-c.d:2,[::1]/x.y_z-1",
+        "postgresql:///geo?host=/run/x&user=u&options=-c%20a",
+    ]
+    .map(|address| address.into())
+    .to_vec()
+}
+
+/// Files that the engine wrote: a new one, a small one, one with an overflow run and free pages, one
+/// with a tree of two levels.
+fn lmdb_files() -> Vec<Vec<u8>> {
+    let file = |fill: fn(&Lmdb)| {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Lmdb::open(directory.path()).unwrap();
+        fill(&store);
+        drop(store);
+        keyloom_fuzz::sparse(&std::fs::read(directory.path().join("data.mdb")).unwrap())
+    };
+    vec![
+        file(|_| ()),
+        file(|store| {
+            store.transact(|txn| (1..=3_u8).try_for_each(|n| txn.put(&[n], &[n; 5]))).unwrap();
+        }),
+        file(|store| {
+            store.transact(|txn| txn.put(b"run", &[0; 9_000])).unwrap();
+            store.transact(|txn| txn.put(b"run", &[0; 5_000])).unwrap();
+            store.transact(|txn| txn.delete(b"run")).unwrap();
+            store.transact(|txn| txn.put(b"another run", &[0; 9_000])).unwrap();
+        }),
+        file(|store| {
+            store
+                .transact(|txn| (0..24_u8).try_for_each(|n| txn.put(&[b'k', n], &[0; 400])))
+                .unwrap();
+            store.transact(|txn| txn.delete(b"k\x07")).unwrap();
+        }),
+    ]
+}
+
+fn random(seed: u64) -> Vec<Vec<u8>> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let bytes = |random: &mut fastrand::Rng, count| (0..count).map(|_| random.u8(..)).collect();
+    [40, 150, 400].map(|count| bytes(&mut random, count)).to_vec()
+}

@@ -1,0 +1,172 @@
+//! Index entries: whatever lies in the subspace of an index, and of its table, is answered with an error
+//! or a finding, and a repair leaves nothing to find.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use arbitrary::{Arbitrary, Unstructured};
+use keyloom::key::unpack;
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Error, MAX_KEY_BYTES, Memory, Order, Store, Subspace, Writer};
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::{DerivedEntries, Index, starting_with};
+
+use crate::records::{Id, Town, Towns, dump, order};
+
+#[derive(Debug, Arbitrary)]
+struct Input {
+    records: BTreeMap<Id, Town>,
+    garbage: Vec<Garbage>,
+    batch: u8,
+    descending: bool,
+}
+
+#[derive(Debug, Arbitrary)]
+enum Garbage {
+    /// Any bytes behind the prefix of one of the indexes, with any value.
+    Entry { index: u8, key: Vec<u8>, value: Vec<u8> },
+    /// The key of an entry that could be, with a value that says where the record key begins.
+    Plausible { country: u8, name: String, id: Id, format: u8, length: u8 },
+    /// An entry that is there, with another value.
+    Overwritten { at: u8, value: Vec<u8> },
+    /// An entry that is not there any more.
+    Removed { at: u8 },
+    /// Any bytes in the table.
+    Record { key: Vec<u8>, value: Vec<u8> },
+}
+
+/// The newest format of entries.
+const FORMAT: u8 = 1;
+
+pub(crate) fn index_entries(data: &[u8]) {
+    let Ok(input) = Input::arbitrary(&mut Unstructured::new(data)) else { return };
+    let towns = Towns::new();
+    let store = Memory::new();
+    let good = |(_, town): &(&Id, &Town)| town.name.len() < 200;
+    let put = |(id, town)| store.transact(|txn| towns.table.put(txn, id, town)).unwrap();
+    input.records.iter().filter(good).for_each(put);
+    let clean = dump(&store);
+    for garbage in &input.garbage {
+        spoil(garbage, &towns, &store);
+    }
+    for index in towns.indexes() {
+        ask(index, &towns, &store, order(input.descending));
+    }
+    mend(&input, &towns, &store, &clean);
+}
+
+fn spoil(garbage: &Garbage, towns: &Towns, store: &Memory) {
+    let entries: Vec<_> = dump(store).into_keys().collect();
+    let entry = |at: &u8| entries.get(usize::from(*at) % entries.len().max(1)).cloned();
+    let join = |space: &Subspace, rest: &[u8]| [space.prefix(), rest].concat();
+    let (key, value) = match garbage {
+        Garbage::Entry { index, key, value } => {
+            let index = towns.indexes()[usize::from(index % 3)];
+            (join(index.space(), key), Some(value.clone()))
+        }
+        Garbage::Plausible { country, name, id, format, length } => {
+            let space = towns.by_name.space();
+            let key = space.pack(&(*country, name, *id)).to_vec();
+            (key, Some(vec![format << 4, *length]))
+        }
+        Garbage::Overwritten { at, value } => match entry(at) {
+            Some(key) if !towns.table.space().contains(&key) => (key, Some(value.clone())),
+            _ => return,
+        },
+        Garbage::Removed { at } => match entry(at) {
+            Some(key) => (key, None),
+            None => return,
+        },
+        Garbage::Record { key, value } => (join(towns.table.space(), key), Some(value.clone())),
+    };
+    if key.len() > MAX_KEY_BYTES {
+        return;
+    }
+    let write = |txn: &mut keyloom::memory::MemoryTransaction<'_>| match &value {
+        Some(value) => txn.put(&key, value),
+        None => txn.delete(&key),
+    };
+    store.transact(write).unwrap();
+}
+
+/// Reads in every way. What comes is right or an error.
+fn ask(index: &Index<Id, Town>, towns: &Towns, store: &Memory, order: Order) {
+    let snapshot = store.snapshot().unwrap();
+    let mut count = 0;
+    for found in index.range(&snapshot, (), order).unwrap() {
+        count += 1;
+        let Ok(found) = found.map_err(|error| error.to_string()) else { continue };
+        let _ = found.parts::<(u8, String)>().map_err(|error| error.to_string());
+        let _ = found.parts::<keyloom::Desc<u16>>().map_err(|error| error.to_string());
+        if let Ok(id) = found.record_key() {
+            let packed = keyloom::key::pack(&(id,));
+            assert!(unpack::<(Id,)>(&packed).is_ok_and(|again| again.0 == id));
+        }
+    }
+    assert_eq!(index.count(&snapshot, ()).unwrap(), count);
+    let _ = index.page(&snapshot, 1_u8, order, 3, None).map_err(|error| error.to_string());
+    let select = starting_with((1_u8, "a"));
+    if let Ok(page) = index.records(&snapshot, &towns.table, select, order, 5, None) {
+        for (id, town) in page.records {
+            assert_eq!(towns.table.get(&snapshot, &id).unwrap(), Some(town));
+        }
+    }
+    for record in towns.table.range(&snapshot, (), order).unwrap() {
+        let _ = record.map_err(|error| error.to_string());
+    }
+}
+
+/// Whatever was there, a check tells it, and a repair mends it or says why it cannot.
+fn mend(input: &Input, towns: &Towns, store: &Memory, clean: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let spoilt = dump(store);
+    let within = |space: &Subspace, key: &[u8]| space.self_and_children().contains(key);
+    let has_bad_records =
+        spoilt.iter().filter(|(key, _)| within(towns.table.space(), key)).any(|(key, value)| {
+            let is_record = towns.table.space().unpack::<Id>(key).is_ok()
+                && <Postcard as Codec<Town>>::decode(value).is_ok();
+            !is_record
+        });
+    let options = RepairOptions { batch: usize::from(input.batch % 8) + 1, resume: None };
+    let mut repaired = 0;
+    for index in towns.indexes() {
+        let space = index.space();
+        let is_newer = spoilt
+            .iter()
+            .filter(|(key, _)| within(space, key))
+            .any(|(_, value)| value.len() == 2 && value[0] >> 4 > FORMAT);
+        let before = index.check(&store.snapshot().unwrap(), &towns.table);
+        let outcome = index.repair(store, &towns.table, &options, |_| ControlFlow::Continue(()));
+        if !has_bad_records && !is_newer {
+            let (before, outcome) = (before.unwrap(), outcome.unwrap());
+            assert!(outcome.finished);
+            assert_eq!(before.is_empty(), outcome.written + outcome.removed == 0, "{before:?}");
+            // An entry whose value is wrong may be no entry at all besides.
+            let entries: BTreeSet<_> = before.iter().map(|fault| fault.entry()).collect();
+            assert_eq!(entries.len() as u64, outcome.written + outcome.removed, "{before:?}");
+            assert_eq!(index.check(&store.snapshot().unwrap(), &towns.table).unwrap(), []);
+            repaired += 1;
+            continue;
+        }
+        for error in [before.map(drop), outcome.map(drop)] {
+            let error = error.unwrap_err();
+            let is_newer_error = matches!(error, Error::NewerFormat { .. });
+            assert!(is_newer_error || has_bad_records, "{error}");
+            assert!(!is_newer_error || is_newer, "{error}");
+        }
+    }
+    let same_records = |dump: &BTreeMap<Vec<u8>, Vec<u8>>| -> BTreeMap<_, _> {
+        let mut dump = dump.clone();
+        dump.retain(|key, _| within(towns.table.space(), key));
+        dump
+    };
+    // Where the records are those that were put, so are the entries again, byte for byte.
+    if repaired == 3 && same_records(&spoilt) == same_records(clean) {
+        let mut mended = dump(store);
+        // What lies beside the subspaces, behind FF, is nobody's.
+        let spaces = towns.indexes().map(|index| index.space());
+        mended.retain(|key, _| {
+            within(towns.table.space(), key) || spaces.iter().any(|space| within(space, key))
+        });
+        assert_eq!(&mended, clean);
+    }
+}

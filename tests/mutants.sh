@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Changes the encoding of keys and the range algebra in every small way, and asks whether a test notices:
+#
+#     tests/mutants.sh [--in-diff REV] [--result FILE]
+#
+# With REV only what has changed since. Installs cargo-mutants into the target directory where it is
+# missing. `.cargo/mutants.toml` says which files, which tests, and which changes change nothing. Fails
+# when one goes unnoticed, and when none does with the test that is there for it left out.
+set -euo pipefail
+
+usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
+invoked="$0 $*"
+revision=
+result=
+while (($#)); do
+    case $1 in
+        --in-diff) revision=${2:?}; shift 2 ;;
+        --result) result=$(realpath -m "${2:?}"); shift 2 ;;
+        *) usage ;;
+    esac
+done
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+began=$SECONDS
+. tests/result.sh
+
+directory=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+export PATH=$directory/tools/bin:$PATH
+command -v cargo-mutants >/dev/null || cargo install cargo-mutants --locked --root "$directory/tools"
+# One build directory for all copies of the sources. A test that fails need not say it with the
+# smallest input.
+export CARGO_TARGET_DIR=$directory/mutants PROPTEST_MAX_SHRINK_ITERS=0 RUST_BACKTRACE=0
+
+mutate() { # DIRECTORY ARGUMENT...
+    rm -rf "$directory/$1"
+    mkdir -p "$directory/$1"
+    cargo mutants --no-shuffle --output "$directory/$1" "${@:2}"
+}
+
+count() { # DIRECTORY KIND
+    cat "$directory/$1/mutants.out/$2.txt" 2>/dev/null | wc --lines
+}
+
+# The offset that an error inside a descending element shows is the matter of one test alone.
+lonely=an_error_inside_a_descending_element_counts_the_bytes_of_the_key
+mutate mutants-control --re complemented_len -- "--skip=$lonely" >/dev/null || true
+control=$(count mutants-control missed)
+echo "without the test $lonely, $control mutants are missed"
+
+only=()
+if [[ -n $revision ]]; then
+    git diff "$revision" -- src >"$directory/mutants.diff"
+    only=(--in-diff "$directory/mutants.diff")
+fi
+status=0
+mutate mutants-found "${only[@]}" || status=$?
+# 2 and 3 say that mutants were missed or ran out of time; others that it did not work at all.
+((status == 0 || status == 2 || status == 3)) || exit "$status"
+
+caught=$(count mutants-found caught)
+missed=$(count mutants-found missed)
+timeouts=$(count mutants-found timeout)
+unviable=$(count mutants-found unviable)
+total=$((caught + missed + timeouts + unviable))
+((control > 0)) && noticed=true || noticed=false
+write_result mutation "$total" mutants "$missed" "without the test $lonely" "$noticed" \
+    "\"caught\": $caught, \"missed\": $missed, \"timeouts\": $timeouts, \"unviable\": $unviable, \"missed_in_control\": $control"
+echo "mutation: $total mutants, $caught caught, $timeouts ran out of time, $unviable do not compile, $missed missed; control: $control missed, as they must be"
+((missed == 0 && control > 0))
