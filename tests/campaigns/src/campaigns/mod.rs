@@ -1,5 +1,6 @@
 //! The campaigns.
 
+mod differential;
 mod faults;
 mod rebuild;
 
@@ -11,7 +12,7 @@ use crate::Campaign;
 
 /// All campaigns, in the order in which `ci` and `release` run them.
 pub fn all() -> Vec<Box<dyn Campaign>> {
-    vec![Box::new(rebuild::Rebuild), Box::new(faults::Faults)]
+    vec![Box::new(differential::Differential), Box::new(rebuild::Rebuild), Box::new(faults::Faults)]
 }
 
 /// Says to a process what it was started for.
