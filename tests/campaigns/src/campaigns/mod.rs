@@ -1,5 +1,6 @@
 //! The campaigns.
 
+mod conformance;
 mod differential;
 mod faults;
 mod isolation;
@@ -14,6 +15,7 @@ use crate::Campaign;
 /// All campaigns, in the order in which `ci` and `release` run them.
 pub fn all() -> Vec<Box<dyn Campaign>> {
     vec![
+        Box::new(conformance::Conformance),
         Box::new(differential::Differential),
         Box::new(rebuild::Rebuild),
         Box::new(faults::Faults),
