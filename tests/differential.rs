@@ -4,7 +4,7 @@
 //! stores agree with each other too. Snapshots stay open across commits, and keys are made of the
 //! bytes that go wrong.
 //!
-//! `KEYLOOM_DIFFERENTIAL_OPERATIONS=10000000 cargo test --release --test differential` looks longer.
+//! `cargo campaign differential --count 10000000` looks longer.
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,22 +17,15 @@ use keyloom::conformance::{Operation, operations, replay};
 use keyloom::{KeyRange, Memory, Store, Writer};
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
 
-/// How many operations are made up when nobody says otherwise. Each runs on three stores.
+/// How many operations are made up. Each runs on three stores.
 const OPERATIONS: usize = 50_000;
 
 /// Long enough that snapshots outlive many commits.
 const HISTORY_LENGTH: usize = 250;
 
-fn wanted() -> usize {
-    match std::env::var("KEYLOOM_DIFFERENTIAL_OPERATIONS") {
-        Ok(number) => number.parse().expect("KEYLOOM_DIFFERENTIAL_OPERATIONS is a number"),
-        Err(_) => OPERATIONS,
-    }
-}
-
 #[test]
 fn memory_lmdb_and_an_ordered_map_answer_alike() {
-    let cases = u32::try_from(wanted().div_ceil(HISTORY_LENGTH)).unwrap();
+    let cases = u32::try_from(OPERATIONS.div_ceil(HISTORY_LENGTH)).unwrap();
     let lmdb = TemporaryLmdb::new();
     let (run, kept) = (Cell::new(0), Cell::new(0));
     let found_before = FileFailurePersistence::Direct("proptest-regressions/differential.txt");
@@ -56,5 +49,5 @@ fn memory_lmdb_and_an_ordered_map_answer_alike() {
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
     println!("{} operations on each of three stores, {} snapshots kept", run.get(), kept.get());
-    assert!(run.get() >= wanted());
+    assert!(run.get() >= OPERATIONS);
 }

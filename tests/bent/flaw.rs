@@ -1,5 +1,7 @@
 //! The mistakes.
 
+use keyloom::conformance::Law;
+
 /// One mistake that stores are known to make. Everything else of a [`Bent`](crate::Bent) store is
 /// right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,4 +68,97 @@ pub enum Flaw {
     CutValue,
     /// An error of the body is swallowed, and what it wrote is committed.
     ErrorCommits,
+}
+
+impl Flaw {
+    /// All mistakes, without [`Flaw::None`].
+    pub const ALL: [Self; 30] = [
+        Self::LostWrite,
+        Self::DirtyRead,
+        Self::MovingSnapshot,
+        Self::SignedOrder,
+        Self::LostFf,
+        Self::InclusiveEnd,
+        Self::ForgottenDelete,
+        Self::ReverseOffByOne,
+        Self::ForgottenCommit,
+        Self::DeniedCommit,
+        Self::CommitHalfDone,
+        Self::CommitInTwoSteps,
+        Self::LostUpdate,
+        Self::WriteSkew,
+        Self::Phantom,
+        Self::ResumesAfterTheEnd,
+        Self::LongKeyAbsent,
+        Self::LongKeyCut,
+        Self::LongBoundRefused,
+        Self::RollbackKeeps,
+        Self::ConflictKeeps,
+        Self::PageSkips,
+        Self::BigEndianCounter,
+        Self::SignedMinMax,
+        Self::BlindRanges,
+        Self::DeleteRangeKeepsFirst,
+        Self::SortedBatch,
+        Self::EmptyIsAbsent,
+        Self::CutValue,
+        Self::ErrorCommits,
+    ];
+
+    /// The law that it breaks, and the name of the check that must see it. `None` when there is none.
+    pub fn breaks(self) -> Option<(Law, &'static str)> {
+        Some(match self {
+            Self::None => return None,
+            Self::LostWrite => (Law::Atomicity, "a_commit_keeps_every_write"),
+            Self::DirtyRead => (Law::Isolation, "a_snapshot_does_not_see_uncommitted_writes"),
+            Self::MovingSnapshot => {
+                (Law::Snapshots, "a_snapshot_does_not_change_while_others_write_and_commit")
+            }
+            Self::SignedOrder => (Law::Order, "keys_come_in_the_order_of_unsigned_bytes"),
+            Self::LostFf => (Law::Ranges, "a_prefix_holds_the_keys_that_continue_it_with_ff"),
+            Self::InclusiveEnd => {
+                (Law::Ranges, "an_excluded_bound_is_outside_and_an_included_one_inside")
+            }
+            Self::ForgottenDelete => {
+                (Law::Deletes, "a_deleted_key_is_gone_and_its_neighbours_stay")
+            }
+            Self::ReverseOffByOne => {
+                (Law::Ranges, "every_pair_of_bounds_holds_what_lies_between_in_a_snapshot")
+            }
+            Self::ForgottenCommit => (Law::Serializable, "many_writers_lose_no_update"),
+            Self::DeniedCommit => (Law::Serializable, "many_writers_lose_no_update"),
+            Self::CommitHalfDone => (Law::Atomicity, "a_commit_keeps_every_write"),
+            Self::CommitInTwoSteps => (Law::Atomicity, "readers_see_whole_transactions_only"),
+            Self::LostUpdate => {
+                (Law::Serializable, "two_writers_that_read_the_same_counter_lose_no_update")
+            }
+            Self::WriteSkew => {
+                (Law::Serializable, "two_writers_that_look_for_each_other_do_not_both_miss")
+            }
+            Self::Phantom => {
+                (Law::Serializable, "two_writers_that_look_for_each_other_do_not_both_miss")
+            }
+            Self::ResumesAfterTheEnd => (Law::Iterators, "an_iterator_that_ended_stays_ended"),
+            Self::LongKeyAbsent => (Law::Keys, "a_key_of_512_bytes_is_an_error_in_every_operation"),
+            Self::LongKeyCut => (Law::Keys, "a_key_of_512_bytes_is_an_error_in_every_operation"),
+            Self::LongBoundRefused => (Law::Ranges, "bounds_that_are_no_keys_are_ordinary"),
+            Self::RollbackKeeps => (Law::Rollback, "a_dropped_transaction_leaves_nothing_behind"),
+            Self::ConflictKeeps => {
+                (Law::Transact, "a_body_that_runs_again_leaves_only_its_last_run")
+            }
+            Self::PageSkips => (Law::Pages, "a_page_begins_right_behind_the_last_key"),
+            Self::BigEndianCounter => (Law::Counters, "a_counter_is_8_bytes_little_endian"),
+            Self::SignedMinMax => (Law::Counters, "min_and_max_compare_as_unsigned_numbers"),
+            Self::BlindRanges => (Law::OwnWrites, "a_transaction_sees_its_own_puts"),
+            Self::DeleteRangeKeepsFirst => {
+                (Law::Deletes, "a_deleted_range_is_gone_and_its_neighbours_stay")
+            }
+            Self::SortedBatch => {
+                (Law::Batches, "get_many_answers_in_the_order_asked_with_absent_and_repeated_keys")
+            }
+            Self::EmptyIsAbsent => (Law::Values, "an_empty_value_is_not_an_absent_one"),
+            Self::CutValue => (Law::Values, "values_of_every_size_come_back"),
+            Self::ErrorCommits => (Law::Transact, "an_error_type_of_the_body_comes_back_unchanged"),
+        })
+    }
 }

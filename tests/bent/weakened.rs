@@ -60,6 +60,12 @@ pub enum Weakness {
     StaleSnapshots,
 }
 
+impl Weakness {
+    /// All of them, the control first.
+    pub const ALL: [Self; 5] =
+        [Self::None, Self::LostUpdates, Self::WriteSkew, Self::Phantoms, Self::StaleSnapshots];
+}
+
 impl<S: Store> Weakened<S> {
     /// Weakens a store.
     pub fn new(store: S, weakness: Weakness) -> Self {

@@ -2,8 +2,8 @@
 
 use keyloom_bent::Weakness;
 
-use crate::isolation::{campaign, transactions, weakened};
 use crate::server::fresh;
+use keyloom_list_append::{campaign, transactions, weakened};
 
 const WRITERS: usize = 8;
 

@@ -15,9 +15,6 @@ mod history;
 #[cfg(feature = "etcd")]
 mod isolated;
 #[cfg(feature = "etcd")]
-#[path = "../isolation/mod.rs"]
-mod isolation;
-#[cfg(feature = "etcd")]
 mod laws;
 #[cfg(feature = "etcd")]
 mod limits;

@@ -1,9 +1,11 @@
 //! The checker can fail: each anomaly, written by hand, is found by its name, and histories that
 //! are in order are passed in silence.
 
-use super::isolation::anomaly::{Anomaly, Edge, Name};
-use super::isolation::checker::{check, check_with_snapshots_in_commit_order};
-use super::isolation::history::{Attempt, Element, End, History, List, Mark, Operation, Outcome};
+use keyloom_list_append::anomaly::{Anomaly, Edge, Name};
+use keyloom_list_append::checker::{check, check_with_snapshots_in_commit_order};
+use keyloom_list_append::history::{
+    Attempt, Element, End, History, List, Mark, Operation, Outcome,
+};
 
 /// A history in the making. Transactions run side by side unless told otherwise.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use keyloom::{Fault, Faulty, Memory};
 use keyloom_bent::{Bent, Flaw, Weakness};
 
-use super::isolation::{Name, campaign, weakened};
+use keyloom_list_append::{campaign, weakened};
 
 /// Fewer than where nothing is to be found: the first few show it.
 const TRANSACTIONS: usize = 4_000;
@@ -49,33 +49,12 @@ fn stale_snapshots_are_caught() {
     is_caught(Weakness::StaleSnapshots);
 }
 
-/// The mistakes that the conformance suite must find, as far as they are of isolation.
-fn flaw_is_caught(flaw: Flaw, name: Name) {
-    let report = campaign(&Bent::new(flaw), TRANSACTIONS, WRITERS);
-    assert!(report.has(name), "{flaw:?} should show {name}: {report}");
-}
-
-macro_rules! flaws {
-    ($($test:ident: $flaw:ident shows $name:ident;)+) => {$(
-        #[test]
-        fn $test() {
-            flaw_is_caught(Flaw::$flaw, Name::$name);
-        }
-    )+};
-}
-
-flaws! {
-    a_dirty_read_is_caught: DirtyRead shows G1a;
-    a_moving_snapshot_is_caught: MovingSnapshot shows Internal;
-    a_commit_half_done_is_caught: CommitHalfDone shows LostAppend;
-    a_commit_in_two_steps_is_caught: CommitInTwoSteps shows G1b;
-    a_lost_write_is_caught: LostWrite shows LostAppend;
-    a_forgotten_delete_is_caught: ForgottenDelete shows GSingle;
-    a_rollback_that_keeps_is_caught: RollbackKeeps shows G1a;
-    a_conflict_that_keeps_is_caught: ConflictKeeps shows G1a;
-    blind_ranges_are_caught: BlindRanges shows Internal;
-    a_range_delete_that_keeps_a_key_is_caught: DeleteRangeKeepsFirst shows GSingle;
-    a_sorted_batch_is_caught: SortedBatch shows Unwritten;
+#[test]
+fn broken_stores_are_caught() {
+    for (flaw, name) in weakened::FLAWS {
+        let report = campaign(&Bent::new(flaw), TRANSACTIONS, WRITERS);
+        assert!(report.has(name), "{flaw:?} should show {name}: {report}");
+    }
 }
 
 #[test]

@@ -3,6 +3,4 @@
 
 mod checking;
 mod controls;
-#[path = "mod.rs"]
-mod isolation;
 mod stores;

@@ -2,7 +2,7 @@
 
 use keyloom::Memory;
 
-use super::isolation::{campaign, transactions};
+use keyloom_list_append::{campaign, transactions};
 
 const TRANSACTIONS: usize = 20_000;
 const WRITERS: usize = 8;

@@ -2,8 +2,8 @@
 
 use keyloom_bent::Weakness;
 
-use crate::isolation::{Plan, campaign, campaign_of, transactions, weakened};
 use crate::servers::stores::postgres::open;
+use keyloom_list_append::{Plan, campaign, campaign_of, transactions, weakened};
 
 const WRITERS: usize = 8;
 

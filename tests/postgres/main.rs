@@ -14,9 +14,6 @@ mod failures;
 #[cfg(feature = "postgres")]
 mod isolated;
 #[cfg(feature = "postgres")]
-#[path = "../isolation/mod.rs"]
-mod isolation;
-#[cfg(feature = "postgres")]
 mod opening;
 #[cfg(feature = "postgres")]
 mod round_trips;

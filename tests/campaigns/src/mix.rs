@@ -72,6 +72,27 @@ impl Mix {
         txn.put(&progress_key(), &(number + 1).to_be_bytes())
     }
 
+    /// [`perform`](Mix::perform) of a transaction that may be there already: it looks first, as one must
+    /// that runs again after a commit of unknown outcome.
+    ///
+    /// # Errors
+    /// As [`perform`](Mix::perform).
+    pub fn perform_once(&self, transaction: u64, number: u64, txn: &mut impl Writer) -> Result<()> {
+        if Self::progress(txn)? > number {
+            return Ok(());
+        }
+        self.perform(transaction, number, txn)
+    }
+
+    /// Writes how many transactions there were once more: a conflict for whoever has looked meanwhile.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn touch(txn: &mut impl Writer) -> Result<()> {
+        let number = Self::progress(txn)?;
+        txn.put(&progress_key(), &number.to_be_bytes())
+    }
+
     /// How many transactions a store holds.
     ///
     /// # Errors
@@ -164,13 +185,23 @@ impl Oracle {
         if there != self.done {
             wrong.push(format!("{there} transactions are there instead of {}", self.done));
         }
-        for (workload, model) in self.mix.workloads.iter().zip(&self.models) {
-            let found = model.judge(&DynWriter::new(&mut txn))?;
-            wrong.extend(found.into_iter().map(|what| format!("{}: {what}", workload.name())));
-        }
+        wrong.extend(self.findings(&mut txn)?);
         let rebuilt = self.rebuilt()?;
         if let Some(key) = first_difference(&txn, &rebuilt.snapshot()?)? {
             wrong.push(format!("{key} is not as when built at once"));
+        }
+        Ok(wrong)
+    }
+
+    /// What the workloads find wrong: by a pattern's own `check`, or other than the models.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn findings(&self, txn: &mut impl Writer) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        for (workload, model) in self.mix.workloads.iter().zip(&self.models) {
+            let found = model.judge(&DynWriter::new(txn))?;
+            wrong.extend(found.into_iter().map(|what| format!("{}: {what}", workload.name())));
         }
         Ok(wrong)
     }

@@ -1,7 +1,10 @@
 //! The campaigns.
 
+mod conformance;
+mod differential;
+mod faults;
+mod isolation;
 mod rebuild;
-mod tests;
 
 use std::process::Command;
 
@@ -11,14 +14,19 @@ use crate::Campaign;
 
 /// All campaigns, in the order in which `ci` and `release` run them.
 pub fn all() -> Vec<Box<dyn Campaign>> {
-    vec![Box::new(rebuild::Rebuild), Box::new(tests::Tests)]
+    vec![
+        Box::new(conformance::Conformance),
+        Box::new(differential::Differential),
+        Box::new(rebuild::Rebuild),
+        Box::new(faults::Faults),
+        Box::new(isolation::Isolation),
+    ]
 }
 
 /// Says to a process what it was started for.
 const ROLE: &str = "KEYLOOM_CAMPAIGN_ROLE";
 
 /// Starts this program once more, in a role of a campaign's own.
-#[allow(dead_code, reason = "the first campaign with a process of its own needs it")]
 fn process(role: &str) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.env(ROLE, role);
@@ -32,5 +40,8 @@ pub fn child() -> Option<Result<()>> {
 }
 
 fn play(role: &str) -> Result<()> {
-    bail!("no campaign has a role {role:?}")
+    match role {
+        isolation::WRITER => isolation::writer(),
+        _ => bail!("no campaign has a role {role:?}"),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::history::{Element, List};
+use crate::history::{Element, List};
 
 /// The kinds of anomalies, with the names that Adya gave them, where he gave one.
 ///
@@ -122,6 +122,18 @@ impl Anomaly {
         match self {
             Self::Element { name, .. } | Self::Sights { name, .. } | Self::Cycle { name, .. } => {
                 *name
+            }
+        }
+    }
+
+    /// The transactions that show it.
+    pub fn transactions(&self) -> Vec<usize> {
+        match self {
+            Self::Element { transactions, .. } | Self::Sights { transactions, .. } => {
+                transactions.clone()
+            }
+            Self::Cycle { steps, .. } => {
+                steps.iter().map(|(transaction, _)| *transaction).collect()
             }
         }
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::anomaly::Edge;
-use super::digest::{Digest, Sight};
-use super::history::{Attempt, Element, List, Mark, Outcome};
-use super::versions::Versions;
+use crate::anomaly::Edge;
+use crate::digest::{Digest, Sight};
+use crate::history::{Attempt, Element, List, Mark, Outcome};
+use crate::versions::Versions;
 
 /// The transactions, by their positions in the history, and what orders two of them.
 pub type Dependencies = DiGraph<(), Edge>;

@@ -8,16 +8,17 @@
 //! what an aborted one wrote must never be seen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Transaction, Writer};
 
-use super::history::{Attempt, End, History, Outcome};
-use super::keys::Keys;
-use super::steps::{Scribe, Step, perform_all, read_all};
+use crate::elements::Elements;
+use crate::history::{Attempt, End, History, Outcome};
+use crate::keys::Keys;
+use crate::steps::{Scribe, Step, perform_all, read_all};
 
 /// How much to do.
 #[derive(Clone, Debug)]
@@ -37,6 +38,19 @@ pub struct Plan {
     pub prefix: Vec<u8>,
     /// Whether snapshots show commits in their order, which in rare cases is no serial order.
     pub snapshots_in_commit_order: bool,
+    /// How many processes work on the store, each with a plan of its own, [`attempts`] of which belong
+    /// into one history.
+    pub processes: usize,
+    /// The number of this one.
+    pub process: usize,
+    /// The time in nanoseconds. Several processes need a clock that they share.
+    pub clock: fn() -> u64,
+}
+
+/// A clock of this process.
+fn since_the_first_look() -> u64 {
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(FIRST.elapsed().as_nanos()).unwrap()
 }
 
 impl Plan {
@@ -48,6 +62,9 @@ impl Plan {
             patience: Duration::from_secs(60),
             prefix: format!("isolation {:016x} ", fastrand::u64(..)).into_bytes(),
             snapshots_in_commit_order: false,
+            processes: 1,
+            process: 0,
+            clock: since_the_first_look,
         }
     }
 }
@@ -56,11 +73,9 @@ impl Plan {
 struct Shared<'p> {
     plan: &'p Plan,
     keys: Keys,
-    clock: Instant,
     /// The transactions that are still to be done.
     left: AtomicU64,
-    /// The next element.
-    element: AtomicU64,
+    elements: Elements,
     attempts: Mutex<Vec<Attempt>>,
 }
 
@@ -69,33 +84,50 @@ struct Shared<'p> {
 /// # Errors
 /// The first error that neither a new attempt nor patience mends.
 pub fn run<S: Store>(store: &S, plan: &Plan) -> Result<History> {
-    let shared = Shared {
-        plan,
-        keys: Keys::new(&plan.prefix),
-        clock: Instant::now(),
-        left: AtomicU64::new(plan.transactions as u64),
-        element: AtomicU64::new(1),
-        attempts: Mutex::default(),
-    };
+    Ok(History { attempts: attempts(store, plan)?, end: end(store, plan)? })
+}
+
+/// Runs the writers of one process, and tells what they did and saw.
+///
+/// # Errors
+/// As [`run`].
+pub fn attempts<S: Store>(store: &S, plan: &Plan) -> Result<Vec<Attempt>> {
+    let shared = Shared::new(plan);
     thread::scope(|scope| {
         let shared = &shared;
         let write = |writer| move || shared.writer(store, writer);
-        let writers: Vec<_> = (0..plan.writers).map(|writer| scope.spawn(write(writer))).collect();
+        let first = plan.process * plan.writers;
+        let writers: Vec<_> =
+            (first..first + plan.writers).map(|writer| scope.spawn(write(writer))).collect();
         writers.into_iter().try_for_each(|writer| writer.join().unwrap())
     })?;
+    Ok(shared.attempts.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// What is there when all writers have ended. Removes it.
+///
+/// # Errors
+/// As [`run`].
+pub fn end<S: Store>(store: &S, plan: &Plan) -> Result<End> {
+    let shared = Shared::new(plan);
     let end = shared.patiently(|| shared.end(&store.begin()?))?;
     shared.patiently(|| {
         let mut txn = store.begin()?;
         txn.delete_range(KeyRange::prefix(&plan.prefix))?;
         txn.commit()
     })?;
-    let attempts = shared.attempts.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(History { attempts, end })
+    Ok(end)
 }
 
-impl Shared<'_> {
-    fn now(&self) -> u64 {
-        u64::try_from(self.clock.elapsed().as_nanos()).unwrap()
+impl<'p> Shared<'p> {
+    fn new(plan: &'p Plan) -> Self {
+        Self {
+            plan,
+            keys: Keys::new(&plan.prefix),
+            left: AtomicU64::new(plan.transactions as u64),
+            elements: Elements::new(plan.process, plan.processes),
+            attempts: Mutex::default(),
+        }
     }
 
     /// One writer: does transactions while there are some left.
@@ -124,8 +156,7 @@ impl Shared<'_> {
         rng: &mut Rng,
         attempts: &mut Vec<Attempt>,
     ) -> Result<()> {
-        let appended = self.element.load(Ordering::Relaxed);
-        let steps = Step::choose(rng, appended);
+        let steps = Step::choose(rng, self.elements.position());
         // Some are given up at first, without any need: what they wrote must never be seen.
         let mut is_given_up = rng.u8(..16) == 0;
         let reads_only = steps.iter().all(Step::reads_only);
@@ -135,11 +166,11 @@ impl Shared<'_> {
             let mut operations = Vec::new();
             let mut scribe = Scribe {
                 keys: &self.keys,
-                element: &self.element,
+                elements: &self.elements,
                 operations: &mut operations,
                 rng,
             };
-            let began = self.now();
+            let began = (self.plan.clock)();
             let done = if by_snapshot {
                 store.snapshot().and_then(|snapshot| read_all(&steps, &snapshot, &mut scribe))
             } else {
@@ -148,7 +179,7 @@ impl Shared<'_> {
                     if std::mem::take(&mut is_given_up) { Err(given_up()) } else { txn.commit() }
                 })
             };
-            let ended = self.now();
+            let ended = (self.plan.clock)();
             let outcome = match &done {
                 Ok(()) => Outcome::Committed,
                 Err(error) if error.maybe_committed() => Outcome::Unknown,

@@ -6,12 +6,21 @@
 //! of that is a proof that there is no such order. It is not the reverse: a history without an
 //! anomaly is one that shows none.
 
-use super::anomaly::{Anomaly, Name};
-use super::cycles::cycles;
-use super::digest::Digest;
-use super::graph::dependencies;
-use super::history::{Attempt, History, Outcome};
-use super::versions::Versions;
+use crate::anomaly::{Anomaly, Name};
+use crate::cycles::cycles;
+use crate::digest::Digest;
+use crate::graph::dependencies;
+use crate::history::{Attempt, History, Outcome};
+use crate::versions::Versions;
+
+/// [`check`], or [`check_with_snapshots_in_commit_order`].
+pub fn check_as(history: &History, snapshots_in_commit_order: bool) -> Vec<Anomaly> {
+    if snapshots_in_commit_order {
+        check_with_snapshots_in_commit_order(history)
+    } else {
+        check(history)
+    }
+}
 
 /// [`check`] for a store whose snapshots show commits in the order in which they happened and no more.
 ///

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// The number of a list.
 pub type List = u32;
 
@@ -13,7 +15,7 @@ pub type List = u32;
 pub type Element = u64;
 
 /// One step of an attempt, with what the store answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
     /// The list was read, and put back with `element` behind it.
     Append { list: List, found: Vec<Element>, element: Element, mark: Mark },
@@ -31,7 +33,7 @@ pub enum Operation {
 /// nothing afterwards. So each write of a mark comes with an append to its list in the same
 /// transaction, and the mark holds the element: whoever sees the mark has seen that version of the
 /// list, and in a serializable store the two never disagree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mark {
     /// Nothing. Most lists have no mark at all.
     #[default]
@@ -43,7 +45,7 @@ pub enum Mark {
 }
 
 /// What became of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// The store acknowledged the commit.
     Committed,
@@ -54,7 +56,7 @@ pub enum Outcome {
 }
 
 /// One run of one transaction, committed or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub writer: usize,
     /// Just before the transaction began, and just after its outcome was there, in nanoseconds of a

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::anomaly::{Anomaly, Name};
-use super::digest::Digest;
-use super::history::{Element, History, List, Mark, Operation, Outcome};
+use crate::anomaly::{Anomaly, Name};
+use crate::digest::Digest;
+use crate::history::{Element, History, List, Mark, Operation, Outcome};
 
 /// Who appended an element.
 #[derive(Clone, Copy, Debug)]

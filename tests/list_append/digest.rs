@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::anomaly::{Anomaly, Name};
-use super::history::{Attempt, Element, List, Mark, Operation};
+use crate::anomaly::{Anomaly, Name};
+use crate::history::{Attempt, Element, List, Mark, Operation};
 
 /// The first sight of a list.
 #[derive(Clone, Debug)]

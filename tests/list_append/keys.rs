@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use keyloom::KeyRange;
 
-use super::history::{Element, List};
+use crate::history::{Element, List};
 
 /// What nobody ever appends: stands for bytes that are no element.
 pub const GARBLED: Element = 0;

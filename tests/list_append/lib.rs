@@ -1,41 +1,41 @@
 //! The isolation campaign: many transactions on the same few lists, and a checker that looks for
 //! anything that no serial order of them explains.
 //!
-//! It is generic over the store, and each backend's tests include this module by its path. It needs
-//! `keyloom`, `keyloom-bent`, `fastrand` and `petgraph`.
+//! It is generic over the store:
 //!
-//! ```ignore
-//! #[path = "../isolation/mod.rs"]
-//! mod isolation;
-//!
-//! isolation::campaign(&store, isolation::transactions(20_000), 8).assert_clean();
-//! isolation::weakened::is_caught(store, Weakness::WriteSkew, 4_000, 8);
+//! ```
+//! # use keyloom::Memory;
+//! # use keyloom_bent::Weakness;
+//! # use keyloom_list_append::{campaign, weakened};
+//! campaign(&Memory::new(), 2_000, 8).assert_clean();
+//! weakened::is_caught(Memory::new(), Weakness::LostUpdates, 2_000, 8);
 //! ```
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`history`] | what the writers did and saw |
-//! | [`workload`], [`steps`], [`keys`] | the writers |
-//! | [`checker`] | the checks, of [`versions`] and of [`cycles`] in the [`graph`] |
+//! | [`workload`], `steps`, `keys` | the writers |
+//! | [`checker`] | the checks, of `versions` and of `cycles` in the `graph` |
 //! | [`anomaly`] | what is found, by name |
 //! | [`report`] | the counts of a campaign |
-//! | [`weakened`] | the campaign on a store that it must catch |
-// As at the top of every test, which those that include this may not need themselves.
+//! | [`weakened`] | stores on which it must find something, and what |
+//!
+//! Writers may be threads of one process, or of several: see [`Plan::processes`].
+// As at the top of every test.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-// Each test uses the part that it needs: the checker's own tests no workload, the tests of a server
-// no hand-written history.
-#![allow(dead_code, unused_imports)]
+#![allow(missing_docs, reason = "names of the literature, and fields that their names tell")]
 
 pub mod anomaly;
 pub mod checker;
-pub mod cycles;
-pub mod digest;
-pub mod graph;
+mod cycles;
+mod digest;
+mod elements;
+mod graph;
 pub mod history;
-pub mod keys;
+mod keys;
 pub mod report;
-pub mod steps;
-pub mod versions;
+mod steps;
+mod versions;
 pub mod weakened;
 pub mod workload;
 
@@ -43,7 +43,7 @@ use std::time::Instant;
 
 use keyloom::{Result, Store};
 
-pub use anomaly::Name;
+pub use anomaly::{Anomaly, Name};
 pub use report::Report;
 pub use workload::Plan;
 
@@ -86,10 +86,7 @@ pub fn try_campaign<S: Store>(store: &S, plan: &Plan) -> Result<Report> {
         let round = Plan { transactions, seed, prefix, ..plan.clone() };
         let history = workload::run(store, &round)?;
         let ran = started.elapsed();
-        let anomalies = match plan.snapshots_in_commit_order {
-            true => checker::check_with_snapshots_in_commit_order(&history),
-            false => checker::check(&history),
-        };
+        let anomalies = checker::check_as(&history, plan.snapshots_in_commit_order);
         report.add(&history, anomalies, ran, started.elapsed() - ran);
     }
     Ok(report)

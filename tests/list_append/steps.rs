@@ -1,14 +1,14 @@
 //! What the transactions of the workload do, step by step.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use fastrand::Rng;
 use keyloom::{Order, Reader, Result, Writer};
 
-use super::history::{Element, List, Mark, Operation};
-use super::keys::Keys;
+use crate::elements::Elements;
+use crate::history::{Element, List, Mark, Operation};
+use crate::keys::Keys;
 
 /// One intention. The same intentions are tried again after an abort, with other elements.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ fn range(rng: &mut Rng, first: List) -> Range<List> {
 #[derive(Debug)]
 pub struct Scribe<'a> {
     pub keys: &'a Keys,
-    pub element: &'a AtomicU64,
+    pub elements: &'a Elements,
     pub operations: &'a mut Vec<Operation>,
     pub rng: &'a mut Rng,
 }
@@ -114,6 +114,12 @@ impl Scribe<'_> {
         }
     }
 
+    /// Takes note of what others appended.
+    fn seen(&self, found: Vec<Element>) -> Vec<Element> {
+        found.last().into_iter().for_each(|last| self.elements.see(*last));
+        found
+    }
+
     fn append(&mut self, txn: &mut impl Writer, list: List, mark: Mark) -> Result<()> {
         let element = self.lengthen(txn, list, mark)?;
         match mark {
@@ -135,8 +141,8 @@ impl Scribe<'_> {
     fn lengthen(&mut self, txn: &mut impl Writer, list: List, mark: Mark) -> Result<Element> {
         let key = self.keys.list(list);
         let mut value = txn.get(&key)?.map_or(Vec::new(), |value| value.to_vec());
-        let found = Keys::elements(&value);
-        let element = self.element.fetch_add(1, Ordering::Relaxed);
+        let found = self.seen(Keys::elements(&value));
+        let element = self.elements.take();
         self.operations.push(Operation::Append { list, found, element, mark });
         self.let_others_in();
         value.extend(element.to_be_bytes());
@@ -162,7 +168,7 @@ impl Scribe<'_> {
                 let mut found = Vec::new();
                 for entry in reader.range(self.keys.lists(lists), *order)? {
                     let (key, value) = entry?;
-                    found.push((self.keys.list_of(&key), Keys::elements(&value)));
+                    found.push((self.keys.list_of(&key), self.seen(Keys::elements(&value))));
                 }
                 self.operations.push(Operation::ReadRange { lists: lists.clone(), found });
             }
@@ -173,7 +179,7 @@ impl Scribe<'_> {
     }
 
     fn found(&mut self, list: List, value: Option<&[u8]>) {
-        let found = Keys::elements(value.unwrap_or_default());
+        let found = self.seen(Keys::elements(value.unwrap_or_default()));
         self.operations.push(Operation::Read { list, found });
     }
 

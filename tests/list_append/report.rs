@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::anomaly::{Anomaly, Name};
-use super::history::{History, Operation, Outcome};
+use crate::anomaly::{Anomaly, Name};
+use crate::history::{History, Operation, Outcome};
 
 /// What a campaign did and found.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Report {
     pub ran: Duration,
     pub checked: Duration,
     pub anomalies: Vec<Anomaly>,
+    /// What the transactions of the first anomaly did and saw.
+    pub witnesses: Vec<String>,
 }
 
 impl Report {
@@ -41,6 +43,10 @@ impl Report {
             let appends = attempt.operations.iter().filter(is_append).count();
             self.appends += appends;
             self.reads += attempt.operations.len() - appends;
+        }
+        if let (true, Some(first)) = (self.anomalies.is_empty(), anomalies.first()) {
+            let told = |n: usize| format!("T{n}: {:?}", history.attempts[n]);
+            self.witnesses = first.transactions().into_iter().map(told).collect();
         }
         self.anomalies.extend(anomalies);
         self.ran += ran;

@@ -11,8 +11,8 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{EdgeIndex, NodeIndex};
 use petgraph::visit::{EdgeFiltered, EdgeRef};
 
-use super::anomaly::{Anomaly, Edge, Name};
-use super::graph::Dependencies;
+use crate::anomaly::{Anomaly, Edge, Name};
+use crate::graph::Dependencies;
 
 /// How many cycles of one kind are shown for a component, and how many edges are tried to find them.
 const MOST_SHOWN: usize = 2;

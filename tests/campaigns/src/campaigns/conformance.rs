@@ -1,0 +1,114 @@
+//! The laws of a store: the public suite, on every store and every wrapper around it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use keyloom::conformance::{Fixture, Suite, Violation, checks};
+use keyloom::{BoxedError, Faulty, Lmdb, Memory, Metered, Store, lmdb::Durability};
+use keyloom_bent::{Bent, Flaw};
+use tempfile::TempDir;
+
+use crate::{Campaign, Context, Control, Failure, Tally};
+
+/// [`keyloom::conformance`] in memory, on LMDB, and through what wraps a store.
+pub struct Conformance;
+
+/// How many operations the random histories of a store have together.
+const OPERATIONS: usize = 5_000;
+
+impl Campaign for Conformance {
+    fn name(&self) -> &'static str {
+        "conformance"
+    }
+
+    fn about(&self) -> &'static str {
+        "the laws of a store, on each store and through each wrapper"
+    }
+
+    fn unit(&self) -> &'static str {
+        "checks"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        let all = (TARGETS.len() * checks::<Memory>().len()) as u64;
+        // The random histories of each round are others.
+        (all, 100 * all)
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        let mut tally = Tally::default();
+        for (round, (name, target)) in (0..).zip(TARGETS.iter().cycle()) {
+            if !context.goes_on(tally.count) || !tally.failures.is_empty() {
+                break;
+            }
+            let seed = context.seed.wrapping_add(round);
+            let seen = target(&Suite::new().operations(OPERATIONS).seed(seed), context.scratch());
+            tally.count += checks::<Memory>().len() as u64;
+            tally.add("random operations", OPERATIONS as u64);
+            tally.add("stores", 1);
+            // A violation names its check and, of a random history, the shortest that shows it.
+            tally.failures.extend(
+                failures(seen)
+                    .map(|what| Failure { what: format!("{name}: {what}"), sequence: Vec::new() }),
+            );
+        }
+        Ok(tally)
+    }
+
+    fn controls(&self, context: &Context) -> Result<Vec<Control>> {
+        let suite = Suite::new().seed(context.seed);
+        let sound = failures(suite.run(|| Ok(Bent::new(Flaw::None)))).next().is_none();
+        let mut controls = vec![Control { name: "None".into(), caught: sound }];
+        // No random histories: the checks that name a law must do without them.
+        let suite = suite.operations(0);
+        for flaw in Flaw::ALL {
+            let seen = suite.run(|| Ok(Bent::new(flaw))).unwrap_or_default();
+            let is_of =
+                |violation: &Violation| Some((violation.law, violation.check)) == flaw.breaks();
+            let caught = seen.iter().any(is_of);
+            controls.push(Control { name: format!("{flaw:?}"), caught });
+        }
+        Ok(controls)
+    }
+}
+
+type Seen = Result<Vec<Violation>, BoxedError>;
+
+/// A store, made anew for each check in a directory where it may make others.
+type Target = fn(&Suite, &Path) -> Seen;
+
+const TARGETS: [(&str, Target); 9] = [
+    ("memory", |suite, _| suite.run(|| Ok(Memory::new()))),
+    ("memory, metered", |suite, _| suite.run(|| Ok(Metered::new(Memory::new())))),
+    ("memory, faulty", |suite, _| suite.run(|| Ok(Faulty::new(Memory::new())))),
+    ("optimistic memory", |suite, _| suite.run(|| Ok(optimistic()))),
+    ("optimistic memory, metered", |suite, _| suite.run(|| Ok(Metered::new(optimistic())))),
+    ("optimistic memory, faulty", |suite, _| suite.run(|| Ok(Faulty::new(optimistic())))),
+    ("LMDB", |suite, within| on_lmdb(suite, within, |lmdb| lmdb)),
+    ("LMDB, metered", |suite, within| on_lmdb(suite, within, Metered::new)),
+    ("LMDB, faulty", |suite, within| on_lmdb(suite, within, Faulty::new)),
+];
+
+fn optimistic() -> Memory {
+    Memory::builder().optimistic(true).build()
+}
+
+fn on_lmdb<S: Store>(suite: &Suite, within: &Path, wrap: impl Fn(Lmdb) -> S) -> Seen
+where
+    (S, TempDir): Fixture<Store = S>,
+{
+    suite.run(|| {
+        let directory = tempfile::tempdir_in(within)?;
+        // No crash happens here, so nothing needs to wait for the disk.
+        let options = Lmdb::options().durability(Durability::MayLoseStore);
+        Ok((wrap(options.open(directory.path())?), directory))
+    })
+}
+
+fn failures(seen: Seen) -> impl Iterator<Item = String> {
+    let told = match seen {
+        Ok(violations) => violations.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![format!("the store cannot be made: {error}")],
+    };
+    told.into_iter()
+}

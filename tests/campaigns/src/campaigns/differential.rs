@@ -1,0 +1,105 @@
+//! Stores and an ordered map: whatever is asked of them, they answer alike.
+//!
+//! The short form of it is `cargo test --test differential`. What is done and compared, keys of the bytes
+//! that go wrong and snapshots that stay open across commits, is in [`keyloom::conformance::operations`].
+
+use anyhow::{Result, bail};
+use keyloom::conformance::{Finding, Operation, operations, replay};
+use keyloom::{KeyRange, Lmdb, Memory, Store, Writer, lmdb::Durability};
+use keyloom_bent::{Bent, Flaw};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::shrink::shrink;
+use crate::{Campaign, Context, Control, Failure, Tally};
+
+/// Random histories in memory, in memory with transactions side by side, and on LMDB.
+pub struct Differential;
+
+/// Long enough that snapshots outlive many commits.
+const HISTORY_LENGTH: usize = 250;
+
+impl Campaign for Differential {
+    fn name(&self) -> &'static str {
+        "differential"
+    }
+
+    fn about(&self) -> &'static str {
+        "random operations: memory, optimistic memory, LMDB and an ordered map answer alike"
+    }
+
+    fn unit(&self) -> &'static str {
+        "operations"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (50_000, 10_000_000)
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        // No crash happens here, so nothing needs to wait for the disk.
+        let options = Lmdb::options().durability(Durability::MayLoseStore);
+        let lmdb = options.open(context.directory("differential")?)?;
+        attack(context, |history| {
+            on("memory", replay(&Memory::new(), history))?;
+            let optimistic = Memory::builder().optimistic(true).build();
+            on("optimistic memory", replay(&optimistic, history))?;
+            // One file for all histories: pages that were freed are used again.
+            lmdb.transact(|txn| txn.delete_range(KeyRange::all()))
+                .map_err(|error| format!("LMDB is not emptied: {error}"))?;
+            on("LMDB", replay(&lmdb, history))
+        })
+    }
+
+    fn controls(&self, context: &Context) -> Result<Vec<Control>> {
+        let context = context.quietly(10_000);
+        let flaws =
+            [Flaw::None, Flaw::InclusiveEnd, Flaw::MovingSnapshot, Flaw::DeleteRangeKeepsFirst];
+        let control = |flaw| {
+            let tally = attack(&context, |history| on("it", replay(&Bent::new(flaw), history)))?;
+            let mut control = Control::of(format!("{flaw:?}"), &tally);
+            control.caught ^= flaw == Flaw::None;
+            Ok(control)
+        };
+        flaws.into_iter().map(control).collect()
+    }
+}
+
+fn on(store: &str, outcome: Result<(), Finding>) -> Result<(), String> {
+    outcome.map_err(|finding| format!("{store}: {finding}"))
+}
+
+/// Makes up histories until one is not as it should be.
+fn attack(context: &Context, judge: impl Fn(&[Operation]) -> Result<(), String>) -> Result<Tally> {
+    let mut runner = TestRunner::new_with_rng(Config::default(), generator(context.seed));
+    let histories = operations(HISTORY_LENGTH);
+    let mut tally = Tally::default();
+    while context.goes_on(tally.count) && tally.failures.is_empty() {
+        let history = match histories.new_tree(&mut runner) {
+            Ok(history) => history.current(),
+            Err(why) => bail!("no history can be made up: {why}"),
+        };
+        if judge(&history).is_err() {
+            tally.failures.push(shortest(&history, &judge));
+        }
+        tally.count += history.len() as u64;
+        tally.add("histories", 1);
+        let kept = history.iter().filter(|operation| matches!(operation, Operation::Keep));
+        tally.add("snapshots kept", kept.count() as u64);
+    }
+    Ok(tally)
+}
+
+fn shortest(history: &[Operation], judge: impl Fn(&[Operation]) -> Result<(), String>) -> Failure {
+    // Not by proptest, which was not done after 5,000 tries.
+    let shortest = shrink(history, |history| judge(history).is_err());
+    let what = judge(&shortest).err().unwrap_or_default();
+    Failure { what, sequence: shortest.iter().map(|operation| format!("{operation:?}")).collect() }
+}
+
+/// What proptest draws from.
+fn generator(seed: u64) -> TestRng {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
+}

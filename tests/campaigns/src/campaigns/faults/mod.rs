@@ -1,0 +1,165 @@
+//! Faults: each operation of a store fails in turn, in everything that is done.
+//!
+//! A history of a few transactions of a workload is a *trial*. Each transaction fails at its first
+//! operation, then at its second, and so on up to its commit, with an error, with a conflict, and with a
+//! commit whose outcome is unknown. After each fault the store holds what it held before, or all of the
+//! transaction where that was committed or retried. What the workloads ask, work in many transactions and
+//! the repair of an index go through the same.
+
+mod careless;
+mod long_work;
+mod trial;
+
+use anyhow::Result;
+use keyloom::{Faulty, Lmdb, Memory, RetryPolicy, Store, lmdb::Durability};
+use keyloom_bent::{Bent, Flaw};
+
+use self::trial::{Part, Trial};
+use crate::shrink::shrink;
+use crate::{Campaign, Context, Control, Failure, Mix, Tally};
+
+/// Every fault at every operation, for each workload, in memory and on LMDB.
+pub struct Faults;
+
+/// The most transactions of a trial.
+const MOST: u64 = 8;
+
+impl Campaign for Faults {
+    fn name(&self) -> &'static str {
+        "faults"
+    }
+
+    fn about(&self) -> &'static str {
+        "each operation fails in turn: nothing is half done, no answer is wrong"
+    }
+
+    fn unit(&self) -> &'static str {
+        "faults"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (150_000, 20_000_000)
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        // No crash happens here, so nothing needs to wait for the disk.
+        let options =
+            Lmdb::options().durability(Durability::MayLoseStore).retry_policy(without_pauses());
+        let lmdb = options.open(context.directory("faults")?)?;
+        let memory = || Memory::builder().retry_policy(without_pauses());
+        let targets: [&dyn Target; 3] = [
+            &Sound { store: Faulty::new(memory().build()), side_by_side: false },
+            &Sound { store: Faulty::new(memory().optimistic(true).build()), side_by_side: true },
+            &Sound { store: Faulty::new(lmdb), side_by_side: false },
+        ];
+        attack(context, &targets)
+    }
+
+    fn controls(&self, context: &Context) -> Result<Vec<Control>> {
+        let context = context.quietly(20_000);
+        let mut controls = Vec::new();
+        for flaw in [
+            Flaw::None,
+            Flaw::LostWrite,
+            Flaw::CommitHalfDone,
+            Flaw::RollbackKeeps,
+            Flaw::ConflictKeeps,
+        ] {
+            let tally = attack(&context, &[&Broken(flaw)])?;
+            let mut control = Control::of(format!("{flaw:?}"), &tally);
+            control.caught ^= flaw == Flaw::None;
+            controls.push(control);
+        }
+        for part in [Part::Writing, Part::Reading, Part::LongWork] {
+            let tally = attack(&context, &[&Careless(part)])?;
+            controls.push(Control::of(format!("errors are not looked at: {part:?}"), &tally));
+        }
+        Ok(controls)
+    }
+}
+
+/// Conflicts are made here one at a time, so nobody needs to wait for anybody.
+fn without_pauses() -> RetryPolicy {
+    RetryPolicy { first_pause: std::time::Duration::ZERO, ..RetryPolicy::default() }
+}
+
+/// A store of any type, and how programs behave on it.
+trait Target {
+    /// How many faults there were, and what was wrong, if anything was.
+    fn trial(&self, mix: &Mix, history: &[u64]) -> (u64, Option<String>);
+}
+
+struct Sound<S> {
+    store: Faulty<S>,
+    side_by_side: bool,
+}
+
+impl<S: Store> Target for Sound<S> {
+    fn trial(&self, mix: &Mix, history: &[u64]) -> (u64, Option<String>) {
+        run(&self.store, mix, self.side_by_side, None, history)
+    }
+}
+
+/// A control: the store is broken.
+struct Broken(Flaw);
+
+impl Target for Broken {
+    fn trial(&self, mix: &Mix, history: &[u64]) -> (u64, Option<String>) {
+        run(&Faulty::new(Bent::new(self.0)), mix, true, None, history)
+    }
+}
+
+/// A control: the program does not look at errors.
+struct Careless(Part);
+
+impl Target for Careless {
+    fn trial(&self, mix: &Mix, history: &[u64]) -> (u64, Option<String>) {
+        run(&Faulty::new(Memory::new()), mix, false, Some(self.0), history)
+    }
+}
+
+fn run<S: Store>(
+    faulty: &Faulty<S>,
+    mix: &Mix,
+    side_by_side: bool,
+    careless: Option<Part>,
+    history: &[u64],
+) -> (u64, Option<String>) {
+    let mut trial = Trial { faulty, mix, side_by_side, careless, faults: 0 };
+    let wrong = trial.all(history).err();
+    (trial.faults, wrong)
+}
+
+fn attack(context: &Context, targets: &[&dyn Target]) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let mixes: Vec<Mix> = context.mix.each().chain([context.mix.clone()]).collect();
+    let mut number = 0;
+    while context.goes_on(tally.count) && tally.failures.is_empty() {
+        let seed = context.seed.wrapping_add(number);
+        number += 1;
+        let history = Mix::history(seed, fastrand::Rng::with_seed(seed).u64(1..=MOST));
+        for mix in &mixes {
+            for target in targets {
+                let (faults, wrong) = target.trial(mix, &history);
+                tally.count += faults;
+                tally.add("transactions", history.len() as u64);
+                if let Some(what) = wrong {
+                    tally.failures.push(shortest(*target, mix, &history, what));
+                    return Ok(tally);
+                }
+            }
+        }
+    }
+    Ok(tally)
+}
+
+fn shortest(target: &dyn Target, mix: &Mix, history: &[u64], mut what: String) -> Failure {
+    let history = shrink(history, |history| match target.trial(mix, history).1 {
+        Some(other) => {
+            what = other;
+            true
+        }
+        None => false,
+    });
+    Failure { what, sequence: history.iter().map(|seed| mix.describe(*seed)).collect() }
+}

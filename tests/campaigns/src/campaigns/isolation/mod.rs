@@ -1,0 +1,187 @@
+//! Isolation: writers append to lists, and a checker looks for anything that no serial order explains.
+//!
+//! The writers and the checker are those of `keyloom-list-append`. Here they run on every store: threads
+//! in memory, on LMDB and on servers, and processes on one LMDB file.
+
+mod processes;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+mod servers;
+
+use anyhow::Result;
+use keyloom::{Memory, Store};
+use keyloom_bent::{Bent, Weakened, Weakness};
+use keyloom_list_append::weakened::{FLAWS, shows};
+use keyloom_list_append::{Name, Plan, Report, try_campaign};
+
+use self::processes::Processes;
+pub use self::processes::{WRITER, writer};
+use crate::{Campaign, Context, Control, Failure, Tally};
+
+/// Transactions that append to lists, on every store.
+pub struct Isolation;
+
+/// How many threads write, or processes and their threads.
+const WRITERS: usize = 8;
+
+/// How many transactions are checked at once.
+const ROUND: u64 = 20_000;
+
+/// Fewer than where nothing is to be found: the first few show it.
+const CONTROL: usize = 4_000;
+
+/// How many anomalies of a round are shown.
+const MOST_SHOWN: usize = 10;
+
+impl Campaign for Isolation {
+    fn name(&self) -> &'static str {
+        "isolation"
+    }
+
+    fn about(&self) -> &'static str {
+        "transactions append to lists, on threads and in processes: no cycle, on each store"
+    }
+
+    fn unit(&self) -> &'static str {
+        "transactions per store"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (20_000, 1_000_000)
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        let path = context.directory("isolation-processes")?;
+        let mut targets: Vec<Box<dyn Target>> = vec![
+            Box::new(OnThreads::new("memory", Memory::new())),
+            Box::new(OnThreads::new("optimistic memory", optimistic())),
+            Box::new(OnThreads::new("LMDB", processes::open(&context.directory("isolation")?)?)),
+            Box::new(Processes { store: processes::open(&path)?, path, weakness: None }),
+        ];
+        targets.extend(on_servers()?);
+        let mut tally = Tally::default();
+        while context.goes_on(tally.count) && tally.failures.is_empty() {
+            let transactions = context.left(tally.count).unwrap_or(ROUND).min(ROUND);
+            for target in &targets {
+                let plan = plan(context, tally.count, transactions as usize);
+                let report = target.round(&plan)?;
+                count(&**target, &report, &mut tally);
+            }
+            tally.count += transactions;
+        }
+        Ok(tally)
+    }
+
+    fn controls(&self, context: &Context) -> Result<Vec<Control>> {
+        let plan = plan(context, 0, CONTROL);
+        let mut controls = Vec::new();
+        for weakness in Weakness::ALL {
+            let lmdb = processes::open(&context.directory("isolation-control")?)?;
+            let stores: [(&str, Report); 2] = [
+                ("optimistic memory", try_campaign(&Weakened::new(optimistic(), weakness), &plan)?),
+                ("LMDB", try_campaign(&Weakened::new(lmdb, weakness), &plan)?),
+            ];
+            for (store, report) in stores {
+                let caught = shows(weakness, &report).is_ok();
+                controls.push(Control { name: format!("{weakness:?} on {store}"), caught });
+            }
+        }
+        for (flaw, name) in FLAWS {
+            let caught = try_campaign(&Bent::new(flaw), &plan)?.has(name);
+            controls.push(Control { name: format!("{flaw:?} shows {name}"), caught });
+        }
+        // In one process of four, on the file that all of them share.
+        for weakness in Weakness::ALL {
+            let path = context.directory("isolation-control")?;
+            let store = processes::open(&path)?;
+            let report = Processes { store, path, weakness: Some(weakness) }.round(&plan)?;
+            let caught = match weakness {
+                // What is late comes over what the others have written meanwhile.
+                Weakness::StaleSnapshots => {
+                    report.has(Name::LostUpdate) && report.has(Name::GSingleRealTime)
+                }
+                _ => shows(weakness, &report).is_ok(),
+            };
+            controls.push(Control { name: format!("{weakness:?} in one process of LMDB"), caught });
+        }
+        Ok(controls)
+    }
+}
+
+fn optimistic() -> Memory {
+    Memory::builder().optimistic(true).build()
+}
+
+/// What is done after `done` transactions.
+fn plan(context: &Context, done: u64, transactions: usize) -> Plan {
+    let seed = context.seed.wrapping_add(done * WRITERS as u64);
+    Plan { seed, ..Plan::new(transactions, WRITERS) }
+}
+
+/// A store, and who writes to it.
+trait Target {
+    fn name(&self) -> &str;
+
+    fn round(&self, plan: &Plan) -> Result<Report>;
+
+    /// Whether an anomaly is known of this store, and told in its documentation.
+    fn is_known(&self, _: Name) -> bool {
+        false
+    }
+}
+
+struct OnThreads<S> {
+    name: &'static str,
+    store: S,
+}
+
+impl<S: Store> OnThreads<S> {
+    fn new(name: &'static str, store: S) -> Self {
+        Self { name, store }
+    }
+}
+
+impl<S: Store> Target for OnThreads<S> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn round(&self, plan: &Plan) -> Result<Report> {
+        Ok(try_campaign(&self.store, plan)?)
+    }
+}
+
+impl Target for Processes {
+    fn name(&self) -> &str {
+        "LMDB in processes"
+    }
+
+    fn round(&self, plan: &Plan) -> Result<Report> {
+        Self::round(self, plan)
+    }
+}
+
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+use self::servers::on_servers;
+
+#[cfg(not(any(feature = "postgres", feature = "etcd")))]
+fn on_servers() -> Result<Vec<Box<dyn Target>>> {
+    Ok(Vec::new())
+}
+
+fn count(target: &dyn Target, report: &Report, tally: &mut Tally) {
+    let store = target.name();
+    tally.add(&format!("committed on {store}"), report.committed as u64);
+    tally.add(&format!("aborted on {store}"), report.aborted as u64);
+    let known = report.anomalies.iter().filter(|found| target.is_known(found.name()));
+    match known.count() {
+        0 => {}
+        some => tally.add(&format!("known anomalies of {store}"), some as u64),
+    }
+    // How threads meet does not repeat, so what is shown is all that was seen and not a shorter run.
+    let mut unknown = report.anomalies.iter().filter(|found| !target.is_known(found.name()));
+    if let Some(first) = unknown.next() {
+        let others = unknown.take(MOST_SHOWN).map(ToString::to_string);
+        let sequence = report.witnesses.iter().cloned().chain(others).collect();
+        tally.failures.push(Failure { what: format!("{store}: {first}"), sequence });
+    }
+}

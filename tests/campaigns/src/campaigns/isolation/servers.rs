@@ -1,0 +1,46 @@
+//! The stores that have a server, where the environment says where it is.
+
+use anyhow::Result;
+use keyloom_list_append::{Name, Plan, Report, try_campaign};
+
+use super::Target;
+
+/// One store for each server that there is, as `tests/servers/with.sh` tells them.
+pub fn on_servers() -> Result<Vec<Box<dyn Target>>> {
+    let name = format!("keyloom_campaign_{}", std::process::id());
+    let mut targets: Vec<Box<dyn Target>> = Vec::new();
+    #[cfg(feature = "postgres")]
+    if let Ok(address) = std::env::var("KEYLOOM_POSTGRES") {
+        targets
+            .push(Box::new(OnPostgres(keyloom::Postgres::options().table(&name).open(&address)?)));
+    }
+    #[cfg(feature = "etcd")]
+    if let Ok(address) = std::env::var("KEYLOOM_ETCD") {
+        let members = address.rsplit_once('/').map_or(&*address, |(members, _)| members);
+        let store = keyloom::Etcd::open(&format!("{members}/{name}"))?;
+        targets.push(Box::new(super::OnThreads::new("etcd", store)));
+    }
+    Ok(targets)
+}
+
+#[cfg(feature = "postgres")]
+struct OnPostgres(keyloom::Postgres);
+
+#[cfg(feature = "postgres")]
+impl Target for OnPostgres {
+    fn name(&self) -> &str {
+        "PostgreSQL"
+    }
+
+    fn round(&self, plan: &Plan) -> Result<Report> {
+        // Snapshots are REPEATABLE READ: see the docs of the store.
+        let plan = Plan { snapshots_in_commit_order: true, ..plan.clone() };
+        Ok(try_campaign(&self.0, &plan)?)
+    }
+
+    /// A transaction that is open for long may get through though it should not, which is PostgreSQL's
+    /// own: `tests/postgres/forgotten_conflict.sh`.
+    fn is_known(&self, name: Name) -> bool {
+        name.is_of_real_time()
+    }
+}
