@@ -31,6 +31,7 @@ mod address_space;
 mod entries;
 pub mod file;
 mod gate;
+mod lock_file;
 mod open;
 mod options;
 mod owned_by;

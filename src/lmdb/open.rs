@@ -14,6 +14,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, Wit
 
 use super::file::{self, FileError, QuickCheck, Rule};
 use super::gate::Gate;
+use super::lock_file;
 use super::owned_by::Process;
 use super::{Durability, Lmdb, LmdbOptions, Shared};
 use crate::writer_slot::WriterSlot;
@@ -45,6 +46,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
             }
             None => {}
         }
+        lock_file::reserve(&path.join("lock.mdb"), options.max_readers)
+            .map_err(|error| explain(error.into(), &path))?;
         let env = open_env(&options, &path)?;
         let metadata = fs::metadata(&data).map_err(|error| explain(error.into(), &path))?;
         let id = FileId::of(&metadata);
