@@ -1,6 +1,7 @@
 //! The campaigns.
 
 mod damage;
+mod disk_full;
 mod rebuild;
 mod syscalls;
 mod task;
@@ -13,7 +14,12 @@ use crate::Campaign;
 
 /// All campaigns, in the order in which `ci` and `release` run them.
 pub fn all() -> Vec<Box<dyn Campaign>> {
-    vec![Box::new(rebuild::Rebuild), Box::new(syscalls::Syscalls), Box::new(damage::Damage)]
+    vec![
+        Box::new(rebuild::Rebuild),
+        Box::new(syscalls::Syscalls),
+        Box::new(disk_full::DiskFull),
+        Box::new(damage::Damage),
+    ]
 }
 
 /// Says to a process what it was started for.
@@ -34,6 +40,7 @@ pub fn child() -> Option<Result<()>> {
 
 fn play(role: &str) -> Result<()> {
     match role {
+        disk_full::ROLE => disk_full::play(),
         damage::ROLE => damage::play(),
         syscalls::ROLE => syscalls::play(),
         _ => bail!("no campaign has a role {role:?}"),
