@@ -153,10 +153,11 @@ pub enum Error {
         /// How long the wait was.
         waited_ms: u64,
     },
-    /// The system has no address space for a larger memory map. The map stays as it was, and so does
-    /// the store. Raise the limit (`ulimit -v`), or set a smaller `max_map_bytes`.
+    /// The system has no address space for the memory map when a store is opened, or for a larger one.
+    /// The map stays as it was, and so does the store. Raise the limit (`ulimit -v`), or set a smaller
+    /// `map_bytes` or `max_map_bytes`.
     #[error(
-        "the system has no address space of {wanted_bytes} bytes for the memory map: {source}; raise the limit (`ulimit -v`) or set a smaller `max_map_bytes`"
+        "the system has no address space of {wanted_bytes} bytes for the memory map: {source}; raise the limit (`ulimit -v`) or set a smaller `map_bytes` or `max_map_bytes`"
     )]
     AddressSpace {
         /// How much was asked for.
@@ -302,14 +303,27 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
-    /// A write to the file failed half way, after which the engine refuses everything. What was
-    /// committed before stays. Drop every handle of the store and open it again.
+    /// The system failed in the middle of something that cannot be taken back, after which the engine
+    /// refuses everything. What was committed before stays. Drop every handle of the store and open it
+    /// again.
     #[error(
-        "a failed write left this handle of {path} unusable; drop all handles and open the store again"
+        "a failure of the system left this handle of {path} unusable{}; drop all handles and open the store again",
+        told(source.as_ref())
     )]
     Unusable {
         /// The store.
         path: PathBuf,
+        /// What the system said, from the call that it happened to.
+        source: Option<std::io::Error>,
+    },
+    /// The system could not do what a file of the store needs: the disk fails, too many files are open,
+    /// and the like. What was committed before stays. See to what the system says, and try again.
+    #[error("the system failed at {path}: {source}; see to it and try again")]
+    Io {
+        /// The store, or the file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
     },
     /// This process has the store open already. Clone the handle that there is: two maps of one
     /// file in one process break each other's locks.
@@ -438,6 +452,11 @@ impl Error {
         }
         false
     }
+}
+
+/// Shows what the system said, if it is known.
+fn told(source: Option<&std::io::Error>) -> String {
+    source.map(|source| format!(": {source}")).unwrap_or_default()
 }
 
 /// Shows a key in a message: as a tuple where it is one, else as bytes, and not more than 96

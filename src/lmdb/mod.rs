@@ -37,6 +37,7 @@ mod address_space;
 mod entries;
 pub mod file;
 mod gate;
+mod lock_file;
 mod open;
 mod options;
 mod owned_by;
@@ -45,7 +46,7 @@ mod transaction;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use heed::types::Bytes;
@@ -88,6 +89,8 @@ struct Shared {
     writer: WriterSlot,
     /// The size of the map when a transaction last found it full, 0 once it has grown.
     full_at_bytes: AtomicUsize,
+    /// The engine was left without a map. It would read at no address.
+    is_unmapped: AtomicBool,
     _registration: Registration,
 }
 
@@ -224,10 +227,13 @@ impl Lmdb {
             Compaction::On => CompactionOption::Enabled,
         };
         let _ticket = shared.gate.enter();
+        shared.check_map()?;
+        let directory = directory.as_ref();
         // With compaction the engine begins to read by itself, so what it copies may already be the
         // commit that is just being written; see `reading`.
-        open::make_data_file(directory.as_ref(), |file| {
-            shared.env.copy_to_file(file, option).map_err(|error| shared.explain(error))
+        open::make_data_file(directory, |file| {
+            // What the system refuses is to write the copy.
+            shared.env.copy_to_file(file, option).map_err(|error| open::explain(error, directory))
         })
     }
 
@@ -271,6 +277,7 @@ impl Lmdb {
         }
         // It reads the meta page through the map, which must not be resized meanwhile.
         let _ticket = self.shared.gate.enter();
+        self.shared.check_map()?;
         self.shared.env.force_sync().map_err(|error| self.shared.explain(error))
     }
 }
@@ -288,6 +295,7 @@ impl Shared {
             return Ok(());
         }
         let grown = self.gate.alone(self.options.patience, || {
+            self.check_map()?;
             let now = self.env.info().map_size;
             let wanted = now.saturating_mul(2).min(self.options.max_map_bytes);
             if now <= full_at && wanted > now {
@@ -310,7 +318,10 @@ impl Shared {
         let meta = file::read_meta(self.path.join("data.mdb"))
             .map_err(|error| open::explain_file(error, &self.path))?;
         let bytes = usize::try_from(meta.map_bytes).unwrap_or(usize::MAX);
-        self.gate.alone(self.options.patience, || self.resize(0, bytes))
+        self.gate.alone(self.options.patience, || {
+            self.check_map()?;
+            self.resize(0, bytes)
+        })
     }
 
     /// Lets the engine map the file anew: with `argument` bytes, or with what the file says for 0,
@@ -318,12 +329,29 @@ impl Shared {
     #[allow(unsafe_code)]
     fn resize(&self, argument: usize, bytes: usize) -> Result<()> {
         // The engine gives up the old map before it asks for the new one, and is left with none if
-        // the system refuses. So the system is asked first.
+        // the system refuses. So the system is asked first, which makes that rare.
         address_space::probe(bytes)
             .map_err(|source| Error::AddressSpace { wanted_bytes: bytes, source })?;
         // SAFETY: the gate is closed and empty: nothing of this process reads the map, neither a
         // transaction nor a copy nor a flush.
-        unsafe { self.env.resize(argument) }.map_err(|error| self.explain(error))
+        unsafe { self.env.resize(argument) }.map_err(|error| {
+            self.is_unmapped.store(true, Ordering::Release);
+            match error {
+                heed::Error::Io(source) => {
+                    Error::Unusable { path: self.path.clone(), source: Some(source) }
+                }
+                other => self.explain(other),
+            }
+        })
+    }
+
+    /// Refuses a handle that cannot be used any more. To be asked inside the gate, where the map does
+    /// not change.
+    fn check_map(&self) -> Result<()> {
+        if self.is_unmapped.load(Ordering::Acquire) {
+            return Err(Error::Unusable { path: self.path.clone(), source: None });
+        }
+        Ok(())
     }
 
     /// Enters the gate and opens something, again after what a first failure asks for.
@@ -335,6 +363,7 @@ impl Shared {
         let mut adoptions = 0;
         let (opened, ticket) = loop {
             let ticket = self.gate.enter();
+            self.check_map()?;
             match open(&self.env) {
                 Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
                     // Slots of processes that died are taken until somebody looks.
@@ -351,6 +380,11 @@ impl Shared {
         };
         let opened = opened.map_err(|error| self.explain(error))?;
         Ok((OwnedBy::new(opened, self.process), ticket))
+    }
+
+    /// Whether the engine has given up. It does not say so of itself, but to the next who comes.
+    fn is_unusable(&self) -> bool {
+        matches!(self.env.read_txn(), Err(heed::Error::Mdb(MdbError::Panic)))
     }
 
     /// The engine's error in keyloom's words.

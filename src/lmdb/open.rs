@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, Wit
 
 use super::file::{self, FileError, QuickCheck, Rule};
 use super::gate::Gate;
+use super::lock_file;
 use super::owned_by::Process;
 use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
 use crate::writer_slot::WriterSlot;
@@ -45,6 +46,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
             }
             None => {}
         }
+        lock_file::reserve(&path.join("lock.mdb"), options.max_readers)
+            .map_err(|error| explain(error.into(), &path))?;
         let env = open_env(&options, &path)?;
         let metadata = fs::metadata(&data).map_err(|error| explain(error.into(), &path))?;
         let id = FileId::of(&metadata);
@@ -64,6 +67,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
                 gate: Gate::default(),
                 writer: WriterSlot::default(),
                 full_at_bytes: AtomicUsize::new(0),
+                is_unmapped: AtomicBool::new(false),
                 _registration: registration,
             };
             Ok(Lmdb { shared: Arc::new(shared) })
@@ -216,7 +220,12 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     // SAFETY: the flags are none of those that give up checks (no lock file, writable map). The file
     // was just checked, is open only once in this process, and is trusted not to be changed by
     // programs other than LMDB: the documentation of the module says so.
-    unsafe { env.flags(flags).open(path) }.map_err(|error| explain(error, path))
+    unsafe { env.flags(flags).open(path) }.map_err(|error| match error {
+        heed::Error::Io(source) if source.kind() == io::ErrorKind::OutOfMemory => {
+            Error::AddressSpace { wanted_bytes: options.map_bytes, source }
+        }
+        other => explain(other, path),
+    })
 }
 
 /// Opens both databases of a store that is there, without writing.
@@ -365,7 +374,7 @@ pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
                 Error::PermissionDenied { action: "write", path }
             }
             io::ErrorKind::NotFound => Error::MissingDirectory { path },
-            _ => Error::Backend(source.into()),
+            _ => Error::Io { path, source },
         },
         heed::Error::EnvAlreadyOpened => Error::AlreadyOpen { path },
         heed::Error::Mdb(MdbError::Invalid) => {
@@ -377,7 +386,7 @@ pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
         heed::Error::Mdb(fault @ (MdbError::Corrupted | MdbError::PageNotFound)) => {
             Error::Damaged { path, why: fault.to_string() }
         }
-        heed::Error::Mdb(MdbError::Panic) => Error::Unusable { path },
+        heed::Error::Mdb(MdbError::Panic) => Error::Unusable { path, source: None },
         other => Error::Backend(other.into()),
     }
 }

@@ -104,6 +104,12 @@ impl Transaction for LmdbTransaction<'_> {
         let Self { txn, shared, full, _ticket, _turn } = self;
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Mdb(MdbError::BadTxn) if full.get() => shared.map_full(),
+            heed::Error::Io(source) if shared.is_unusable() => {
+                // The page that makes the transaction valid was being written. The engine took it
+                // back in memory, but what is on the disk nobody knows.
+                let unusable = Error::Unusable { path: shared.path.clone(), source: Some(source) };
+                Error::CommitUnknown { source: unusable.into() }
+            }
             // The engine reports a write that the disk took only a part of, the usual first sign
             // of a full one, as this.
             heed::Error::Io(source) if source.raw_os_error() == Some(EIO) => {

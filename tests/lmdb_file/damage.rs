@@ -87,6 +87,32 @@ fn one_unsound_meta_page_is_a_fault_and_two_are_an_error() {
     assert!(matches!(error(&bytes), FileError::NoSoundMeta { .. }));
 }
 
+/// When the disk takes no meta page the engine puts back the transaction and the last page that stood
+/// there, but not the trees. The state before is whole, and must open.
+#[test]
+fn a_meta_page_that_the_disk_did_not_take_is_no_damage() {
+    let mut bytes = sample();
+    let newest = read_meta(file_of(&bytes).path()).unwrap();
+    let older = (1 - newest.page) as usize * PAGE;
+    // The root of the main tree.
+    let root = older + 128;
+    bytes[root..root + 8].copy_from_slice(&(newest.last_page + 7).to_le_bytes());
+    assert_eq!(rules(&bytes), []);
+    assert!(matches!(quick_check(file_of(&bytes).path()), Ok(QuickCheck::Complete(_))));
+    // In the newest page it is damage.
+    bytes.copy_within(older + 128..older + 136, newest.page as usize * PAGE + 128);
+    let FileError::NoSoundMeta { .. } = error(&bytes) else { panic!() };
+
+    // The first transaction of all: what was before is the empty state on page 0.
+    let store = Store::new();
+    store.put_all(counted(100, 9));
+    let copy = store.compact();
+    let mut bytes = copy.clone();
+    bytes[PAGE + 136..PAGE + 152].fill(0);
+    bytes[PAGE + 136] = 1;
+    assert_eq!(read_meta(file_of(&bytes).path()).unwrap().main.entries, 0);
+}
+
 /// With transaction 1 of a compacted copy turned into 0, the empty state beside it would be the newest.
 #[test]
 fn a_store_does_not_pass_for_a_new_one() {

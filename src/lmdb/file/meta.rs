@@ -147,7 +147,7 @@ impl Meta {
         Some((main_pad, meta))
     }
 
-    /// What this page alone contradicts.
+    /// What this page alone contradicts, except by its trees.
     pub(super) fn contradiction(&self, main_pad: u32) -> Option<(Rule, String)> {
         let Self { page_bytes, map_bytes, last_page, .. } = *self;
         if !PAGE_SIZES.contains(&page_bytes) {
@@ -162,14 +162,21 @@ impl Meta {
             let detail = format!("transaction {} writes the other one", self.transaction_id);
             return Some((Rule::TransactionIds, detail));
         }
-        let is_new = self.free.root.is_none() && self.main.root.is_none() && last_page == 1;
-        if self.transaction_id == 0 && !is_new {
+        if self.transaction_id == 0 && last_page != 1 {
             return Some((Rule::TransactionIds, "a state that none committed is not empty".into()));
         }
         if self.free.flags & !FILE_FLAGS != INTEGER_KEYS || main_pad != 0 {
             let detail = format!("flags {:#06x}, pad {main_pad}", self.free.flags);
             return Some((Rule::Meta, detail));
         }
-        self.free.contradiction(last_page).or_else(|| self.main.contradiction(last_page))
+        None
+    }
+
+    /// What the trees contradict.
+    pub(super) fn tree_fault(&self) -> Option<Fault> {
+        let Self { page, last_page, .. } = *self;
+        let found = self.free.contradiction(last_page);
+        let (rule, detail) = found.or_else(|| self.main.contradiction(last_page))?;
+        Some(Fault::new(page, rule, detail))
     }
 }

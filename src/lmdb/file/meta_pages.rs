@@ -32,6 +32,12 @@ impl MetaPages {
             Err(short) => Err(short.fault(0)),
         };
         let second_meta = second(file, first_meta.as_ref().ok())?;
+        let (first_meta, second_meta) = match (first_meta, second_meta) {
+            (Ok(first), Ok(second)) if Self::newest(&first, &second).tree_fault().is_none() => {
+                return Ok(Self::of_both(first, second));
+            }
+            (first, second) => (first.and_then(whole), second.and_then(whole)),
+        };
         match (first_meta, second_meta) {
             (Ok(first), Ok(second)) => Ok(Self::of_both(first, second)),
             (Ok(newest), Err(fault)) | (Err(fault), Ok(newest)) => {
@@ -43,9 +49,16 @@ impl MetaPages {
         }
     }
 
+    fn newest<'m>(first: &'m Meta, second: &'m Meta) -> &'m Meta {
+        if first.transaction_id < second.transaction_id { second } else { first }
+    }
+
+    /// Of both, the newer one with trees that are possible. Those of the older one are not looked at:
+    /// when the disk takes no meta page the engine puts the old last page and transaction back, but
+    /// not the old trees.
     fn of_both(first: Meta, second: Meta) -> Self {
         let ids = [first.transaction_id, second.transaction_id];
-        let newest = if first.transaction_id < second.transaction_id { second } else { first };
+        let newest = *Self::newest(&first, &second);
         let mut faults = Vec::new();
         if ids != [0, 0] && ids[0].abs_diff(ids[1]) != 1 {
             let detail = format!("{} on page 0 and {} on page 1", ids[0], ids[1]);
@@ -105,7 +118,12 @@ fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> 
     Ok(found)
 }
 
-/// The meta page in `bytes`, if it keeps every rule by itself.
+/// The meta page, if its trees are possible.
+fn whole(meta: Meta) -> Result<Meta, Fault> {
+    meta.tree_fault().map_or(Ok(meta), Err)
+}
+
+/// The meta page in `bytes`, if it keeps every rule by itself, but for its trees.
 fn sound(bytes: &[u8; META_BYTES], page: u64) -> Result<Meta, Fault> {
     let fault = |(rule, detail): (Rule, String)| Fault::new(page, rule, detail);
     let header = [

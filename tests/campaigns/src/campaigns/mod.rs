@@ -1,10 +1,17 @@
 //! The campaigns.
 
 mod conformance;
+mod damage;
 mod differential;
+mod disk_full;
 mod faults;
 mod isolation;
+mod kill;
+mod power;
 mod rebuild;
+mod syscalls;
+mod task;
+mod tests;
 
 use std::process::Command;
 
@@ -20,6 +27,12 @@ pub fn all() -> Vec<Box<dyn Campaign>> {
         Box::new(rebuild::Rebuild),
         Box::new(faults::Faults),
         Box::new(isolation::Isolation),
+        Box::new(kill::Kill),
+        Box::new(power::Power),
+        Box::new(syscalls::Syscalls),
+        Box::new(disk_full::DiskFull),
+        Box::new(damage::Damage),
+        Box::new(tests::Tests),
     ]
 }
 
@@ -41,7 +54,14 @@ pub fn child() -> Option<Result<()>> {
 
 fn play(role: &str) -> Result<()> {
     match role {
+        damage::ROLE => damage::play(),
+        disk_full::ROLE => disk_full::play(),
         isolation::WRITER => isolation::writer(),
+        kill::JUDGE => kill::judge(),
+        kill::WRITER => kill::write(),
+        power::JUDGE => power::judge(),
+        power::RECORD => power::record(),
+        syscalls::ROLE => syscalls::play(),
         _ => bail!("no campaign has a role {role:?}"),
     }
 }

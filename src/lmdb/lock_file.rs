@@ -1,0 +1,66 @@
+//! Room on the disk for the lock file.
+//!
+//! The engine makes `lock.mdb` as one hole and writes to it through a map. A system that finds no room
+//! for a page written so can only end the process (SIGBUS). That happens when a store is opened, or
+//! when more snapshots than ever are open at once, on a disk that is full. So the room is taken before.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// What a slot for a reader takes, and what stands before the slots at most.
+const SLOT_BYTES: u64 = 64;
+const HEADER_BYTES: u64 = 4096;
+
+/// Takes the room that the lock file of a store with so many slots needs, without changing its length,
+/// from which the engine reads how many slots there are.
+///
+/// Not to be called while this process has the store open: closing the file here would give up the
+/// engine's locks on it.
+///
+/// # Errors
+/// What the system says when there is no room. A file that cannot be opened is left to the engine, which
+/// has more to say about it; a file system that cannot do this is taken as it is.
+pub(super) fn reserve(path: &Path, slots: u32) -> io::Result<()> {
+    let Ok(file) = open(path) else { return Ok(()) };
+    let bytes = file.metadata()?.len().max(HEADER_BYTES + SLOT_BYTES * u64::from(slots));
+    match allocate(&file, bytes) {
+        Err(error) if is_no_room(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// As the engine opens it.
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn is_no_room(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    [QuotaExceeded, StorageFull].contains(&error.kind())
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    loop {
+        // SAFETY: reads and writes no memory of this process; the descriptor is open.
+        let done =
+            unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, bytes) };
+        let error = io::Error::last_os_error();
+        if done == 0 {
+            return Ok(());
+        }
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allocate(_file: &File, _bytes: u64) -> io::Result<()> {
+    Ok(())
+}

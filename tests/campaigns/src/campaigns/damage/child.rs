@@ -1,0 +1,208 @@
+//! The process that reads damaged files. It says what it is about to do, so that its end tells where.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use fastrand::Rng;
+use keyloom::lmdb::{Durability, LmdbOptions};
+use keyloom::{KeyRange, Lmdb, Order, Reader, Store};
+use serde::{Deserialize, Serialize};
+
+use super::edit::{self, Edit};
+use crate::campaigns::task;
+use crate::{Mix, Oracle};
+
+/// What the process is to do.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Task {
+    pub(super) directory: PathBuf,
+    /// The file, and all that happens to it.
+    pub(super) seed: u64,
+    pub(super) workload: Option<String>,
+    /// Images of this file: these numbers.
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// Only this image, instead of what the seed says.
+    pub(super) edits: Option<Vec<Edit>>,
+    pub(super) flaw: Flaw,
+}
+
+/// How the check of files is broken on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Flaw {
+    None,
+    /// Every file is called clean.
+    CallsAllClean,
+    /// Every file is called damaged.
+    CallsNoneClean,
+}
+
+/// A line that the process says: about an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Said {
+    Verifies,
+    Reads,
+    Writes,
+    /// The end of an image, and what came of it.
+    Found(Outcome),
+}
+
+/// What came of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Outcome {
+    /// The check tells the damage.
+    Told,
+    /// Called clean, and all is there.
+    Unharmed,
+    /// Called clean, and an earlier state is there, whole.
+    Earlier,
+    /// Called clean, and keys or values are others.
+    Changed,
+    /// Called clean, and entries are missing or too many.
+    Miscounted,
+    /// Called clean, and refused when it is opened: the name of a database is a key, its format a value.
+    Refused,
+    /// Called clean, and reading is an error.
+    Unreadable,
+}
+
+/// A file, with nothing wrong.
+struct Original {
+    bytes: Vec<u8>,
+    earlier: Vec<u8>,
+    entries: Vec<Entry>,
+    oracle: Oracle,
+}
+
+fn options() -> LmdbOptions {
+    Lmdb::options().durability(Durability::MayLoseStore).map_bytes(1 << 20)
+}
+
+pub(in crate::campaigns) fn play() -> Result<()> {
+    let task: Task = task::own()?;
+    let mix = Mix::new(task.workload.as_deref())?;
+    let original = Original::new(&mix, &task)?;
+    let path = task.directory.join("image");
+    std::fs::create_dir_all(&path)?;
+    for number in task.from..task.to {
+        let edits = task.edits.clone().unwrap_or_else(|| edits(task.seed, number, &original.bytes));
+        let mut bytes = original.bytes.clone();
+        edits.iter().for_each(|edit| edit.apply(&mut bytes, &original.earlier));
+        // Not made anew: file systems wait for the disk when a file is replaced.
+        let file =
+            File::options().write(true).create(true).truncate(false).open(path.join("data.mdb"))?;
+        file.write_all_at(&bytes, 0)?;
+        file.set_len(bytes.len() as u64)?;
+        drop(file);
+        say(number, Said::Verifies)?;
+        let is_clean = match task.flaw {
+            Flaw::None => Lmdb::verify(&path, |_, _| ()).is_ok_and(|report| report.is_sound()),
+            Flaw::CallsAllClean => true,
+            Flaw::CallsNoneClean => false,
+        };
+        let outcome =
+            if is_clean { original.read(&mix, &task, &path, number)? } else { Outcome::Told };
+        say(number, Said::Found(outcome))?;
+    }
+    Ok(())
+}
+
+/// What happens to an image. Nothing does to the first.
+pub(super) fn edits(seed: u64, number: u64, bytes: &[u8]) -> Vec<Edit> {
+    match number {
+        0 => Vec::new(),
+        _ => edit::some(&mut Rng::with_seed(Mix::nth(seed, number)), bytes.len()),
+    }
+}
+
+fn say(number: u64, said: Said) -> Result<()> {
+    println!("{}", serde_json::to_string(&(number, said))?);
+    Ok(())
+}
+
+/// The bytes of the file that comes from a seed, and of an earlier copy.
+pub(super) fn files(mix: &Mix, seed: u64, directory: &Path) -> Result<(Vec<u8>, Vec<u8>, u64)> {
+    const MOST: u64 = 60;
+    let path = directory.join("original");
+    drop(std::fs::remove_dir_all(&path));
+    let store = options().open(&path)?;
+    let mut rng = Rng::with_seed(seed);
+    let count = rng.u64(1..MOST);
+    let copied_at = rng.u64(..count);
+    let mut earlier = Vec::new();
+    for number in 0..count {
+        if number == copied_at {
+            earlier = std::fs::read(path.join("data.mdb"))?;
+        }
+        store.transact(|txn| mix.perform(Mix::nth(seed, number), number, txn))?;
+    }
+    drop(store);
+    Ok((std::fs::read(path.join("data.mdb"))?, earlier, count))
+}
+
+impl Original {
+    fn new(mix: &Mix, task: &Task) -> Result<Self> {
+        let (bytes, earlier, count) = files(mix, task.seed, &task.directory)?;
+        let store = options().open(task.directory.join("original"))?;
+        let entries = everything(&store)?;
+        let mut oracle = mix.oracle();
+        oracle.advance(task.seed, count);
+        Ok(Self { bytes, earlier, entries, oracle })
+    }
+
+    fn read(&self, mix: &Mix, task: &Task, path: &Path, number: u64) -> Result<Outcome> {
+        say(number, Said::Reads)?;
+        let Ok(store) = options().open(path) else { return Ok(Outcome::Refused) };
+        let Ok(entries) = everything(&store) else { return Ok(Outcome::Unreadable) };
+        let outcome = self.compare(mix, task.seed, &store, &entries);
+        // The patterns read it, whatever it is.
+        drop(self.oracle.judge(&store));
+        say(number, Said::Writes)?;
+        for number in self.oracle.done()..self.oracle.done() + 3 {
+            drop(store.transact(|txn| mix.perform(Mix::nth(task.seed, number), number, txn)));
+        }
+        drop(store.transact(|txn| keyloom::Writer::delete_range(txn, KeyRange::all())));
+        Ok(outcome)
+    }
+
+    /// With the newest state, or with the earlier one whose number is there.
+    fn compare(&self, mix: &Mix, seed: u64, store: &Lmdb, entries: &[Entry]) -> Outcome {
+        if entries == self.entries {
+            return Outcome::Unharmed;
+        }
+        let there =
+            store.snapshot().and_then(|snapshot| Mix::progress(&snapshot)).unwrap_or_default();
+        let mut oracle = mix.oracle();
+        oracle.advance(seed, there.min(self.oracle.done()));
+        match oracle.rebuilt().and_then(|earlier| everything(&earlier)) {
+            Ok(earlier) if entries == earlier => Outcome::Earlier,
+            Ok(earlier) if entries.len() == earlier.len() => Outcome::Changed,
+            _ if entries.len() == self.entries.len() => Outcome::Changed,
+            _ => Outcome::Miscounted,
+        }
+    }
+}
+
+type Entry = (Vec<u8>, Vec<u8>);
+
+/// All entries, read upward, downward and one by one.
+fn everything(store: &impl Store) -> keyloom::Result<Vec<Entry>> {
+    let snapshot = store.snapshot()?;
+    let mut entries = Vec::new();
+    for entry in snapshot.range(KeyRange::all(), Order::Ascending)? {
+        let (key, value) = entry?;
+        entries.push((key.to_vec(), value.to_vec()));
+    }
+    for entry in snapshot.range(KeyRange::all(), Order::Descending)? {
+        std::hint::black_box(entry?.1.iter().map(|byte| u64::from(*byte)).sum::<u64>());
+    }
+    for (key, _) in &entries {
+        // A key that became empty cannot be asked for.
+        if !key.is_empty() {
+            snapshot.get(key)?;
+        }
+    }
+    Ok(entries)
+}

@@ -1,0 +1,246 @@
+//! Damaged files: bits that flipped, pages that were swapped, zeroed, cut off or are old.
+//!
+//! Each is first given to [`Lmdb::verify`](keyloom::Lmdb::verify), which must neither panic nor hang.
+//! What it calls clean is opened, read and written in a process of its own, which must come through:
+//! keys and values may be others, as LMDB has no checksums, but none may be lost unseen.
+
+mod child;
+mod edit;
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+
+use crate::campaigns::task;
+use crate::shrink::shrink;
+use crate::{Campaign, Context, Control, Failure, Tally};
+use child::{Flaw, Outcome, Said, Task};
+use edit::Edit;
+
+/// Files that were damaged behind the engine's back.
+pub struct Damage;
+
+pub(super) const ROLE: &str = "damage";
+pub(super) use child::play;
+
+/// So many images are made of one file.
+const IMAGES_PER_FILE: u64 = 500;
+/// Nothing that a process does with an image takes a thousandth of it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What reads files that are known to be damaged may well hang.
+const PATIENCE_WITH_FLAWS: Duration = Duration::from_secs(2);
+const MOST_FAILURES: usize = 10;
+
+impl Campaign for Damage {
+    fn name(&self) -> &'static str {
+        "damage"
+    }
+
+    fn about(&self) -> &'static str {
+        "damaged LMDB files: told, or read in a process that comes through"
+    }
+
+    fn unit(&self) -> &'static str {
+        "images"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (20_000, 1_000_000)
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        attack(context, Flaw::None)
+    }
+
+    fn controls(&self, context: &Context) -> Result<Vec<Control>> {
+        [Flaw::None, Flaw::CallsAllClean, Flaw::CallsNoneClean]
+            .into_iter()
+            .map(|flaw| {
+                let tally = attack(&context.quietly(200), flaw)?;
+                let mut control = Control::of(format!("{flaw:?}"), &tally);
+                control.caught ^= flaw == Flaw::None;
+                Ok(control)
+            })
+            .collect()
+    }
+}
+
+fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let mut seed = context.seed;
+    let directory = context.directory("damage")?;
+    let most = if flaw == Flaw::None { MOST_FAILURES } else { 1 };
+    while context.goes_on(tally.count) && tally.failures.len() < most {
+        let to =
+            context.left(tally.count).map_or(IMAGES_PER_FILE, |left| left.min(IMAGES_PER_FILE));
+        let workload = task::workload(&context.mix);
+        let directory = directory.clone();
+        let task = Task { directory, seed, workload, from: 0, to, edits: None, flaw };
+        File { context, task, most }.attack(&mut tally)?;
+        tally.add("files", 1);
+        seed = seed.wrapping_add(1);
+    }
+    Ok(tally)
+}
+
+/// One file and its images.
+struct File<'c> {
+    context: &'c Context,
+    task: Task,
+    /// After so many failures it is enough.
+    most: usize,
+}
+
+impl File<'_> {
+    fn attack(mut self, tally: &mut Tally) -> Result<()> {
+        while self.task.from < self.task.to && tally.failures.len() < self.most {
+            let mut reader = Process::start(&self.task)?;
+            while let Ok((number, said)) = reader.next() {
+                self.task.from = number;
+                let Said::Found(outcome) = said else { continue };
+                self.task.from = number + 1;
+                tally.count += 1;
+                tally.add(told(outcome), 1);
+                if let Some(what) = is_wrong(number, outcome) {
+                    self.fail(tally, number, what.into())?;
+                }
+                if tally.failures.len() >= self.most || !self.context.goes_on(tally.count) {
+                    return Ok(());
+                }
+            }
+            // It ended before the last image.
+            if let Some(what) = reader.ending()? {
+                let number = self.task.from;
+                self.fail(tally, number, what)?;
+                tally.count += 1;
+                self.task.from += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a failure, with the fewest changes that lead to it.
+    fn fail(&self, tally: &mut Tally, number: u64, what: String) -> Result<()> {
+        if tally.failures.iter().any(|failure| failure.what == what) {
+            tally.add("failures of a kind seen before", 1);
+            return Ok(());
+        }
+        let place = self.context.directory("shrunk")?;
+        let (bytes, _, count) = child::files(&self.context.mix, self.task.seed, &place)?;
+        let edits = child::edits(self.task.seed, number, &bytes);
+        let again = |edits: &[Edit]| self.replay(&place, number, edits).ok().flatten();
+        let shortest = match again(&edits) {
+            Some(_) => shrink(&edits, |edits| again(edits).as_deref() == Some(&*what)),
+            None => edits,
+        };
+        let file =
+            format!("the file of {count} transactions that comes from seed {}", self.task.seed);
+        let sequence = std::iter::once(file).chain(shortest.iter().map(Edit::to_string)).collect();
+        tally.failures.push(Failure { what, sequence });
+        Ok(())
+    }
+
+    /// What is wrong with one image.
+    fn replay(&self, place: &Path, number: u64, edits: &[Edit]) -> Result<Option<String>> {
+        let directory = PathBuf::from(place);
+        let edits = Some(edits.to_vec());
+        let task = Task { directory, from: number, to: number + 1, edits, ..self.task.clone() };
+        let mut reader = Process::start(&task)?;
+        while let Ok((_, said)) = reader.next() {
+            if let Said::Found(outcome) = said {
+                return Ok(is_wrong(number, outcome).map(Into::into));
+            }
+        }
+        reader.ending()
+    }
+}
+
+fn told(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Told => "told",
+        Outcome::Unharmed => "called clean and unharmed",
+        Outcome::Earlier => "called clean and of an earlier state",
+        Outcome::Changed => "called clean with other keys or values",
+        Outcome::Miscounted => "called clean with entries lost",
+        Outcome::Refused => "called clean and refused by name or format",
+        Outcome::Unreadable => "called clean and not readable",
+    }
+}
+
+/// What is wrong with an outcome. The first image of a file has no damage.
+fn is_wrong(number: u64, outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Miscounted => Some("entries are lost in a file that was called clean"),
+        Outcome::Unreadable => Some("a file that was called clean cannot be read"),
+        Outcome::Told | Outcome::Refused if number == 0 => Some("a healthy file is called damaged"),
+        Outcome::Changed | Outcome::Earlier if number == 0 => {
+            Some("a healthy file reads otherwise")
+        }
+        _ => None,
+    }
+}
+
+/// A process that reads images, and what it says.
+struct Process {
+    child: Child,
+    lines: Receiver<(u64, Said)>,
+    patience: Duration,
+    last: Option<Said>,
+    is_stuck: bool,
+}
+
+impl Process {
+    fn start(task: &Task) -> Result<Self> {
+        let mut command = task::process(ROLE, task)?;
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let said = child.stdout.take().ok_or_else(|| anyhow!("the process has no output"))?;
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(said).lines().map_while(Result::ok);
+            let parsed = lines.filter_map(|line| serde_json::from_str(&line).ok());
+            parsed.take_while(|line| send.send(*line).is_ok()).for_each(drop);
+        });
+        let patience = if task.flaw == Flaw::None { PATIENCE } else { PATIENCE_WITH_FLAWS };
+        Ok(Self { child, lines, patience, last: None, is_stuck: false })
+    }
+
+    fn next(&mut self) -> Result<(u64, Said)> {
+        let line = self.lines.recv_timeout(self.patience);
+        self.is_stuck = line == Err(RecvTimeoutError::Timeout);
+        let line = line?;
+        self.last = Some(line.1);
+        Ok(line)
+    }
+
+    /// Why it ended, if it should not have.
+    fn ending(&mut self) -> Result<Option<String>> {
+        let doing = match self.last {
+            Some(Said::Verifies) => "the check",
+            Some(Said::Reads) => "reading a file that was called clean",
+            Some(Said::Writes) => "writing to a file that was called clean",
+            Some(Said::Found(_)) | None => "the process",
+        };
+        if self.is_stuck {
+            self.child.kill()?;
+            return Ok(Some(format!("{doing} hangs")));
+        }
+        let status = self.child.wait()?;
+        Ok((!status.success()).then(|| match status.signal() {
+            Some(signal) => format!("{doing} ends with signal {signal}"),
+            None => format!("{doing} panics"),
+        }))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be done already, which is an error of no interest.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

@@ -1,0 +1,342 @@
+//! The program that fills its disk, and goes on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use fastrand::Rng;
+use keyloom::lmdb::{Compaction, LmdbOptions};
+use keyloom::{Error, KeyRange, Lmdb, Memory, Order, Reader, Store, Subspace, Writer};
+use serde::{Deserialize, Serialize};
+
+use crate::campaigns::task;
+use crate::{Mix, Oracle};
+
+/// What the process is to do.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Task {
+    /// On the disk that is small.
+    pub(super) directory: PathBuf,
+    /// On another disk.
+    pub(super) report: PathBuf,
+    pub(super) seed: u64,
+    pub(super) workload: Option<String>,
+    pub(super) kind: Kind,
+    pub(super) flaw: Flaw,
+}
+
+/// What makes the disk small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Kind {
+    /// A file system of its own with so little room: a file beside the store can give way.
+    FileSystem,
+    /// No file may become larger.
+    Limit,
+}
+
+/// How the program is broken on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Flaw {
+    None,
+    /// A full disk passes for success.
+    AcksAnyway,
+    /// A full disk is an error without a name.
+    Mumbles,
+    /// A transaction is two: its number, then what it does.
+    TwoCommits,
+}
+
+/// What the process saw.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// How often the disk was full, by what was being done.
+    pub(super) full: BTreeMap<String, u64>,
+    pub(super) acked: u64,
+    pub(super) wrong: Vec<String>,
+    /// What it is about to do.
+    pub(super) step: String,
+}
+
+/// Takes room beside the store, to give it up later.
+const CUSHION: &str = "cushion";
+const CUSHION_BYTES: u64 = 384 << 10;
+/// How often the disk is filled. In each round the cushion gives a part of its room.
+const ROUNDS: u64 = 3;
+/// Enough to fill any disk that the campaign makes.
+const MOST_TRANSACTIONS: u64 = 10_000;
+
+fn options() -> LmdbOptions {
+    Lmdb::options().map_bytes(64 << 10)
+}
+
+pub(in crate::campaigns) fn play() -> Result<()> {
+    let task: Task = task::own()?;
+    let mix = Mix::new(task.workload.as_deref())?;
+    let mut report = Report::default();
+    save(&task, &report)?;
+    if task.kind == Kind::FileSystem {
+        fs::write(task.directory.join(CUSHION), vec![1; CUSHION_BYTES as usize])?;
+    }
+    let store = match options().open(task.directory.join("store")) {
+        Ok(store) => Some(store),
+        Err(error) => {
+            report.wrong.push(format!("opening on an empty disk: {error}"));
+            None
+        }
+    };
+    let rng = Rng::with_seed(task.seed);
+    let oracle = mix.oracle();
+    let mut filler = Filler { task, mix, oracle, rng, store, ballast: BTreeMap::new(), report };
+    if filler.store.is_some() {
+        filler.run()?;
+    }
+    filler.report.acked = filler.oracle.done();
+    save(&filler.task, &filler.report)
+}
+
+fn save(task: &Task, report: &Report) -> Result<()> {
+    Ok(fs::write(&task.report, serde_json::to_string(report)?)?)
+}
+
+/// Fills a store with transactions of the mix and, beside them, ballast.
+struct Filler {
+    task: Task,
+    mix: Mix,
+    oracle: Oracle,
+    rng: Rng,
+    store: Option<Lmdb>,
+    /// Number and size of what fills the disk.
+    ballast: BTreeMap<u32, usize>,
+    report: Report,
+}
+
+fn ballast() -> Subspace {
+    Subspace::new("ballast")
+}
+
+impl Filler {
+    fn run(&mut self) -> Result<()> {
+        for round in 0..ROUNDS {
+            self.step("filling")?;
+            if !self.fill() {
+                self.report.wrong.push("the disk is never full".into());
+            }
+            self.judge("when the disk is full");
+            self.step("reading with many snapshots")?;
+            self.read();
+            self.step("a copy onto the full disk")?;
+            self.copy()?;
+            self.step("a new store on the full disk")?;
+            self.open_another()?;
+            self.step("opening the store on the full disk")?;
+            self.reopen();
+            self.step("deleting")?;
+            self.delete(round)?;
+            self.judge("when there is room again");
+        }
+        self.step("the end")
+    }
+
+    /// Says what comes, for the case that the process does not come back.
+    fn step(&mut self, step: &str) -> Result<()> {
+        self.report.step = step.into();
+        save(&self.task, &self.report)
+    }
+
+    /// Until the disk is full, and a few times more. Whether it was.
+    fn fill(&mut self) -> bool {
+        let mut full = 0;
+        for _ in 0..MOST_TRANSACTIONS {
+            let bytes = self.rng.usize(..40_000) >> self.rng.u32(..8);
+            full += u32::from(!self.transaction(bytes));
+            if full == 4 {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether there was room.
+    fn transaction(&mut self, bytes: usize) -> bool {
+        let number = self.oracle.done();
+        let transaction = Mix::nth(self.task.seed, number);
+        let next = self.ballast.last_key_value().map_or(0, |(number, _)| number + 1);
+        let Some(store) = &self.store else { return false };
+        let mut outcome = Ok(());
+        if self.task.flaw == Flaw::TwoCommits {
+            let key = Subspace::new("campaign").pack("transactions");
+            outcome = store.transact(|txn| txn.put(&key, &(number + 1).to_be_bytes()));
+        }
+        let outcome = outcome.and_then(|()| {
+            store.transact(|txn| {
+                self.mix.perform(transaction, number, txn)?;
+                txn.put(&ballast().pack(&next), &vec![next as u8; bytes])
+            })
+        });
+        let is_done = outcome.is_ok() || self.task.flaw == Flaw::AcksAnyway;
+        let had_room = self.heard("a commit", outcome).is_some();
+        if is_done {
+            self.oracle.imitate(transaction);
+            self.ballast.insert(next, bytes);
+        }
+        had_room
+    }
+
+    /// What came of something that a full disk may refuse, in these words and no others.
+    fn heard<T>(&mut self, step: &str, outcome: keyloom::Result<T>) -> Option<T> {
+        let error = match outcome {
+            Ok(done) => return Some(done),
+            Err(error) if self.task.flaw == Flaw::Mumbles => {
+                Error::Backend(error.to_string().into())
+            }
+            Err(error) => error,
+        };
+        *self.report.full.entry(step.into()).or_default() += 1;
+        if !matches!(error, Error::DiskFull { .. }) || !error.to_string().contains("free some room")
+        {
+            self.report.wrong.push(format!("{step} on a full disk: {error}"));
+        }
+        None
+    }
+
+    /// All that was acknowledged and nothing else.
+    fn judge(&mut self, when: &str) {
+        let Some(store) = &self.store else { return };
+        let found = compare(store, &self.oracle, &self.ballast);
+        let wrong = found.unwrap_or_else(|error| vec![format!("it cannot be read: {error}")]);
+        self.report.wrong.extend(wrong.into_iter().map(|what| format!("{when}: {what}")));
+    }
+
+    /// More snapshots than have their slots on one page of the lock file.
+    fn read(&mut self) {
+        let Some(store) = &self.store else { return };
+        let snapshots = (0..500).map(|_| store.snapshot()).collect::<keyloom::Result<Vec<_>>>();
+        if let Err(error) = snapshots {
+            self.report.wrong.push(format!("a snapshot on a full disk: {error}"));
+        }
+    }
+
+    /// What does not fit leaves nothing behind.
+    fn copy(&mut self) -> Result<()> {
+        let copy = self.task.directory.join("copy");
+        for compaction in [Compaction::On, Compaction::Off] {
+            let Some(store) = &self.store else { return Ok(()) };
+            let outcome = store.backup(&copy, compaction);
+            if self.heard("a copy", outcome).is_some() {
+                // Under a limit of files there is room for a second one.
+                let copied = options().create(false).open(&copy);
+                let found = copied.and_then(|copy| compare(&copy, &self.oracle, &self.ballast));
+                let wrong = found.unwrap_or_else(|error| vec![error.to_string()]);
+                self.report
+                    .wrong
+                    .extend(wrong.into_iter().map(|what| format!("in a copy: {what}")));
+                fs::remove_dir_all(&copy)?;
+            }
+            if copy.exists() {
+                self.report.wrong.push("a copy that does not fit leaves something behind".into());
+                fs::remove_dir_all(&copy)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_another(&mut self) -> Result<()> {
+        let other = self.task.directory.join("other");
+        let outcome = options().open(&other).map(drop);
+        self.heard("a new store", outcome);
+        if other.exists() {
+            // What was begun can be opened when there is room, and is empty.
+            fs::remove_dir_all(&other)?;
+        }
+        Ok(())
+    }
+
+    /// Needs no room, as nothing is written.
+    fn reopen(&mut self) {
+        self.store = None;
+        match options().create(false).open(self.task.directory.join("store")) {
+            Ok(store) => self.store = Some(store),
+            Err(error) => self.report.wrong.push(format!("opening again: {error}")),
+        }
+    }
+
+    /// Makes room in the store, and uses it. The engine writes pages anew before it frees the old ones,
+    /// for the transaction after the next one, so deleting may need room itself: then the cushion gives
+    /// way.
+    fn delete(&mut self, round: u64) -> Result<()> {
+        let all: Vec<u32> = self.ballast.keys().copied().collect();
+        let doomed: Vec<u32> = all.into_iter().filter(|_| self.rng.u8(..4) > 0).collect();
+        let mut may_give_way = self.task.kind == Kind::FileSystem;
+        for part in doomed.chunks(10) {
+            self.with_room(round, &mut may_give_way, |filler| filler.delete_ballast(part))?;
+        }
+        self.with_room(round, &mut may_give_way, |filler| filler.transaction(1_000))
+    }
+
+    /// Does something until there is room for it; on a file system there must be.
+    fn with_room(
+        &mut self,
+        round: u64,
+        may_give_way: &mut bool,
+        mut work: impl FnMut(&mut Self) -> bool,
+    ) -> Result<()> {
+        if work(self) {
+            return Ok(());
+        }
+        if std::mem::take(may_give_way) {
+            let cushion =
+                fs::File::options().write(true).open(self.task.directory.join(CUSHION))?;
+            cushion.set_len(CUSHION_BYTES / ROUNDS * (ROUNDS - 1 - round))?;
+            if work(self) {
+                return Ok(());
+            }
+        }
+        match self.task.kind {
+            Kind::FileSystem => {
+                self.report.wrong.push("it does not go on when there is room".into())
+            }
+            Kind::Limit => *self.report.full.entry("and for good".into()).or_default() += 1,
+        }
+        Ok(())
+    }
+
+    fn delete_ballast(&mut self, doomed: &[u32]) -> bool {
+        let Some(store) = &self.store else { return false };
+        let outcome =
+            store.transact(|txn| doomed.iter().try_for_each(|n| txn.delete(&ballast().pack(n))));
+        let is_done = self.heard("deleting", outcome).is_some();
+        if is_done {
+            self.ballast.retain(|number, _| !doomed.contains(number));
+        }
+        is_done
+    }
+}
+
+/// What is wrong in a store, its ballast aside and its ballast.
+fn compare(
+    store: &Lmdb,
+    oracle: &Oracle,
+    wanted: &BTreeMap<u32, usize>,
+) -> keyloom::Result<Vec<String>> {
+    let snapshot = store.snapshot()?;
+    let mut found = BTreeMap::new();
+    let rest = Memory::new();
+    rest.transact(|txn| {
+        for entry in snapshot.range(KeyRange::all(), Order::Ascending)? {
+            let (key, value) = entry?;
+            match ballast().unpack::<u32>(key) {
+                Ok(number) if value.iter().all(|byte| *byte == number as u8) => {
+                    found.insert(number, value.len());
+                }
+                _ => txn.put(key, value)?,
+            }
+        }
+        Ok(())
+    })?;
+    let mut wrong = oracle.judge(&rest);
+    if found != *wanted {
+        wrong.push(format!("{} pieces of ballast instead of {}", found.len(), wanted.len()));
+    }
+    Ok(wrong)
+}

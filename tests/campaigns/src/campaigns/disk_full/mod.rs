@@ -1,0 +1,125 @@
+//! A disk that is full: the store fills it, is read, copied and opened on it, deletes, and goes on.
+//!
+//! The disk is a small file system in memory, mounted where no other process sees it, or a limit on the
+//! size of files where this process may not mount.
+
+mod child;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result};
+use fastrand::Rng;
+
+use crate::campaigns::task;
+use crate::{Campaign, Context, Control, Failure, Tally};
+use child::{Flaw, Kind, Report, Task};
+
+/// Stores that fill their disks.
+pub struct DiskFull;
+
+pub(super) const ROLE: &str = "disk-full";
+pub(super) use child::play;
+
+impl Campaign for DiskFull {
+    fn name(&self) -> &'static str {
+        "disk-full"
+    }
+
+    fn about(&self) -> &'static str {
+        "stores fill small disks: DiskFull, nothing lost, nothing half done, and they go on"
+    }
+
+    fn unit(&self) -> &'static str {
+        "disks"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (40, 2_000)
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        attack(context, Flaw::None)
+    }
+
+    fn controls(&self, context: &Context) -> Result<Vec<Control>> {
+        [Flaw::None, Flaw::AcksAnyway, Flaw::Mumbles, Flaw::TwoCommits]
+            .into_iter()
+            .map(|flaw| {
+                let tally = attack(&context.quietly(4), flaw)?;
+                let mut control = Control::of(format!("{flaw:?}"), &tally);
+                control.caught ^= flaw == Flaw::None;
+                Ok(control)
+            })
+            .collect()
+    }
+}
+
+fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let kinds = if may_mount() { &[Kind::FileSystem, Kind::Limit][..] } else { &[Kind::Limit] };
+    while context.goes_on(tally.count) && tally.failures.is_empty() {
+        let seed = context.seed.wrapping_add(tally.count);
+        // Two disks in three are file systems, where they can be.
+        let kind = kinds[usize::from(tally.count % 3 == 2) % kinds.len()];
+        let directory = context.directory("disk")?;
+        let report = context.directory("report")?.join("report.json");
+        let workload = task::workload(&context.mix);
+        fill(&Task { directory, report, seed, workload, kind, flaw }, &mut tally)?;
+        tally.count += 1;
+    }
+    Ok(tally)
+}
+
+fn fill(task: &Task, tally: &mut Tally) -> Result<()> {
+    let room = Rng::with_seed(task.seed).usize(900..4_000);
+    let output = on_a_small_disk(task, room)?.stdout(Stdio::null()).output()?;
+    let report = std::fs::read(&task.report).context("the process did not begin")?;
+    let report: Report = serde_json::from_slice(&report)?;
+    tally.add(&format!("{:?}", task.kind), 1);
+    tally.add("transactions", report.acked);
+    report.full.iter().for_each(|(step, count)| tally.add(&format!("times full: {step}"), *count));
+    let died = (!output.status.success()).then(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("{} ends the process: {} {said}", report.step, output.status)
+    });
+    if let Some(what) = died.into_iter().chain(report.wrong).next() {
+        let mut disk = format!("a disk of {room} KiB ({:?})", task.kind);
+        write!(disk, ", filled from seed {}", task.seed)?;
+        tally.failures.push(Failure { what, sequence: vec![disk, report.step] });
+    }
+    Ok(())
+}
+
+/// The process, on a disk of its own that is there for nobody else and goes with it.
+fn on_a_small_disk(task: &Task, room_kib: usize) -> Result<Command> {
+    let program = task::process(ROLE, task)?;
+    let mut command = match task.kind {
+        Kind::FileSystem => in_a_namespace(&task.directory, room_kib),
+        Kind::Limit => {
+            let mut shell = Command::new("bash");
+            // Without the signal, so that writing more is an error.
+            shell.args(["-c", "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\""]);
+            shell.arg(room_kib.to_string());
+            shell
+        }
+    };
+    command.arg(program.get_program());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Ok(command)
+}
+
+fn in_a_namespace(directory: &Path, room_kib: usize) -> Command {
+    let mut unshare = Command::new("unshare");
+    let mount = "mount -t tmpfs -o size=\"$1\"k keyloom \"$0\" && shift && exec \"$@\"";
+    unshare.args(["--mount", "--propagation", "private", "sh", "-c", mount]).arg(directory);
+    unshare.arg(room_kib.to_string());
+    unshare
+}
+
+fn may_mount() -> bool {
+    let Ok(directory) = tempfile::tempdir() else { return false };
+    let tried = in_a_namespace(directory.path(), 100).arg("true").output();
+    tried.is_ok_and(|output| output.status.success())
+}

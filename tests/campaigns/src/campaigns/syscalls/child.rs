@@ -1,0 +1,261 @@
+//! The program under attack: uses a store in every way, and goes on after an error as a user would.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use keyloom::lmdb::{Compaction, LmdbOptions};
+use keyloom::{Error, KeyRange, Lmdb, Reader, Store, Subspace, Writer};
+use serde::{Deserialize, Serialize};
+
+use crate::campaigns::task;
+use crate::{Mix, Oracle};
+
+/// What the process is to do.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Task {
+    pub(super) directory: PathBuf,
+    pub(super) seed: u64,
+    pub(super) workload: Option<String>,
+    pub(super) flaw: Flaw,
+    /// The call fails again and again, so not everything can be done.
+    pub(super) is_lasting: bool,
+}
+
+/// How the program is broken on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Flaw {
+    None,
+    /// A commit that failed counts as one that did not.
+    AcksAnyway,
+    /// A transaction is two: its number, then what it does.
+    TwoCommits,
+    /// An error ends the process.
+    Dies,
+    /// Errors lose their names.
+    Mumbles,
+    /// An outcome that is not known passes for a failure.
+    HidesDoubt,
+    /// A handle that asks to be opened again is not.
+    NeverReopens,
+}
+
+impl Flaw {
+    /// Whether it shows only where the write fails that makes a transaction valid.
+    pub(super) fn is_late(self) -> bool {
+        matches!(self, Self::HidesDoubt | Self::NeverReopens)
+    }
+}
+
+/// What the process saw.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// How many transactions were acknowledged.
+    pub(super) acked: u64,
+    /// A commit came back with an outcome that is not known: one more may be there.
+    pub(super) is_open: bool,
+    pub(super) errors: Vec<Told>,
+    pub(super) wrong: Vec<String>,
+}
+
+/// An error, as a user sees it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Told {
+    pub(super) step: String,
+    pub(super) variant: String,
+    pub(super) text: String,
+}
+
+/// Looked up to mark where the work begins and ends: the only calls with these paths.
+pub(super) const MARKS: [&str; 2] = ["/keyloom-begins", "/keyloom-ends"];
+pub(super) const REPORT: &str = "report.json";
+const TRANSACTIONS: u64 = 3;
+/// One fault is one error, and one more where the handle must be opened again.
+const MOST_TRIES: usize = 3;
+
+pub(super) fn store_path(directory: &Path) -> PathBuf {
+    directory.join("store")
+}
+
+/// With a map so small that it must grow.
+pub(super) fn options() -> LmdbOptions {
+    Lmdb::options().map_bytes(64 << 10)
+}
+
+pub(in crate::campaigns) fn play() -> Result<()> {
+    let task: Task = task::own()?;
+    let report = task.directory.join(REPORT);
+    let mix = Mix::new(task.workload.as_deref())?;
+    let oracle = mix.oracle();
+    let mut script = Script { task, mix, oracle, store: None, report: Report::default() };
+    drop(fs::metadata(MARKS[0]));
+    let outcome = script.run();
+    drop(fs::metadata(MARKS[1]));
+    if let (Err(error), false) = (outcome, script.task.is_lasting) {
+        script.report.wrong.push(format!("{error:#}"));
+    }
+    fs::write(report, serde_json::to_string(&script.report)?)?;
+    Ok(())
+}
+
+struct Script {
+    task: Task,
+    mix: Mix,
+    oracle: Oracle,
+    store: Option<Lmdb>,
+    report: Report,
+}
+
+impl Script {
+    fn run(&mut self) -> Result<()> {
+        for round in 0..2 {
+            for _ in 0..TRANSACTIONS {
+                self.transaction()?;
+            }
+            // A value for which the map must grow, and which is not to stay.
+            let large = vec![0; 100_000 << (2 * round)];
+            self.attempt("growing", |store| {
+                store.transact(|txn| {
+                    txn.put(b"large", &large)?;
+                    txn.delete(b"large")
+                })
+            })?;
+            self.attempt("reading", |store| store.snapshot()?.count(KeyRange::all()))?;
+            self.attempt("statistics", Lmdb::statistics)?;
+            self.attempt("flush", Lmdb::flush)?;
+            for compaction in [Compaction::Off, Compaction::On] {
+                self.backup(&format!("backup {round} {compaction:?}"), compaction)?;
+            }
+            // The second round begins with opening what is there.
+            self.store = None;
+        }
+        let path = store_path(&self.task.directory);
+        self.attempt_alone("verify", || Lmdb::verify(&path, |_, _| ()))?;
+        self.attempt_alone("opening to read", || {
+            options().read_only(true).open(&path)?.snapshot()?.count(KeyRange::all())
+        })?;
+        Ok(())
+    }
+
+    fn transaction(&mut self) -> Result<()> {
+        let number = self.report.acked;
+        let transaction = Mix::nth(self.task.seed, number);
+        self.report.is_open = false;
+        for _ in 0..MOST_TRIES {
+            let Some(store) = self.store()? else { continue };
+            let outcome = self.perform(&store, transaction, number);
+            drop(store);
+            let is_done = match outcome {
+                Ok(()) => true,
+                Err(error) => {
+                    self.report.is_open |= error.maybe_committed();
+                    self.hear("a transaction", error);
+                    self.task.flaw == Flaw::AcksAnyway || self.came_through(number)?
+                }
+            };
+            if is_done {
+                self.report.acked += 1;
+                self.oracle.imitate(transaction);
+                return Ok(());
+            }
+        }
+        bail!("transaction {number} does not go on")
+    }
+
+    fn perform(&self, store: &Lmdb, transaction: u64, number: u64) -> keyloom::Result<()> {
+        if self.task.flaw == Flaw::TwoCommits {
+            let key = Subspace::new("campaign").pack("transactions");
+            store.transact(|txn| txn.put(&key, &(number + 1).to_be_bytes()))?;
+        }
+        store.transact(|txn| self.mix.perform(transaction, number, txn))
+    }
+
+    /// Looks, after an error, at what is there: all of what was acknowledged and nothing more, unless
+    /// the error said so. Whether the transaction is there nevertheless.
+    fn came_through(&mut self, number: u64) -> Result<bool> {
+        let there =
+            self.attempt("looking after an error", |store| Mix::progress(&store.snapshot()?))?;
+        let is_there = self.report.is_open && there == number + 1;
+        let mut oracle = self.oracle.clone();
+        if is_there {
+            oracle.advance(self.task.seed, there);
+        }
+        let wrong = self.store()?.map(|store| oracle.judge(&store)).unwrap_or_default();
+        self.report.wrong.extend(wrong.into_iter().map(|what| format!("after an error: {what}")));
+        Ok(is_there)
+    }
+
+    /// What failed leaves nothing under the name of the copy; what did not is the store.
+    fn backup(&mut self, name: &str, compaction: Compaction) -> Result<()> {
+        let copy = self.task.directory.join(name);
+        for _ in 0..MOST_TRIES {
+            let Some(store) = self.store()? else { continue };
+            match store.backup(&copy, compaction) {
+                Ok(()) => return self.compare(&copy),
+                Err(error) => self.hear(name, error),
+            }
+            // A copy that is whole but for the last wait may stand there.
+            if copy.join("data.mdb").exists() {
+                self.compare(&copy)?;
+                fs::remove_dir_all(&copy)?;
+            }
+        }
+        bail!("{name} does not go on")
+    }
+
+    fn compare(&mut self, copy: &Path) -> Result<()> {
+        let copy = self.attempt_alone("opening a copy", || options().create(false).open(copy))?;
+        let wrong = self.oracle.judge(&copy);
+        self.report.wrong.extend(wrong.into_iter().map(|what| format!("in a copy: {what}")));
+        Ok(())
+    }
+
+    /// Something with the store, once more after an error.
+    fn attempt<T>(&mut self, step: &str, work: impl Fn(&Lmdb) -> keyloom::Result<T>) -> Result<T> {
+        for _ in 0..MOST_TRIES {
+            let Some(store) = self.store()? else { continue };
+            match work(&store) {
+                Ok(done) => return Ok(done),
+                Err(error) => self.hear(step, error),
+            }
+        }
+        bail!("{step} does not go on")
+    }
+
+    /// Something without the store, once more after an error.
+    fn attempt_alone<T>(&mut self, step: &str, work: impl Fn() -> keyloom::Result<T>) -> Result<T> {
+        for _ in 0..MOST_TRIES {
+            match work() {
+                Ok(done) => return Ok(done),
+                Err(error) => self.hear(step, error),
+            }
+        }
+        bail!("{step} does not go on")
+    }
+
+    /// The handle, opened if there is none.
+    fn store(&mut self) -> Result<Option<Lmdb>> {
+        if self.store.is_none() {
+            let path = store_path(&self.task.directory);
+            self.store = Some(self.attempt_alone("opening", || options().open(&path))?);
+        }
+        Ok(self.store.clone())
+    }
+
+    /// Notes an error, and does what it tells to do.
+    fn hear(&mut self, step: &str, error: Error) {
+        let error = match self.task.flaw {
+            Flaw::Dies => std::process::abort(),
+            Flaw::Mumbles => Error::Backend(error.to_string().into()),
+            Flaw::HidesDoubt if error.maybe_committed() => Error::ReadOnly,
+            _ => error,
+        };
+        let debug = format!("{error:?}");
+        let variant = debug.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let text = error.to_string();
+        if text.contains("open the store again") && self.task.flaw != Flaw::NeverReopens {
+            self.store = None;
+        }
+        self.report.errors.push(Told { step: step.into(), variant: variant.into(), text });
+    }
+}

@@ -1,0 +1,242 @@
+//! The n-th system call fails.
+//!
+//! A process opens a store, lets it grow, commits, reads, copies, closes and opens it again, under
+//! `strace`, which lets one call fail: every call of the recorded run in turn, with every error. The
+//! process goes on as a user would: it tries once more, and opens the store again where the error says
+//! so. Some faults last: all later calls of the kind fail too.
+
+mod child;
+mod strace;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Result, anyhow};
+use fastrand::Rng;
+use keyloom::{Lmdb, Store};
+
+use crate::campaigns::task;
+use crate::{Campaign, Context, Control, Failure, Mix, Tally};
+use child::{Flaw, REPORT, Report, Task, store_path};
+use strace::{Fault, WRITES};
+
+/// Every system call of a program that uses a store, failing in turn.
+pub struct Syscalls;
+
+pub(super) const ROLE: &str = "syscalls";
+pub(super) use child::play;
+
+impl Campaign for Syscalls {
+    fn name(&self) -> &'static str {
+        "syscalls"
+    }
+
+    fn about(&self) -> &'static str {
+        "the n-th system call of a program on LMDB fails: a clear error, nothing half done, it goes on"
+    }
+
+    fn unit(&self) -> &'static str {
+        "failed calls"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (600, 50_000)
+    }
+
+    fn obstacle(&self) -> Option<String> {
+        strace::obstacle()
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        attack(context, Flaw::None)
+    }
+
+    fn controls(&self, context: &Context) -> Result<Vec<Control>> {
+        use Flaw::{AcksAnyway, Dies, HidesDoubt, Mumbles, NeverReopens, None, TwoCommits};
+        [None, AcksAnyway, TwoCommits, Dies, Mumbles, HidesDoubt, NeverReopens]
+            .into_iter()
+            .map(|flaw| {
+                let tally = attack(&context.quietly(FAULTS_PER_CONTROL), flaw)?;
+                let mut control = Control::of(format!("{flaw:?}"), &tally);
+                control.caught ^= flaw == None;
+                Ok(control)
+            })
+            .collect()
+    }
+}
+
+const FAULTS_PER_CONTROL: u64 = 40;
+/// So many different ones are told.
+const MOST_FAILURES: usize = 10;
+
+/// Histories one after the other; of each all faults, in an order of the seed's.
+fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let mut seed = context.seed;
+    let most = if flaw == Flaw::None { MOST_FAILURES } else { 1 };
+    while context.goes_on(tally.count) && tally.failures.len() < most {
+        let history = History { mix: &context.mix, seed, flaw };
+        let mut faults = history.faults(context)?;
+        if flaw != Flaw::None {
+            // What is broken shows where a commit fails, some of it only where the last write does.
+            let calls = if flaw.is_late() { &["pwrite64"][..] } else { &WRITES };
+            faults.retain(|fault| calls.contains(&&*fault.call) && fault.error != "EINTR");
+        }
+        Rng::with_seed(seed).shuffle(&mut faults);
+        tally.add("histories begun", 1);
+        tally.details.insert("ways in which one can fail".into(), faults.len() as u64);
+        history.run(context, &faults, &mut tally)?;
+        seed = seed.wrapping_add(1);
+    }
+    Ok(tally)
+}
+
+struct History<'c> {
+    mix: &'c Mix,
+    seed: u64,
+    flaw: Flaw,
+}
+
+impl History<'_> {
+    fn task(&self, directory: &Path) -> Task {
+        Task {
+            directory: directory.into(),
+            seed: self.seed,
+            workload: task::workload(self.mix),
+            flaw: self.flaw,
+            is_lasting: false,
+        }
+    }
+
+    fn faults(&self, context: &Context) -> Result<Vec<Fault>> {
+        let directory = context.directory("recorded")?;
+        let program = task::process(ROLE, &self.task(&directory))?;
+        strace::record(&program, &directory.join("strace.log"))
+    }
+
+    /// As many processes at once as there are processors.
+    fn run(&self, context: &Context, faults: &[Fault], tally: &mut Tally) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let shared = Mutex::new(tally);
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            let work = |worker: usize| -> Result<()> {
+                let name = format!("worker {worker}");
+                while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let done = shared.lock().map(|tally| (tally.count, tally.failures.len()));
+                    let (count, failures) = done.map_err(|_| anyhow!("another worker panicked"))?;
+                    let most = if self.flaw == Flaw::None { MOST_FAILURES } else { 1 };
+                    if !context.goes_on(count) || failures >= most {
+                        break;
+                    }
+                    let seen = self.attack(fault, &context.directory(&name)?)?;
+                    let mut tally =
+                        shared.lock().map_err(|_| anyhow!("another worker panicked"))?;
+                    self.enter(&mut tally, fault, seen);
+                }
+                Ok(())
+            };
+            let workers: Vec<_> = (0..workers).map(|at| scope.spawn(move || work(at))).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().map_err(|_| anyhow!("a worker panicked"))?)
+        })
+    }
+
+    fn enter(&self, tally: &mut Tally, fault: &Fault, seen: Seen) {
+        tally.count += 1;
+        tally.add(&format!("of {}", fault.call), 1);
+        tally.add(seen.outcome, 1);
+        let known = |what: &String| tally.failures.iter().any(|failure| failure.what == *what);
+        if let Some(what) = seen.wrong.first().filter(|what| !known(what)) {
+            let told = seen.errors.iter().map(|error| format!("the process heard: {error}"));
+            let history = (0..).map_while(|number| {
+                let transaction = Mix::nth(self.seed, number);
+                (number < 6).then(|| self.mix.describe(transaction))
+            });
+            let sequence = history.chain([format!("strace -f -e {fault}"), seen.hit]);
+            let sequence = sequence.chain(told).collect();
+            tally.failures.push(Failure { what: what.clone(), sequence });
+        }
+    }
+
+    fn attack(&self, fault: &Fault, directory: &Path) -> Result<Seen> {
+        let task = Task { is_lasting: fault.is_several(), ..self.task(directory) };
+        let program = task::process(ROLE, &task)?;
+        let (status, hit) = strace::inject(fault, &program, &directory.join("strace.log"))?;
+        let mut seen = Seen { hit, outcome: "died", ..Seen::default() };
+        let report = std::fs::read(directory.join(REPORT)).ok();
+        let report = report.and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok());
+        match report {
+            Some(report) if status.success() => self.judge(fault, report, directory, &mut seen),
+            _ => seen.wrong.push(format!("the process ended: {status}")),
+        }
+        Ok(seen)
+    }
+
+    fn judge(&self, fault: &Fault, report: Report, directory: &Path, seen: &mut Seen) {
+        let is_hit = !seen.hit.is_empty();
+        seen.outcome = match (is_hit, report.errors.is_empty()) {
+            (false, _) => "never came so far",
+            (true, true) => "made no difference",
+            (true, false) => "told",
+        };
+        for error in &report.errors {
+            seen.errors.push(format!("{}: {}: {}", error.step, error.variant, error.text));
+            if ["Backend", "Other"].contains(&&*error.variant) {
+                seen.wrong.push(format!("{} fails with an error without a name", error.step));
+            }
+        }
+        let must_be_told = is_hit && WRITES.contains(&&*fault.call) && fault.error != "EINTR";
+        if must_be_told && report.errors.is_empty() {
+            seen.wrong.push(format!("{} of {} went untold", fault.error, fault.call));
+        }
+        if !fault.is_several() && report.errors.len() > 2 {
+            seen.wrong.push(format!("one fault was {} errors", report.errors.len()));
+        }
+        // The engine gives up where it cannot know what is on the disk.
+        let variants: Vec<&str> = report.errors.iter().map(|error| &*error.variant).collect();
+        if variants.windows(2).any(|two| two[1] == "Unusable" && two[0] != "CommitUnknown") {
+            seen.wrong.push("a commit with an unknown outcome passes for one that failed".into());
+        }
+        let (acked, is_open) = (report.acked, report.is_open);
+        seen.wrong.extend(report.wrong);
+        if let Err(error) = self.judge_store(acked, is_open, directory, &mut seen.wrong) {
+            seen.wrong.push(format!("afterwards: {error}"));
+        }
+    }
+
+    /// The store, when all is well again.
+    fn judge_store(
+        &self,
+        acked: u64,
+        is_open: bool,
+        directory: &Path,
+        wrong: &mut Vec<String>,
+    ) -> keyloom::Result<()> {
+        let store = child::options().open(store_path(directory))?;
+        let there = Mix::progress(&store.snapshot()?)?;
+        if there != acked && !(is_open && there == acked + 1) {
+            wrong.push(format!(
+                "afterwards {there} transactions are there, {acked} were acknowledged"
+            ));
+        }
+        let mut oracle = self.mix.oracle();
+        oracle.advance(self.seed, there);
+        wrong.extend(oracle.judge(&store).into_iter().map(|what| format!("afterwards: {what}")));
+        drop(store);
+        let report = Lmdb::verify(store_path(directory), |_, _| ())?;
+        wrong.extend(report.faults.iter().map(|fault| format!("afterwards: {fault}")));
+        Ok(())
+    }
+}
+
+/// What one fault led to.
+#[derive(Default)]
+struct Seen {
+    hit: String,
+    outcome: &'static str,
+    errors: Vec<String>,
+    wrong: Vec<String>,
+}

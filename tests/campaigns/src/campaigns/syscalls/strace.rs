@@ -1,0 +1,160 @@
+//! System calls: recorded, and made to fail.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::child::MARKS;
+
+/// One call that fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) call: String,
+    /// The how many-th such call of its thread, counted from 1.
+    pub(super) number: u64,
+    pub(super) error: &'static str,
+    /// All later ones fail as well.
+    pub(super) is_lasting: bool,
+    /// In how many threads there is such a call: a copy is written by one of its own, which counts anew.
+    pub(super) threads: u64,
+}
+
+impl Fault {
+    /// Whether more than one call fails.
+    pub(super) fn is_several(&self) -> bool {
+        self.is_lasting || self.threads > 1
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call, number, error, is_lasting, .. } = self;
+        let later = if *is_lasting { "+" } else { "" };
+        write!(f, "inject={call}:error={error}:when={number}{later}")
+    }
+}
+
+/// Calls whose failure says nothing about the store: of memory, threads and chance as such. They do not
+/// fail, or the runtime ends the process.
+const LEFT_OUT: [&str; 16] = [
+    "brk",
+    "clock_nanosleep",
+    "execve",
+    "exit",
+    "exit_group",
+    "futex",
+    "getpid",
+    "getrandom",
+    "gettid",
+    "madvise",
+    "mprotect",
+    "rseq",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "set_robust_list",
+    "sigaltstack",
+];
+
+/// What a call on a file may answer.
+const ERRORS: [&str; 3] = ["EIO", "ENOSPC", "EINTR"];
+
+/// Calls by which data gets to the disk. Their failure must be told.
+pub(super) const WRITES: [&str; 8] =
+    ["fdatasync", "fsync", "ftruncate", "msync", "pwrite64", "pwritev", "write", "writev"];
+
+fn strace(log: &Path) -> Command {
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o"]).arg(log);
+    command
+}
+
+/// Why strace cannot be used here.
+pub(super) fn obstacle() -> Option<String> {
+    match strace(Path::new("/dev/null")).args(["-e", "inject=fsync:error=EIO", "true"]).output() {
+        Err(_) => Some("there is no strace; tests/campaigns/install.sh installs it".into()),
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Some(format!("strace may not trace: {}", said.lines().next().unwrap_or("no reason")))
+        }
+    }
+}
+
+/// Runs a program, and tells the ways in which its calls between the marks can fail.
+pub(super) fn record(program: &Command, log: &Path) -> Result<Vec<Fault>> {
+    let status = traced(strace(log), program)?;
+    ensure!(status.success(), "the program fails without any fault: {status}");
+    let text = fs::read_to_string(log).context("reading what strace recorded")?;
+    let faults: Vec<Fault> = calls(&text)
+        .into_iter()
+        .filter(|((call, _), _)| !LEFT_OUT.contains(call))
+        .flat_map(|((call, number), threads)| ways(call, number, threads))
+        .collect();
+    ensure!(!faults.is_empty(), "strace recorded no call");
+    Ok(faults)
+}
+
+fn ways(call: &str, number: u64, threads: u64) -> Vec<Fault> {
+    let own: &[&str] = match call {
+        "mmap" => &["ENOMEM"],
+        "openat" => &["EMFILE", "EACCES"],
+        _ => &[],
+    };
+    let fault = |error, is_lasting| Fault { call: call.into(), number, error, is_lasting, threads };
+    let mut ways: Vec<Fault> = ERRORS.iter().chain(own).map(|error| fault(*error, false)).collect();
+    // The report is written by other calls than these.
+    if ["fdatasync", "pwrite64", "pwritev", "writev"].contains(&call) {
+        ways.extend(["EIO", "ENOSPC"].map(|error| fault(error, true)));
+    }
+    ways
+}
+
+/// The calls between the marks with their numbers, and how many threads each of them is in.
+fn calls(text: &str) -> BTreeMap<(&str, u64), u64> {
+    let mut counts = BTreeMap::<(&str, &str), u64>::new();
+    let mut calls = BTreeMap::new();
+    let mut is_on = false;
+    for line in text.lines() {
+        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let Some((call, arguments)) = rest.trim_start().split_once('(') else { continue };
+        // Signals, ends of processes, and the second halves of calls.
+        if !call.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            continue;
+        }
+        let count = counts.entry((thread, call)).or_default();
+        *count += 1;
+        match MARKS.iter().position(|mark| arguments.contains(mark)) {
+            Some(mark) => is_on = mark == 0,
+            None if is_on => *calls.entry((call, *count)).or_default() += 1,
+            None => {}
+        }
+    }
+    calls
+}
+
+/// Runs a program in which a call fails. How it ended, and the calls that failed; empty when it never
+/// came so far.
+pub(super) fn inject(fault: &Fault, program: &Command, log: &Path) -> Result<(ExitStatus, String)> {
+    let mut command = strace(log);
+    command.args([
+        "--seccomp-bpf",
+        "-e",
+        &format!("trace={}", fault.call),
+        "-e",
+        &fault.to_string(),
+    ]);
+    let status = traced(command, program)?;
+    let text = fs::read_to_string(log).context("reading what strace recorded")?;
+    let hit = text.lines().find(|line| line.contains("(INJECTED)"));
+    Ok((status, hit.unwrap_or_default().into()))
+}
+
+fn traced(mut strace: Command, program: &Command) -> Result<ExitStatus> {
+    strace.arg(program.get_program()).stdout(Stdio::null()).stderr(Stdio::null());
+    strace.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    strace.status().context("starting strace")
+}
