@@ -180,7 +180,7 @@ impl Disk {
 /// The images of a recording: at which point of the trace each one is, in the order of the points.
 /// Point n is behind n events. Where little is pending, there are fewer images.
 pub fn plan(job: &Job, events: &[Event]) -> anyhow::Result<Vec<usize>> {
-    const IMAGES_PER_POINT: usize = 6;
+    const IMAGES_PER_POINT: usize = 16;
     let mut disk = Disk::before(job)?;
     let mut plan = vec![0; disk.possible(IMAGES_PER_POINT)];
     for (number, event) in (1..).zip(events) {
@@ -188,4 +188,91 @@ pub fn plan(job: &Job, events: &[Event]) -> anyhow::Result<Vec<usize>> {
         plan.extend(vec![number; disk.possible(IMAGES_PER_POINT)]);
     }
     Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// A disk that holds four sectors of 1 for certain.
+    fn ones() -> Disk {
+        let mut disk = Disk {
+            certain: Vec::new(),
+            pending: BTreeMap::new(),
+            sizes: vec![0],
+            unsafe_names: BTreeSet::new(),
+            is_opened: false,
+            begun: 0,
+            acknowledged: 0,
+        };
+        disk.apply(&Event::Write { at: 0, bytes: vec![1; 4 * SECTOR_BYTES] });
+        disk.apply(&Event::Synced);
+        disk
+    }
+
+    /// The images that some thousand crashes leave, with the first byte of each sector.
+    fn images(disk: &Disk) -> HashSet<Vec<u8>> {
+        let mut rng = Rng::with_seed(7);
+        let mut image = Vec::new();
+        let images = (0..4_000).map(|_| {
+            disk.image(&disk.crash(&mut rng), &mut image);
+            image.chunks(SECTOR_BYTES).map(|sector| sector[0]).collect()
+        });
+        images.collect()
+    }
+
+    #[test]
+    fn what_is_synced_is_there_and_nothing_else() {
+        assert_eq!(images(&ones()), HashSet::from([vec![1; 4]]));
+    }
+
+    #[test]
+    fn each_sector_of_a_write_arrives_or_not() {
+        let mut disk = ones();
+        disk.apply(&Event::Write { at: SECTOR_BYTES, bytes: vec![2; 2 * SECTOR_BYTES] });
+        let expected = [[1, 1, 1, 1], [1, 2, 1, 1], [1, 1, 2, 1], [1, 2, 2, 1]];
+        assert_eq!(images(&disk), expected.map(Vec::from).into());
+        disk.apply(&Event::Synced);
+        assert_eq!(images(&disk), HashSet::from([vec![1, 2, 2, 1]]));
+    }
+
+    #[test]
+    fn a_sector_that_is_written_twice_holds_any_of_both_or_none() {
+        let mut disk = ones();
+        disk.apply(&Event::Write { at: 0, bytes: vec![2] });
+        disk.apply(&Event::Write { at: 0, bytes: vec![3] });
+        let expected = [[1, 1, 1, 1], [2, 1, 1, 1], [3, 1, 1, 1]];
+        assert_eq!(images(&disk), expected.map(Vec::from).into());
+    }
+
+    #[test]
+    fn a_write_that_waits_is_there_and_the_one_before_it_perhaps() {
+        let mut disk = ones();
+        disk.apply(&Event::Write { at: 0, bytes: vec![2] });
+        disk.apply(&Event::Write { at: 2 * SECTOR_BYTES, bytes: vec![3] });
+        disk.apply(&Event::Waited { at: 2 * SECTOR_BYTES, len: 1 });
+        assert_eq!(images(&disk), [[1, 1, 3, 1], [2, 1, 3, 1]].map(Vec::from).into());
+    }
+
+    #[test]
+    fn a_file_that_grew_may_be_short_or_empty_where_it_grew() {
+        let mut disk = ones();
+        disk.apply(&Event::Write { at: 4 * SECTOR_BYTES, bytes: vec![2; SECTOR_BYTES] });
+        let expected = [vec![1; 4], vec![1, 1, 1, 1, 0], vec![1, 1, 1, 1, 2]];
+        assert_eq!(images(&disk), expected.into());
+    }
+
+    #[test]
+    fn a_name_is_lost_only_before_it_is_synced() {
+        let mut disk = ones();
+        let loses = |disk: &Disk| {
+            let mut rng = Rng::with_seed(7);
+            (0..100).any(|_| disk.crash(&mut rng).lost.is_some())
+        };
+        disk.apply(&Event::Named(Name::File));
+        assert!(loses(&disk));
+        disk.apply(&Event::NameSynced(Name::File));
+        assert!(!loses(&disk));
+    }
 }

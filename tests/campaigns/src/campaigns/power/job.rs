@@ -46,6 +46,8 @@ pub enum Promise {
     All,
     /// All that was acknowledged but the last transaction.
     AllButLast,
+    /// Some state that the store once had.
+    Whole,
 }
 
 /// What is broken on purpose.
@@ -75,11 +77,12 @@ impl Mode {
         }
     }
 
-    /// What the documentation promises of it; of the last one nothing.
+    /// What its documentation promises. The last one promises nothing, and is judged in controls only.
     pub fn promise(self) -> Promise {
         match self {
-            Self::Full | Self::MayLoseStore => Promise::All,
+            Self::Full => Promise::All,
             Self::MayLoseLastCommit => Promise::AllButLast,
+            Self::MayLoseStore => Promise::Whole,
         }
     }
 }

@@ -132,6 +132,7 @@ impl Judge {
             Promise::All => acknowledged,
             // What the recording began with was on the disk.
             Promise::AllButLast => acknowledged.saturating_sub(1).max(self.job.from),
+            Promise::Whole => self.job.from,
         }
     }
 

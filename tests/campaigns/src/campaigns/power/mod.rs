@@ -33,6 +33,9 @@ pub use recorder::{ROLE as RECORD, play as record};
 /// Crash images of LMDB in the modes that promise something.
 pub struct Power;
 
+/// More images than are judged at once.
+const SLACK: u64 = 10_000;
+
 /// Recordings that go on from each other.
 const GENERATIONS: u64 = 3;
 
@@ -64,7 +67,7 @@ impl Campaign for Power {
         let mut chain = 0;
         while context.goes_on(tally.count) && tally.failures.is_empty() {
             let seed = context.seed.wrapping_add(chain);
-            run_chain(context, place.path(), seed, &mut tally, &mut distinct)?;
+            run_chain(context, &place.path, seed, &mut tally, &mut distinct)?;
             chain += 1;
         }
         tally.add("distinct", distinct.len() as u64);
@@ -73,46 +76,77 @@ impl Campaign for Power {
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
         let place = Place::new(context)?;
-        let mut controls = Vec::new();
-        for mode in [Mode::Full, Mode::MayLoseLastCommit, Mode::MayLoseStore] {
-            let job = Job { count: 16, ..new_job(context, place.path(), context.seed, mode) };
-            prepare(&job, None)?;
-            recorder::record(&job)?;
-            for (name, flaw, promise) in broken(mode) {
-                let recording = Recording::read(Job { flaw, promise, ..job.clone() })?;
-                let mut tally = Tally::default();
-                recording.attack(&context.quietly(4_000), &mut tally, &mut HashSet::new())?;
-                let mut control = Control::of(format!("{mode:?}: {name}"), &tally);
-                control.caught ^= name == UNBROKEN;
-                controls.push(control);
-            }
+        let new = |mode| Job { count: 16, ..new_job(context, &place.path, context.seed, mode) };
+        let job = new(Mode::Full);
+        prepare(&job, None)?;
+        let mut controls = attack_broken(context, &job, BROKEN_NEW)?;
+        // A store that was sound before, so that nothing but its pages can break.
+        let sound = Recording::read(job)?;
+        let (image, from) = sound.an_image(&mut Rng::with_seed(context.seed))?;
+        for (mode, broken) in BROKEN {
+            let job = Job { from, ..new(*mode) };
+            prepare(&job, Some(&image))?;
+            controls.append(&mut attack_broken(context, &job, broken)?);
         }
         Ok(controls)
     }
 }
 
+/// What is broken on purpose, by name.
+type Broken = (&'static str, Flaw, Promise);
+
 /// The control that must not be flagged.
 const UNBROKEN: &str = "nothing is broken";
 
-/// What is broken on purpose in a recording of a mode.
-fn broken(mode: Mode) -> Vec<(&'static str, Flaw, Promise)> {
-    match mode {
-        Mode::Full => vec![
+/// In a store that is new.
+const BROKEN_NEW: &[Broken] = &[
+    ("a new store, nothing is broken", Flaw::None, Promise::All),
+    ("a new store, names are not synced", Flaw::NamesNotSynced, Promise::All),
+];
+
+/// In a store that was there before.
+const BROKEN: &[(Mode, &[Broken])] = &[
+    (
+        Mode::Full,
+        &[
             (UNBROKEN, Flaw::None, Promise::All),
             ("data are not synced", Flaw::DataNotSynced, Promise::All),
             ("the meta page is not synced", Flaw::MetaNotSynced, Promise::All),
-            ("the meta page comes before the data", Flaw::MetaBeforeData, Promise::All),
+            ("the meta page comes before the data", Flaw::MetaBeforeData, Promise::Whole),
             ("the answer comes before the meta page", Flaw::EarlyAnswer, Promise::All),
-            ("names are not synced", Flaw::NamesNotSynced, Promise::All),
-            ("other contents", Flaw::OtherContents, Promise::All),
+            ("other contents", Flaw::OtherContents, Promise::Whole),
         ],
-        Mode::MayLoseLastCommit => vec![
+    ),
+    (
+        Mode::MayLoseLastCommit,
+        &[
             (UNBROKEN, Flaw::None, Promise::AllButLast),
             ("as if it lost nothing", Flaw::None, Promise::All),
             ("data are not synced", Flaw::DataNotSynced, Promise::AllButLast),
         ],
-        Mode::MayLoseStore => vec![("it promises nothing", Flaw::None, Promise::AllButLast)],
-    }
+    ),
+    (
+        Mode::MayLoseStore,
+        &[
+            ("as if it lost one commit at most", Flaw::None, Promise::AllButLast),
+            ("as if it left the store whole", Flaw::None, Promise::Whole),
+        ],
+    ),
+];
+
+/// Records a job, and judges it as if it were broken.
+fn attack_broken(context: &Context, job: &Job, broken: &[Broken]) -> Result<Vec<Control>> {
+    const MOST_IMAGES: u64 = 4_000;
+    recorder::record(job)?;
+    let attack = |(name, flaw, promise): &Broken| {
+        let recording = Recording::read(Job { flaw: *flaw, promise: *promise, ..job.clone() })?;
+        let mut tally = Tally::default();
+        recording.attack(&context.quietly(MOST_IMAGES), &mut tally, &mut HashSet::new())?;
+        let mut control = Control::of(format!("{:?}: {name}", job.mode), &tally);
+        control.caught ^= name.ends_with(UNBROKEN);
+        Ok(control)
+    };
+    broken.iter().map(attack).collect()
 }
 
 /// Recordings that go on from each other, each one judged.
@@ -125,6 +159,7 @@ fn run_chain(
 ) -> Result<()> {
     let mut rng = Rng::with_seed(seed);
     let mut start: Option<(Vec<u8>, u64)> = None;
+    let before = tally.count;
     for generation in 0..GENERATIONS {
         if !context.goes_on(tally.count) || !tally.failures.is_empty() {
             break;
@@ -138,12 +173,15 @@ fn run_chain(
         let recording = Recording::read(job)?;
         tally.add("recordings", 1);
         tally.add("transactions", recording.job.count);
-        let before = tally.count;
         recording.attack(context, tally, distinct)?;
         if let Some(failure) = tally.failures.first_mut() {
+            // The chain is the first one there; the processes are a little ahead of each other.
+            let count = tally.count - before + SLACK;
+            let workload = recording.job.workload.iter().map(|name| format!(" --workload {name}"));
             failure.sequence.push(format!(
-                "to replay it: --seed {seed}, image {} of recording {generation}, which is in {mode:?}",
-                tally.count - before
+                "in recording {generation} of a chain, in {mode:?}; again: cargo campaign power \
+                 --seed {seed} --count {count}{}",
+                workload.collect::<String>()
             ));
         }
         start = Some(recording.an_image(&mut rng)?);
@@ -160,8 +198,8 @@ fn new_job(context: &Context, place: &Path, seed: u64, mode: Mode) -> Job {
         workload,
         from: 0,
         count: 0,
-        // So small that it has to grow.
-        map_bytes: 256 << 10,
+        // The least, so that it has to grow.
+        map_bytes: 64 << 10,
         mode,
         promise: mode.promise(),
         flaw: Flaw::None,
@@ -184,24 +222,20 @@ fn prepare(job: &Job, start: Option<&[u8]>) -> Result<()> {
 
 /// Where the files are: in memory, where the system has a directory for that, since nothing here needs
 /// to survive.
-enum Place {
-    Memory(tempfile::TempDir),
-    Disk(PathBuf),
+struct Place {
+    /// Without links in it, as the trace tells paths.
+    path: PathBuf,
+    _in_memory: Option<tempfile::TempDir>,
 }
 
 impl Place {
     fn new(context: &Context) -> Result<Self> {
-        match tempfile::Builder::new().prefix("keyloom-power-").tempdir_in("/dev/shm") {
-            Ok(directory) => Ok(Self::Memory(directory)),
-            // The trace tells paths with all links resolved.
-            Err(_) => Ok(Self::Disk(context.directory("power")?.canonicalize()?)),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Self::Memory(directory) => directory.path(),
-            Self::Disk(path) => path,
-        }
+        let in_memory =
+            tempfile::Builder::new().prefix("keyloom-power-").tempdir_in("/dev/shm").ok();
+        let path = match &in_memory {
+            Some(directory) => directory.path().canonicalize()?,
+            None => context.directory("power")?.canonicalize()?,
+        };
+        Ok(Self { path, _in_memory: in_memory })
     }
 }

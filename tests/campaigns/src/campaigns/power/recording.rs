@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use fastrand::Rng;
 
 use super::disk::{self, Crash, Disk, SECTOR_BYTES};
@@ -40,6 +40,13 @@ impl Recording {
     /// What strace wrote down for a job.
     pub fn read(job: Job) -> Result<Self> {
         let events = flaws::bend(job.flaw, trace::read(&job)?);
+        // A trace that was not understood would have nothing in it that can fail.
+        let answers = events.iter().filter(|event| matches!(event, Event::Acknowledged(_))).count();
+        ensure!(answers as u64 == job.count, "the trace tells of {answers} commits");
+        ensure!(
+            events.iter().any(|event| matches!(event, Event::Opened)),
+            "the trace has no opening"
+        );
         let plan = disk::plan(&job, &events)?;
         Ok(Self { job, events, plan })
     }
@@ -58,13 +65,7 @@ impl Recording {
         tally.add("refused before the first opening had come back", seen.refused);
         distinct.extend(seen.digests);
         if let Some((number, verdict)) = seen.fault {
-            // A control only wants to know that there is one.
-            let failure = if self.job.flaw == super::Flaw::None {
-                self.explain(number, &verdict)?
-            } else {
-                Failure { what: verdict.fault.unwrap_or_default(), sequence: Vec::new() }
-            };
-            tally.failures.push(failure);
+            tally.failures.push(self.explain(number, &verdict)?);
         }
         Ok(())
     }

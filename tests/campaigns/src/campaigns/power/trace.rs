@@ -295,3 +295,99 @@ impl Parser {
             || call.arguments.contains(&format!("\"{hex}\""))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Puts paths and strings, which stand between `'` here, in hexadecimal.
+    fn events(lines: &str) -> Result<Vec<String>> {
+        let hex =
+            |text: &str| text.bytes().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
+        let parts = lines.split('\'').enumerate();
+        let text: String =
+            parts.map(|(n, part)| if n % 2 == 1 { hex(part) } else { part.into() }).collect();
+        let mut parser = Parser {
+            parent: "/d".into(),
+            directory: "/d/store".into(),
+            data: "/d/store/data.mdb".into(),
+            notes: "/d/notes".into(),
+            open: HashMap::new(),
+            file_is_there: false,
+            events: Vec::new(),
+        };
+        text.lines().try_for_each(|line| parser.line(line))?;
+        Ok(parser.events.iter().map(|event| format!("{event:?}")).collect())
+    }
+
+    const OPEN: &str = "1 openat(AT_FDCWD<'/'>, \"'/d/store/data.mdb'\", O_RDWR|O_CREAT, 0600) = 3<'/d/store/data.mdb'>
+1 openat(AT_FDCWD<'/'>, \"'/d/store/data.mdb'\", O_WRONLY|O_DSYNC) = 4<'/d/store/data.mdb'>
+";
+
+    #[test]
+    fn writes_of_every_kind_have_a_place() {
+        let found = events(&format!(
+            "{OPEN}1 pwrite64(3<'/d/store/data.mdb'>, \"'ab'\", 2, 512) = 2
+1 lseek(3<'/d/store/data.mdb'>, 4096, SEEK_SET) = 4096
+1 writev(3<'/d/store/data.mdb'>, [{{iov_base=\"'c'\", iov_len=1}}, {{iov_base=\"'d'\", iov_len=1}}], 2) = 2
+1 write(3<'/d/store/data.mdb'>, \"'e'\", 1) = 1
+1 pwritev2(3<'/d/store/data.mdb'>, [{{iov_base=\"'f'\", iov_len=1}}], 1, 7, 0) = 1
+1 pwrite64(4<'/d/store/data.mdb'>, \"'g'\", 1, 3) = 1
+1 fdatasync(3<'/d/store/data.mdb'>)   = 0
+1 +++ exited with 0 +++"
+        ));
+        let expected = [
+            "Named(File)",
+            "Write { at: 512, bytes: [97, 98] }",
+            "Write { at: 4096, bytes: [99, 100] }",
+            "Write { at: 4098, bytes: [101] }",
+            "Write { at: 7, bytes: [102] }",
+            "Write { at: 3, bytes: [103] }",
+            "Waited { at: 3, len: 1 }",
+            "Synced",
+        ];
+        assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn names_and_notes_are_told_from_other_files() {
+        let found = events(
+            "1 mkdir(\"'/d/store'\", 0777) = 0
+1 mkdir(\"'/d/store'\", 0777) = -1 EEXIST (File exists)
+1 mkdir(\"'/d/other'\", 0777) = 0
+1 fsync(5<'/d/store'>) = 0
+1 fsync(5<'/d'>) = 0
+1 fsync(5<'/'>) = 0
+1 write(1<'/dev/null'>, \"'begun 1'\", 7) = 7
+1 write(6<'/d/notes'>, \"'begun 1'\", 7) = 7
+1 write(6<'/d/notes'>, \"'acknowledged 1'\", 14) = 14",
+        );
+        let expected = [
+            "Named(Directory)",
+            "NameSynced(File)",
+            "NameSynced(Directory)",
+            "Begun(1)",
+            "Acknowledged(1)",
+        ];
+        assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_replayed_is_an_error() {
+        let lines = [
+            "1 ftruncate(3<'/d/store/data.mdb'>, 9000) = 0",
+            "1 mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 3<'/d/store/data.mdb'>, 0) = 0x7f",
+            "1 unlink(\"'/d/store/data.mdb'\") = 0",
+            "1 pwrite64(9<'/d/store/data.mdb'>, \"'ab'\", 2, 512) = 2",
+            "1 pwrite64(3<'/d/store/data.mdb'>, \"'ab'\"..., 200, 512) = 200",
+            "1 pwrite64(3<'/d/store/data.mdb'>, \"'ab'\", 2, 512 <unfinished ...>",
+        ];
+        for line in lines {
+            assert!(events(&format!("{OPEN}{line}")).is_err(), "{line}");
+        }
+        // And what has nothing to do with it.
+        events("1 ftruncate(3<'/d/store/lock.mdb'>, 9000) = 0").unwrap();
+    }
+}
