@@ -278,7 +278,9 @@ impl Lmdb {
         // It reads the meta page through the map, which must not be resized meanwhile.
         let _ticket = self.shared.gate.enter();
         self.shared.check_map()?;
-        self.shared.env.force_sync().map_err(|error| self.shared.explain(error))
+        self.shared.env.force_sync().map_err(|error| self.shared.explain(error))?;
+        // A store that waits for nothing did not wait for its names either.
+        open::sync_names(&self.shared.path)
     }
 }
 

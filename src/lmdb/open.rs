@@ -32,7 +32,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let options = options.checked()?;
     let path = prepare_directory(path, &options)?;
     let data = path.join("data.mdb");
-    let (env, registration, is_new) = {
+    let (env, registration) = {
         // One at a time: between the look at what is open and the entry in the list nobody may pass.
         let mut open_files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
         let file = existing(&data)?.filter(|file| file.len() > 0);
@@ -52,11 +52,11 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
         let metadata = fs::metadata(&data).map_err(|error| explain(error.into(), &path))?;
         let id = FileId::of(&metadata);
         open_files.insert(id);
-        (env, Registration(id), file.is_none())
+        (env, Registration(id))
     };
     // From here on the engine may wait for a writer in another process; others may open and close
     // stores meanwhile.
-    match open_in(&env, &options, &path, is_new) {
+    match open_in(&env, &options, &path) {
         Ok(database) => {
             let shared = Shared {
                 env,
@@ -81,21 +81,17 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     }
 }
 
-fn open_in(
-    env: &Env<WithoutTls>,
-    options: &LmdbOptions,
-    path: &Path,
-    is_new: bool,
-) -> Result<AnyDatabase> {
+fn open_in(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> Result<AnyDatabase> {
     env.clear_stale_readers().map_err(|error| explain(error, path))?;
     if options.read_only {
         return open_database(env, options, path);
     }
-    let database = create_database(env, options, path)?;
-    if is_new && options.durability == Durability::Full {
-        sync_directory(path)?;
+    // Whoever made the file may have died before its name was on the disk, or may not have waited for
+    // it. So everybody waits who will tell of a commit that it survives.
+    if options.durability != Durability::MayLoseStore {
+        sync_names(path)?;
     }
-    Ok(database)
+    create_database(env, options, path)
 }
 
 /// The files that this process has open, by what they are and not by how they are called: a hard
@@ -325,7 +321,8 @@ pub(super) fn make_data_file(
         drop(fs::remove_dir(directory));
     }
     made?;
-    sync_directory(directory)
+    let directory = directory.canonicalize().map_err(|error| explain(error.into(), directory))?;
+    sync_names(&directory)
 }
 
 fn fill_and_name(
@@ -354,6 +351,25 @@ fn fill_and_name(
         io::ErrorKind::AlreadyExists => there_already(),
         _ => explain(error.into(), name),
     })
+}
+
+/// Waits until the names by which the store is found are on the disk: that of its file, and that of
+/// its directory. `directory` has no links in it.
+pub(super) fn sync_names(directory: &Path) -> Result<()> {
+    sync_directory(directory)?;
+    let Some(parent) = directory.parent() else { return Ok(()) };
+    let device = |path: &Path| fs::metadata(path).map(|found| found.dev());
+    let of_parent = device(parent).map_err(|error| explain(error.into(), parent))?;
+    let of_directory = device(directory).map_err(|error| explain(error.into(), directory))?;
+    if of_parent != of_directory {
+        // Where a file system is mounted, no name was made.
+        return Ok(());
+    }
+    match sync_directory(parent) {
+        // There is no way to wait for a directory that must not be read.
+        Err(Error::PermissionDenied { .. }) => Ok(()),
+        synced => synced,
+    }
 }
 
 /// Waits until the names in `directory` are on the disk.

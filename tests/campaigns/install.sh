@@ -1,3 +1,19 @@
 #!/usr/bin/env bash
-# Installs what the campaigns need beside Rust, on Debian and its descendants: strace.
-command -v strace >/dev/null || $( ((EUID == 0)) || echo sudo) apt-get install --quiet --yes strace
+# Installs what the campaigns need, on Debian and its descendants:
+#
+#     tests/campaigns/install.sh
+#
+# strace writes down what LMDB asks of its file. Does nothing where it is there already. Needs root, or
+# sudo.
+set -euo pipefail
+
+if command -v strace >/dev/null; then
+    exit 0
+fi
+
+as_root=()
+((EUID == 0)) || as_root=(sudo)
+
+"${as_root[@]}" apt-get update --quiet
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install --quiet --yes --no-install-recommends strace

@@ -177,6 +177,9 @@ fn no_permission(path: &Path) {
     let closed = path.join("closed");
     std::fs::create_dir(&closed).unwrap();
     mode(&closed, 0o555);
+    let unreadable = path.join("unreadable");
+    std::fs::create_dir(&unreadable).unwrap();
+    mode(&unreadable, 0o333);
     mode(path, 0o755);
     mode(&path.join("data.mdb"), 0o400);
     // SAFETY: the process has one thread that matters and only loses rights.
@@ -191,6 +194,12 @@ fn no_permission(path: &Path) {
     }
     let error = options().open(closed.join("new")).map(drop).unwrap_err();
     assert!(matches!(error, Error::PermissionDenied { action: "write", .. }), "{error:?}");
+    // The name of the store is in a directory that must not be read, and so cannot be waited for.
+    let store = Lmdb::open(unreadable.join("new")).unwrap();
+    store.transact(|txn| txn.put(b"a", b"1")).unwrap();
+    store.flush().unwrap();
+    // For the test to tidy up; nobody may not, and root needs not.
+    drop(std::fs::set_permissions(&unreadable, std::fs::Permissions::from_mode(0o755)));
 }
 
 fn disk_full(path: &Path) {

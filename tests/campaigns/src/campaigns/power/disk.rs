@@ -1,0 +1,278 @@
+//! What may be on the disk at each moment of a recording.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::job::Job;
+use super::trace::{Event, Name};
+
+/// What a disk writes whole or not at all.
+pub const SECTOR_BYTES: usize = 512;
+
+type Sector = [u8; SECTOR_BYTES];
+
+/// A file of which a part is on the disk for certain, and another part perhaps.
+pub struct Disk {
+    /// What is there for certain, in whole sectors.
+    certain: Vec<u8>,
+    /// What was written to a sector since: the disk may hold any of it, or what was there before.
+    pending: BTreeMap<usize, Vec<Sector>>,
+    /// The size for certain, and those that the file had since.
+    sizes: Vec<usize>,
+    /// Names that may be gone after a crash.
+    unsafe_names: BTreeSet<Name>,
+    /// Whether the program has opened the store.
+    pub is_opened: bool,
+    /// How many transactions the program has begun.
+    pub begun: u64,
+    /// How many transactions the program was told to be committed.
+    pub acknowledged: u64,
+}
+
+/// What a crash leaves of that which was not yet on the disk for certain.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Crash {
+    /// The size of the file.
+    pub size: usize,
+    /// The sectors that reached the disk, each with the number of the write since the last sync, from 0.
+    pub reached: Vec<(usize, usize)>,
+    /// A name that is gone.
+    pub lost: Option<Name>,
+}
+
+impl Disk {
+    /// The disk before the recording of a job.
+    pub fn before(job: &Job) -> anyhow::Result<Self> {
+        let start = job.start();
+        let certain = if start.exists() { std::fs::read(start)? } else { Vec::new() };
+        Ok(Self {
+            sizes: vec![certain.len()],
+            is_opened: !certain.is_empty(),
+            certain,
+            pending: BTreeMap::new(),
+            unsafe_names: BTreeSet::new(),
+            begun: job.from,
+            acknowledged: job.from,
+        })
+    }
+
+    /// Takes the next event.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Opened => self.is_opened = true,
+            Event::Begun(number) => self.begun = *number,
+            Event::Acknowledged(number) => self.acknowledged = *number,
+            Event::Write { at, bytes } => self.write(*at, bytes),
+            Event::Waited { at, len } => self.settle(*at, *len),
+            Event::Synced => self.settle(0, self.size()),
+            Event::Named(name) => drop(self.unsafe_names.insert(*name)),
+            Event::NameSynced(name) => drop(self.unsafe_names.remove(name)),
+        }
+    }
+
+    /// The size that the program sees.
+    fn size(&self) -> usize {
+        self.sizes.last().copied().unwrap_or_default()
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        let end = at + bytes.len();
+        for sector in at / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES) {
+            let begin = sector * SECTOR_BYTES;
+            let (from, to) = (at.max(begin), end.min(begin + SECTOR_BYTES));
+            let mut content = self.seen(sector);
+            content[from - begin..to - begin].copy_from_slice(&bytes[from - at..to - at]);
+            self.pending.entry(sector).or_default().push(content);
+        }
+        if end > self.size() {
+            self.sizes.push(end);
+        }
+    }
+
+    /// What the program sees in a sector.
+    fn seen(&self, sector: usize) -> Sector {
+        let pending = self.pending.get(&sector).and_then(|contents| contents.last());
+        let begin = sector * SECTOR_BYTES;
+        let certain = || Some(*self.certain.get(begin..)?.first_chunk::<SECTOR_BYTES>()?);
+        pending.copied().or_else(certain).unwrap_or([0; SECTOR_BYTES])
+    }
+
+    /// So many bytes are on the disk now, and with them the size that they need.
+    fn settle(&mut self, at: usize, len: usize) {
+        let end = at + len;
+        let sectors = at / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES);
+        if self.certain.len() < sectors.end * SECTOR_BYTES {
+            self.certain.resize(sectors.end * SECTOR_BYTES, 0);
+        }
+        for sector in sectors {
+            let Some(contents) = self.pending.remove(&sector) else { continue };
+            if let Some(content) = contents.last() {
+                self.certain[sector * SECTOR_BYTES..][..SECTOR_BYTES].copy_from_slice(content);
+            }
+        }
+        let least = end.max(self.sizes.first().copied().unwrap_or_default());
+        self.sizes.retain(|size| *size > least);
+        self.sizes.insert(0, least);
+    }
+
+    /// How many images a crash can leave now, but no more than `most`.
+    pub fn possible(&self, most: usize) -> usize {
+        let mut possible: usize = 1 + self.unsafe_names.len();
+        for contents in self.pending.values() {
+            possible = possible.saturating_mul(1 + contents.len()).min(most);
+        }
+        possible.saturating_mul(self.sizes.len()).min(most)
+    }
+
+    /// Some crash.
+    pub fn crash(&self, rng: &mut Rng) -> Crash {
+        let least = self.sizes.first().copied().unwrap_or_default();
+        let size = match rng.u8(..4) {
+            0 => rng.choice(&self.sizes).copied().unwrap_or_default(),
+            1 => (rng.usize(least..=self.size()) / SECTOR_BYTES * SECTOR_BYTES).max(least),
+            _ => self.size(),
+        };
+        let lost = rng.choice(&self.unsafe_names).copied().filter(|_| rng.bool());
+        Crash { size, reached: self.some_sectors(rng), lost }
+    }
+
+    /// Some of what is pending: few or many sectors, or all that were written up to some place.
+    fn some_sectors(&self, rng: &mut Rng) -> Vec<(usize, usize)> {
+        let chance = match rng.u8(..16) {
+            0 => 0.0,
+            1 => 1.0,
+            2..4 => 0.05,
+            4..7 => 0.95,
+            _ => rng.f64(),
+        };
+        let from = if rng.bool() { 0 } else { rng.usize(..=self.pending.len()) };
+        let mut reached = Vec::new();
+        for (place, (sector, contents)) in self.pending.iter().enumerate() {
+            // Behind that place it is the other way round, so that whole writes arrive or do not.
+            let is_there = rng.f64() < chance;
+            if (place < from) != is_there {
+                reached.push((*sector, rng.usize(..contents.len())));
+            }
+        }
+        reached
+    }
+
+    /// The file that a crash leaves.
+    pub fn image(&self, crash: &Crash, image: &mut Vec<u8>) {
+        image.clear();
+        image.extend_from_slice(&self.certain);
+        image.resize(crash.size, 0);
+        for (sector, number) in &crash.reached {
+            let content = self.pending.get(sector).and_then(|contents| contents.get(*number));
+            // A sector behind the end of the file belongs to nothing.
+            let begin = sector * SECTOR_BYTES;
+            let place = image.get_mut(begin..).unwrap_or_default();
+            let len = place.len().min(SECTOR_BYTES);
+            if let Some(content) = content {
+                place[..len].copy_from_slice(&content[..len]);
+            }
+        }
+    }
+}
+
+/// The images of a recording: at which point of the trace each one is, in the order of the points.
+/// Point n is behind n events. Where little is pending, there are fewer images.
+pub fn plan(job: &Job, events: &[Event]) -> anyhow::Result<Vec<usize>> {
+    const IMAGES_PER_POINT: usize = 16;
+    let mut disk = Disk::before(job)?;
+    let mut plan = vec![0; disk.possible(IMAGES_PER_POINT)];
+    for (number, event) in (1..).zip(events) {
+        disk.apply(event);
+        plan.extend(vec![number; disk.possible(IMAGES_PER_POINT)]);
+    }
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// A disk that holds four sectors of 1 for certain.
+    fn ones() -> Disk {
+        let mut disk = Disk {
+            certain: Vec::new(),
+            pending: BTreeMap::new(),
+            sizes: vec![0],
+            unsafe_names: BTreeSet::new(),
+            is_opened: false,
+            begun: 0,
+            acknowledged: 0,
+        };
+        disk.apply(&Event::Write { at: 0, bytes: vec![1; 4 * SECTOR_BYTES] });
+        disk.apply(&Event::Synced);
+        disk
+    }
+
+    /// The images that some thousand crashes leave, with the first byte of each sector.
+    fn images(disk: &Disk) -> HashSet<Vec<u8>> {
+        let mut rng = Rng::with_seed(7);
+        let mut image = Vec::new();
+        let images = (0..4_000).map(|_| {
+            disk.image(&disk.crash(&mut rng), &mut image);
+            image.chunks(SECTOR_BYTES).map(|sector| sector[0]).collect()
+        });
+        images.collect()
+    }
+
+    #[test]
+    fn what_is_synced_is_there_and_nothing_else() {
+        assert_eq!(images(&ones()), HashSet::from([vec![1; 4]]));
+    }
+
+    #[test]
+    fn each_sector_of_a_write_arrives_or_not() {
+        let mut disk = ones();
+        disk.apply(&Event::Write { at: SECTOR_BYTES, bytes: vec![2; 2 * SECTOR_BYTES] });
+        let expected = [[1, 1, 1, 1], [1, 2, 1, 1], [1, 1, 2, 1], [1, 2, 2, 1]];
+        assert_eq!(images(&disk), expected.map(Vec::from).into());
+        disk.apply(&Event::Synced);
+        assert_eq!(images(&disk), HashSet::from([vec![1, 2, 2, 1]]));
+    }
+
+    #[test]
+    fn a_sector_that_is_written_twice_holds_any_of_both_or_none() {
+        let mut disk = ones();
+        disk.apply(&Event::Write { at: 0, bytes: vec![2] });
+        disk.apply(&Event::Write { at: 0, bytes: vec![3] });
+        let expected = [[1, 1, 1, 1], [2, 1, 1, 1], [3, 1, 1, 1]];
+        assert_eq!(images(&disk), expected.map(Vec::from).into());
+    }
+
+    #[test]
+    fn a_write_that_waits_is_there_and_the_one_before_it_perhaps() {
+        let mut disk = ones();
+        disk.apply(&Event::Write { at: 0, bytes: vec![2] });
+        disk.apply(&Event::Write { at: 2 * SECTOR_BYTES, bytes: vec![3] });
+        disk.apply(&Event::Waited { at: 2 * SECTOR_BYTES, len: 1 });
+        assert_eq!(images(&disk), [[1, 1, 3, 1], [2, 1, 3, 1]].map(Vec::from).into());
+    }
+
+    #[test]
+    fn a_file_that_grew_may_be_short_or_empty_where_it_grew() {
+        let mut disk = ones();
+        disk.apply(&Event::Write { at: 4 * SECTOR_BYTES, bytes: vec![2; SECTOR_BYTES] });
+        let expected = [vec![1; 4], vec![1, 1, 1, 1, 0], vec![1, 1, 1, 1, 2]];
+        assert_eq!(images(&disk), expected.into());
+    }
+
+    #[test]
+    fn a_name_is_lost_only_before_it_is_synced() {
+        let mut disk = ones();
+        let loses = |disk: &Disk| {
+            let mut rng = Rng::with_seed(7);
+            (0..100).any(|_| disk.crash(&mut rng).lost.is_some())
+        };
+        disk.apply(&Event::Named(Name::File));
+        assert!(loses(&disk));
+        disk.apply(&Event::NameSynced(Name::File));
+        assert!(!loses(&disk));
+    }
+}

@@ -1,0 +1,297 @@
+//! A process that opens images and judges what is in them. A damaged one may kill it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use fastrand::Rng;
+use keyloom::lmdb::Durability;
+use keyloom::{Error, Lmdb, Memory, Store};
+use serde::{Deserialize, Serialize};
+
+use super::disk::{self, Crash, Disk};
+use super::flaws;
+use super::job::{Flaw, Job, Promise};
+use super::trace::{self, Event};
+use crate::mix::first_difference;
+use crate::{Mix, Oracle};
+
+pub const ROLE: &str = "power: judge";
+
+/// What the process is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// Judge the images of these numbers in the plan.
+    Planned { from: usize, to: usize },
+    /// Judge this one.
+    This { point: usize, crash: Crash },
+}
+
+/// What it answers of each image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Equal for equal images.
+    pub digest: u64,
+    /// What is wrong.
+    pub fault: Option<String>,
+    /// How many transactions are there.
+    pub progress: u64,
+    /// Refused with a clear error, where nothing had been promised yet.
+    pub is_refused: bool,
+    /// A further transaction was committed on it, and judged.
+    pub went_on: bool,
+}
+
+/// Where the crash of a number is, and what it leaves.
+pub fn planned(job: &Job, disk: &Disk, number: usize) -> Crash {
+    let seed = job.seed ^ job.from.rotate_left(32) ^ number as u64;
+    disk.crash(&mut Rng::with_seed(Mix::nth(seed, number as u64)))
+}
+
+/// Answers until nobody asks any more.
+pub fn play() -> Result<()> {
+    let mut judge = Judge::new(Job::of_this_process()?)?;
+    let mut answers = std::io::stdout().lock();
+    for line in std::io::stdin().lines() {
+        let crashes = match serde_json::from_str(&line?)? {
+            Request::Planned { from, to } => from..to,
+            Request::This { point, crash } => {
+                judge.go_to(point)?;
+                let verdict = judge.verdict(&crash, 0)?;
+                writeln!(answers, "{}", serde_json::to_string(&verdict)?)?;
+                continue;
+            }
+        };
+        for number in crashes {
+            judge.go_to(judge.plan[number])?;
+            let crash = planned(&judge.job, &judge.disk, number);
+            let verdict = judge.verdict(&crash, number)?;
+            // One line, one call: what was answered is known even when the next image is deadly.
+            writeln!(answers, "{}", serde_json::to_string(&verdict)?)?;
+        }
+    }
+    Ok(())
+}
+
+struct Judge {
+    job: Job,
+    mix: Mix,
+    events: Vec<Event>,
+    plan: Vec<usize>,
+    disk: Disk,
+    point: usize,
+    expected: BTreeMap<u64, Expected>,
+    plate: Plate,
+    image: Vec<u8>,
+}
+
+/// What a store must hold after a number of transactions.
+struct Expected {
+    oracle: Oracle,
+    built: Memory,
+    is_judged: bool,
+}
+
+impl Judge {
+    fn new(job: Job) -> Result<Self> {
+        let events = flaws::bend(job.flaw, trace::read(&job)?);
+        Ok(Self {
+            mix: job.mix()?,
+            plan: disk::plan(&job, &events)?,
+            disk: Disk::before(&job)?,
+            plate: Plate::new(&job)?,
+            events,
+            job,
+            point: 0,
+            expected: BTreeMap::new(),
+            image: Vec::new(),
+        })
+    }
+
+    /// Brings the disk to a point of the trace.
+    fn go_to(&mut self, point: usize) -> Result<()> {
+        if point < self.point {
+            self.disk = Disk::before(&self.job)?;
+            self.point = 0;
+        }
+        for event in &self.events[self.point..point] {
+            self.disk.apply(event);
+        }
+        self.point = point;
+        Ok(())
+    }
+
+    /// The least number of transactions that must be there.
+    fn least(&self) -> u64 {
+        let acknowledged = self.disk.acknowledged;
+        match self.job.promise {
+            Promise::All => acknowledged,
+            // What the recording began with was on the disk.
+            Promise::AllButLast => acknowledged.saturating_sub(1).max(self.job.from),
+            Promise::Whole => self.job.from,
+        }
+    }
+
+    fn verdict(&mut self, crash: &Crash, number: usize) -> Result<Verdict> {
+        if let Some(name) = crash.lost {
+            let verdict = Verdict { digest: name as u64, ..Verdict::default() };
+            let fault = self.disk.is_opened.then(|| format!("the name of the {name:?} is gone"));
+            return Ok(Verdict { fault, ..verdict });
+        }
+        self.disk.image(crash, &mut self.image);
+        let digest = self.plate.put(&self.image)?;
+        let verdict = Verdict { digest, ..Verdict::default() };
+        match self.plate.open() {
+            Ok(store) => {
+                let verdict = self.judge(store, verdict, number)?;
+                // Everything but looking leaves another file behind.
+                if verdict.went_on || verdict.fault.is_some() || !self.disk.is_opened {
+                    self.plate.forget()?;
+                }
+                Ok(verdict)
+            }
+            Err(error) => {
+                self.plate.forget()?;
+                let is_clear = matches!(error, Error::Damaged { .. } | Error::NotAStore { .. });
+                if !self.disk.is_opened && is_clear {
+                    return Ok(Verdict { is_refused: true, ..verdict });
+                }
+                let fault = Some(format!("it does not open: {error}"));
+                Ok(Verdict { fault, ..verdict })
+            }
+        }
+    }
+
+    fn judge(&mut self, store: Lmdb, mut verdict: Verdict, number: usize) -> Result<Verdict> {
+        let progress = match store.snapshot().and_then(|snapshot| Mix::progress(&snapshot)) {
+            Ok(progress) => progress,
+            Err(error) => {
+                verdict.fault = Some(format!("the store cannot be read: {error}"));
+                return Ok(verdict);
+            }
+        };
+        verdict.progress = progress;
+        let (least, most) = (self.least(), self.disk.begun);
+        if !(least..=most).contains(&progress) {
+            verdict.fault = Some(format!(
+                "{progress} transactions are there, between {least} and {most} must be"
+            ));
+            return Ok(verdict);
+        }
+        verdict.fault = self.wrong(&store, progress, number)?;
+        if verdict.fault.is_none() && number.is_multiple_of(32) {
+            verdict.went_on = true;
+            verdict.fault = self.go_on(&store, progress)?;
+        }
+        Ok(verdict)
+    }
+
+    /// What is wrong with the contents, after so many transactions.
+    fn wrong(&mut self, store: &Lmdb, progress: u64, number: usize) -> Result<Option<String>> {
+        let expected = self.expected(progress)?;
+        match first_difference(&store.snapshot()?, &expected.built.snapshot()?) {
+            Ok(None) => {}
+            Ok(Some(key)) => return Ok(Some(format!("{key} is not as in the model"))),
+            Err(error) => return Ok(Some(format!("the store cannot be read: {error}"))),
+        }
+        // What the patterns find depends on the contents alone, and these were found to be the same
+        // bytes. So they are asked once for each state, and then now and then, should that be wrong.
+        if expected.is_judged && !number.is_multiple_of(16) {
+            return Ok(None);
+        }
+        expected.is_judged = true;
+        let mut wrong = expected.oracle.judge(store);
+        let report = Lmdb::verify(store.path(), |_, _| ())?;
+        wrong.extend(report.faults.iter().map(ToString::to_string));
+        Ok(wrong.into_iter().next())
+    }
+
+    /// What is wrong after one more transaction on a store that came through a crash.
+    fn go_on(&mut self, store: &Lmdb, progress: u64) -> Result<Option<String>> {
+        let transaction = Mix::nth(!self.job.seed, progress);
+        if let Err(error) = store.transact(|txn| self.mix.perform(transaction, progress, txn)) {
+            return Ok(Some(format!("the first transaction after the crash failed: {error}")));
+        }
+        let mut oracle = self.expected(progress)?.oracle.clone();
+        oracle.imitate(transaction);
+        let wrong = oracle.judge(store).into_iter().next();
+        Ok(wrong.map(|what| format!("after one more transaction: {what}")))
+    }
+
+    fn expected(&mut self, progress: u64) -> Result<&mut Expected> {
+        if !self.expected.contains_key(&progress) {
+            let before = self.expected.range(..progress).next_back();
+            let mut oracle =
+                before.map_or_else(|| self.mix.oracle(), |(_, before)| before.oracle.clone());
+            let other = u64::from(self.job.flaw == Flaw::OtherContents);
+            oracle.advance(self.job.seed ^ other, progress);
+            let built = oracle.rebuilt()?;
+            self.expected.insert(progress, Expected { oracle, built, is_judged: false });
+        }
+        self.expected.get_mut(&progress).context("it was just put there")
+    }
+}
+
+/// The file in which one image after the other is put.
+struct Plate {
+    directory: PathBuf,
+    file: File,
+    /// What the file holds.
+    content: Vec<u8>,
+    /// A digest of each block.
+    digests: Vec<u64>,
+}
+
+impl Plate {
+    const BLOCK_BYTES: usize = 4096;
+
+    fn new(job: &Job) -> Result<Self> {
+        let directory = job.directory.join(format!("image-{}", std::process::id()));
+        fs::create_dir(&directory)?;
+        let file = File::create_new(directory.join("data.mdb"))?;
+        Ok(Self { directory, file, content: Vec::new(), digests: Vec::new() })
+    }
+
+    /// Makes the file hold an image, and tells its digest. Only blocks that differ are written.
+    fn put(&mut self, image: &[u8]) -> Result<u64> {
+        self.file.set_len(image.len() as u64)?;
+        self.digests.resize(image.len().div_ceil(Self::BLOCK_BYTES), 0);
+        for (place, block) in image.chunks(Self::BLOCK_BYTES).enumerate() {
+            let at = place * Self::BLOCK_BYTES;
+            if self.content.get(at..at + block.len()) == Some(block) {
+                continue;
+            }
+            self.file.write_all_at(block, at as u64)?;
+            self.digests[place] = digest(block);
+        }
+        self.content.clear();
+        self.content.extend_from_slice(image);
+        Ok(digest(&(&self.digests, image.len())))
+    }
+
+    /// The file was changed by others: all of it will be written anew.
+    fn forget(&mut self) -> Result<()> {
+        self.file.set_len(0)?;
+        self.content.clear();
+        Ok(())
+    }
+
+    fn open(&self) -> keyloom::Result<Lmdb> {
+        // What is opened here need not survive another crash.
+        Lmdb::options()
+            .durability(Durability::MayLoseStore)
+            .max_readers(8)
+            .map_bytes(1 << 30)
+            .open(&self.directory)
+    }
+}
+
+fn digest(what: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}

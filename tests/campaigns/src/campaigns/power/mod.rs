@@ -1,0 +1,241 @@
+//! Power loss, replayed in user space: whatever part of the unsynced writes has reached the disk, the
+//! store opens and holds what was acknowledged.
+//!
+//! A program runs transactions while strace writes down what it asks of its file. At each point of this
+//! trace a crash leaves the file as of the last sync, and any part of what was written since: sectors of
+//! 512 bytes arrive whole, in any order, or not at all; the file may have grown or not; names of files
+//! that were not synced may be gone. Each such image is opened and judged in a process of its own.
+//!
+//! A recording goes on from an image of the one before, as a machine that crashes again and again.
+
+mod disk;
+mod flaws;
+mod job;
+mod judge;
+mod recorder;
+mod recording;
+mod trace;
+mod workers;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use fastrand::Rng;
+
+use crate::{Campaign, Context, Control, Tally};
+use job::{Flaw, Job, Mode, Promise};
+use recording::Recording;
+
+pub use judge::{ROLE as JUDGE, play as judge};
+pub use recorder::{ROLE as RECORD, play as record};
+
+/// Crash images of LMDB in the modes that promise something.
+pub struct Power;
+
+/// More images than are judged at once.
+const SLACK: u64 = 10_000;
+
+/// Recordings that go on from each other.
+const GENERATIONS: u64 = 3;
+
+impl Campaign for Power {
+    fn name(&self) -> &'static str {
+        "power"
+    }
+
+    fn about(&self) -> &'static str {
+        "power cuts at every point of a recorded history: LMDB's file, with any part of what was not synced"
+    }
+
+    fn unit(&self) -> &'static str {
+        "images"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (10_000, 1_000_000)
+    }
+
+    fn obstacle(&self) -> Option<String> {
+        recorder::obstacle()
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        let place = Place::new(context)?;
+        let mut tally = Tally::default();
+        let mut distinct = HashSet::new();
+        let mut chain = 0;
+        while context.goes_on(tally.count) && tally.failures.is_empty() {
+            let seed = context.seed.wrapping_add(chain);
+            run_chain(context, &place.path, seed, &mut tally, &mut distinct)?;
+            chain += 1;
+        }
+        tally.add("distinct", distinct.len() as u64);
+        Ok(tally)
+    }
+
+    fn controls(&self, context: &Context) -> Result<Vec<Control>> {
+        let place = Place::new(context)?;
+        let new = |mode| Job { count: 16, ..new_job(context, &place.path, context.seed, mode) };
+        let job = new(Mode::Full);
+        prepare(&job, None)?;
+        let mut controls = attack_broken(context, &job, BROKEN_NEW)?;
+        // A store that was sound before, so that nothing but its pages can break.
+        let sound = Recording::read(job)?;
+        let (image, from) = sound.an_image(&mut Rng::with_seed(context.seed))?;
+        for (mode, broken) in BROKEN {
+            let job = Job { from, ..new(*mode) };
+            prepare(&job, Some(&image))?;
+            controls.append(&mut attack_broken(context, &job, broken)?);
+        }
+        Ok(controls)
+    }
+}
+
+/// What is broken on purpose, by name.
+type Broken = (&'static str, Flaw, Promise);
+
+/// The control that must not be flagged.
+const UNBROKEN: &str = "nothing is broken";
+
+/// In a store that is new.
+const BROKEN_NEW: &[Broken] = &[
+    ("a new store, nothing is broken", Flaw::None, Promise::All),
+    ("a new store, names are not synced", Flaw::NamesNotSynced, Promise::All),
+];
+
+/// In a store that was there before.
+const BROKEN: &[(Mode, &[Broken])] = &[
+    (
+        Mode::Full,
+        &[
+            (UNBROKEN, Flaw::None, Promise::All),
+            ("data are not synced", Flaw::DataNotSynced, Promise::All),
+            ("the meta page is not synced", Flaw::MetaNotSynced, Promise::All),
+            ("the meta page comes before the data", Flaw::MetaBeforeData, Promise::Whole),
+            ("the answer comes before the meta page", Flaw::EarlyAnswer, Promise::All),
+            ("other contents", Flaw::OtherContents, Promise::Whole),
+        ],
+    ),
+    (
+        Mode::MayLoseLastCommit,
+        &[
+            (UNBROKEN, Flaw::None, Promise::AllButLast),
+            ("as if it lost nothing", Flaw::None, Promise::All),
+            ("data are not synced", Flaw::DataNotSynced, Promise::AllButLast),
+        ],
+    ),
+    (
+        Mode::MayLoseStore,
+        &[
+            ("as if it lost one commit at most", Flaw::None, Promise::AllButLast),
+            ("as if it left the store whole", Flaw::None, Promise::Whole),
+        ],
+    ),
+];
+
+/// Records a job, and judges it as if it were broken.
+fn attack_broken(context: &Context, job: &Job, broken: &[Broken]) -> Result<Vec<Control>> {
+    const MOST_IMAGES: u64 = 4_000;
+    recorder::record(job)?;
+    let attack = |(name, flaw, promise): &Broken| {
+        let recording = Recording::read(Job { flaw: *flaw, promise: *promise, ..job.clone() })?;
+        let mut tally = Tally::default();
+        recording.attack(&context.quietly(MOST_IMAGES), &mut tally, &mut HashSet::new())?;
+        let mut control = Control::of(format!("{:?}: {name}", job.mode), &tally);
+        control.caught ^= name.ends_with(UNBROKEN);
+        Ok(control)
+    };
+    broken.iter().map(attack).collect()
+}
+
+/// Recordings that go on from each other, each one judged.
+fn run_chain(
+    context: &Context,
+    place: &Path,
+    seed: u64,
+    tally: &mut Tally,
+    distinct: &mut HashSet<u64>,
+) -> Result<()> {
+    let mut rng = Rng::with_seed(seed);
+    let mut start: Option<(Vec<u8>, u64)> = None;
+    let before = tally.count;
+    for generation in 0..GENERATIONS {
+        if !context.goes_on(tally.count) || !tally.failures.is_empty() {
+            break;
+        }
+        // Both modes begin chains, and take over stores of each other.
+        let mode = if rng.u8(..3) == 0 { Mode::MayLoseLastCommit } else { Mode::Full };
+        let mut job = Job { count: rng.u64(8..=40), ..new_job(context, place, seed, mode) };
+        job.from = start.as_ref().map_or(0, |(_, progress)| *progress);
+        prepare(&job, start.as_ref().map(|(image, _)| &**image))?;
+        recorder::record(&job)?;
+        let recording = Recording::read(job)?;
+        tally.add("recordings", 1);
+        tally.add("transactions", recording.job.count);
+        recording.attack(context, tally, distinct)?;
+        if let Some(failure) = tally.failures.first_mut() {
+            // The chain is the first one there; the processes are a little ahead of each other.
+            let count = tally.count - before + SLACK;
+            let workload = recording.job.workload.iter().map(|name| format!(" --workload {name}"));
+            failure.sequence.push(format!(
+                "in recording {generation} of a chain, in {mode:?}; again: cargo campaign power \
+                 --seed {seed} --count {count}{}",
+                workload.collect::<String>()
+            ));
+        }
+        start = Some(recording.an_image(&mut rng)?);
+    }
+    Ok(())
+}
+
+fn new_job(context: &Context, place: &Path, seed: u64, mode: Mode) -> Job {
+    let names = context.mix.names();
+    let workload = (names.len() == 1).then(|| names.concat());
+    Job {
+        directory: place.join("recording"),
+        seed,
+        workload,
+        from: 0,
+        count: 0,
+        // The least, so that it has to grow.
+        map_bytes: 64 << 10,
+        mode,
+        promise: mode.promise(),
+        flaw: Flaw::None,
+    }
+}
+
+/// Makes the directory of a recording, with the image that it goes on from.
+fn prepare(job: &Job, start: Option<&[u8]>) -> Result<()> {
+    if job.directory.exists() {
+        std::fs::remove_dir_all(&job.directory)?;
+    }
+    std::fs::create_dir(&job.directory)?;
+    if let Some(image) = start {
+        std::fs::create_dir(job.store())?;
+        std::fs::write(job.data(), image)?;
+        std::fs::write(job.start(), image)?;
+    }
+    Ok(())
+}
+
+/// Where the files are: in memory, where the system has a directory for that, since nothing here needs
+/// to survive.
+struct Place {
+    /// Without links in it, as the trace tells paths.
+    path: PathBuf,
+    _in_memory: Option<tempfile::TempDir>,
+}
+
+impl Place {
+    fn new(context: &Context) -> Result<Self> {
+        let in_memory =
+            tempfile::Builder::new().prefix("keyloom-power-").tempdir_in("/dev/shm").ok();
+        let path = match &in_memory {
+            Some(directory) => directory.path().canonicalize()?,
+            None => context.directory("power")?.canonicalize()?,
+        };
+        Ok(Self { path, _in_memory: in_memory })
+    }
+}

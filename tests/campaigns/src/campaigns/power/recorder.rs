@@ -1,0 +1,70 @@
+//! A program that runs transactions, and what is written down of it.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, ensure};
+use keyloom::{Lmdb, Store};
+
+use super::job::Job;
+use super::trace;
+use crate::Mix;
+
+pub const ROLE: &str = "power: record";
+
+/// The longest string that strace prints; longer than the largest write of a transaction.
+const STRING_BYTES: &str = "4194304";
+
+/// Why nothing can be recorded here, when that is so.
+pub fn obstacle() -> Option<String> {
+    let tried = Command::new("strace")
+        .args(["-f", "--seccomp-bpf", "-e", "trace=write", "-o", "/dev/null", "true"])
+        .stdin(Stdio::null())
+        .output();
+    match tried {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Some(format!("strace may not trace: {}", said.trim()))
+        }
+        Err(error) => Some(format!("strace: {error}; tests/campaigns/install.sh installs it")),
+    }
+}
+
+/// Runs the job's transactions in a process under strace.
+pub fn record(job: &Job) -> Result<()> {
+    let program = super::super::process(ROLE)?;
+    let mut strace = Command::new("strace");
+    // Strings and paths in hexadecimal, paths beside descriptors, one order for all threads.
+    strace.args(["-f", "--seccomp-bpf", "-y", "-xx", "-s", STRING_BYTES]);
+    strace.args(["-e", "signal=none", "-e", &format!("trace={}", trace::CALLS), "-o"]);
+    strace.arg(job.trace()).arg(program.get_program()).arg(serde_json::to_string(job)?);
+    for (name, value) in program.get_envs() {
+        value.map(|value| strace.env(name, value));
+    }
+    let output = strace.stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "the recording failed: {}", said.trim());
+    Ok(())
+}
+
+/// The program.
+pub fn play() -> Result<()> {
+    let job = Job::of_this_process()?;
+    let mix = job.mix()?;
+    let mut notes = File::create(job.notes())?;
+    let store = Lmdb::options()
+        .durability(job.mode.durability())
+        .map_bytes(job.map_bytes)
+        .open(job.store())?;
+    // Each note is one call, and so stands between the store's own calls in the trace.
+    notes.write_all(b"opened 0\n")?;
+    for number in job.from..job.from + job.count {
+        notes.write_all(format!("begun {}\n", number + 1).as_bytes())?;
+        let transaction = Mix::nth(job.seed, number);
+        store.transact(|txn| mix.perform(transaction, number, txn))?;
+        notes.write_all(format!("acknowledged {}\n", number + 1).as_bytes())?;
+    }
+    Ok(())
+}

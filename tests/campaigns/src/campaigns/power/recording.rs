@@ -1,0 +1,187 @@
+//! One recording: its images, judged side by side.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Result, ensure};
+use fastrand::Rng;
+
+use super::disk::{self, Crash, Disk, SECTOR_BYTES};
+use super::flaws;
+use super::job::Job;
+use super::judge::{self, Request, Verdict};
+use super::trace::{self, Event};
+use super::workers::Worker;
+use crate::shrink::shrink;
+use crate::{Context, Failure, Tally};
+
+pub struct Recording {
+    pub job: Job,
+    events: Vec<Event>,
+    plan: Vec<usize>,
+}
+
+/// How many images a process is given at once.
+const CHUNK: usize = 128;
+
+/// What was seen so far of the images of a recording.
+#[derive(Default)]
+struct Seen {
+    count: u64,
+    refused: u64,
+    went_on: u64,
+    digests: Vec<u64>,
+    fault: Option<(usize, Verdict)>,
+}
+
+impl Recording {
+    /// What strace wrote down for a job.
+    pub fn read(job: Job) -> Result<Self> {
+        let events = flaws::bend(job.flaw, trace::read(&job)?);
+        // A trace that was not understood would have nothing in it that can fail.
+        let answers = events.iter().filter(|event| matches!(event, Event::Acknowledged(_))).count();
+        ensure!(answers as u64 == job.count, "the trace tells of {answers} commits");
+        ensure!(
+            events.iter().any(|event| matches!(event, Event::Opened)),
+            "the trace has no opening"
+        );
+        let plan = disk::plan(&job, &events)?;
+        Ok(Self { job, events, plan })
+    }
+
+    /// Judges the images, as many as the context wants.
+    pub fn attack(
+        &self,
+        context: &Context,
+        tally: &mut Tally,
+        distinct: &mut HashSet<u64>,
+    ) -> Result<()> {
+        let seen = self.judge_all(context, tally.count)?;
+        tally.count += seen.count;
+        tally.add("points", 1 + self.events.len() as u64);
+        tally.add("went on with another transaction", seen.went_on);
+        tally.add("refused before the first opening had come back", seen.refused);
+        distinct.extend(seen.digests);
+        if let Some((number, verdict)) = seen.fault {
+            tally.failures.push(self.explain(number, &verdict)?);
+        }
+        Ok(())
+    }
+
+    fn judge_all(&self, context: &Context, done: u64) -> Result<Seen> {
+        let next = AtomicUsize::new(0);
+        let is_over = AtomicBool::new(false);
+        let seen = Mutex::new(Seen::default());
+        let hear = |number: usize, verdict: Verdict| {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            // The other process may be within its chunk when the last one is counted.
+            if !context.goes_on(done + seen.count) {
+                is_over.store(true, Ordering::Relaxed);
+                return false;
+            }
+            seen.take(number, verdict);
+            if seen.fault.is_some() {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            seen.fault.is_none()
+        };
+        let work = || -> Result<()> {
+            let mut worker = Worker::new(&self.job);
+            loop {
+                let from = next.fetch_add(CHUNK, Ordering::Relaxed);
+                let to = self.plan.len().min(from + CHUNK);
+                if from >= to || is_over.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                worker.judge_planned(from, to, hear)?;
+            }
+        };
+        let threads = thread::available_parallelism().map_or(2, usize::from);
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| {
+                worker.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread panicked")))
+            })
+        })?;
+        Ok(seen.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The disk at a point of the trace.
+    fn disk_at(&self, point: usize) -> Result<Disk> {
+        let mut disk = Disk::before(&self.job)?;
+        self.events[..point].iter().for_each(|event| disk.apply(event));
+        Ok(disk)
+    }
+
+    /// An image to go on from, and how many transactions it holds: one of the last quarter.
+    pub fn an_image(&self, rng: &mut Rng) -> Result<(Vec<u8>, u64)> {
+        let number = rng.usize(self.plan.len() * 3 / 4..self.plan.len());
+        let point = self.plan[number];
+        let disk = self.disk_at(point)?;
+        let crash = judge::planned(&self.job, &disk, number);
+        let mut image = Vec::new();
+        disk.image(&crash, &mut image);
+        let verdict = Worker::new(&self.job).judge(&Request::This { point, crash })?;
+        Ok((image, verdict.progress))
+    }
+
+    /// Tells a failure with the fewest sectors that still lead to it.
+    fn explain(&self, number: usize, verdict: &Verdict) -> Result<Failure> {
+        let point = self.plan[number];
+        let crash = judge::planned(&self.job, &self.disk_at(point)?, number);
+        let mut worker = Worker::new(&self.job);
+        let mut judge = |reached: &[(usize, usize)]| {
+            let crash = Crash { reached: reached.to_vec(), ..crash.clone() };
+            worker.judge(&Request::This { point, crash })
+        };
+        let reached = shrink(&crash.reached, |reached| {
+            judge(reached).is_ok_and(|verdict| verdict.fault.is_some())
+        });
+        let what = judge(&reached)?.fault.or_else(|| verdict.fault.clone()).unwrap_or_default();
+        let mut sequence = self.last_events(point);
+        sequence.push(format!(
+            "the power is cut behind event {point} of {}, image {number}; the file has {} bytes",
+            self.events.len(),
+            crash.size
+        ));
+        sequence.push(match crash.lost {
+            Some(name) => format!("the name of the {name:?} is lost"),
+            None => format!("of what was not synced there is only: {}", places(&reached)),
+        });
+        Ok(Failure { what, sequence })
+    }
+
+    fn last_events(&self, point: usize) -> Vec<String> {
+        const SHOWN: usize = 12;
+        let from = point.saturating_sub(SHOWN);
+        (from..point)
+            .map(|number| format!("event {}: {}", number + 1, self.events[number].describe()))
+            .collect()
+    }
+}
+
+impl Seen {
+    fn take(&mut self, number: usize, verdict: Verdict) {
+        self.count += 1;
+        self.refused += u64::from(verdict.is_refused);
+        self.went_on += u64::from(verdict.went_on);
+        self.digests.push(verdict.digest);
+        let is_first = self.fault.as_ref().is_none_or(|(first, _)| number < *first);
+        if verdict.fault.is_some() && is_first {
+            self.fault = Some((number, verdict));
+        }
+    }
+}
+
+/// The sectors, to be read.
+fn places(reached: &[(usize, usize)]) -> String {
+    if reached.is_empty() {
+        return "nothing".into();
+    }
+    let places = reached.iter().map(|(sector, write)| {
+        format!("the sector at {} as of write {write} to it", sector * SECTOR_BYTES)
+    });
+    places.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,393 @@
+//! What a program did to its store, from the system calls that strace wrote down.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::job::Job;
+
+/// The calls to be written down: those that are replayed, and others that would change the file in a way
+/// that the replay knows nothing of, so that they are noticed.
+pub const CALLS: &str = "openat,mkdir,mkdirat,write,writev,pwrite64,pwritev,pwritev2,lseek,fdatasync,\
+    fsync,mmap,open,creat,ftruncate,truncate,fallocate,msync,sync_file_range,copy_file_range,sendfile,\
+    splice,dup,dup2,dup3,rename,renameat,renameat2,link,linkat,unlink,unlinkat,syncfs,sync";
+
+/// One thing that happened, in order.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The program has opened its store.
+    Opened,
+    /// The program begins the transaction that makes so many.
+    Begun(u64),
+    /// The program was told that so many transactions are committed.
+    Acknowledged(u64),
+    /// Bytes were written, and are nowhere but in memory.
+    Write { at: usize, bytes: Vec<u8> },
+    /// A write before this one waited until so many bytes were on the disk.
+    Waited { at: usize, len: usize },
+    /// All bytes written are on the disk, and so is the size of the file.
+    Synced,
+    /// A name was made, and is nowhere but in memory.
+    Named(Name),
+    /// A name is on the disk.
+    NameSynced(Name),
+}
+
+/// A name in a directory.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub enum Name {
+    /// That of the store's directory in its parent.
+    Directory,
+    /// That of the file in the store's directory.
+    File,
+}
+
+impl Event {
+    /// The event, to be read.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Write { at, bytes } => format!("{} bytes written at {at}", bytes.len()),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+/// Reads the trace of a job's recording.
+pub fn read(job: &Job) -> Result<Vec<Event>> {
+    let text = std::fs::read_to_string(job.trace())?;
+    let mut parser = Parser::new(job);
+    for line in text.lines() {
+        parser.line(line).with_context(|| {
+            format!("in the trace: {}", line.chars().take(300).collect::<String>())
+        })?;
+    }
+    Ok(parser.events)
+}
+
+/// A call as strace prints it: `15634 lseek(3<path>, 4096, SEEK_SET) = 4096`, where every string and
+/// every path is in hexadecimal, so that no sign of the syntax is in them.
+struct Call<'t> {
+    name: &'t str,
+    arguments: &'t str,
+    result: &'t str,
+}
+
+impl<'t> Call<'t> {
+    /// `None` for what is no call, and for a call that failed and so did nothing.
+    fn parse(line: &'t str) -> Result<Option<Self>> {
+        let line = line.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+        if line.starts_with("+++") || line.starts_with("---") {
+            return Ok(None);
+        }
+        ensure!(!line.contains("<unfinished"), "two threads at once cannot be put in order");
+        let (call, result) = line.rsplit_once(" = ").context("it is no call")?;
+        let (name, arguments) = call.trim_end().split_once('(').context("it is no call")?;
+        let arguments = arguments.strip_suffix(')').context("the arguments do not end")?;
+        let has_failed = result.starts_with('-') || result.starts_with('?');
+        Ok((!has_failed).then_some(Self { name, arguments, result }))
+    }
+
+    fn descriptor(&self) -> Result<(i32, PathBuf)> {
+        descriptor(self.arguments)
+    }
+
+    /// The argument with a number, counted from 0; from the end where it is negative.
+    fn number(&self, from_end: usize) -> Result<usize> {
+        let argument = self.arguments.rsplit(", ").nth(from_end).context("too few arguments")?;
+        Ok(argument.parse()?)
+    }
+
+    /// The strings among the arguments, one after the other.
+    fn bytes(&self) -> Result<Vec<u8>> {
+        ensure!(!self.arguments.contains("\"..."), "a string is cut off");
+        let mut bytes = Vec::new();
+        for string in self.arguments.split('"').skip(1).step_by(2) {
+            unhex(string, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// What was written, all of it.
+    fn written(&self) -> Result<Vec<u8>> {
+        let mut bytes = self.bytes()?;
+        let len: usize = self.result.parse()?;
+        ensure!(len <= bytes.len(), "more was written than the trace holds");
+        bytes.truncate(len);
+        Ok(bytes)
+    }
+}
+
+/// `3<path>` at the beginning of a text.
+fn descriptor(text: &str) -> Result<(i32, PathBuf)> {
+    let (number, rest) = text.split_once('<').context("it has no descriptor")?;
+    let (path, _) = rest.split_once('>').context("the descriptor does not end")?;
+    Ok((number.parse()?, path_of(path)?))
+}
+
+fn path_of(hex: &str) -> Result<PathBuf> {
+    let mut bytes = Vec::new();
+    unhex(hex, &mut bytes)?;
+    Ok(OsString::from_vec(bytes).into())
+}
+
+/// `\x61\x62` to `ab`.
+fn unhex(text: &str, bytes: &mut Vec<u8>) -> Result<()> {
+    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+    for four in text.as_bytes().chunks(4) {
+        let [b'\\', b'x', high, low] = *four else { bail!("it is not in hexadecimal") };
+        let (high, low) = digit(high).zip(digit(low)).context("it is not in hexadecimal")?;
+        bytes.push(high << 4 | low);
+    }
+    Ok(())
+}
+
+struct Parser {
+    parent: PathBuf,
+    directory: PathBuf,
+    data: PathBuf,
+    notes: PathBuf,
+    /// The descriptors of the file: whether writes wait for the disk, and the position.
+    open: HashMap<i32, (bool, usize)>,
+    file_is_there: bool,
+    events: Vec<Event>,
+}
+
+impl Parser {
+    fn new(job: &Job) -> Self {
+        Self {
+            parent: job.directory.clone(),
+            directory: job.store(),
+            data: job.data(),
+            notes: job.notes(),
+            open: HashMap::new(),
+            file_is_there: job.start().exists(),
+            events: Vec::new(),
+        }
+    }
+
+    fn line(&mut self, line: &str) -> Result<()> {
+        let Some(call) = Call::parse(line)? else { return Ok(()) };
+        match call.name {
+            "openat" => self.opened(&call),
+            "mkdir" | "mkdirat" => {
+                let made = OsString::from_vec(call.bytes()?);
+                if Path::new(&made) == self.directory {
+                    self.events.push(Event::Named(Name::Directory));
+                }
+                Ok(())
+            }
+            "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" => self.written(&call),
+            "lseek" => {
+                let (number, path) = call.descriptor()?;
+                if path == self.data {
+                    self.known(number)?.1 = call.result.parse()?;
+                }
+                Ok(())
+            }
+            "fdatasync" | "fsync" => self.synced(&call),
+            "mmap" => self.mapped(&call),
+            _ => self.unknown(&call),
+        }
+    }
+
+    fn known(&mut self, number: i32) -> Result<&mut (bool, usize)> {
+        self.open.get_mut(&number).with_context(|| format!("nobody opened descriptor {number}"))
+    }
+
+    fn opened(&mut self, call: &Call<'_>) -> Result<()> {
+        let (number, path) = descriptor(call.result)?;
+        // A number may have belonged to the file before.
+        self.open.remove(&number);
+        if path != self.data {
+            return Ok(());
+        }
+        ensure!(!call.arguments.contains("O_TRUNC"), "the replay knows no O_TRUNC");
+        let waits = call.arguments.contains("O_DSYNC") || call.arguments.contains("O_SYNC");
+        self.open.insert(number, (waits, 0));
+        if call.arguments.contains("O_CREAT") && !self.file_is_there {
+            self.file_is_there = true;
+            self.events.push(Event::Named(Name::File));
+        }
+        Ok(())
+    }
+
+    fn written(&mut self, call: &Call<'_>) -> Result<()> {
+        let (number, path) = call.descriptor()?;
+        if path == self.notes {
+            return self.noted(&call.written()?);
+        }
+        if path != self.data {
+            return Ok(());
+        }
+        let bytes = call.written()?;
+        let (waits, position) = *self.known(number)?;
+        let at = match call.name {
+            "pwrite64" | "pwritev" => call.number(0)?,
+            // The last argument is for flags.
+            "pwritev2" => call.number(1)?,
+            _ => position,
+        };
+        if matches!(call.name, "write" | "writev") {
+            self.known(number)?.1 += bytes.len();
+        }
+        let len = bytes.len();
+        self.events.push(Event::Write { at, bytes });
+        if waits {
+            self.events.push(Event::Waited { at, len });
+        }
+        Ok(())
+    }
+
+    /// What the program said: a letter and a number.
+    fn noted(&mut self, bytes: &[u8]) -> Result<()> {
+        let note = std::str::from_utf8(bytes)?.trim_end();
+        let event = match note.split_once(' ').context("a note without a number")? {
+            ("opened", _) => Event::Opened,
+            ("begun", number) => Event::Begun(number.parse()?),
+            ("acknowledged", number) => Event::Acknowledged(number.parse()?),
+            _ => bail!("a note {note:?}"),
+        };
+        self.events.push(event);
+        Ok(())
+    }
+
+    fn synced(&mut self, call: &Call<'_>) -> Result<()> {
+        let (_, path) = call.descriptor()?;
+        if path == self.data {
+            self.events.push(Event::Synced);
+        } else if path == self.directory {
+            self.events.push(Event::NameSynced(Name::File));
+        } else if path == self.parent {
+            self.events.push(Event::NameSynced(Name::Directory));
+        }
+        Ok(())
+    }
+
+    /// What is written through a map makes no call that could be seen.
+    fn mapped(&self, call: &Call<'_>) -> Result<()> {
+        let is_written = call.arguments.contains("PROT_WRITE")
+            && call.arguments.contains("MAP_SHARED")
+            && self.is_named(call);
+        ensure!(!is_written, "the file is written through a map, which no call tells");
+        Ok(())
+    }
+
+    fn unknown(&self, call: &Call<'_>) -> Result<()> {
+        ensure!(!self.is_named(call), "the replay does not know {}", call.name);
+        Ok(())
+    }
+
+    /// Whether a call names the file, by a descriptor or by its path.
+    fn is_named(&self, call: &Call<'_>) -> bool {
+        let hex: String = self
+            .data
+            .as_os_str()
+            .as_encoded_bytes()
+            .iter()
+            .map(|byte| format!("\\x{byte:02x}"))
+            .collect();
+        call.arguments.contains(&format!("<{hex}>"))
+            || call.arguments.contains(&format!("\"{hex}\""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Puts paths and strings, which stand between `'` here, in hexadecimal.
+    fn events(lines: &str) -> Result<Vec<String>> {
+        let hex =
+            |text: &str| text.bytes().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
+        let parts = lines.split('\'').enumerate();
+        let text: String =
+            parts.map(|(n, part)| if n % 2 == 1 { hex(part) } else { part.into() }).collect();
+        let mut parser = Parser {
+            parent: "/d".into(),
+            directory: "/d/store".into(),
+            data: "/d/store/data.mdb".into(),
+            notes: "/d/notes".into(),
+            open: HashMap::new(),
+            file_is_there: false,
+            events: Vec::new(),
+        };
+        text.lines().try_for_each(|line| parser.line(line))?;
+        Ok(parser.events.iter().map(|event| format!("{event:?}")).collect())
+    }
+
+    const OPEN: &str = "1 openat(AT_FDCWD<'/'>, \"'/d/store/data.mdb'\", O_RDWR|O_CREAT, 0600) = 3<'/d/store/data.mdb'>
+1 openat(AT_FDCWD<'/'>, \"'/d/store/data.mdb'\", O_WRONLY|O_DSYNC) = 4<'/d/store/data.mdb'>
+";
+
+    #[test]
+    fn writes_of_every_kind_have_a_place() {
+        let found = events(&format!(
+            "{OPEN}1 pwrite64(3<'/d/store/data.mdb'>, \"'ab'\", 2, 512) = 2
+1 lseek(3<'/d/store/data.mdb'>, 4096, SEEK_SET) = 4096
+1 writev(3<'/d/store/data.mdb'>, [{{iov_base=\"'c'\", iov_len=1}}, {{iov_base=\"'d'\", iov_len=1}}], 2) = 2
+1 write(3<'/d/store/data.mdb'>, \"'e'\", 1) = 1
+1 pwritev2(3<'/d/store/data.mdb'>, [{{iov_base=\"'f'\", iov_len=1}}], 1, 7, 0) = 1
+1 pwrite64(4<'/d/store/data.mdb'>, \"'g'\", 1, 3) = 1
+1 fdatasync(3<'/d/store/data.mdb'>)   = 0
+1 +++ exited with 0 +++"
+        ));
+        let expected = [
+            "Named(File)",
+            "Write { at: 512, bytes: [97, 98] }",
+            "Write { at: 4096, bytes: [99, 100] }",
+            "Write { at: 4098, bytes: [101] }",
+            "Write { at: 7, bytes: [102] }",
+            "Write { at: 3, bytes: [103] }",
+            "Waited { at: 3, len: 1 }",
+            "Synced",
+        ];
+        assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn names_and_notes_are_told_from_other_files() {
+        let found = events(
+            "1 mkdir(\"'/d/store'\", 0777) = 0
+1 mkdir(\"'/d/store'\", 0777) = -1 EEXIST (File exists)
+1 mkdir(\"'/d/other'\", 0777) = 0
+1 fsync(5<'/d/store'>) = 0
+1 fsync(5<'/d'>) = 0
+1 fsync(5<'/'>) = 0
+1 write(1<'/dev/null'>, \"'begun 1'\", 7) = 7
+1 write(6<'/d/notes'>, \"'begun 1'\", 7) = 7
+1 write(6<'/d/notes'>, \"'acknowledged 1'\", 14) = 14",
+        );
+        let expected = [
+            "Named(Directory)",
+            "NameSynced(File)",
+            "NameSynced(Directory)",
+            "Begun(1)",
+            "Acknowledged(1)",
+        ];
+        assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_replayed_is_an_error() {
+        let lines = [
+            "1 ftruncate(3<'/d/store/data.mdb'>, 9000) = 0",
+            "1 mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 3<'/d/store/data.mdb'>, 0) = 0x7f",
+            "1 unlink(\"'/d/store/data.mdb'\") = 0",
+            "1 pwrite64(9<'/d/store/data.mdb'>, \"'ab'\", 2, 512) = 2",
+            "1 pwrite64(3<'/d/store/data.mdb'>, \"'ab'\"..., 200, 512) = 200",
+            "1 pwrite64(3<'/d/store/data.mdb'>, \"'ab'\", 2, 512 <unfinished ...>",
+        ];
+        for line in lines {
+            assert!(events(&format!("{OPEN}{line}")).is_err(), "{line}");
+        }
+        // And what has nothing to do with it.
+        events("1 ftruncate(3<'/d/store/lock.mdb'>, 9000) = 0").unwrap();
+    }
+}
