@@ -31,6 +31,7 @@ mod address_space;
 mod entries;
 pub mod file;
 mod gate;
+mod map_size;
 mod open;
 mod options;
 mod owned_by;
@@ -83,9 +84,6 @@ struct Shared {
     full_at_bytes: AtomicUsize,
     _registration: Registration,
 }
-
-/// How often a map that another process makes larger again and again is taken over in a row.
-const MOST_ADOPTIONS: u32 = 10;
 
 /// Sizes and ages of an [`Lmdb`] store, from [`Lmdb::statistics`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,7 +280,7 @@ impl Shared {
             let now = self.env.info().map_size;
             let wanted = now.saturating_mul(2).min(self.options.max_map_bytes);
             if now <= full_at && wanted > now {
-                self.resize(wanted, wanted)?;
+                self.resize(wanted)?;
             }
             Ok(())
         });
@@ -297,24 +295,17 @@ impl Shared {
     }
 
     /// Takes over the size that another process gave to the map.
+    #[allow(unsafe_code)]
     fn adopt_size(&self) -> Result<()> {
-        let meta = file::read_meta(self.path.join("data.mdb"))
-            .map_err(|error| open::explain_file(error, &self.path))?;
-        let bytes = usize::try_from(meta.map_bytes).unwrap_or(usize::MAX);
-        self.gate.alone(self.options.patience, || self.resize(0, bytes))
+        // SAFETY: as in `resize`.
+        self.gate.alone(self.options.patience, || unsafe { map_size::adopt(&self.env, &self.path) })
     }
 
-    /// Lets the engine map the file anew: with `argument` bytes, or with what the file says for 0,
-    /// which is `bytes`.
     #[allow(unsafe_code)]
-    fn resize(&self, argument: usize, bytes: usize) -> Result<()> {
-        // The engine gives up the old map before it asks for the new one, and is left with none if
-        // the system refuses. So the system is asked first.
-        address_space::probe(bytes)
-            .map_err(|source| Error::AddressSpace { wanted_bytes: bytes, source })?;
+    fn resize(&self, bytes: usize) -> Result<()> {
         // SAFETY: the gate is closed and empty: nothing of this process reads the map, neither a
         // transaction nor a copy nor a flush.
-        unsafe { self.env.resize(argument) }.map_err(|error| self.explain(error))
+        unsafe { map_size::set(&self.env, &self.path, bytes) }
     }
 
     /// Enters the gate and opens something, again after what a first failure asks for.
@@ -332,7 +323,9 @@ impl Shared {
                     self.env.clear_stale_readers().map_err(|error| self.explain(error))?;
                     break (open(&self.env), ticket);
                 }
-                Err(heed::Error::Mdb(MdbError::MapResized)) if adoptions < MOST_ADOPTIONS => {
+                Err(heed::Error::Mdb(MdbError::MapResized))
+                    if adoptions < map_size::MOST_ADOPTIONS =>
+                {
                     drop(ticket);
                     self.adopt_size()?;
                     adoptions += 1;
