@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::episode::{End, Episode};
+use super::episode::{End, Episode, LATE};
 use super::job::Task;
 use super::judge::What;
 use super::mark::Kind;
@@ -16,30 +16,39 @@ impl Episode<'_> {
             if !self.goes_on() {
                 break;
             }
-            before = self.kill_one(before)?;
+            self.job.task = Task::History {
+                unites_one_in: if self.rng.bool() { 16 } else { u64::MAX },
+                copies: self.rng.u8(..12) == 0,
+            };
+            let moment = self.moment();
+            before = self.kill_one(before, &moment)?;
         }
         Ok(())
     }
 
-    /// Kills a writer that makes its store, and the one after it.
+    /// Kills a writer that makes its store and fills it quickly, and the one after it.
     pub fn born(&mut self) -> Result<()> {
-        if self.goes_on() {
-            self.take_new_store()?;
-            self.alone(2)?;
+        self.take_new_store()?;
+        self.job.task = Task::History { unites_one_in: 2, copies: false };
+        let mut before = 0;
+        for _ in 0..2 {
+            if self.goes_on() {
+                let full = Moment::Mark {
+                    kind: Kind::Full,
+                    nth: self.rng.u64(1..=3),
+                    pause: self.pause() / 16,
+                };
+                let moment = if self.rng.bool() { self.moment() } else { full };
+                before = self.kill_one(before, &moment)?;
+            }
         }
         Ok(())
     }
 
     /// Kills a writer of a store that held `before` transactions. Gives how many it holds then.
-    fn kill_one(&mut self, before: u64) -> Result<u64> {
-        let (unites, copies) = (self.rng.bool(), self.rng.u8(..12) == 0);
-        self.job.task = Task::History { unites, copies };
-        let moment = match copies {
-            true => Moment::Mark { kind: Kind::Copying, nth: 1, pause: self.pause() },
-            false => self.moment(),
-        };
+    fn kill_one(&mut self, before: u64, moment: &Moment) -> Result<u64> {
         let mut victim = self.start()?;
-        let waited = victim.wait_for(&moment, self.attack.patience, || ());
+        let waited = victim.wait_for(moment, self.attack.patience, || ());
         let End { said, mut wrong } = self.kill(victim, &waited)?;
         let verdict = self.ask(What::History)?;
         let progress = verdict.progress;
@@ -50,6 +59,10 @@ impl Episode<'_> {
         if ![least, most].contains(&progress) {
             wrong.push(format!("{progress} transactions are there instead of {least} or {most}"));
         }
+        if ![least, progress].contains(&verdict.seen) {
+            wrong.push(format!("{} transactions are seen and {progress} are there", verdict.seen));
+        }
+        self.tally.add(LATE, u64::from(verdict.seen < progress));
         if said.last == Some(Kind::Committing) {
             let done = progress == most;
             self.tally.add(if done { "commits done and not said" } else { "commits cut off" }, 1);
@@ -61,7 +74,7 @@ impl Episode<'_> {
             let copy = self.ask(What::Copy(at))?;
             self.tally
                 .add(if copy.progress > 0 { "backups whole" } else { "backups not there" }, 1);
-            let is_said = said.last > Some(Kind::Copying) || said.last < Some(Kind::Copying);
+            let is_said = said.last != Some(Kind::Copying);
             if is_said && copy.progress != at {
                 wrong.push(format!("the backup of {at} transactions is not there"));
             }

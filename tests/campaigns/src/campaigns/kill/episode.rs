@@ -31,6 +31,9 @@ pub struct Episode<'a> {
     stores: u64,
 }
 
+/// What counts commits that were cut off so late that they are done and only the next writer sees it.
+pub const LATE: &str = "commits seen only by the next writer";
+
 /// How a writer came to its end.
 pub struct End {
     pub said: Said,
@@ -50,7 +53,7 @@ impl<'a> Episode<'a> {
             history: rng.u64(..),
             workload: (names.len() == 1).then(|| names[0].to_owned()),
             choices: 0,
-            task: Task::History { unites: false, copies: false },
+            task: Task::History { unites_one_in: u64::MAX, copies: false },
             habit: attack.habit,
         };
         let tally = Tally::default();
@@ -118,6 +121,10 @@ impl<'a> Episode<'a> {
 
     /// When to kill a writer of transactions.
     pub fn moment(&mut self) -> Moment {
+        if let Task::History { copies: true, .. } = self.job.task {
+            let kind = if self.rng.bool() { Kind::Copying } else { Kind::Copied };
+            return Moment::Mark { kind, nth: 1, pause: self.pause() };
+        }
         let kind = match self.rng.u8(..8) {
             0 | 1 => return Moment::After(Duration::from_micros(400) + self.pause()),
             2 => Kind::Opening,

@@ -35,8 +35,8 @@ pub struct Job {
 pub enum Task {
     /// Transactions of the history, from where the store's progress says.
     History {
-        /// Some transactions of the history are now and then done as a single one.
-        unites: bool,
+        /// In so many, one transaction does some of the history's at once.
+        unites_one_in: u64,
         /// A backup is made on the way.
         copies: bool,
     },

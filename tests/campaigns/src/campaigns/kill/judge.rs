@@ -40,6 +40,9 @@ struct Question {
 pub struct Verdict {
     /// How many transactions, or items.
     pub progress: u64,
+    /// How many of them a snapshot shows before somebody writes. Where the store stayed open, a commit
+    /// that was cut off at its very end may be seen only when the next transaction begins.
+    pub seen: u64,
     /// What is wrong with that.
     pub wrong: Vec<String>,
 }
@@ -77,7 +80,7 @@ impl Judge {
         let status = self.process.wait()?;
         *self = Self::start()?;
         let wrong = vec![format!("who opens the store dies: {status}")];
-        Ok(Verdict { progress: 0, wrong })
+        Ok(Verdict { progress: 0, seen: 0, wrong })
     }
 }
 
@@ -95,6 +98,7 @@ pub fn judge() -> Result<()> {
         let question: Question = serde_json::from_str(&question?)?;
         let verdict = bench.judge(&question).unwrap_or_else(|error| Verdict {
             progress: 0,
+            seen: 0,
             wrong: vec![format!("the store cannot be read: {error:#}")],
         });
         println!("{}", serde_json::to_string(&verdict)?);
@@ -121,12 +125,13 @@ impl Bench {
         let store = self.store(job, question.keeps)?;
         match &question.what {
             What::Load => {
-                let (progress, wrong) = work::judge_load(job, &store)?;
-                Ok(Verdict { progress, wrong })
+                let seen = work::loaded(&store.snapshot()?)?;
+                let (progress, wrong) = work::judge_load(job, &store.begin()?)?;
+                Ok(Verdict { progress, seen, wrong })
             }
             What::Repair(told) => {
-                let wrong = work::judge_repair(job, &store, told.as_ref())?;
-                Ok(Verdict { progress: 0, wrong })
+                let wrong = work::judge_repair(job, &store.begin()?, told.as_ref())?;
+                Ok(Verdict { progress: 0, seen: 0, wrong })
             }
             What::History | What::Copy(_) => self.judge_history(job, &store),
         }
@@ -144,6 +149,7 @@ impl Bench {
     }
 
     fn judge_history(&mut self, job: &Job, store: &Lmdb) -> Result<Verdict> {
+        let seen = Mix::progress(&store.snapshot()?)?;
         let mut txn = store.begin()?;
         let progress = Mix::progress(&txn)?;
         let before = self.oracle.take().filter(|(path, oracle)| {
@@ -160,7 +166,7 @@ impl Bench {
         oracle.advance(job.history, progress);
         let wrong = oracle.judge_within(&mut txn)?;
         self.oracle = Some((job.store.clone(), oracle));
-        Ok(Verdict { progress, wrong })
+        Ok(Verdict { progress, seen, wrong })
     }
 }
 
@@ -168,13 +174,13 @@ impl Bench {
 fn judge_copy(job: &Job, progress: u64) -> Result<Verdict> {
     let path = job.copy();
     if !path.join("data.mdb").exists() {
-        return Ok(Verdict { progress: 0, wrong: Vec::new() });
+        return Ok(Verdict { progress: 0, seen: 0, wrong: Vec::new() });
     }
     let report = Lmdb::verify(&path, |_, _| ())?;
     let mut wrong: Vec<String> =
         report.faults.iter().map(|fault| format!("the backup: {fault}")).collect();
     wrong.extend(judge_whole_copy(job, &path, progress)?);
-    Ok(Verdict { progress, wrong })
+    Ok(Verdict { progress, seen: progress, wrong })
 }
 
 fn judge_whole_copy(job: &Job, path: &Path, progress: u64) -> Result<Vec<String>> {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::episode::{End, Episode};
+use super::episode::{End, Episode, LATE};
 use super::job::{Position, Task};
 use super::judge::What;
 use super::mark::Kind;
@@ -24,9 +24,10 @@ impl Episode<'_> {
             let verdict = self.ask(What::Load)?;
             wrong.extend(verdict.wrong);
             let count = verdict.progress;
+            self.tally.add(LATE, u64::from(verdict.seen < count));
             let reached = said.reached.as_ref().map_or(from, |(reached, _)| *reached);
-            if count < reached.max(before) {
-                wrong.push(format!("{count} items are there of {}", reached.max(before)));
+            if verdict.seen < reached.max(before) {
+                wrong.push(format!("{} items are there of {reached}", verdict.seen));
             }
             let whole = count.saturating_sub(from).is_multiple_of(batch as u64);
             if !whole && count != before && count != ITEMS {

@@ -47,7 +47,7 @@ impl Account {
 impl Episode<'_> {
     /// Kills one of two writers, again and again, and both in the end.
     pub fn together(&mut self, kills: u64) -> Result<()> {
-        self.job.task = Task::History { unites: false, copies: false };
+        self.job.task = Task::History { unites_one_in: u64::MAX, copies: false };
         let mut account = Account::default();
         let mut survivor = self.start()?;
         let mut newest = self.start()?;
@@ -106,8 +106,11 @@ impl Episode<'_> {
             progress = verdict.progress;
             wrong.extend(verdict.wrong);
             let least = survivor.said.acknowledged.last().map_or(least, |last| least.max(*last));
-            if progress < least {
-                wrong.push(format!("{progress} transactions are there of {least} acknowledged"));
+            if verdict.seen < least {
+                wrong.push(format!(
+                    "{} transactions are there of {least} acknowledged",
+                    verdict.seen
+                ));
             }
         }
         self.report(wrong, &said, progress)

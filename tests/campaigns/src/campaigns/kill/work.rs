@@ -79,13 +79,17 @@ pub fn load(job: &Job, store: &Lmdb, pen: &Pen, from: u64, batch: usize) -> Resu
 }
 
 /// What is wrong with a store after a load came to a number, and how many items are there.
-pub fn judge_load(job: &Job, store: &Lmdb) -> Result<(u64, Vec<String>)> {
+pub fn judge_load(job: &Job, reader: &impl Reader) -> Result<(u64, Vec<String>)> {
     let shelf = Shelf::new();
-    let snapshot = store.snapshot()?;
-    let count = shelf.records.count(&snapshot, ())?;
+    let count = loaded(reader)?;
     let mut wanted = items(job.history);
     wanted.truncate(count as usize);
-    Ok((count, compare(&snapshot, &shelf, &wanted)?))
+    Ok((count, compare(reader, &shelf, &wanted)?))
+}
+
+/// How many items are there.
+pub fn loaded(reader: &impl Reader) -> Result<u64> {
+    Ok(Shelf::new().records.count(reader, ())?)
 }
 
 /// Finds out whether the store is what it would be if the items had been put at once.
@@ -192,12 +196,15 @@ impl Position {
 }
 
 /// What is wrong with a store after a repair told a position, or with `None` that it is finished.
-pub fn judge_repair(job: &Job, store: &Lmdb, told: Option<&Position>) -> Result<Vec<String>> {
+pub fn judge_repair(
+    job: &Job,
+    reader: &impl Reader,
+    told: Option<&Position>,
+) -> Result<Vec<String>> {
     let shelf = Shelf::new();
-    let snapshot = store.snapshot()?;
     let items = items(job.history);
-    let Some(position) = told else { return compare(&snapshot, &shelf, &items) };
-    let found = shelf.by_group.check(&snapshot, &shelf.records)?;
+    let Some(position) = told else { return compare(reader, &shelf, &items) };
+    let found = shelf.by_group.check(reader, &shelf.records)?;
     let mut wrong: Vec<String> = found
         .iter()
         .filter(|fault| position.covers(fault, matches!(fault, Inconsistency::Missing { .. })))
@@ -210,7 +217,7 @@ pub fn judge_repair(job: &Job, store: &Lmdb, told: Option<&Position>) -> Result<
         let wanted = rebuilt(&shelf, &done.cloned().collect::<Vec<_>>())?;
         for asked in wanted.snapshot()?.range(keyloom::KeyRange::all(), Order::Ascending)? {
             let (key, value) = asked?;
-            if snapshot.get(&key)?.is_none_or(|there| *there != *value) {
+            if reader.get(&key)?.is_none_or(|there| *there != *value) {
                 let key = keyloom::key::display(&key).to_string();
                 wrong.push(format!("behind the position told: {key} is not as it should be"));
             }

@@ -18,7 +18,7 @@ pub fn write() -> Result<()> {
     let store = job.open()?;
     pen.mark(Kind::Opened, 0)?;
     match &job.task {
-        Task::History { unites, copies } => {
+        Task::History { unites_one_in, copies } => {
             let mut rng = Rng::with_seed(job.choices);
             let copy_at = copies.then(|| rng.u64(..8));
             let writer = Historian { mix: job.mix()?, job: &job, pen: &pen, store: &store };
@@ -27,7 +27,7 @@ pub fn write() -> Result<()> {
                     writer.copy(&mut rng)?;
                 }
                 // Enough that one transaction writes a good part of the pages.
-                let many = if *unites && rng.u8(..16) == 0 { rng.u64(2..60) } else { 1 };
+                let many = if rng.u64(..*unites_one_in) == 0 { rng.u64(2..60) } else { 1 };
                 writer.transact(many)?;
             }
         }
