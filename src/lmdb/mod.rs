@@ -21,6 +21,9 @@
 //!   it, up to [`LmdbOptions::grow_patience`], and it waits for the old ones as long. So do not take a
 //!   second snapshot while you hold one and others write.
 //! * **One handle per file and process.** Clone it; opening the file twice is an error.
+//! * **A program that dies loses no commit and leaves no half of one**, with every [`Durability`]. What it
+//!   was committing is there or not. Where others have the store open, that may be settled only when
+//!   the next of them writes: until then their snapshots are without it.
 //! * **Fork before opening.** In a child that was forked later the handle answers
 //!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
 //!   that were open at the fork belong to the parent: the child must not use them.
