@@ -19,6 +19,7 @@ impl Episode<'_> {
             self.job.task = Task::History {
                 unites_one_in: if self.rng.bool() { 16 } else { u64::MAX },
                 copies: self.rng.u8(..12) == 0,
+                holds: self.may_hold(),
             };
             let moment = self.moment();
             before = self.kill_one(before, &moment)?;
@@ -29,7 +30,7 @@ impl Episode<'_> {
     /// Kills a writer that makes its store and fills it quickly, and the one after it.
     pub fn born(&mut self) -> Result<()> {
         self.take_new_store()?;
-        self.job.task = Task::History { unites_one_in: 2, copies: false };
+        self.job.task = Task::History { unites_one_in: 2, copies: false, holds: false };
         let mut before = 0;
         for _ in 0..2 {
             if self.goes_on() {

@@ -53,7 +53,7 @@ impl<'a> Episode<'a> {
             history: rng.u64(..),
             workload: (names.len() == 1).then(|| names[0].to_owned()),
             choices: 0,
-            task: Task::History { unites_one_in: u64::MAX, copies: false },
+            task: Task::History { unites_one_in: u64::MAX, copies: false, holds: false },
             habit: attack.habit,
         };
         let tally = Tally::default();
@@ -113,6 +113,11 @@ impl<'a> Episode<'a> {
         self.judge.ask(&self.job, self.keeps, what)
     }
 
+    /// Whether a writer keeps a snapshot open. Not where the map grows, which waits for it.
+    pub fn may_hold(&mut self) -> bool {
+        self.rng.u8(..4) == 0 && self.job.map_bytes > 0
+    }
+
     /// Any time up to some 16 ms, as often short as long.
     pub fn pause(&mut self) -> Duration {
         let most = 1 << self.rng.u32(1..=14);
@@ -157,6 +162,9 @@ impl<'a> Episode<'a> {
                 _ => "between transactions",
             };
             self.tally.add(what, 1);
+        }
+        if said.holds {
+            self.tally.add("with a snapshot open", 1);
         }
         self.tally.add("acknowledged", said.acknowledged.len() as u64);
         self.tally.add("times a map was full", said.full);

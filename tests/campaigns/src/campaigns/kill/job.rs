@@ -39,11 +39,15 @@ pub enum Task {
         unites_one_in: u64,
         /// A backup is made on the way.
         copies: bool,
+        /// A snapshot stays open, so that the dead leave one behind.
+        holds: bool,
     },
     /// `BatchSize::transact_all` of the items from a number on.
     Load { from: u64, batch: usize },
     /// `Index::repair` from a position on.
     Repair { from: Option<Position>, batch: usize },
+    /// Changes of the records that are repaired meanwhile.
+    Disturb,
 }
 
 /// A position of a repair.

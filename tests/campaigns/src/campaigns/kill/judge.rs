@@ -23,8 +23,9 @@ pub enum What {
     Copy(u64),
     /// A load.
     Load,
-    /// A repair that told a position; with `None` it is finished.
-    Repair(Option<Position>),
+    /// A repair that told a position, `None` when it is finished; and whether somebody changed records
+    /// meanwhile, so that nobody else knows what they should be.
+    Repair { told: Option<Position>, is_disturbed: bool },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -129,8 +130,8 @@ impl Bench {
                 let (progress, wrong) = work::judge_load(job, &store.begin()?)?;
                 Ok(Verdict { progress, seen, wrong })
             }
-            What::Repair(told) => {
-                let wrong = work::judge_repair(job, &store.begin()?, told.as_ref())?;
+            What::Repair { told, is_disturbed } => {
+                let wrong = work::judge_repair(job, &store.begin()?, told.as_ref(), *is_disturbed)?;
                 Ok(Verdict { progress: 0, seen: 0, wrong })
             }
             What::History | What::Copy(_) => self.judge_history(job, &store),

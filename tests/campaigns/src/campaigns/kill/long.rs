@@ -6,7 +6,7 @@ use super::episode::{End, Episode, LATE};
 use super::job::{Position, Task};
 use super::judge::What;
 use super::mark::Kind;
-use super::victim::Moment;
+use super::victim::{Moment, Victim};
 use super::work::{self, ITEMS};
 
 /// The largest batch.
@@ -20,7 +20,7 @@ impl Episode<'_> {
         while self.goes_on() {
             let batch = self.rng.usize(1..=MOST);
             self.job.task = Task::Load { from, batch };
-            let End { said, mut wrong } = self.kill_long_work()?;
+            let End { said, mut wrong } = self.kill_long_work(None)?;
             let verdict = self.ask(What::Load)?;
             wrong.extend(verdict.wrong);
             let count = verdict.progress;
@@ -53,15 +53,19 @@ impl Episode<'_> {
     pub fn repair(&mut self) -> Result<()> {
         self.take_new_store()?;
         work::prepare_repair(&self.job, &self.job.open()?)?;
+        self.job.task = Task::Disturb;
+        let is_disturbed = self.rng.bool();
+        let mut other = is_disturbed.then(|| self.start()).transpose()?;
         let mut from = None;
         while self.goes_on() {
             let batch = self.rng.usize(1..=MOST);
             self.job.task = Task::Repair { from: from.clone(), batch };
-            let End { said, mut wrong } = self.kill_long_work()?;
+            let End { said, mut wrong } = self.kill_long_work(other.as_mut())?;
             let finished = said.last == Some(Kind::Finished);
             let reached = said.position().or(from);
             let told = reached.clone().unwrap_or(Position { in_entries: false, last: None });
-            let verdict = self.ask(What::Repair((!finished).then_some(told)))?;
+            let told = (!finished).then_some(told);
+            let verdict = self.ask(What::Repair { told, is_disturbed })?;
             wrong.extend(verdict.wrong);
             self.report(wrong, &said, 0)?;
             if finished {
@@ -70,10 +74,26 @@ impl Episode<'_> {
             }
             from = reached;
         }
+        match other {
+            Some(other) => self.kill_other(other),
+            None => Ok(()),
+        }
+    }
+
+    /// Kills the one who changed records beside a repair, which must be whole still.
+    fn kill_other(&mut self, mut other: Victim) -> Result<()> {
+        let moment = Moment::Mark { kind: Kind::Acknowledged, nth: 1, pause: self.pause() };
+        let waited = other.wait_for(&moment, self.attack.patience, || ());
+        let End { said, mut wrong } = self.kill(other, &waited)?;
+        self.tally.add("kills beside another writer", 1);
+        if self.goes_on() {
+            wrong.extend(self.ask(What::Repair { told: None, is_disturbed: true })?.wrong);
+            self.report(wrong, &said, 0)?;
+        }
         Ok(())
     }
 
-    fn kill_long_work(&mut self) -> Result<End> {
+    fn kill_long_work(&mut self, mut other: Option<&mut Victim>) -> Result<End> {
         let moment = match self.rng.u8(..8) {
             0 => self.moment(),
             _ => {
@@ -82,7 +102,10 @@ impl Episode<'_> {
             }
         };
         let mut victim = self.start()?;
-        let waited = victim.wait_for(&moment, self.attack.patience, || ());
+        let waited = victim.wait_for(&moment, self.attack.patience, || {
+            // Who has no listener stops.
+            other.as_mut().map(|other| other.listen());
+        });
         let end = self.kill(victim, &waited)?;
         self.tally.add("kills of long work", 1);
         Ok(end)

@@ -18,7 +18,7 @@ use anyhow::{Result, bail};
 pub enum Kind {
     /// The process runs and is about to open the store.
     Opening,
-    /// The store is open.
+    /// The store is open, and with 1 a snapshot of it that stays.
     Opened,
     /// A transaction has begun.
     Begun,

@@ -47,10 +47,9 @@ impl Account {
 impl Episode<'_> {
     /// Kills one of two writers, again and again, and both in the end.
     pub fn together(&mut self, kills: u64) -> Result<()> {
-        self.job.task = Task::History { unites_one_in: u64::MAX, copies: false };
         let mut account = Account::default();
-        let mut survivor = self.start()?;
-        let mut newest = self.start()?;
+        let mut survivor = self.start_beside()?;
+        let mut newest = self.start_beside()?;
         for _ in 0..kills {
             if !self.goes_on() {
                 break;
@@ -60,7 +59,7 @@ impl Episode<'_> {
                 std::mem::swap(&mut survivor, &mut newest);
             }
             self.kill_beside(newest, &mut survivor, &mut account)?;
-            newest = self.start()?;
+            newest = self.start_beside()?;
         }
         let mut last = Said::default();
         for writer in [survivor, newest] {
@@ -78,6 +77,12 @@ impl Episode<'_> {
         Ok(())
     }
 
+    fn start_beside(&mut self) -> Result<Victim> {
+        let holds = self.may_hold();
+        self.job.task = Task::History { unites_one_in: u64::MAX, copies: false, holds };
+        self.start()
+    }
+
     fn kill_beside(
         &mut self,
         mut victim: Victim,
@@ -90,6 +95,9 @@ impl Episode<'_> {
         let waited = victim.wait_for(&moment, patience, || drop(survivor.listen()));
         let End { said, mut wrong } = self.kill(victim, &waited)?;
         self.tally.add("kills beside another writer", 1);
+        if matches!(said.last, Some(Kind::Begun | Kind::Full | Kind::Committing)) {
+            self.tally.add("kills beside another writer, in a transaction", 1);
+        }
         account.take(&said);
         let least = account.acknowledged.last().copied().unwrap_or_default();
         drop(survivor.listen());

@@ -35,6 +35,8 @@ pub struct Said {
     pub copied_at: Option<u64>,
     /// How far the long work is.
     pub reached: Option<(u64, Vec<u8>)>,
+    /// Whether it keeps a snapshot open.
+    pub holds: bool,
     /// How often the map was full.
     pub full: u64,
 }
@@ -45,6 +47,7 @@ impl Said {
         match mark.kind {
             Kind::Committing => self.announced = Some(mark.number),
             Kind::Acknowledged => self.acknowledged.push(mark.number),
+            Kind::Opened => self.holds = mark.number == 1,
             Kind::Copying => self.copied_at = Some(mark.number),
             Kind::Reached => self.reached = Some((mark.number, mark.key.clone())),
             Kind::Full => self.full += 1,

@@ -133,6 +133,22 @@ pub fn prepare_repair(job: &Job, store: &Lmdb) -> Result<()> {
     Ok(())
 }
 
+/// Changes records, and the index with them, until it is killed.
+pub fn disturb(job: &Job, store: &Lmdb, pen: &Pen) -> Result<()> {
+    let shelf = Shelf::new();
+    let mut rng = Rng::with_seed(job.choices);
+    let items = items(job.choices);
+    for number in 1.. {
+        let (id, item) = &items[rng.usize(..items.len())];
+        store.transact(|txn| match rng.u8(..4) {
+            0 => shelf.records.delete(txn, id).map(drop),
+            _ => shelf.records.put(txn, id, item),
+        })?;
+        pen.mark(Kind::Acknowledged, number)?;
+    }
+    Ok(())
+}
+
 /// Repairs the index from a position on, and says after each batch how far it is.
 pub fn repair(
     job: &Job,
@@ -200,9 +216,13 @@ pub fn judge_repair(
     job: &Job,
     reader: &impl Reader,
     told: Option<&Position>,
+    is_disturbed: bool,
 ) -> Result<Vec<String>> {
     let shelf = Shelf::new();
-    let items = items(job.history);
+    let items = match is_disturbed {
+        true => shelf.records.range(reader, (), Order::Ascending)?.collect::<Result<_, _>>()?,
+        false => items(job.history),
+    };
     let Some(position) = told else { return compare(reader, &shelf, &items) };
     let found = shelf.by_group.check(reader, &shelf.records)?;
     let mut wrong: Vec<String> = found
@@ -217,8 +237,8 @@ pub fn judge_repair(
         let wanted = rebuilt(&shelf, &done.cloned().collect::<Vec<_>>())?;
         for asked in wanted.snapshot()?.range(keyloom::KeyRange::all(), Order::Ascending)? {
             let (key, value) = asked?;
-            if reader.get(&key)?.is_none_or(|there| *there != *value) {
-                let key = keyloom::key::display(&key).to_string();
+            if reader.get(key)?.is_none_or(|there| *there != *value) {
+                let key = keyloom::key::display(key).to_string();
                 wrong.push(format!("behind the position told: {key} is not as it should be"));
             }
         }

@@ -16,9 +16,11 @@ pub fn write() -> Result<()> {
     let pen = Pen::new()?;
     pen.mark(Kind::Opening, 0)?;
     let store = job.open()?;
-    pen.mark(Kind::Opened, 0)?;
+    let holds = matches!(job.task, Task::History { holds: true, .. });
+    let _held = holds.then(|| store.snapshot()).transpose()?;
+    pen.mark(Kind::Opened, u64::from(holds))?;
     match &job.task {
-        Task::History { unites_one_in, copies } => {
+        Task::History { unites_one_in, copies, .. } => {
             let mut rng = Rng::with_seed(job.choices);
             let copy_at = copies.then(|| rng.u64(..8));
             let writer = Historian { mix: job.mix()?, job: &job, pen: &pen, store: &store };
@@ -32,6 +34,7 @@ pub fn write() -> Result<()> {
             }
         }
         Task::Load { from, batch } => work::load(&job, &store, &pen, *from, *batch)?,
+        Task::Disturb => work::disturb(&job, &store, &pen)?,
         Task::Repair { from, batch } => work::repair(&job, &store, &pen, from.as_ref(), *batch)?,
     }
     pen.mark(Kind::Finished, 0)?;
