@@ -27,6 +27,9 @@
 //!   it, up to [`LmdbOptions::grow_patience`], and it waits for the old ones as long. So do not take a
 //!   second snapshot while you hold one and others write.
 //! * **One handle per file and process.** Clone it; opening the file twice is an error.
+//! * **A program that dies loses no commit and leaves no half of one**, with every [`Durability`]. What it
+//!   was committing is there or not. Where others have the store open, that may be settled only when
+//!   the next of them writes: until then their snapshots are without it.
 //! * **Fork before opening.** In a child that was forked later the handle answers
 //!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
 //!   that were open at the fork belong to the parent: the child must not use them.
@@ -38,6 +41,7 @@ mod entries;
 pub mod file;
 mod gate;
 mod lock_file;
+mod map_size;
 mod open;
 mod options;
 mod owned_by;
@@ -93,9 +97,6 @@ struct Shared {
     is_unmapped: AtomicBool,
     _registration: Registration,
 }
-
-/// How often a map that another process makes larger again and again is taken over in a row.
-const MOST_ADOPTIONS: u32 = 10;
 
 /// Sizes and ages of an [`Lmdb`] store, from [`Lmdb::statistics`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,7 +302,7 @@ impl Shared {
             let now = self.env.info().map_size;
             let wanted = now.saturating_mul(2).min(self.options.max_map_bytes);
             if now <= full_at && wanted > now {
-                self.resize(wanted, wanted)?;
+                self.resize(wanted)?;
             }
             Ok(())
         });
@@ -316,35 +317,28 @@ impl Shared {
     }
 
     /// Takes over the size that another process gave to the map.
+    #[allow(unsafe_code)]
     fn adopt_size(&self) -> Result<()> {
-        let meta = file::read_meta(self.path.join("data.mdb"))
-            .map_err(|error| open::explain_file(error, &self.path))?;
-        let bytes = usize::try_from(meta.map_bytes).unwrap_or(usize::MAX);
         self.gate.alone(self.options.patience, || {
             self.check_map()?;
-            self.resize(0, bytes)
+            // SAFETY: as in `resize`.
+            self.note_unmapped(unsafe { map_size::adopt(&self.env, &self.path) })
         })
     }
 
-    /// Lets the engine map the file anew: with `argument` bytes, or with what the file says for 0,
-    /// which is `bytes`.
     #[allow(unsafe_code)]
-    fn resize(&self, argument: usize, bytes: usize) -> Result<()> {
-        // The engine gives up the old map before it asks for the new one, and is left with none if
-        // the system refuses. So the system is asked first, which makes that rare.
-        address_space::probe(bytes)
-            .map_err(|source| Error::AddressSpace { wanted_bytes: bytes, source })?;
+    fn resize(&self, bytes: usize) -> Result<()> {
         // SAFETY: the gate is closed and empty: nothing of this process reads the map, neither a
         // transaction nor a copy nor a flush.
-        unsafe { self.env.resize(argument) }.map_err(|error| {
+        self.note_unmapped(unsafe { map_size::set(&self.env, &self.path, bytes) })
+    }
+
+    /// Writes down that the engine was left without a map, if it was.
+    fn note_unmapped(&self, resized: Result<()>) -> Result<()> {
+        if matches!(resized, Err(Error::Unusable { .. })) {
             self.is_unmapped.store(true, Ordering::Release);
-            match error {
-                heed::Error::Io(source) => {
-                    Error::Unusable { path: self.path.clone(), source: Some(source) }
-                }
-                other => self.explain(other),
-            }
-        })
+        }
+        resized
     }
 
     /// Refuses a handle that cannot be used any more. To be asked inside the gate, where the map does
@@ -372,7 +366,9 @@ impl Shared {
                     self.env.clear_stale_readers().map_err(|error| self.explain(error))?;
                     break (open(&self.env), ticket);
                 }
-                Err(heed::Error::Mdb(MdbError::MapResized)) if adoptions < MOST_ADOPTIONS => {
+                Err(heed::Error::Mdb(MdbError::MapResized))
+                    if adoptions < map_size::MOST_ADOPTIONS =>
+                {
                     drop(ticket);
                     self.adopt_size()?;
                     adoptions += 1;

@@ -14,9 +14,9 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, Wit
 
 use super::file::{self, FileError, QuickCheck, Rule};
 use super::gate::Gate;
-use super::lock_file;
 use super::owned_by::Process;
 use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
+use super::{lock_file, map_size};
 use crate::writer_slot::WriterSlot;
 use crate::{Error, Result};
 
@@ -224,9 +224,21 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     })
 }
 
+/// Begins a transaction on the way to a store, when there is none yet.
+#[allow(unsafe_code)]
+fn begin_first<'e, T>(
+    env: &'e Env<WithoutTls>,
+    path: &Path,
+    begin: impl Fn(&'e Env<WithoutTls>) -> heed::Result<T>,
+) -> Result<T> {
+    // SAFETY: the engine was opened by this call of `open` and nobody else has a handle; each of its
+    // transactions ends before the next one begins.
+    unsafe { map_size::adopting(env, path, begin) }
+}
+
 /// Opens both databases of a store that is there, without writing.
 fn open_database(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> Result<AnyDatabase> {
-    let txn = reading::begin(env).map_err(|error| explain(error, path))?;
+    let txn = begin_first(env, path, reading::begin)?;
     let opened = env.open_databases_and_commit(txn, |opener, txn| {
         let meta = opener.database_options().types::<Bytes, Bytes>().name(META_NAME).open(txn)?;
         let data =
@@ -239,7 +251,7 @@ fn open_database(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> R
     let (Some(meta), Some(data)) = (meta, data) else {
         return Err(not_keyloom(path));
     };
-    let txn = reading::begin(env).map_err(|error| explain(error, path))?;
+    let txn = begin_first(env, path, reading::begin)?;
     check_format(meta.get(&txn, FORMAT_KEY).map_err(|error| explain(error, path))?, path)?;
     Ok(data)
 }
@@ -250,7 +262,7 @@ fn create_database(
     options: &LmdbOptions,
     path: &Path,
 ) -> Result<AnyDatabase> {
-    let txn = env.write_txn().map_err(|error| explain(error, path))?;
+    let txn = begin_first(env, path, |env| env.write_txn())?;
     let is_empty = env.unnamed_database_stat().entries == 0;
     let opened = env.create_databases_and_commit(txn, |opener, txn| {
         let mut meta = opener.database_options().types::<Bytes, Bytes>();

@@ -14,6 +14,7 @@ use keyloom::{Error, KeyRange, Lmdb, Reader, Store, Writer};
 pub enum Child {
     DieWithSnapshots,
     Grow,
+    OpenSmall,
     Fork,
     ForkWhileAnotherThreadWrites,
     NoAddressSpace,
@@ -54,6 +55,7 @@ fn in_a_process_of_its_own() {
     match case.as_str() {
         "DieWithSnapshots" => die_with_snapshots(path),
         "Grow" => grow(path),
+        "OpenSmall" => open_small(path),
         "Fork" => fork(path),
         "ForkWhileAnotherThreadWrites" => fork_while_another_thread_writes(path),
         "NoAddressSpace" => no_address_space(path),
@@ -74,6 +76,12 @@ fn die_with_snapshots(path: &Path) {
     let _held: Vec<_> = (0..3).map(|_| store.snapshot().unwrap()).collect();
     println!("{SURVIVED}");
     std::process::abort();
+}
+
+fn open_small(path: &Path) {
+    let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(256 << 10);
+    let store = options.open(path).unwrap();
+    assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 5_000);
 }
 
 fn grow(path: &Path) {

@@ -159,3 +159,20 @@ fn that_another_process_made_larger_is_taken_over() {
     assert_eq!(count(&store), 5_000);
     fill(&store, 10).unwrap();
 }
+
+/// Found by the campaign `kill`: a store could not be opened while somebody made it larger.
+#[test]
+fn that_another_process_makes_larger_while_it_is_opened_is_taken_over() {
+    let directory = tempdir().unwrap();
+    let store = quick().map_bytes(64 << 20).open(directory.path()).unwrap();
+    let mut txn = store.begin().unwrap();
+    (0..5_000u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1000])).unwrap();
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| run_child(Child::OpenSmall, directory.path()));
+        // It maps the small file that it sees, then waits for the writer. Were the time too short for
+        // it to come so far, it would find the large file, which is no harder to open.
+        std::thread::sleep(Duration::from_millis(500));
+        txn.commit().unwrap();
+        opening.join().unwrap();
+    });
+}

@@ -69,7 +69,15 @@ impl Mix {
         for (workload, seed) in self.operations(transaction) {
             workload.perform(seed, txn)?;
         }
-        txn.put(&progress_key(), &(number + 1).to_be_bytes())
+        Self::note_progress(number + 1, txn)
+    }
+
+    /// Writes down that the store holds so many transactions, as [`perform`](Mix::perform) does.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn note_progress(transactions: u64, txn: &mut impl Writer) -> Result<()> {
+        txn.put(&progress_key(), &transactions.to_be_bytes())
     }
 
     /// [`perform`](Mix::perform) of a transaction that may be there already: it looks first, as one must
@@ -172,22 +180,24 @@ impl Oracle {
     /// What is wrong with a store: other than the models, found by a pattern's own `check`, or not the
     /// same bytes as when built at once. What cannot be read is wrong too.
     pub fn judge(&self, store: &impl Store) -> Vec<String> {
-        match self.try_judge(store) {
-            Ok(wrong) => wrong,
-            Err(error) => vec![format!("the store cannot be read: {error}")],
-        }
+        let judged = store.begin().and_then(|mut txn| self.judge_within(&mut txn));
+        judged.unwrap_or_else(|error| vec![format!("the store cannot be read: {error}")])
     }
 
-    fn try_judge(&self, store: &impl Store) -> Result<Vec<String>> {
-        let mut txn = store.begin()?;
-        let there = Mix::progress(&txn)?;
+    /// As [`judge`](Oracle::judge), in a transaction that the caller has open: nobody else writes between
+    /// [`Mix::progress`] and this.
+    ///
+    /// # Errors
+    /// What cannot be read, which is wrong too.
+    pub fn judge_within(&self, txn: &mut impl Writer) -> Result<Vec<String>> {
+        let there = Mix::progress(txn)?;
         let mut wrong = Vec::new();
         if there != self.done {
             wrong.push(format!("{there} transactions are there instead of {}", self.done));
         }
-        wrong.extend(self.findings(&mut txn)?);
+        wrong.extend(self.findings(txn)?);
         let rebuilt = self.rebuilt()?;
-        if let Some(key) = first_difference(&txn, &rebuilt.snapshot()?)? {
+        if let Some(key) = first_difference(txn, &rebuilt.snapshot()?)? {
             wrong.push(format!("{key} is not as when built at once"));
         }
         Ok(wrong)

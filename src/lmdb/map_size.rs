@@ -1,0 +1,78 @@
+//! Mapping the file anew, with another size.
+#![allow(unsafe_code)]
+
+use std::path::Path;
+
+use heed::{Env, MdbError, WithoutTls};
+
+use super::{address_space, file, open};
+use crate::{Error, Result};
+
+/// How often a map that another process makes larger again and again is taken over in a row.
+pub(super) const MOST_ADOPTIONS: u32 = 10;
+
+/// Makes the map as large as `bytes`.
+///
+/// # Safety
+/// Nothing of this process may read the map.
+pub(super) unsafe fn set(env: &Env<WithoutTls>, path: &Path, bytes: usize) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { map_anew(env, path, bytes, bytes) }
+}
+
+/// Makes the map as large as another process has made it.
+///
+/// # Safety
+/// As [`set`].
+pub(super) unsafe fn adopt(env: &Env<WithoutTls>, path: &Path) -> Result<()> {
+    let meta =
+        file::read_meta(path.join("data.mdb")).map_err(|error| open::explain_file(error, path))?;
+    let bytes = usize::try_from(meta.map_bytes).unwrap_or(usize::MAX);
+    // SAFETY: the caller's promise.
+    unsafe { map_anew(env, path, 0, bytes) }
+}
+
+/// Opens the first transactions of an engine, over a map that another process may make larger meanwhile:
+/// the size was read when the file was opened, and to write is to wait for the writer of the moment.
+///
+/// # Safety
+/// As [`set`], until the first of them is open.
+pub(super) unsafe fn adopting<'e, T>(
+    env: &'e Env<WithoutTls>,
+    path: &Path,
+    begin: impl Fn(&'e Env<WithoutTls>) -> heed::Result<T>,
+) -> Result<T> {
+    let mut adoptions = 0;
+    loop {
+        match begin(env) {
+            Err(heed::Error::Mdb(MdbError::MapResized)) if adoptions < MOST_ADOPTIONS => {
+                // SAFETY: the caller's promise.
+                unsafe { adopt(env, path) }?;
+                adoptions += 1;
+            }
+            outcome => return outcome.map_err(|error| open::explain(error, path)),
+        }
+    }
+}
+
+/// Lets the engine map the file anew: with `argument` bytes, or with what the file says for 0, which is
+/// `bytes`.
+unsafe fn map_anew(
+    env: &Env<WithoutTls>,
+    path: &Path,
+    argument: usize,
+    bytes: usize,
+) -> Result<()> {
+    // The engine gives up the old map before it asks for the new one, and is left with none if the
+    // system refuses. So the system is asked first, which makes that rare.
+    address_space::probe(bytes)
+        .map_err(|source| Error::AddressSpace { wanted_bytes: bytes, source })?;
+    // SAFETY: the caller's promise.
+    unsafe { env.resize(argument) }.map_err(|error| {
+        let source = match error {
+            heed::Error::Io(source) => source,
+            other => std::io::Error::other(other.to_string()),
+        };
+        Error::Unusable { path: path.to_owned(), source: Some(source) }
+    })
+}

@@ -1,0 +1,90 @@
+//! One writer at a time.
+
+use anyhow::Result;
+
+use super::episode::{End, Episode, LATE};
+use super::job::Task;
+use super::judge::What;
+use super::mark::Kind;
+use super::victim::Moment;
+
+impl Episode<'_> {
+    /// Kills writers of one store, one after the other.
+    pub fn alone(&mut self, kills: u64) -> Result<()> {
+        let mut before = 0;
+        for _ in 0..kills {
+            if !self.goes_on() {
+                break;
+            }
+            self.job.task = Task::History {
+                unites_one_in: if self.rng.bool() { 16 } else { u64::MAX },
+                copies: self.rng.u8(..12) == 0,
+                holds: self.may_hold(),
+            };
+            let moment = self.moment();
+            before = self.kill_one(before, &moment)?;
+        }
+        Ok(())
+    }
+
+    /// Kills a writer that makes its store and fills it quickly, and the one after it.
+    pub fn born(&mut self) -> Result<()> {
+        self.take_new_store()?;
+        self.job.task = Task::History { unites_one_in: 2, copies: false, holds: false };
+        let mut before = 0;
+        for _ in 0..2 {
+            if self.goes_on() {
+                let full = Moment::Mark {
+                    kind: Kind::Full,
+                    nth: self.rng.u64(1..=3),
+                    pause: self.pause() / 16,
+                };
+                let moment = if self.rng.bool() { self.moment() } else { full };
+                before = self.kill_one(before, &moment)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills a writer of a store that held `before` transactions. Gives how many it holds then.
+    fn kill_one(&mut self, before: u64, moment: &Moment) -> Result<u64> {
+        let mut victim = self.start()?;
+        let waited = victim.wait_for(moment, self.attack.patience, || ());
+        let End { said, mut wrong } = self.kill(victim, &waited)?;
+        let verdict = self.ask(What::History)?;
+        let progress = verdict.progress;
+        wrong.extend(verdict.wrong);
+        let least = said.acknowledged.last().copied().unwrap_or(before);
+        // Nothing but the transaction that was being committed may be there besides.
+        let most = said.announced.unwrap_or(least).max(least);
+        if ![least, most].contains(&progress) {
+            wrong.push(format!("{progress} transactions are there instead of {least} or {most}"));
+        }
+        if ![least, progress].contains(&verdict.seen) {
+            wrong.push(format!("{} transactions are seen and {progress} are there", verdict.seen));
+        }
+        self.tally.add(LATE, u64::from(verdict.seen < progress));
+        if said.last == Some(Kind::Committing) {
+            let done = progress == most;
+            self.tally.add(if done { "commits done and not said" } else { "commits cut off" }, 1);
+            if done && most > least + 1 {
+                self.tally.add("commits of many done and not said", 1);
+            }
+        }
+        if let Some(at) = said.copied_at {
+            let copy = self.ask(What::Copy(at))?;
+            self.tally
+                .add(if copy.progress > 0 { "backups whole" } else { "backups not there" }, 1);
+            let is_said = said.last != Some(Kind::Copying);
+            if is_said && copy.progress != at {
+                wrong.push(format!("the backup of {at} transactions is not there"));
+            }
+            wrong.extend(copy.wrong);
+            if copy.progress > 0 {
+                self.remove_copy()?;
+            }
+        }
+        self.report(wrong, &said, progress)?;
+        Ok(progress)
+    }
+}

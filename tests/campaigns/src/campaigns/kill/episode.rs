@@ -1,0 +1,248 @@
+//! A store, and the kills that it sees.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Result;
+use fastrand::Rng;
+use keyloom::{Memory, Store};
+
+use super::Attack;
+use super::job::{DURABILITIES, Habit, Job, Task};
+use super::judge::{Judge, Verdict, What};
+use super::mark::Kind;
+use super::victim::{Moment, Said, Victim, Waited};
+use crate::shrink::shrink;
+use crate::{Failure, Mix, Tally};
+
+/// Some kills, one after the other.
+pub struct Episode<'a> {
+    pub attack: &'a Attack<'a>,
+    pub judge: &'a mut Judge,
+    pub rng: Rng,
+    pub job: Job,
+    /// Whether the judge stays beside the writers.
+    pub keeps: bool,
+    pub tally: Tally,
+    number: u64,
+    stores: u64,
+}
+
+/// What counts commits that were cut off so late that they are done and only the next writer sees it.
+pub const LATE: &str = "commits seen only by the next writer";
+
+/// How a writer came to its end.
+pub struct End {
+    pub said: Said,
+    /// What is wrong with the way in which it ended.
+    pub wrong: Vec<String>,
+}
+
+impl<'a> Episode<'a> {
+    pub fn new(attack: &'a Attack<'a>, judge: &'a mut Judge, number: u64) -> Result<Self> {
+        let seed = Mix::nth(attack.context.seed, number);
+        let mut rng = Rng::with_seed(seed);
+        let names = attack.context.mix.names();
+        let job = Job {
+            store: attack.context.scratch().into(),
+            durability: 0,
+            map_bytes: 0,
+            history: rng.u64(..),
+            workload: (names.len() == 1).then(|| names[0].to_owned()),
+            choices: 0,
+            task: Task::History { unites_one_in: u64::MAX, copies: false, holds: false },
+            habit: attack.habit,
+        };
+        let tally = Tally::default();
+        let mut episode = Self { attack, judge, rng, job, keeps: false, tally, number, stores: 0 };
+        episode.take_new_store()?;
+        Ok(episode)
+    }
+
+    /// An empty directory, and other circumstances.
+    pub fn take_new_store(&mut self) -> Result<()> {
+        self.remove_store()?;
+        let name = format!("kill-{}-{}", self.number, self.stores);
+        self.job.store = self.attack.context.directory(&name)?;
+        // Each durability in turn, whatever the form is.
+        let turn = self.number / self.attack.forms.len() as u64 + self.stores;
+        self.job.durability = turn as usize % DURABILITIES.len();
+        self.stores += 1;
+        self.job.history = self.rng.u64(..);
+        // The smallest map is full after few transactions. A store that is opened takes no less than
+        // it holds, so each process has to grow it again.
+        self.job.map_bytes = if self.rng.bool() { 0 } else { 64 << 20 };
+        self.keeps = self.rng.bool();
+        Ok(())
+    }
+
+    fn remove_store(&self) -> Result<()> {
+        if self.stores > 0 {
+            fs::remove_dir_all(&self.job.store)?;
+            self.remove_copy()?;
+        }
+        Ok(())
+    }
+
+    pub fn remove_copy(&self) -> Result<()> {
+        if self.job.copy().exists() {
+            fs::remove_dir_all(self.job.copy())?;
+        }
+        Ok(())
+    }
+
+    /// Ends the episode.
+    pub fn close(self) -> Result<Tally> {
+        self.remove_store()?;
+        Ok(self.tally)
+    }
+
+    pub fn goes_on(&self) -> bool {
+        self.tally.failures.is_empty() && self.attack.goes_on()
+    }
+
+    pub fn start(&mut self) -> Result<Victim> {
+        self.job.choices = self.rng.u64(..);
+        Victim::start(&self.job)
+    }
+
+    pub fn ask(&mut self, what: What) -> Result<Verdict> {
+        self.judge.ask(&self.job, self.keeps, what)
+    }
+
+    /// Whether a writer keeps a snapshot open. Not where the map grows, which waits for it.
+    pub fn may_hold(&mut self) -> bool {
+        self.rng.u8(..4) == 0 && self.job.map_bytes > 0
+    }
+
+    /// Any time up to some 16 ms, as often short as long.
+    pub fn pause(&mut self) -> Duration {
+        let most = 1 << self.rng.u32(1..=14);
+        Duration::from_micros(self.rng.u64(..most))
+    }
+
+    /// When to kill a writer of transactions.
+    pub fn moment(&mut self) -> Moment {
+        if let Task::History { copies: true, .. } = self.job.task {
+            let kind = if self.rng.bool() { Kind::Copying } else { Kind::Copied };
+            return Moment::Mark { kind, nth: 1, pause: self.pause() };
+        }
+        let kind = match self.rng.u8(..8) {
+            0 | 1 => return Moment::After(Duration::from_micros(400) + self.pause()),
+            2 => Kind::Opening,
+            3 => Kind::Opened,
+            4 => Kind::Acknowledged,
+            5 | 6 => Kind::Committing,
+            _ => Kind::Full,
+        };
+        let most = match kind {
+            Kind::Opening | Kind::Opened => 1,
+            // A commit that waits for the disk is slow.
+            _ => [3, 5, 12][self.job.durability],
+        };
+        Moment::Mark { kind, nth: self.rng.u64(1..=most), pause: self.pause() }
+    }
+
+    /// Kills a writer, and counts what it was doing.
+    pub fn kill(&mut self, victim: Victim, waited: &Waited) -> Result<End> {
+        let (said, status, complaint) = victim.kill()?;
+        let wrong = self.wrong_end(waited, &said, status, &complaint);
+        if status.signal() == Some(9) {
+            self.attack.kills.fetch_add(1, Ordering::Relaxed);
+            let what = match said.last {
+                None => "before the first step",
+                Some(Kind::Opening) => "while opening",
+                Some(Kind::Full) => "while the map grew",
+                Some(Kind::Begun) => "within a transaction",
+                Some(Kind::Committing) => "between the last write and the acknowledgement",
+                Some(Kind::Copying) => "within a backup",
+                _ => "between transactions",
+            };
+            self.tally.add(what, 1);
+        }
+        if said.holds {
+            self.tally.add("with a snapshot open", 1);
+        }
+        self.tally.add("acknowledged", said.acknowledged.len() as u64);
+        self.tally.add("times a map was full", said.full);
+        Ok(End { said, wrong })
+    }
+
+    fn wrong_end(
+        &self,
+        waited: &Waited,
+        said: &Said,
+        status: ExitStatus,
+        complaint: &str,
+    ) -> Vec<String> {
+        let finished = said.last == Some(Kind::Finished);
+        match (waited, status.signal()) {
+            (Waited::Silent, _) => {
+                vec![format!("a writer hangs, after {:?}", said.last)]
+            }
+            (_, Some(9)) => Vec::new(),
+            _ if finished && status.success() => Vec::new(),
+            _ => vec![format!("a writer ended by itself, {status}: {}", complaint.trim())],
+        }
+    }
+
+    /// Reports what is wrong, if anything is.
+    pub fn report(&mut self, wrong: Vec<String>, said: &Said, progress: u64) -> Result<()> {
+        let Some(first) = wrong.into_iter().next() else { return Ok(()) };
+        let Job { durability, map_bytes, history, task, .. } = &self.job;
+        let acknowledged = said.acknowledged.last();
+        let what = format!(
+            "{first}\n  episode {}, {:?}, map of {map_bytes} bytes at first, judge {}, {task:?}, \
+             history {history:#x}: last mark {:?}, acknowledged {acknowledged:?}, commit begun of {:?}, \
+             there {progress}",
+            self.number,
+            DURABILITIES[*durability],
+            if self.keeps { "beside the writers" } else { "anew each time" },
+            said.last,
+            said.announced,
+        );
+        let sequence = match task {
+            Task::History { .. } => self.sequence(progress)?,
+            _ => Vec::new(),
+        };
+        self.tally.failures.push(Failure { what, sequence });
+        self.attack.over.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The transactions that a failure is about: the shortest sequence that fails without any kill, where
+    /// there is one, else the last ones.
+    fn sequence(&self, progress: u64) -> Result<Vec<String>> {
+        const LAST: u64 = 5;
+        let mix = self.job.mix()?;
+        let describe = |transactions: &[u64]| -> Vec<String> {
+            transactions.iter().map(|transaction| mix.describe(*transaction)).collect()
+        };
+        let first = progress.saturating_sub(LAST);
+        let last = (first..progress + 2).map(|number| Mix::nth(self.job.history, number));
+        if self.attack.habit != Habit::Sound || progress > 20_000 {
+            return Ok(describe(&last.collect::<Vec<_>>()));
+        }
+        let history = Mix::history(self.job.history, progress);
+        let fails = |history: &[u64]| fails_without_kill(&mix, history);
+        if fails(&history) {
+            return Ok(describe(&shrink(&history, fails)));
+        }
+        let mut told =
+            vec!["without a kill the same transactions are right; the last ones:".into()];
+        told.extend(describe(&last.collect::<Vec<_>>()));
+        Ok(told)
+    }
+}
+
+fn fails_without_kill(mix: &Mix, history: &[u64]) -> bool {
+    let (store, mut oracle) = (Memory::new(), mix.oracle());
+    let done = (0..).zip(history).try_for_each(|(number, transaction)| {
+        oracle.imitate(*transaction);
+        store.transact(|txn| mix.perform(*transaction, number, txn))
+    });
+    done.is_err() || !oracle.judge(&store).is_empty()
+}

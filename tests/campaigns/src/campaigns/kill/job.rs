@@ -1,0 +1,111 @@
+//! What a process of this campaign is told.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use keyloom::lmdb::Durability;
+use keyloom::{Lmdb, RetryPolicy};
+use serde::{Deserialize, Serialize};
+
+use crate::Mix;
+
+/// A store, and what to do with it. It travels as the argument of the process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// The directory of the store.
+    pub store: PathBuf,
+    /// Which of [`DURABILITIES`].
+    pub durability: usize,
+    /// How large the map is at first.
+    pub map_bytes: usize,
+    /// The seed of the history.
+    pub history: u64,
+    /// The workload, where there is only one.
+    pub workload: Option<String>,
+    /// The seed of what the process decides by itself.
+    pub choices: u64,
+    /// What to do.
+    pub task: Task,
+    /// What is broken on purpose.
+    pub habit: Habit,
+}
+
+/// What a writer does until it is killed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Transactions of the history, from where the store's progress says.
+    History {
+        /// In so many, one transaction does some of the history's at once.
+        unites_one_in: u64,
+        /// A backup is made on the way.
+        copies: bool,
+        /// A snapshot stays open, so that the dead leave one behind.
+        holds: bool,
+    },
+    /// `BatchSize::transact_all` of the items from a number on.
+    Load { from: u64, batch: usize },
+    /// `Index::repair` from a position on.
+    Repair { from: Option<Position>, batch: usize },
+    /// Changes of the records that are repaired meanwhile.
+    Disturb,
+}
+
+/// A position of a repair.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Position {
+    /// Whether the records are done, and it goes through the entries.
+    pub in_entries: bool,
+    /// The last key that it visited.
+    pub last: Option<Vec<u8>>,
+}
+
+/// How a writer works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Habit {
+    /// As it should.
+    Sound,
+    /// It acknowledges, then commits.
+    AcknowledgesFirst,
+    /// It commits what a transaction does, then that it was done.
+    CommitsHalves,
+    /// It acknowledges transactions that it keeps for a later commit.
+    Buffers,
+    /// It asks for the number of its transaction before it is the only one to write.
+    AsksTooEarly,
+    /// It never ends a transaction.
+    NeverEnds,
+    /// It resumes behind the place that was reported.
+    ResumesTooFar,
+}
+
+/// What a commit may wait for. A crash of the program alone must lose nothing in any of them.
+pub const DURABILITIES: [Durability; 3] =
+    [Durability::Full, Durability::MayLoseLastCommit, Durability::MayLoseStore];
+
+impl Job {
+    /// The job of this process.
+    pub fn of_this_process() -> Result<Self> {
+        let text = std::env::args().nth(1).context("the job is missing")?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Opens the store.
+    pub fn open(&self) -> keyloom::Result<Lmdb> {
+        Lmdb::options()
+            .durability(DURABILITIES[self.durability])
+            .map_bytes(self.map_bytes)
+            // One doubling per attempt, and the least map may have to double often.
+            .retry_policy(RetryPolicy { max_attempts: 20, ..RetryPolicy::default() })
+            .open(&self.store)
+    }
+
+    /// The workloads.
+    pub fn mix(&self) -> Result<Mix> {
+        Mix::new(self.workload.as_deref())
+    }
+
+    /// Where the store is copied to.
+    pub fn copy(&self) -> PathBuf {
+        self.store.with_extension("copy")
+    }
+}

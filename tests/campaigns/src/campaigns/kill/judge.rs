@@ -1,0 +1,192 @@
+//! The process that looks at what is left. It is another one than the campaign's, so that a store that
+//! crashes its reader is a finding and no end.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use anyhow::{Context as _, Result};
+use keyloom::{Lmdb, Store};
+use serde::{Deserialize, Serialize};
+
+use super::job::{Job, Position};
+use super::work;
+use crate::campaigns::process;
+use crate::{Mix, Oracle};
+
+/// What is to be judged.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum What {
+    /// A store with transactions of the history.
+    History,
+    /// A backup made when the store held so many transactions, or what is left of it.
+    Copy(u64),
+    /// A load.
+    Load,
+    /// A repair that told a position, `None` when it is finished; and whether somebody changed records
+    /// meanwhile, so that nobody else knows what they should be.
+    Repair { told: Option<Position>, is_disturbed: bool },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Question {
+    job: Job,
+    /// Whether the store stays open, beside the writers that come and go.
+    keeps: bool,
+    what: What,
+}
+
+/// What a store holds.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Verdict {
+    /// How many transactions, or items.
+    pub progress: u64,
+    /// How many of them a snapshot shows before somebody writes. Where the store stayed open, a commit
+    /// that was cut off at its very end may be seen only when the next transaction begins.
+    pub seen: u64,
+    /// What is wrong with that.
+    pub wrong: Vec<String>,
+}
+
+/// The judge, as the campaign sees it. Ends with its handle.
+pub struct Judge {
+    process: Child,
+    questions: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Judge {
+    pub fn start() -> Result<Self> {
+        let mut process = process(super::JUDGE)?
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting the judge")?;
+        let questions = process.stdin.take().context("the judge has no input")?;
+        let answers = BufReader::new(process.stdout.take().context("the judge has no output")?);
+        Ok(Self { process, questions, answers })
+    }
+
+    /// Asks it. A judge that dies of the question is a finding.
+    pub fn ask(&mut self, job: &Job, keeps: bool, what: What) -> Result<Verdict> {
+        let mut question = serde_json::to_string(&Question { job: job.clone(), keeps, what })?;
+        question.push('\n');
+        let mut answer = String::new();
+        let asked = self.questions.write_all(question.as_bytes());
+        let answered = asked.and_then(|()| self.answers.read_line(&mut answer));
+        if answered.is_ok_and(|bytes| bytes > 0) {
+            return serde_json::from_str(&answer).context("the judge's answer");
+        }
+        drop(self.process.kill());
+        let status = self.process.wait()?;
+        *self = Self::start()?;
+        let wrong = vec![format!("who opens the store dies: {status}")];
+        Ok(Verdict { progress: 0, seen: 0, wrong })
+    }
+}
+
+impl Drop for Judge {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// Answers until nobody asks.
+pub fn judge() -> Result<()> {
+    let mut bench = Bench::default();
+    for question in std::io::stdin().lock().lines() {
+        let question: Question = serde_json::from_str(&question?)?;
+        let verdict = bench.judge(&question).unwrap_or_else(|error| Verdict {
+            progress: 0,
+            seen: 0,
+            wrong: vec![format!("the store cannot be read: {error:#}")],
+        });
+        println!("{}", serde_json::to_string(&verdict)?);
+    }
+    Ok(())
+}
+
+/// What a judge keeps between two questions.
+#[derive(Default)]
+struct Bench {
+    oracle: Option<(PathBuf, Oracle)>,
+    open: Option<(PathBuf, Lmdb)>,
+}
+
+/// So far ahead of what was last seen no store can be.
+const MOST_AHEAD: u64 = 1_000_000;
+
+impl Bench {
+    fn judge(&mut self, question: &Question) -> Result<Verdict> {
+        let job = &question.job;
+        if let What::Copy(progress) = question.what {
+            return judge_copy(job, progress);
+        }
+        let store = self.store(job, question.keeps)?;
+        match &question.what {
+            What::Load => {
+                let seen = work::loaded(&store.snapshot()?)?;
+                let (progress, wrong) = work::judge_load(job, &store.begin()?)?;
+                Ok(Verdict { progress, seen, wrong })
+            }
+            What::Repair { told, is_disturbed } => {
+                let wrong = work::judge_repair(job, &store.begin()?, told.as_ref(), *is_disturbed)?;
+                Ok(Verdict { progress: 0, seen: 0, wrong })
+            }
+            What::History | What::Copy(_) => self.judge_history(job, &store),
+        }
+    }
+
+    fn store(&mut self, job: &Job, keeps: bool) -> Result<Lmdb> {
+        if let Some((_, store)) = self.open.as_ref().filter(|(path, _)| *path == job.store) {
+            return Ok(store.clone());
+        }
+        // The one before is closed first.
+        self.open = None;
+        let store = job.open()?;
+        self.open = keeps.then(|| (job.store.clone(), store.clone()));
+        Ok(store)
+    }
+
+    fn judge_history(&mut self, job: &Job, store: &Lmdb) -> Result<Verdict> {
+        let seen = Mix::progress(&store.snapshot()?)?;
+        let mut txn = store.begin()?;
+        let progress = Mix::progress(&txn)?;
+        let before = self.oracle.take().filter(|(path, oracle)| {
+            *path == job.store && (oracle.done()..=oracle.done() + MOST_AHEAD).contains(&progress)
+        });
+        let mut oracle = match before {
+            Some((_, oracle)) => oracle,
+            None => job.mix()?.oracle(),
+        };
+        anyhow::ensure!(
+            progress <= oracle.done() + MOST_AHEAD,
+            "{progress} transactions are there"
+        );
+        oracle.advance(job.history, progress);
+        let wrong = oracle.judge_within(&mut txn)?;
+        self.oracle = Some((job.store.clone(), oracle));
+        Ok(Verdict { progress, seen, wrong })
+    }
+}
+
+/// A copy is there as a whole or not at all.
+fn judge_copy(job: &Job, progress: u64) -> Result<Verdict> {
+    let path = job.copy();
+    if !path.join("data.mdb").exists() {
+        return Ok(Verdict { progress: 0, seen: 0, wrong: Vec::new() });
+    }
+    let report = Lmdb::verify(&path, |_, _| ())?;
+    let mut wrong: Vec<String> =
+        report.faults.iter().map(|fault| format!("the backup: {fault}")).collect();
+    wrong.extend(judge_whole_copy(job, &path, progress)?);
+    Ok(Verdict { progress, seen: progress, wrong })
+}
+
+fn judge_whole_copy(job: &Job, path: &Path, progress: u64) -> Result<Vec<String>> {
+    let mut oracle = job.mix()?.oracle();
+    oracle.advance(job.history, progress);
+    let store = Lmdb::open(path)?;
+    Ok(oracle.judge(&store).into_iter().map(|what| format!("the backup: {what}")).collect())
+}

@@ -1,0 +1,113 @@
+//! Long work that is killed, and goes on from where it was reported to be.
+
+use anyhow::Result;
+
+use super::episode::{End, Episode, LATE};
+use super::job::{Position, Task};
+use super::judge::What;
+use super::mark::Kind;
+use super::victim::{Moment, Victim};
+use super::work::{self, ITEMS};
+
+/// The largest batch.
+const MOST: usize = 30;
+
+impl Episode<'_> {
+    /// A load, until it is done.
+    pub fn load(&mut self) -> Result<()> {
+        self.take_new_store()?;
+        let (mut from, mut before) = (0, 0);
+        while self.goes_on() {
+            let batch = self.rng.usize(1..=MOST);
+            self.job.task = Task::Load { from, batch };
+            let End { said, mut wrong } = self.kill_long_work(None)?;
+            let verdict = self.ask(What::Load)?;
+            wrong.extend(verdict.wrong);
+            let count = verdict.progress;
+            self.tally.add(LATE, u64::from(verdict.seen < count));
+            let reached = said.reached.as_ref().map_or(from, |(reached, _)| *reached);
+            if verdict.seen < reached.max(before) {
+                wrong.push(format!("{} items are there of {reached}", verdict.seen));
+            }
+            let whole = count.saturating_sub(from).is_multiple_of(batch as u64);
+            if !whole && count != before && count != ITEMS {
+                wrong.push(format!("{count} items are there: a part of a batch"));
+            }
+            let finished = said.last == Some(Kind::Finished);
+            if finished && count != ITEMS {
+                wrong.push(format!("{count} items are there of {ITEMS} in the end"));
+            }
+            self.report(wrong, &said, count)?;
+            if finished {
+                self.tally.add("loads finished", 1);
+                break;
+            }
+            before = count;
+            // What is there already does no harm.
+            from = if self.rng.u8(..10) == 0 { 0 } else { reached };
+        }
+        Ok(())
+    }
+
+    /// A repair, until it is done.
+    pub fn repair(&mut self) -> Result<()> {
+        self.take_new_store()?;
+        work::prepare_repair(&self.job, &self.job.open()?)?;
+        self.job.task = Task::Disturb;
+        let is_disturbed = self.rng.bool();
+        let mut other = is_disturbed.then(|| self.start()).transpose()?;
+        let mut from = None;
+        while self.goes_on() {
+            let batch = self.rng.usize(1..=MOST);
+            self.job.task = Task::Repair { from: from.clone(), batch };
+            let End { said, mut wrong } = self.kill_long_work(other.as_mut())?;
+            let finished = said.last == Some(Kind::Finished);
+            let reached = said.position().or(from);
+            let told = reached.clone().unwrap_or(Position { in_entries: false, last: None });
+            let told = (!finished).then_some(told);
+            let verdict = self.ask(What::Repair { told, is_disturbed })?;
+            wrong.extend(verdict.wrong);
+            self.report(wrong, &said, 0)?;
+            if finished {
+                self.tally.add("repairs finished", 1);
+                break;
+            }
+            from = reached;
+        }
+        match other {
+            Some(other) => self.kill_other(other),
+            None => Ok(()),
+        }
+    }
+
+    /// Kills the one who changed records beside a repair, which must be whole still.
+    fn kill_other(&mut self, mut other: Victim) -> Result<()> {
+        let moment = Moment::Mark { kind: Kind::Acknowledged, nth: 1, pause: self.pause() };
+        let waited = other.wait_for(&moment, self.attack.patience, || ());
+        let End { said, mut wrong } = self.kill(other, &waited)?;
+        self.tally.add("kills beside another writer", 1);
+        if self.goes_on() {
+            wrong.extend(self.ask(What::Repair { told: None, is_disturbed: true })?.wrong);
+            self.report(wrong, &said, 0)?;
+        }
+        Ok(())
+    }
+
+    fn kill_long_work(&mut self, mut other: Option<&mut Victim>) -> Result<End> {
+        let moment = match self.rng.u8(..8) {
+            0 => self.moment(),
+            _ => {
+                let nth = self.rng.u64(1..=5);
+                Moment::Mark { kind: Kind::Reached, nth, pause: self.pause() }
+            }
+        };
+        let mut victim = self.start()?;
+        let waited = victim.wait_for(&moment, self.attack.patience, || {
+            // Who has no listener stops.
+            other.as_mut().map(|other| other.listen());
+        });
+        let end = self.kill(victim, &waited)?;
+        self.tally.add("kills of long work", 1);
+        Ok(end)
+    }
+}

@@ -1,0 +1,109 @@
+//! What a writer says over a pipe: each mark is one write of its own, made at the moment that it names.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 1 | the kind |
+//! | 8 | a number, little-endian |
+//! | 1 | how many bytes follow |
+//! | 0 to 255 | a key |
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+
+use anyhow::{Result, bail};
+
+/// What has just happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The process runs and is about to open the store.
+    Opening,
+    /// The store is open, and with 1 a snapshot of it that stays.
+    Opened,
+    /// A transaction has begun.
+    Begun,
+    /// The map is full: it grows next.
+    Full,
+    /// The transaction is about to be committed; the number is the progress that it comes to.
+    Committing,
+    /// The transaction is committed: the acknowledgement. The number is as before.
+    Acknowledged,
+    /// A backup begins; the number is the progress.
+    Copying,
+    /// The backup is there.
+    Copied,
+    /// Long work came so far. Repair: the key is its position, the number 1 in the second phase.
+    Reached,
+    /// The work is done.
+    Finished,
+}
+
+const KINDS: [Kind; 10] = [
+    Kind::Opening,
+    Kind::Opened,
+    Kind::Begun,
+    Kind::Full,
+    Kind::Committing,
+    Kind::Acknowledged,
+    Kind::Copying,
+    Kind::Copied,
+    Kind::Reached,
+    Kind::Finished,
+];
+
+/// One mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub kind: Kind,
+    pub number: u64,
+    pub key: Vec<u8>,
+}
+
+const HEAD: usize = 10;
+
+/// Takes the first whole mark out of what was read.
+pub fn take(unread: &mut Vec<u8>) -> Result<Option<Mark>> {
+    let Some(head) = unread.first_chunk::<HEAD>() else { return Ok(None) };
+    let length = HEAD + usize::from(head[HEAD - 1]);
+    let Some(&kind) = KINDS.get(usize::from(head[0])) else {
+        bail!("a mark of an unknown kind {}", head[0]);
+    };
+    let mut number = [0; 8];
+    number.copy_from_slice(&head[1..9]);
+    let number = u64::from_le_bytes(number);
+    if unread.len() < length {
+        return Ok(None);
+    }
+    let key = unread.drain(..length).skip(HEAD).collect();
+    Ok(Some(Mark { kind, number, key }))
+}
+
+/// The writing end of the pipe.
+pub struct Pen {
+    // Not `Stdout`, which keeps what it is given until a line ends.
+    pipe: File,
+}
+
+impl Pen {
+    pub fn new() -> Result<Self> {
+        Ok(Self { pipe: File::from(std::io::stdout().as_fd().try_clone_to_owned()?) })
+    }
+
+    /// Says something.
+    ///
+    /// # Errors
+    /// When nobody listens any more: the process is to end.
+    pub fn mark(&self, kind: Kind, number: u64) -> keyloom::Result<()> {
+        self.mark_key(kind, number, &[])
+    }
+
+    /// Says something of a key, of which 255 bytes are told.
+    pub fn mark_key(&self, kind: Kind, number: u64, key: &[u8]) -> keyloom::Result<()> {
+        let length = u8::try_from(key.len()).unwrap_or(u8::MAX);
+        let mut bytes = vec![kind as u8];
+        bytes.extend(number.to_le_bytes());
+        bytes.push(length);
+        bytes.extend(&key[..usize::from(length)]);
+        (&self.pipe).write_all(&bytes).map_err(|error| keyloom::Error::Backend(error.into()))
+    }
+}

@@ -1,0 +1,196 @@
+//! `kill -9`: what was acknowledged is there, and nothing is half there.
+//!
+//! A process of its own opens an LMDB store, goes on with the history of a seed from where the store is,
+//! and says over a pipe what it has committed. It is killed at a random moment. Then the store must hold
+//! all that was acknowledged, and besides at most the one transaction that was being committed; the
+//! patterns' checks must be clean, and the bytes those of a store that was built at once. The next process
+//! goes on with the same store.
+//!
+//! | form | who is killed |
+//! |---|---|
+//! | alone | the only writer, again and again; now and then it makes backups or unites transactions |
+//! | born | a writer that has just made the store |
+//! | together | one of two writers, which do the history in turns; the other must go on |
+//! | load | a load in batches, resumed where it was reported to be, until it is done |
+//! | repair | a repair of an index, likewise |
+//!
+//! Stores have any durability, a map that must grow or one that need not, and a judge that opens them anew
+//! each time or stays beside the writers.
+
+mod alone;
+mod episode;
+mod job;
+mod judge;
+mod long;
+mod mark;
+mod together;
+mod victim;
+mod work;
+mod writer;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::{Campaign, Context, Control, Tally};
+use episode::Episode;
+use job::Habit;
+use judge::Judge;
+pub use judge::judge;
+pub use writer::write;
+
+/// The role of a process that is killed.
+pub const WRITER: &str = "kill-writer";
+/// The role of the process that opens what is left.
+pub const JUDGE: &str = "kill-judge";
+
+/// Kills writers of LMDB stores.
+pub struct Kill;
+
+/// What an episode does with its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Alone,
+    Born,
+    Together,
+    Load,
+    Repair,
+}
+
+const FORMS: &[Form] = &[Form::Alone, Form::Born, Form::Together, Form::Load, Form::Repair];
+
+/// How long a process may be silent before it counts as hanging. Nothing takes as long on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Campaign for Kill {
+    fn name(&self) -> &'static str {
+        "kill"
+    }
+
+    fn about(&self) -> &'static str {
+        "kill -9 of writers of LMDB stores: acknowledged is there, nothing is half there"
+    }
+
+    fn unit(&self) -> &'static str {
+        "kills"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (2_000, 100_000)
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        Attack::new(context, FORMS, Habit::Sound, PATIENCE).run()
+    }
+
+    fn controls(&self, context: &Context) -> Result<Vec<Control>> {
+        // How many kills are more than enough to see it.
+        const ENOUGH: u64 = 300;
+        const FEW: u64 = 30;
+        let broken: [(&str, &[Form], Habit); 7] = [
+            ("acknowledges before it commits", &[Form::Alone], Habit::AcknowledgesFirst),
+            ("commits a transaction in two halves", &[Form::Alone], Habit::CommitsHalves),
+            ("keeps acknowledged transactions in a buffer", &[Form::Alone], Habit::Buffers),
+            ("asks for its number too early", &[Form::Together], Habit::AsksTooEarly),
+            ("never lets the other writer go on", &[Form::Together], Habit::NeverEnds),
+            ("resumes a load too far", &[Form::Load], Habit::ResumesTooFar),
+            ("resumes a repair too far", &[Form::Repair], Habit::ResumesTooFar),
+        ];
+        let mut controls = Vec::new();
+        for (name, forms, habit) in broken {
+            // It hangs for ever, so a short wait finds no less.
+            let patience =
+                if habit == Habit::NeverEnds { Duration::from_secs(1) } else { PATIENCE };
+            let tally = Attack::new(&context.quietly(ENOUGH), forms, habit, patience).run()?;
+            controls.push(Control::of(name, &tally));
+        }
+        let sound = Attack::new(&context.quietly(FEW), FORMS, Habit::Sound, PATIENCE).run()?;
+        let mut control = Control::of("a sound writer is not flagged", &sound);
+        control.caught = !control.caught;
+        controls.push(control);
+        Ok(controls)
+    }
+}
+
+/// Episodes side by side, as many as there are processors.
+struct Attack<'c> {
+    context: &'c Context,
+    forms: &'c [Form],
+    habit: Habit,
+    patience: Duration,
+    next: AtomicU64,
+    kills: AtomicU64,
+    over: AtomicBool,
+    tally: Mutex<Tally>,
+}
+
+impl<'c> Attack<'c> {
+    fn new(context: &'c Context, forms: &'c [Form], habit: Habit, patience: Duration) -> Self {
+        Self {
+            context,
+            forms,
+            habit,
+            patience,
+            next: AtomicU64::new(0),
+            kills: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+            tally: Mutex::default(),
+        }
+    }
+
+    fn run(self) -> Result<Tally> {
+        let workers = std::thread::available_parallelism().map_or(2, usize::from);
+        std::thread::scope(|scope| {
+            let running: Vec<_> =
+                (0..workers).map(|_| scope.spawn(|| self.run_episodes())).collect();
+            running.into_iter().try_for_each(|worker| match worker.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })?;
+        let mut tally = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+        tally.count = self.kills.into_inner();
+        Ok(tally)
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.over.load(Ordering::Relaxed)
+            && self.context.goes_on(self.kills.load(Ordering::Relaxed))
+    }
+
+    fn run_episodes(&self) -> Result<()> {
+        let outcome = self.try_episodes();
+        if outcome.is_err() {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    fn try_episodes(&self) -> Result<()> {
+        let mut judge = Judge::start()?;
+        while self.goes_on() {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let form = self.forms[number as usize % self.forms.len()];
+            let mut episode = Episode::new(self, &mut judge, number)?;
+            match form {
+                Form::Alone => episode.alone(100)?,
+                Form::Born => (0..20).try_for_each(|_| episode.born())?,
+                Form::Together => episode.together(50)?,
+                Form::Load => (0..3).try_for_each(|_| episode.load())?,
+                Form::Repair => (0..3).try_for_each(|_| episode.repair())?,
+            }
+            self.add(episode.close()?);
+        }
+        Ok(())
+    }
+
+    fn add(&self, more: Tally) {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        for (what, count) in more.details {
+            tally.add(&what, count);
+        }
+        tally.failures.extend(more.failures);
+    }
+}

@@ -1,0 +1,126 @@
+//! Two writers at once: one is killed, the other goes on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::episode::{End, Episode};
+use super::job::Task;
+use super::judge::What;
+use super::mark::Kind;
+use super::victim::{Moment, Said, Victim, Waited};
+
+/// Who did which transaction of the history.
+#[derive(Default)]
+struct Account {
+    acknowledged: BTreeSet<u64>,
+    /// What the killed were committing: nobody knows.
+    unknown: BTreeSet<u64>,
+    wrong: Vec<String>,
+}
+
+impl Account {
+    /// Takes what a writer has said in its life.
+    fn take(&mut self, said: &Said) {
+        for &number in &said.acknowledged {
+            if !self.acknowledged.insert(number) {
+                self.wrong.push(format!("transaction {number} was acknowledged twice"));
+            }
+        }
+        self.unknown.extend(said.announced.filter(|_| said.last == Some(Kind::Committing)));
+    }
+
+    /// Finds what nobody can have done, in a store that holds `progress` transactions.
+    fn settle(&mut self, progress: u64) {
+        let nobodys =
+            |number: &u64| !self.acknowledged.contains(number) && !self.unknown.contains(number);
+        if let Some(number) = (1..=progress).find(nobodys) {
+            self.wrong.push(format!("transaction {number} is there, and nobody has done it"));
+        }
+        if let Some(lost) = self.acknowledged.range(progress + 1..).next() {
+            self.wrong.push(format!("transaction {lost} was acknowledged and is not there"));
+        }
+    }
+}
+
+impl Episode<'_> {
+    /// Kills one of two writers, again and again, and both in the end.
+    pub fn together(&mut self, kills: u64) -> Result<()> {
+        let mut account = Account::default();
+        let mut survivor = self.start_beside()?;
+        let mut newest = self.start_beside()?;
+        for _ in 0..kills {
+            if !self.goes_on() {
+                break;
+            }
+            // As often one that has been there for long.
+            if self.rng.bool() {
+                std::mem::swap(&mut survivor, &mut newest);
+            }
+            self.kill_beside(newest, &mut survivor, &mut account)?;
+            newest = self.start_beside()?;
+        }
+        let mut last = Said::default();
+        for writer in [survivor, newest] {
+            let End { said, wrong } = self.kill(writer, &Waited::Now)?;
+            account.take(&said);
+            account.wrong.extend(wrong);
+            last = said;
+        }
+        let verdict = self.ask(What::History)?;
+        account.settle(verdict.progress);
+        account.wrong.extend(verdict.wrong);
+        if self.tally.failures.is_empty() {
+            self.report(account.wrong, &last, verdict.progress)?;
+        }
+        Ok(())
+    }
+
+    fn start_beside(&mut self) -> Result<Victim> {
+        let holds = self.may_hold();
+        self.job.task = Task::History { unites_one_in: u64::MAX, copies: false, holds };
+        self.start()
+    }
+
+    fn kill_beside(
+        &mut self,
+        mut victim: Victim,
+        survivor: &mut Victim,
+        account: &mut Account,
+    ) -> Result<()> {
+        let moment = self.moment();
+        let patience = self.attack.patience;
+        // The other must not wait for somebody to listen.
+        let waited = victim.wait_for(&moment, patience, || drop(survivor.listen()));
+        let End { said, mut wrong } = self.kill(victim, &waited)?;
+        self.tally.add("kills beside another writer", 1);
+        if matches!(said.last, Some(Kind::Begun | Kind::Full | Kind::Committing)) {
+            self.tally.add("kills beside another writer, in a transaction", 1);
+        }
+        account.take(&said);
+        let least = account.acknowledged.last().copied().unwrap_or_default();
+        drop(survivor.listen());
+        let next = Moment::Mark { kind: Kind::Acknowledged, nth: 2, pause: Duration::ZERO };
+        match survivor.wait_for(&next, patience, || ()) {
+            Waited::Now => {}
+            Waited::Silent => wrong.push("the other writer hangs".into()),
+            Waited::Ended => wrong.push("the other writer has ended".into()),
+        }
+        let mut progress = 0;
+        if wrong.is_empty() {
+            // The other writes on meanwhile: the judge asks in a transaction.
+            let verdict = self.ask(What::History)?;
+            progress = verdict.progress;
+            wrong.extend(verdict.wrong);
+            let least = survivor.said.acknowledged.last().map_or(least, |last| least.max(*last));
+            if verdict.seen < least {
+                wrong.push(format!(
+                    "{} transactions are there of {least} acknowledged",
+                    verdict.seen
+                ));
+            }
+        }
+        self.report(wrong, &said, progress)
+    }
+}

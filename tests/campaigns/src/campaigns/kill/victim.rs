@@ -1,0 +1,214 @@
+//! A writer, as the campaign sees it: what it says, and its end.
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::job::{Job, Position};
+use super::mark::{self, Kind, Mark};
+use crate::campaigns::process;
+
+/// A process that writes. Killed with its handle.
+pub struct Victim {
+    process: Child,
+    pipe: ChildStdout,
+    unread: Vec<u8>,
+    started: Instant,
+    /// What it said so far.
+    pub said: Said,
+}
+
+/// What a writer said.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// The last mark.
+    pub last: Option<Kind>,
+    /// What it acknowledged, in order.
+    pub acknowledged: Vec<u64>,
+    /// The progress that the last commit it began comes to.
+    pub announced: Option<u64>,
+    /// Where it was in the history when it began a backup.
+    pub copied_at: Option<u64>,
+    /// How far the long work is.
+    pub reached: Option<(u64, Vec<u8>)>,
+    /// Whether it keeps a snapshot open.
+    pub holds: bool,
+    /// How often the map was full.
+    pub full: u64,
+}
+
+impl Said {
+    fn hear(&mut self, mark: &Mark) {
+        self.last = Some(mark.kind);
+        match mark.kind {
+            Kind::Committing => self.announced = Some(mark.number),
+            Kind::Acknowledged => self.acknowledged.push(mark.number),
+            Kind::Opened => self.holds = mark.number == 1,
+            Kind::Copying => self.copied_at = Some(mark.number),
+            Kind::Reached => self.reached = Some((mark.number, mark.key.clone())),
+            Kind::Full => self.full += 1,
+            _ => {}
+        }
+    }
+
+    /// The position of a repair.
+    pub fn position(&self) -> Option<Position> {
+        let (phase, last) = self.reached.as_ref()?;
+        let last = (!last.is_empty()).then(|| last.clone());
+        Some(Position { in_entries: *phase == 1, last })
+    }
+}
+
+/// When to kill.
+#[derive(Clone, Debug)]
+pub enum Moment {
+    /// So long after the start.
+    After(Duration),
+    /// So long after the `nth` mark of a kind, counted from 1, or after many acknowledgements.
+    Mark { kind: Kind, nth: u64, pause: Duration },
+}
+
+/// What came out of waiting for a moment.
+#[derive(Debug)]
+pub enum Waited {
+    /// The moment is here.
+    Now,
+    /// The process has ended by itself.
+    Ended,
+    /// It said nothing for as long as anybody would wait.
+    Silent,
+}
+
+/// A moment that never comes is given up after so many acknowledgements.
+const MOST_ACKNOWLEDGED: u64 = 40;
+
+impl Victim {
+    pub fn start(job: &Job) -> Result<Self> {
+        let started = Instant::now();
+        let mut process = process(super::WRITER)?
+            .arg(serde_json::to_string(job)?)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("starting a writer")?;
+        let pipe = process.stdout.take().context("the writer has no output")?;
+        Ok(Self { process, pipe, unread: Vec::new(), started, said: Said::default() })
+    }
+
+    /// Waits for the next mark; `Ok(None)` is the end of what it says.
+    pub fn next(&mut self, patience: Duration) -> Result<Option<Mark>, Waited> {
+        loop {
+            match mark::take(&mut self.unread) {
+                Ok(None) => {}
+                Ok(Some(mark)) => {
+                    self.said.hear(&mark);
+                    return Ok(Some(mark));
+                }
+                Err(_) => return Err(Waited::Ended),
+            }
+            if !self.has_something(patience) {
+                return Err(Waited::Silent);
+            }
+            let mut bytes = [0; 4096];
+            match self.pipe.read(&mut bytes) {
+                Ok(0) | Err(_) => return Ok(None),
+                Ok(count) => self.unread.extend(&bytes[..count]),
+            }
+        }
+    }
+
+    fn has_something(&self, patience: Duration) -> bool {
+        let mut ends = [PollFd::new(&self.pipe, PollFlags::IN)];
+        let timeout = Timespec {
+            tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(patience.subsec_nanos()),
+        };
+        loop {
+            match poll(&mut ends, Some(&timeout)) {
+                Err(rustix::io::Errno::INTR) => {}
+                found => return found.is_ok_and(|count| count > 0),
+            }
+        }
+    }
+
+    /// Takes what it has said already.
+    pub fn listen(&mut self) -> Result<(), Waited> {
+        loop {
+            match self.next(Duration::ZERO) {
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(Waited::Ended),
+                Err(Waited::Silent) => return Ok(()),
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// Waits until it is time to kill. `meanwhile` runs after each mark.
+    pub fn wait_for(
+        &mut self,
+        moment: &Moment,
+        patience: Duration,
+        mut meanwhile: impl FnMut(),
+    ) -> Waited {
+        let (kind, nth, pause) = match *moment {
+            Moment::After(delay) => {
+                std::thread::sleep(delay.saturating_sub(self.started.elapsed()));
+                return Waited::Now;
+            }
+            Moment::Mark { kind, nth, pause } => (kind, nth, pause),
+        };
+        let (mut found, mut acknowledged) = (0, 0);
+        while found < nth && acknowledged < MOST_ACKNOWLEDGED {
+            match self.next(patience) {
+                Ok(Some(mark)) => {
+                    found += u64::from(mark.kind == kind);
+                    acknowledged += u64::from(mark.kind == Kind::Acknowledged);
+                }
+                Ok(None) => return Waited::Ended,
+                Err(other) => return other,
+            }
+            meanwhile();
+        }
+        hold(pause);
+        Waited::Now
+    }
+
+    /// Kills it, and hears what it still said. Gives its status, and what it complained about.
+    pub fn kill(mut self) -> Result<(Said, ExitStatus, String)> {
+        // An error means that it has ended by itself.
+        drop(self.process.kill());
+        let status = self.process.wait()?;
+        while let Ok(Some(_)) = self.next(Duration::ZERO) {}
+        let mut complaint = String::new();
+        if status.signal() != Some(9)
+            && let Some(errors) = &mut self.process.stderr
+        {
+            errors.read_to_string(&mut complaint)?;
+        }
+        Ok((std::mem::take(&mut self.said), status, complaint))
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// Waits for a time that is too short to sleep.
+fn hold(pause: Duration) {
+    const SHORT: Duration = Duration::from_micros(200);
+    let begun = Instant::now();
+    if pause > SHORT {
+        std::thread::sleep(pause - SHORT);
+    }
+    while begun.elapsed() < pause {
+        std::hint::spin_loop();
+    }
+}

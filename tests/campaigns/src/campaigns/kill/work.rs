@@ -1,0 +1,247 @@
+//! Long work: a load and a repair, in many transactions, that go on where they were reported to be.
+
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use fastrand::Rng;
+use keyloom::{Error, KeyBuf, Lmdb, Memory, Order, Reader, Store, Subspace};
+use keyloom_patterns::derived::{RepairOptions, RepairPhase, RepairPosition};
+use keyloom_patterns::{BatchSize, Inconsistency, Index, Table};
+use serde::{Deserialize, Serialize};
+
+use super::job::{Habit, Job, Position};
+use super::mark::{Kind, Pen};
+use crate::mix::first_difference;
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    group: u8,
+    text: String,
+}
+
+/// How many records there are in the end.
+pub const ITEMS: u64 = 300;
+
+/// The table, its index, and the same table of a program that knows nothing of the index.
+struct Shelf {
+    records: Table<u64, Item>,
+    bare: Table<u64, Item>,
+    by_group: Index<u64, Item>,
+}
+
+impl Shelf {
+    fn new() -> Self {
+        let space = Subspace::new("shelf");
+        let by_group = Index::new(&space.child("by_group"), |_, item: &Item| {
+            [(item.group, ""), (u8::MAX, &item.text[..8])].iter().collect()
+        });
+        let bare = Table::new(&space.child("records"));
+        Self { records: bare.clone().with(&by_group), bare, by_group }
+    }
+}
+
+/// The items that come from a seed.
+fn items(seed: u64) -> Vec<(u64, Item)> {
+    let mut rng = Rng::with_seed(seed);
+    (0..ITEMS)
+        .map(|id| {
+            let letter = rng.lowercase();
+            let text = letter.to_string().repeat(rng.usize(8..600));
+            (id, Item { group: rng.u8(..10), text })
+        })
+        .collect()
+}
+
+/// Loads the items from a number on, and says before each batch how far it is.
+pub fn load(job: &Job, store: &Lmdb, pen: &Pen, from: u64, batch: usize) -> Result<()> {
+    let shelf = Shelf::new();
+    let items = items(job.history);
+    let from = match job.habit {
+        Habit::ResumesTooFar if from > 0 => from as usize + batch,
+        _ => from as usize,
+    };
+    let rest = items.get(from..).unwrap_or_default();
+    BatchSize::new(batch).transact_all(store, rest, |txn, batch| {
+        // All before this batch is committed, or it would not be its turn.
+        let next = batch.first().map_or(ITEMS, |(id, _)| *id);
+        pen.mark(Kind::Reached, next)?;
+        pen.mark(Kind::Begun, next)?;
+        let put = shelf.records.put_many(txn, batch.iter().cloned());
+        if let Err(Error::MapFull { .. }) = put {
+            pen.mark(Kind::Full, next)?;
+        }
+        put?;
+        pen.mark(Kind::Committing, next + batch.len() as u64)
+    })?;
+    pen.mark(Kind::Reached, ITEMS)?;
+    Ok(())
+}
+
+/// What is wrong with a store after a load came to a number, and how many items are there.
+pub fn judge_load(job: &Job, reader: &impl Reader) -> Result<(u64, Vec<String>)> {
+    let shelf = Shelf::new();
+    let count = loaded(reader)?;
+    let mut wanted = items(job.history);
+    wanted.truncate(count as usize);
+    Ok((count, compare(reader, &shelf, &wanted)?))
+}
+
+/// How many items are there.
+pub fn loaded(reader: &impl Reader) -> Result<u64> {
+    Ok(Shelf::new().records.count(reader, ())?)
+}
+
+/// Finds out whether the store is what it would be if the items had been put at once.
+fn compare(reader: &impl Reader, shelf: &Shelf, items: &[(u64, Item)]) -> Result<Vec<String>> {
+    let found = shelf.by_group.check(reader, &shelf.records)?;
+    let mut wrong: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let rebuilt = rebuilt(shelf, items)?;
+    if let Some(key) = first_difference(reader, &rebuilt.snapshot()?)? {
+        wrong.push(format!("{key} is not as when put at once"));
+    }
+    Ok(wrong)
+}
+
+fn rebuilt(shelf: &Shelf, items: &[(u64, Item)]) -> Result<Memory> {
+    let store = Memory::new();
+    store.transact(|txn| shelf.records.put_many(txn, items))?;
+    Ok(store)
+}
+
+/// Records with an index that lacks entries and has some too many.
+pub fn prepare_repair(job: &Job, store: &Lmdb) -> Result<()> {
+    let shelf = Shelf::new();
+    let items = items(job.history);
+    let mut rng = Rng::with_seed(job.history);
+    store.transact(|txn| {
+        for (id, item) in &items {
+            match rng.u8(..3) {
+                0 => shelf.bare.put(txn, id, item)?,
+                1 => shelf.records.put(txn, id, item)?,
+                _ => {
+                    let other = Item { group: rng.u8(..10), text: "elsewhere".into() };
+                    shelf.records.put(txn, id, &other)?;
+                    shelf.bare.put(txn, id, item)?;
+                    shelf.records.put(txn, &(ITEMS + id), &other)?;
+                    shelf.bare.delete(txn, &(ITEMS + id))?;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Changes records, and the index with them, until it is killed.
+pub fn disturb(job: &Job, store: &Lmdb, pen: &Pen) -> Result<()> {
+    let shelf = Shelf::new();
+    let mut rng = Rng::with_seed(job.choices);
+    let items = items(job.choices);
+    for number in 1.. {
+        let (id, item) = &items[rng.usize(..items.len())];
+        store.transact(|txn| match rng.u8(..4) {
+            0 => shelf.records.delete(txn, id).map(drop),
+            _ => shelf.records.put(txn, id, item),
+        })?;
+        pen.mark(Kind::Acknowledged, number)?;
+    }
+    Ok(())
+}
+
+/// Repairs the index from a position on, and says after each batch how far it is.
+pub fn repair(
+    job: &Job,
+    store: &Lmdb,
+    pen: &Pen,
+    from: Option<&Position>,
+    batch: usize,
+) -> Result<()> {
+    let shelf = Shelf::new();
+    let mut resume = from.map(Position::to_repair);
+    if let (Habit::ResumesTooFar, Some(position)) = (job.habit, &mut resume) {
+        go_too_far(&shelf, store, position, batch)?;
+    }
+    let options = RepairOptions { batch, resume };
+    shelf.by_group.repair(store, &shelf.records, &options, |progress| {
+        let position = &progress.position;
+        let phase = u64::from(position.phase == RepairPhase::Entries);
+        let told = pen.mark_key(Kind::Reached, phase, position.last.as_deref().unwrap_or_default());
+        // Nobody listens: the parent is gone.
+        if told.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(())
+}
+
+/// Broken: skips what nobody has visited.
+fn go_too_far(
+    shelf: &Shelf,
+    store: &Lmdb,
+    position: &mut RepairPosition,
+    batch: usize,
+) -> Result<()> {
+    let space = match position.phase {
+        RepairPhase::Records => shelf.records.space(),
+        RepairPhase::Entries => return Ok(()),
+    };
+    let snapshot = store.snapshot()?;
+    let all = space.self_and_children();
+    let rest = match &position.last {
+        Some(last) => all.resume(Order::Ascending, last),
+        None => all,
+    };
+    let skipped = snapshot.page(rest, Order::Ascending, batch)?;
+    position.last = skipped.last.or_else(|| position.last.take());
+    Ok(())
+}
+
+impl Position {
+    fn to_repair(&self) -> RepairPosition {
+        let phase = if self.in_entries { RepairPhase::Entries } else { RepairPhase::Records };
+        RepairPosition { phase, last: self.last.as_deref().map(KeyBuf::from_slice) }
+    }
+
+    /// Whether a fault that a check found lies in what is done at this position.
+    fn covers(&self, fault: &Inconsistency, missing: bool) -> bool {
+        match (self.in_entries, missing) {
+            (true, true) => true,
+            (true, false) => self.last.as_deref().is_some_and(|last| fault.entry() <= last),
+            (false, _) => false,
+        }
+    }
+}
+
+/// What is wrong with a store after a repair told a position, or with `None` that it is finished.
+pub fn judge_repair(
+    job: &Job,
+    reader: &impl Reader,
+    told: Option<&Position>,
+    is_disturbed: bool,
+) -> Result<Vec<String>> {
+    let shelf = Shelf::new();
+    let items = match is_disturbed {
+        true => shelf.records.range(reader, (), Order::Ascending)?.collect::<Result<_, _>>()?,
+        false => items(job.history),
+    };
+    let Some(position) = told else { return compare(reader, &shelf, &items) };
+    let found = shelf.by_group.check(reader, &shelf.records)?;
+    let mut wrong: Vec<String> = found
+        .iter()
+        .filter(|fault| position.covers(fault, matches!(fault, Inconsistency::Missing { .. })))
+        .map(|fault| format!("behind the position told: {fault}"))
+        .collect();
+    if let (false, Some(last)) = (position.in_entries, &position.last) {
+        // What the records up to there ask for.
+        let space = shelf.records.space();
+        let done = items.iter().filter(|(id, _)| *space.pack(id) <= **last);
+        let wanted = rebuilt(&shelf, &done.cloned().collect::<Vec<_>>())?;
+        for asked in wanted.snapshot()?.range(keyloom::KeyRange::all(), Order::Ascending)? {
+            let (key, value) = asked?;
+            if reader.get(key)?.is_none_or(|there| *there != *value) {
+                let key = keyloom::key::display(key).to_string();
+                wrong.push(format!("behind the position told: {key} is not as it should be"));
+            }
+        }
+    }
+    Ok(wrong)
+}
