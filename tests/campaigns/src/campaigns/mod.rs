@@ -13,6 +13,7 @@ mod syscalls;
 mod task;
 mod tests;
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -41,7 +42,10 @@ const ROLE: &str = "KEYLOOM_CAMPAIGN_ROLE";
 
 /// Starts this program once more, in a role of a campaign's own.
 fn process(role: &str) -> Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    // By the process and not by the name: a long run outlives the file it was started from.
+    let running = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
+    let program = if running.exists() { running } else { std::env::current_exe()? };
+    let mut command = Command::new(program);
     command.env(ROLE, role);
     Ok(command)
 }
