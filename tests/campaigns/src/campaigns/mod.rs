@@ -34,6 +34,7 @@ pub fn all() -> Vec<Box<dyn Campaign>> {
         Box::new(disk_full::DiskFull),
         Box::new(damage::Damage),
         Box::new(tests::Tests),
+        Box::new(tests::Servers),
     ]
 }
 

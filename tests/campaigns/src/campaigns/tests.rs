@@ -1,16 +1,24 @@
 //! The ordinary tests, counted: behind a promise that needs no campaign stands a test program.
+//!
+//! Not part of `ci`, where `cargo test` runs them all.
 
-use std::process::{Command, Stdio};
+use std::ffi::OsString;
+use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use crate::{Campaign, Context, Control, Failure, Tally, promises};
+
+/// What a promise calls them, and what follows `cargo test`.
+type Programs = &'static [(&'static str, &'static [&'static str])];
 
 /// Test programs of the workspace.
 pub struct Tests;
 
-/// What a promise calls them, and what follows `cargo test`.
-const PROGRAMS: &[(&str, &[&str])] = &[
+/// Test programs that need servers.
+pub struct Servers;
+
+const PROGRAMS: Programs = &[
     ("keys", &["--package", "keyloom", "--lib", "key::"]),
     ("keys beside another crate", &["--package", "keyloom-compare", "--tests"]),
     ("ranges", &["--test", "ranges"]),
@@ -18,6 +26,14 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("pitfalls of LMDB", &["--test", "lmdb"]),
     ("patterns", &["--test", "composite_key_index"]),
     ("the book", &["--package", "keyloom-book"]),
+];
+
+/// With servers that are started for them.
+const ON_SERVERS: Programs = &[
+    ("PostgreSQL", &["--test", "postgres"]),
+    ("etcd", &["--test", "etcd"]),
+    ("killed servers", &["--test", "kills"]),
+    ("patterns", &["--test", "composite_key_index"]),
 ];
 
 impl Campaign for Tests {
@@ -34,40 +50,90 @@ impl Campaign for Tests {
     }
 
     fn counts(&self) -> (u64, u64) {
-        (1, 1)
+        (0, 1)
     }
 
-    fn run(&self, _: &Context) -> Result<Tally> {
-        let mut tally = Tally::default();
-        for (name, arguments) in PROGRAMS {
-            match passed(arguments)? {
-                Some(count) => {
-                    tally.count += count;
-                    tally.add(name, count);
-                }
-                None => tally.failures.push(Failure {
-                    what: format!("`cargo test {}` fails", arguments.join(" ")),
-                    sequence: Vec::new(),
-                }),
-            }
-        }
-        Ok(tally)
+    fn run(&self, context: &Context) -> Result<Tally> {
+        run_all(context, PROGRAMS, &cargo())
     }
 
     fn controls(&self, _: &Context) -> Result<Vec<Control>> {
-        let caught = passed(&["--test", "a_program_that_is_not_there"])?.is_none();
-        Ok(vec![Control { name: "a test program that is not there".into(), caught }])
+        control(&cargo())
     }
 }
 
-/// How many tests passed, if all did.
-fn passed(arguments: &[&str]) -> Result<Option<u64>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .arg("test")
+impl Campaign for Servers {
+    fn name(&self) -> &'static str {
+        "servers"
+    }
+
+    fn about(&self) -> &'static str {
+        "the ordinary tests on PostgreSQL and etcd, which are killed and cut off"
+    }
+
+    fn unit(&self) -> &'static str {
+        "tests"
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (0, 1)
+    }
+
+    fn run(&self, context: &Context) -> Result<Tally> {
+        run_all(context, ON_SERVERS, &cargo_with_servers())
+    }
+
+    fn controls(&self, _: &Context) -> Result<Vec<Control>> {
+        control(&cargo_with_servers())
+    }
+}
+
+/// What begins a command that ends with the arguments of a test program.
+fn cargo() -> Vec<OsString> {
+    vec![std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), "test".into()]
+}
+
+fn cargo_with_servers() -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["tests/servers/with.sh".into()];
+    words.extend(cargo());
+    words.extend(["--features".into(), "postgres,etcd,tls".into()]);
+    words
+}
+
+fn run_all(context: &Context, programs: Programs, command: &[OsString]) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for (name, arguments) in programs {
+        if context.is_stopped() {
+            break;
+        }
+        match passed(command, arguments)? {
+            Ok(count) => {
+                tally.count += count;
+                tally.add(name, count);
+            }
+            Err(told) => tally.failures.push(Failure {
+                what: format!("`cargo test {}` fails", arguments.join(" ")),
+                sequence: told.lines().map(str::to_owned).collect(),
+            }),
+        }
+    }
+    Ok(tally)
+}
+
+fn control(command: &[OsString]) -> Result<Vec<Control>> {
+    let caught = passed(command, &["--test", "a_program_that_is_not_there"])?.is_err();
+    Ok(vec![Control { name: "a test program that is not there".into(), caught }])
+}
+
+/// How many tests passed, or what they said if one did not.
+fn passed(command: &[OsString], arguments: &[&str]) -> Result<Result<u64, String>> {
+    let Some((program, first)) = command.split_first() else { bail!("no command") };
+    let output = Command::new(program)
+        .args(first)
         .args(arguments)
+        // A server that is not there is a failure, not a test that is skipped.
+        .env("KEYLOOM_REQUIRE_SERVERS", "1")
         .current_dir(promises::root())
-        .stderr(Stdio::null())
         .output()
         .context("starting cargo")?;
     let told = String::from_utf8_lossy(&output.stdout);
@@ -77,5 +143,8 @@ fn passed(arguments: &[&str]) -> Result<Option<u64>> {
         .filter_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next())
         .map(|count| count.parse::<u64>())
         .sum::<Result<u64, _>>()?;
-    Ok((output.status.success() && count > 0).then_some(count))
+    if output.status.success() && count > 0 {
+        return Ok(Ok(count));
+    }
+    Ok(Err(format!("{told}{}", String::from_utf8_lossy(&output.stderr))))
 }
