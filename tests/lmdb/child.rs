@@ -18,6 +18,8 @@ pub enum Child {
     Fork,
     ForkWhileAnotherThreadWrites,
     NoAddressSpace,
+    NoAddressSpaceToOpen,
+    NoFiles,
     NoPermission,
     DiskFull,
     HeldUpReader,
@@ -59,6 +61,8 @@ fn in_a_process_of_its_own() {
         "Fork" => fork(path),
         "ForkWhileAnotherThreadWrites" => fork_while_another_thread_writes(path),
         "NoAddressSpace" => no_address_space(path),
+        "NoAddressSpaceToOpen" => no_address_space_to_open(path),
+        "NoFiles" => no_files(path),
         "NoPermission" => no_permission(path),
         "DiskFull" => disk_full(path),
         "HeldUpReader" => crate::beginning::held_up_reader(path),
@@ -173,6 +177,36 @@ fn no_address_space(path: &Path) {
     assert_eq!(store.snapshot().unwrap().get(b"a").unwrap(), Some(&b"before"[..]));
     // What needs no more room goes on.
     store.transact(|txn| txn.put(b"a", b"after")).unwrap();
+}
+
+fn no_address_space_to_open(path: &Path) {
+    // Less than the map that is the default.
+    let limit = libc::rlimit { rlim_cur: 1 << 30, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: only lowers a limit of this process.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+    let error = Lmdb::open(path).map(drop).unwrap_err();
+    assert!(matches!(error, Error::AddressSpace { .. }), "{error:?}");
+    assert!(error.to_string().contains("`map_bytes`"), "{error}");
+    open_with(path, 64 << 20).transact(|txn| txn.put(b"a", b"")).unwrap();
+}
+
+fn open_with(path: &Path, map_bytes: usize) -> Lmdb {
+    Lmdb::options().map_bytes(map_bytes).open(path).unwrap()
+}
+
+fn no_files(path: &Path) {
+    drop(open(path));
+    let limit = |files| {
+        let limit = libc::rlimit { rlim_cur: files, rlim_max: 1024 };
+        // SAFETY: only changes a limit of this process.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+    };
+    limit(3);
+    let error = Lmdb::open(path).map(drop).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error:?}");
+    assert!(error.to_string().contains(&*path.to_string_lossy()), "{error}");
+    limit(1024);
+    drop(open(path));
 }
 
 /// As a user who may neither read nor write the store. Root may do everything, so a process that is

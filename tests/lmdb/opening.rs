@@ -173,3 +173,8 @@ fn says_which_permission_is_missing() {
     fill(&quick().open(directory.path()).unwrap(), 10).unwrap();
     run_child(Child::NoPermission, directory.path());
 }
+
+#[test]
+fn names_the_file_at_which_the_system_failed() {
+    run_child(Child::NoFiles, tempdir().unwrap().path());
+}

@@ -10,6 +10,17 @@ fn that_is_full_is_an_error_and_the_store_goes_on() {
     assert_eq!(count(&store), 101);
 }
 
+/// A page of the lock file that has no room on a full disk would end the process.
+#[test]
+#[cfg(target_os = "linux")]
+fn holds_the_whole_lock_file_before_a_slot_is_taken() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = tempdir().unwrap();
+    let _store = quick().max_readers(5_000).open(directory.path()).unwrap();
+    let file = fs::metadata(directory.path().join("lock.mdb")).unwrap();
+    assert!(file.len() > 5_000 * 64 - 64 && file.blocks() * 512 >= file.len(), "{file:?}");
+}
+
 #[test]
 fn gets_what_each_durability_says_and_everything_after_a_flush() {
     for durability in [Durability::Full, Durability::MayLoseLastCommit, Durability::MayLoseStore] {

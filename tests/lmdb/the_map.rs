@@ -102,6 +102,12 @@ fn that_the_system_refuses_to_enlarge_stays_as_it_was() {
 }
 
 #[test]
+fn that_the_system_refuses_at_all_is_told_with_its_remedy() {
+    let directory = tempdir().unwrap();
+    run_child(Child::NoAddressSpaceToOpen, directory.path());
+}
+
+#[test]
 fn waits_for_snapshots_but_not_for_ever() {
     let directory = tempdir().unwrap();
     let store = small().open(directory.path()).unwrap();

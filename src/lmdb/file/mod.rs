@@ -44,10 +44,16 @@
 //! * a value in an overflow run that became shorter, or longer within its last page;
 //! * a size that is off by one where that is within the byte by which an entry is made even;
 //! * a larger map, and flags of the file as a whole;
-//! * a meta page of the transaction before the newest one, as long as what it says is possible: only
-//!   the newest state is walked;
+//! * a meta page of the transaction before the newest one, as long as its numbers are possible: only
+//!   the newest state is walked, and the trees of the older one may be odd in a sound file, see below;
 //! * bytes that mean nothing: the pad and the address, the key of the first entry of a branch, the
 //!   space that is free in a page, free pages.
+//!
+//! # A commit that the disk did not take
+//!
+//! When writing a meta page fails, the engine writes the old last page and the old transaction back,
+//! but leaves the new trees there. The page is then older than the other one and not used, so its trees
+//! are not looked at.
 //!
 //! # A file that somebody writes to
 //!

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use fastrand::Rng;
-use keyloom::lmdb::{Compaction, LmdbOptions};
+use keyloom::lmdb::{Compaction, Durability, LmdbOptions};
 use keyloom::{Error, KeyRange, Lmdb, Memory, Order, Reader, Store, Subspace, Writer};
 use serde::{Deserialize, Serialize};
 
@@ -60,14 +61,20 @@ pub(super) struct Report {
 
 /// Takes room beside the store, to give it up later.
 const CUSHION: &str = "cushion";
-const CUSHION_BYTES: u64 = 384 << 10;
+const CUSHION_BYTES: u64 = 768 << 10;
 /// How often the disk is filled. In each round the cushion gives a part of its room.
 const ROUNDS: u64 = 3;
 /// Enough to fill any disk that the campaign makes.
 const MOST_TRANSACTIONS: u64 = 10_000;
 
-fn options() -> LmdbOptions {
-    Lmdb::options().map_bytes(64 << 10)
+/// With a map so small that it must grow.
+fn options(kind: Kind) -> LmdbOptions {
+    // A file system in memory does not wait, and elsewhere waiting would change nothing else.
+    let durability = match kind {
+        Kind::FileSystem => Durability::Full,
+        Kind::Limit => Durability::MayLoseStore,
+    };
+    Lmdb::options().map_bytes(64 << 10).durability(durability)
 }
 
 pub(in crate::campaigns) fn play() -> Result<()> {
@@ -78,7 +85,7 @@ pub(in crate::campaigns) fn play() -> Result<()> {
     if task.kind == Kind::FileSystem {
         fs::write(task.directory.join(CUSHION), vec![1; CUSHION_BYTES as usize])?;
     }
-    let store = match options().open(task.directory.join("store")) {
+    let store = match options(task.kind).open(task.directory.join("store")) {
         Ok(store) => Some(store),
         Err(error) => {
             report.wrong.push(format!("opening on an empty disk: {error}"));
@@ -117,12 +124,13 @@ fn ballast() -> Subspace {
 
 impl Filler {
     fn run(&mut self) -> Result<()> {
-        for round in 0..ROUNDS {
+        for _ in 0..ROUNDS {
             self.step("filling")?;
             if !self.fill() {
                 self.report.wrong.push("the disk is never full".into());
             }
             self.judge("when the disk is full");
+            self.plug();
             self.step("reading with many snapshots")?;
             self.read();
             self.step("a copy onto the full disk")?;
@@ -132,7 +140,7 @@ impl Filler {
             self.step("opening the store on the full disk")?;
             self.reopen();
             self.step("deleting")?;
-            self.delete(round)?;
+            self.delete()?;
             self.judge("when there is room again");
         }
         self.step("the end")
@@ -208,6 +216,16 @@ impl Filler {
         self.report.wrong.extend(wrong.into_iter().map(|what| format!("{when}: {what}")));
     }
 
+    /// Lets the cushion take what room is left, to the last page.
+    fn plug(&self) {
+        if self.task.kind == Kind::FileSystem {
+            let path = self.task.directory.join(CUSHION);
+            let cushion = fs::File::options().append(true).open(path);
+            let mut page = cushion.map(|mut cushion| move || cushion.write_all(&[1; 4096]));
+            while page.as_mut().is_ok_and(|page| page().is_ok()) {}
+        }
+    }
+
     /// More snapshots than have their slots on one page of the lock file.
     fn read(&mut self) {
         let Some(store) = &self.store else { return };
@@ -225,7 +243,7 @@ impl Filler {
             let outcome = store.backup(&copy, compaction);
             if self.heard("a copy", outcome).is_some() {
                 // Under a limit of files there is room for a second one.
-                let copied = options().create(false).open(&copy);
+                let copied = options(self.task.kind).create(false).open(&copy);
                 let found = copied.and_then(|copy| compare(&copy, &self.oracle, &self.ballast));
                 let wrong = found.unwrap_or_else(|error| vec![error.to_string()]);
                 self.report
@@ -243,7 +261,7 @@ impl Filler {
 
     fn open_another(&mut self) -> Result<()> {
         let other = self.task.directory.join("other");
-        let outcome = options().open(&other).map(drop);
+        let outcome = options(self.task.kind).open(&other).map(drop);
         self.heard("a new store", outcome);
         if other.exists() {
             // What was begun can be opened when there is room, and is empty.
@@ -255,7 +273,7 @@ impl Filler {
     /// Needs no room, as nothing is written.
     fn reopen(&mut self) {
         self.store = None;
-        match options().create(false).open(self.task.directory.join("store")) {
+        match options(self.task.kind).create(false).open(self.task.directory.join("store")) {
             Ok(store) => self.store = Some(store),
             Err(error) => self.report.wrong.push(format!("opening again: {error}")),
         }
@@ -264,20 +282,20 @@ impl Filler {
     /// Makes room in the store, and uses it. The engine writes pages anew before it frees the old ones,
     /// for the transaction after the next one, so deleting may need room itself: then the cushion gives
     /// way.
-    fn delete(&mut self, round: u64) -> Result<()> {
+    fn delete(&mut self) -> Result<()> {
         let all: Vec<u32> = self.ballast.keys().copied().collect();
         let doomed: Vec<u32> = all.into_iter().filter(|_| self.rng.u8(..4) > 0).collect();
         let mut may_give_way = self.task.kind == Kind::FileSystem;
-        for part in doomed.chunks(10) {
-            self.with_room(round, &mut may_give_way, |filler| filler.delete_ballast(part))?;
+        let part_keys = if self.rng.bool() { 10 } else { 100 };
+        for part in doomed.chunks(part_keys) {
+            self.with_room(&mut may_give_way, |filler| filler.delete_ballast(part))?;
         }
-        self.with_room(round, &mut may_give_way, |filler| filler.transaction(1_000))
+        self.with_room(&mut may_give_way, |filler| filler.transaction(1_000))
     }
 
     /// Does something until there is room for it; on a file system there must be.
     fn with_room(
         &mut self,
-        round: u64,
         may_give_way: &mut bool,
         mut work: impl FnMut(&mut Self) -> bool,
     ) -> Result<()> {
@@ -285,9 +303,10 @@ impl Filler {
             return Ok(());
         }
         if std::mem::take(may_give_way) {
-            let cushion =
-                fs::File::options().write(true).open(self.task.directory.join(CUSHION))?;
-            cushion.set_len(CUSHION_BYTES / ROUNDS * (ROUNDS - 1 - round))?;
+            let path = self.task.directory.join(CUSHION);
+            let cushion = fs::File::options().write(true).open(path)?;
+            let left = cushion.metadata()?.len().saturating_sub(CUSHION_BYTES / ROUNDS);
+            cushion.set_len(left)?;
             if work(self) {
                 return Ok(());
             }
@@ -296,7 +315,9 @@ impl Filler {
             Kind::FileSystem => {
                 self.report.wrong.push("it does not go on when there is room".into())
             }
-            Kind::Limit => *self.report.full.entry("and for good".into()).or_default() += 1,
+            Kind::Limit => {
+                *self.report.full.entry("deleting under a limit, in vain".into()).or_default() += 1
+            }
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
 }
 
 fn fill(task: &Task, tally: &mut Tally) -> Result<()> {
-    let room = Rng::with_seed(task.seed).usize(900..4_000);
+    let room = Rng::with_seed(task.seed).usize(1_300..4_000);
     let output = on_a_small_disk(task, room)?.stdout(Stdio::null()).output()?;
     let report = std::fs::read(&task.report).context("the process did not begin")?;
     let report: Report = serde_json::from_slice(&report)?;
