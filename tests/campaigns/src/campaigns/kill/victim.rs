@@ -1,8 +1,8 @@
 //! A writer, as the campaign sees it: what it says, and its end.
 
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -91,6 +91,8 @@ impl Victim {
         let started = Instant::now();
         let mut process = process(super::WRITER)?
             .arg(serde_json::to_string(job)?)
+            // Who interrupts the campaign does not mean this process, whose end would be a finding.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -178,19 +180,31 @@ impl Victim {
         Waited::Now
     }
 
-    /// Kills it, and hears what it still said. Gives its status, and what it complained about.
-    pub fn kill(mut self) -> Result<(Said, ExitStatus, String)> {
+    /// What a process that has ended by itself complained about.
+    pub fn last_words(&mut self) -> Result<String> {
+        let status = self.process.wait()?;
+        let mut complaint = String::new();
+        if let Some(errors) = &mut self.process.stderr {
+            errors.read_to_string(&mut complaint)?;
+        }
+        let (last, holds) = (self.said.last, self.said.holds);
+        Ok(format!(
+            "a writer ended by itself after {last:?}, with a snapshot: {holds}, {status}: {}",
+            complaint.trim()
+        ))
+    }
+
+    /// Kills it, and hears what it still said. Gives whether it was still there to be killed, and what is
+    /// wrong if it was not.
+    pub fn kill(mut self) -> Result<(Said, bool, Option<String>)> {
         // An error means that it has ended by itself.
         drop(self.process.kill());
         let status = self.process.wait()?;
         while let Ok(Some(_)) = self.next(Duration::ZERO) {}
-        let mut complaint = String::new();
-        if status.signal() != Some(9)
-            && let Some(errors) = &mut self.process.stderr
-        {
-            errors.read_to_string(&mut complaint)?;
-        }
-        Ok((std::mem::take(&mut self.said), status, complaint))
+        let was_killed = status.signal() == Some(9);
+        let is_well = was_killed || (self.said.last == Some(Kind::Finished) && status.success());
+        let wrong = if is_well { None } else { Some(self.last_words()?) };
+        Ok((std::mem::take(&mut self.said), was_killed, wrong))
     }
 }
 
