@@ -49,7 +49,7 @@ impl Episode<'_> {
     /// Kills a writer of a store that held `before` transactions. Gives how many it holds then.
     fn kill_one(&mut self, before: u64, moment: &Moment) -> Result<u64> {
         let mut victim = self.start()?;
-        let waited = victim.wait_for(moment, self.attack.patience, || ());
+        let waited = victim.wait_for(moment, self.attack.patience);
         let End { said, mut wrong } = self.kill(victim, &waited)?;
         let verdict = self.ask(What::History)?;
         let progress = verdict.progress;

@@ -91,8 +91,7 @@ impl Episode<'_> {
     ) -> Result<()> {
         let moment = self.moment();
         let patience = self.attack.patience;
-        // The other must not wait for somebody to listen.
-        let waited = victim.wait_for(&moment, patience, || drop(survivor.listen()));
+        let waited = victim.wait_for(&moment, patience);
         let End { said, mut wrong } = self.kill(victim, &waited)?;
         self.tally.add("kills beside another writer", 1);
         if matches!(said.last, Some(Kind::Begun | Kind::Full | Kind::Committing)) {
@@ -102,7 +101,7 @@ impl Episode<'_> {
         let least = account.acknowledged.last().copied().unwrap_or_default();
         drop(survivor.listen());
         let next = Moment::Mark { kind: Kind::Acknowledged, nth: 2, pause: Duration::ZERO };
-        match survivor.wait_for(&next, patience, || ()) {
+        match survivor.wait_for(&next, patience) {
             Waited::Now => {}
             Waited::Silent => {
                 wrong.push(format!("the other writer hangs, after {:?}", survivor.said.last));
