@@ -49,7 +49,7 @@ impl Episode<'_> {
     /// Kills a writer of a store that held `before` transactions. Gives how many it holds then.
     fn kill_one(&mut self, before: u64, moment: &Moment) -> Result<u64> {
         let mut victim = self.start()?;
-        let waited = victim.wait_for(moment, self.attack.patience, || ());
+        let waited = victim.wait_for(moment, self.attack.patience);
         let End { said, mut wrong } = self.kill(victim, &waited)?;
         let verdict = self.ask(What::History)?;
         let progress = verdict.progress;
@@ -72,19 +72,23 @@ impl Episode<'_> {
             }
         }
         if let Some(at) = said.copied_at {
-            let copy = self.ask(What::Copy(at))?;
-            self.tally
-                .add(if copy.progress > 0 { "backups whole" } else { "backups not there" }, 1);
-            let is_said = said.last != Some(Kind::Copying);
-            if is_said && copy.progress != at {
-                wrong.push(format!("the backup of {at} transactions is not there"));
-            }
-            wrong.extend(copy.wrong);
-            if copy.progress > 0 {
-                self.remove_copy()?;
-            }
+            wrong.extend(self.judge_copy(at, said.last != Some(Kind::Copying))?);
         }
         self.report(wrong, &said, progress)?;
         Ok(progress)
+    }
+
+    /// What is wrong with a backup of a store that held `at` transactions. Who was killed while making it
+    /// may have left nothing that counts; then the next one is made in the same place.
+    fn judge_copy(&mut self, at: u64, is_done: bool) -> Result<Vec<String>> {
+        if !self.job.copy().join("data.mdb").exists() {
+            self.tally.add("backups not there", 1);
+            let lost = is_done.then(|| format!("the backup of {at} transactions is not there"));
+            return Ok(lost.into_iter().collect());
+        }
+        self.tally.add("backups whole", 1);
+        let wrong = self.ask(What::Copy(at))?.wrong;
+        self.remove_copy()?;
+        Ok(wrong)
     }
 }

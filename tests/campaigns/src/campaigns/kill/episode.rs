@@ -1,8 +1,6 @@
 //! A store, and the kills that it sees.
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -148,9 +146,12 @@ impl<'a> Episode<'a> {
 
     /// Kills a writer, and counts what it was doing.
     pub fn kill(&mut self, victim: Victim, waited: &Waited) -> Result<End> {
-        let (said, status, complaint) = victim.kill()?;
-        let wrong = self.wrong_end(waited, &said, status, &complaint);
-        if status.signal() == Some(9) {
+        let (said, was_killed, wrong) = victim.kill()?;
+        let mut wrong: Vec<String> = wrong.into_iter().collect();
+        if let Waited::Silent = waited {
+            wrong.push(format!("a writer hangs, after {:?}", said.last));
+        }
+        if was_killed {
             self.attack.kills.fetch_add(1, Ordering::Relaxed);
             let what = match said.last {
                 None => "before the first step",
@@ -169,24 +170,6 @@ impl<'a> Episode<'a> {
         self.tally.add("acknowledged", said.acknowledged.len() as u64);
         self.tally.add("times a map was full", said.full);
         Ok(End { said, wrong })
-    }
-
-    fn wrong_end(
-        &self,
-        waited: &Waited,
-        said: &Said,
-        status: ExitStatus,
-        complaint: &str,
-    ) -> Vec<String> {
-        let finished = said.last == Some(Kind::Finished);
-        match (waited, status.signal()) {
-            (Waited::Silent, _) => {
-                vec![format!("a writer hangs, after {:?}", said.last)]
-            }
-            (_, Some(9)) => Vec::new(),
-            _ if finished && status.success() => Vec::new(),
-            _ => vec![format!("a writer ended by itself, {status}: {}", complaint.trim())],
-        }
     }
 
     /// Reports what is wrong, if anything is.

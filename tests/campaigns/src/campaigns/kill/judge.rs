@@ -2,13 +2,16 @@
 //! crashes its reader is a finding and no end.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use anyhow::{Context as _, Result};
 use keyloom::{Lmdb, Store};
 use serde::{Deserialize, Serialize};
 
+use super::PATIENCE;
 use super::job::{Job, Position};
 use super::work;
 use crate::campaigns::process;
@@ -19,7 +22,7 @@ use crate::{Mix, Oracle};
 pub enum What {
     /// A store with transactions of the history.
     History,
-    /// A backup made when the store held so many transactions, or what is left of it.
+    /// The backup of a store that held so many transactions.
     Copy(u64),
     /// A load.
     Load,
@@ -52,35 +55,46 @@ pub struct Verdict {
 pub struct Judge {
     process: Child,
     questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    answers: Receiver<String>,
 }
 
 impl Judge {
     pub fn start() -> Result<Self> {
         let mut process = process(super::JUDGE)?
+            // Who interrupts the campaign does not mean this process, whose end would be a finding.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .context("starting the judge")?;
         let questions = process.stdin.take().context("the judge has no input")?;
-        let answers = BufReader::new(process.stdout.take().context("the judge has no output")?);
+        let lines =
+            BufReader::new(process.stdout.take().context("the judge has no output")?).lines();
+        let (sender, answers) = channel();
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
         Ok(Self { process, questions, answers })
     }
 
-    /// Asks it. A judge that dies of the question is a finding.
+    /// Asks it. A judge that dies or hangs because of the question is a finding.
     pub fn ask(&mut self, job: &Job, keeps: bool, what: What) -> Result<Verdict> {
         let mut question = serde_json::to_string(&Question { job: job.clone(), keeps, what })?;
         question.push('\n');
-        let mut answer = String::new();
-        let asked = self.questions.write_all(question.as_bytes());
-        let answered = asked.and_then(|()| self.answers.read_line(&mut answer));
-        if answered.is_ok_and(|bytes| bytes > 0) {
+        // Where it is dead already, there is no answer either.
+        drop(self.questions.write_all(question.as_bytes()));
+        let answer = self.answers.recv_timeout(PATIENCE);
+        if let Ok(answer) = answer {
             return serde_json::from_str(&answer).context("the judge's answer");
         }
+        let hangs = answer == Err(RecvTimeoutError::Timeout);
         drop(self.process.kill());
         let status = self.process.wait()?;
         *self = Self::start()?;
-        let wrong = vec![format!("who opens the store dies: {status}")];
+        let wrong = vec![match hangs {
+            true => "who opens the store hangs".into(),
+            false => format!("who opens the store dies: {status}"),
+        }];
         Ok(Verdict { progress: 0, seen: 0, wrong })
     }
 }
@@ -102,7 +116,7 @@ pub fn judge() -> Result<()> {
             seen: 0,
             wrong: vec![format!("the store cannot be read: {error:#}")],
         });
-        println!("{}", serde_json::to_string(&verdict)?);
+        writeln!(std::io::stdout(), "{}", serde_json::to_string(&verdict)?)?;
     }
     Ok(())
 }
@@ -171,12 +185,8 @@ impl Bench {
     }
 }
 
-/// A copy is there as a whole or not at all.
 fn judge_copy(job: &Job, progress: u64) -> Result<Verdict> {
     let path = job.copy();
-    if !path.join("data.mdb").exists() {
-        return Ok(Verdict { progress: 0, seen: 0, wrong: Vec::new() });
-    }
     let report = Lmdb::verify(&path, |_, _| ())?;
     let mut wrong: Vec<String> =
         report.faults.iter().map(|fault| format!("the backup: {fault}")).collect();

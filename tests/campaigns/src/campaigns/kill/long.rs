@@ -20,7 +20,7 @@ impl Episode<'_> {
         while self.goes_on() {
             let batch = self.rng.usize(1..=MOST);
             self.job.task = Task::Load { from, batch };
-            let End { said, mut wrong } = self.kill_long_work(None)?;
+            let End { said, mut wrong } = self.kill_long_work()?;
             let verdict = self.ask(What::Load)?;
             wrong.extend(verdict.wrong);
             let count = verdict.progress;
@@ -55,12 +55,12 @@ impl Episode<'_> {
         work::prepare_repair(&self.job, &self.job.open()?)?;
         self.job.task = Task::Disturb;
         let is_disturbed = self.rng.bool();
-        let mut other = is_disturbed.then(|| self.start()).transpose()?;
+        let other = is_disturbed.then(|| self.start()).transpose()?;
         let mut from = None;
         while self.goes_on() {
             let batch = self.rng.usize(1..=MOST);
             self.job.task = Task::Repair { from: from.clone(), batch };
-            let End { said, mut wrong } = self.kill_long_work(other.as_mut())?;
+            let End { said, mut wrong } = self.kill_long_work()?;
             let finished = said.last == Some(Kind::Finished);
             let reached = said.position().or(from);
             let told = reached.clone().unwrap_or(Position { in_entries: false, last: None });
@@ -83,7 +83,7 @@ impl Episode<'_> {
     /// Kills the one who changed records beside a repair, which must be whole still.
     fn kill_other(&mut self, mut other: Victim) -> Result<()> {
         let moment = Moment::Mark { kind: Kind::Acknowledged, nth: 1, pause: self.pause() };
-        let waited = other.wait_for(&moment, self.attack.patience, || ());
+        let waited = other.wait_for(&moment, self.attack.patience);
         let End { said, mut wrong } = self.kill(other, &waited)?;
         self.tally.add("kills beside another writer", 1);
         if self.goes_on() {
@@ -93,7 +93,7 @@ impl Episode<'_> {
         Ok(())
     }
 
-    fn kill_long_work(&mut self, mut other: Option<&mut Victim>) -> Result<End> {
+    fn kill_long_work(&mut self) -> Result<End> {
         let moment = match self.rng.u8(..8) {
             0 => self.moment(),
             _ => {
@@ -102,10 +102,7 @@ impl Episode<'_> {
             }
         };
         let mut victim = self.start()?;
-        let waited = victim.wait_for(&moment, self.attack.patience, || {
-            // Who has no listener stops.
-            other.as_mut().map(|other| other.listen());
-        });
+        let waited = victim.wait_for(&moment, self.attack.patience);
         let end = self.kill(victim, &waited)?;
         self.tally.add("kills of long work", 1);
         Ok(end)

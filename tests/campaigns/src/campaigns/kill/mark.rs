@@ -99,11 +99,44 @@ impl Pen {
 
     /// Says something of a key, of which 255 bytes are told.
     pub fn mark_key(&self, kind: Kind, number: u64, key: &[u8]) -> keyloom::Result<()> {
-        let length = u8::try_from(key.len()).unwrap_or(u8::MAX);
-        let mut bytes = vec![kind as u8];
-        bytes.extend(number.to_le_bytes());
-        bytes.push(length);
-        bytes.extend(&key[..usize::from(length)]);
-        (&self.pipe).write_all(&bytes).map_err(|error| keyloom::Error::Backend(error.into()))
+        let written = (&self.pipe).write_all(&bytes_of(kind, number, key));
+        written.map_err(|error| keyloom::Error::Backend(error.into()))
+    }
+}
+
+fn bytes_of(kind: Kind, number: u64, key: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(key.len()).unwrap_or(u8::MAX);
+    let mut bytes = vec![kind as u8];
+    bytes.extend(number.to_le_bytes());
+    bytes.push(length);
+    bytes.extend(&key[..usize::from(length)]);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_taken_whole_and_in_order() {
+        let mut all = Vec::new();
+        for (number, kind) in (0..).zip(KINDS) {
+            assert_eq!(kind as usize, number as usize);
+            all.extend(bytes_of(kind, number, &[7; 3]));
+        }
+        let (mut unread, mut taken) = (Vec::new(), Vec::new());
+        for byte in all {
+            unread.push(byte);
+            taken.extend(take(&mut unread).ok().flatten());
+        }
+        assert!(unread.is_empty());
+        let kinds: Vec<Kind> = taken.iter().map(|mark| mark.kind).collect();
+        assert_eq!(kinds, KINDS);
+        assert!((0..).zip(&taken).all(|(n, mark)| mark.number == n && mark.key == [7; 3]));
+    }
+
+    #[test]
+    fn what_is_no_mark_is_an_error() {
+        assert!(take(&mut vec![KINDS.len() as u8; HEAD]).is_err());
     }
 }

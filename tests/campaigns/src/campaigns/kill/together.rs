@@ -91,8 +91,7 @@ impl Episode<'_> {
     ) -> Result<()> {
         let moment = self.moment();
         let patience = self.attack.patience;
-        // The other must not wait for somebody to listen.
-        let waited = victim.wait_for(&moment, patience, || drop(survivor.listen()));
+        let waited = victim.wait_for(&moment, patience);
         let End { said, mut wrong } = self.kill(victim, &waited)?;
         self.tally.add("kills beside another writer", 1);
         if matches!(said.last, Some(Kind::Begun | Kind::Full | Kind::Committing)) {
@@ -102,10 +101,12 @@ impl Episode<'_> {
         let least = account.acknowledged.last().copied().unwrap_or_default();
         drop(survivor.listen());
         let next = Moment::Mark { kind: Kind::Acknowledged, nth: 2, pause: Duration::ZERO };
-        match survivor.wait_for(&next, patience, || ()) {
+        match survivor.wait_for(&next, patience) {
             Waited::Now => {}
-            Waited::Silent => wrong.push("the other writer hangs".into()),
-            Waited::Ended => wrong.push("the other writer has ended".into()),
+            Waited::Silent => {
+                wrong.push(format!("the other writer hangs, after {:?}", survivor.said.last));
+            }
+            Waited::Ended => wrong.push(survivor.last_words()?),
         }
         let mut progress = 0;
         if wrong.is_empty() {
@@ -122,5 +123,39 @@ impl Episode<'_> {
             }
         }
         self.report(wrong, &said, progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(writers: &[Said], progress: u64) -> Vec<String> {
+        let mut account = Account::default();
+        writers.iter().for_each(|said| account.take(said));
+        account.settle(progress);
+        account.wrong
+    }
+
+    fn writer(acknowledged: &[u64], announced: u64) -> Said {
+        Said {
+            acknowledged: acknowledged.to_vec(),
+            announced: Some(announced),
+            last: Some(Kind::Committing),
+            ..Said::default()
+        }
+    }
+
+    #[test]
+    fn what_two_writers_did_is_each_number_once() {
+        assert!(settled(&[writer(&[1, 3], 4), writer(&[2], 4)], 3).is_empty());
+        assert!(settled(&[writer(&[1, 3], 4), writer(&[2], 4)], 4).is_empty());
+    }
+
+    #[test]
+    fn a_number_that_is_lost_or_done_twice_or_by_nobody_is_told() {
+        assert_eq!(settled(&[writer(&[1, 2], 3)], 1).len(), 1);
+        assert_eq!(settled(&[writer(&[1, 2], 3), writer(&[2], 3)], 2).len(), 1);
+        assert_eq!(settled(&[writer(&[1], 3)], 3).len(), 1);
     }
 }

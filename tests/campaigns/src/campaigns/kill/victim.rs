@@ -1,12 +1,12 @@
 //! A writer, as the campaign sees it: what it says, and its end.
 
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdout, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::job::{Job, Position};
 use super::mark::{self, Kind, Mark};
@@ -15,7 +15,7 @@ use crate::campaigns::process;
 /// A process that writes. Killed with its handle.
 pub struct Victim {
     process: Child,
-    pipe: ChildStdout,
+    heard: Receiver<Vec<u8>>,
     unread: Vec<u8>,
     started: Instant,
     /// What it said so far.
@@ -91,13 +91,15 @@ impl Victim {
         let started = Instant::now();
         let mut process = process(super::WRITER)?
             .arg(serde_json::to_string(job)?)
+            // Who interrupts the campaign does not mean this process, whose end would be a finding.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .context("starting a writer")?;
-        let pipe = process.stdout.take().context("the writer has no output")?;
-        Ok(Self { process, pipe, unread: Vec::new(), started, said: Said::default() })
+        let heard = hear_all(process.stdout.take().context("the writer has no output")?);
+        Ok(Self { process, heard, unread: Vec::new(), started, said: Said::default() })
     }
 
     /// Waits for the next mark; `Ok(None)` is the end of what it says.
@@ -111,27 +113,10 @@ impl Victim {
                 }
                 Err(_) => return Err(Waited::Ended),
             }
-            if !self.has_something(patience) {
-                return Err(Waited::Silent);
-            }
-            let mut bytes = [0; 4096];
-            match self.pipe.read(&mut bytes) {
-                Ok(0) | Err(_) => return Ok(None),
-                Ok(count) => self.unread.extend(&bytes[..count]),
-            }
-        }
-    }
-
-    fn has_something(&self, patience: Duration) -> bool {
-        let mut ends = [PollFd::new(&self.pipe, PollFlags::IN)];
-        let timeout = Timespec {
-            tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(patience.subsec_nanos()),
-        };
-        loop {
-            match poll(&mut ends, Some(&timeout)) {
-                Err(rustix::io::Errno::INTR) => {}
-                found => return found.is_ok_and(|count| count > 0),
+            match self.heard.recv_timeout(patience) {
+                Ok(bytes) => self.unread.extend(bytes),
+                Err(RecvTimeoutError::Timeout) => return Err(Waited::Silent),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }
         }
     }
@@ -148,13 +133,8 @@ impl Victim {
         }
     }
 
-    /// Waits until it is time to kill. `meanwhile` runs after each mark.
-    pub fn wait_for(
-        &mut self,
-        moment: &Moment,
-        patience: Duration,
-        mut meanwhile: impl FnMut(),
-    ) -> Waited {
+    /// Waits until it is time to kill.
+    pub fn wait_for(&mut self, moment: &Moment, patience: Duration) -> Waited {
         let (kind, nth, pause) = match *moment {
             Moment::After(delay) => {
                 std::thread::sleep(delay.saturating_sub(self.started.elapsed()));
@@ -172,25 +152,37 @@ impl Victim {
                 Ok(None) => return Waited::Ended,
                 Err(other) => return other,
             }
-            meanwhile();
         }
         hold(pause);
         Waited::Now
     }
 
-    /// Kills it, and hears what it still said. Gives its status, and what it complained about.
-    pub fn kill(mut self) -> Result<(Said, ExitStatus, String)> {
+    /// What a process that has ended by itself complained about.
+    pub fn last_words(&mut self) -> Result<String> {
+        let status = self.process.wait()?;
+        let mut complaint = String::new();
+        if let Some(errors) = &mut self.process.stderr {
+            errors.read_to_string(&mut complaint)?;
+        }
+        let (last, holds) = (self.said.last, self.said.holds);
+        Ok(format!(
+            "a writer ended by itself after {last:?}, with a snapshot: {holds}, {status}: {}",
+            complaint.trim()
+        ))
+    }
+
+    /// Kills it, and hears what it still said. Gives whether it was still there to be killed, and what is
+    /// wrong if it was not.
+    pub fn kill(mut self) -> Result<(Said, bool, Option<String>)> {
         // An error means that it has ended by itself.
         drop(self.process.kill());
         let status = self.process.wait()?;
-        while let Ok(Some(_)) = self.next(Duration::ZERO) {}
-        let mut complaint = String::new();
-        if status.signal() != Some(9)
-            && let Some(errors) = &mut self.process.stderr
-        {
-            errors.read_to_string(&mut complaint)?;
-        }
-        Ok((std::mem::take(&mut self.said), status, complaint))
+        // The dead hold no pipe open, so the end comes at once.
+        while let Ok(Some(_)) = self.next(Duration::MAX) {}
+        let was_killed = status.signal() == Some(9);
+        let is_well = was_killed || (self.said.last == Some(Kind::Finished) && status.success());
+        let wrong = if is_well { None } else { Some(self.last_words()?) };
+        Ok((std::mem::take(&mut self.said), was_killed, wrong))
     }
 }
 
@@ -199,6 +191,21 @@ impl Drop for Victim {
         drop(self.process.kill());
         drop(self.process.wait());
     }
+}
+
+/// Hears what a writer says, also when nobody waits for it: one whose pipe is full would stop within a
+/// transaction, and keep the others out.
+fn hear_all(mut pipe: ChildStdout) -> Receiver<Vec<u8>> {
+    let (sender, heard) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = pipe.read(&mut bytes) {
+            if sender.send(bytes[..count].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    heard
 }
 
 /// Waits for a time that is too short to sleep.

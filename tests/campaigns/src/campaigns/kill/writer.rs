@@ -1,5 +1,8 @@
 //! The process that is killed.
 
+use std::os::unix::process::parent_id;
+use std::time::Duration;
+
 use anyhow::Result;
 use fastrand::Rng;
 use keyloom::lmdb::Compaction;
@@ -17,14 +20,19 @@ pub fn write() -> Result<()> {
     pen.mark(Kind::Opening, 0)?;
     let store = job.open()?;
     let holds = matches!(job.task, Task::History { holds: true, .. });
-    let _held = holds.then(|| store.snapshot()).transpose()?;
+    let mut held = holds.then(|| store.snapshot()).transpose()?;
     pen.mark(Kind::Opened, u64::from(holds))?;
     match &job.task {
         Task::History { unites_one_in, copies, .. } => {
             let mut rng = Rng::with_seed(job.choices);
             let copy_at = copies.then(|| rng.u64(..8));
             let writer = Historian { mix: job.mix()?, job: &job, pen: &pen, store: &store };
-            for number in 0.. {
+            for number in 0u64.. {
+                // One that stayed for ever would let the file grow without a bound.
+                if holds && number.is_multiple_of(100) {
+                    drop(held.take());
+                    held = Some(store.snapshot()?);
+                }
                 if copy_at == Some(number) {
                     writer.copy(&mut rng)?;
                 }
@@ -69,7 +77,7 @@ impl Historian<'_> {
             self.pen.mark(Kind::Committing, from + many)?;
             match self.job.habit {
                 Habit::AcknowledgesFirst => self.pen.mark(Kind::Acknowledged, from + many)?,
-                Habit::NeverEnds => std::thread::park(),
+                Habit::NeverEnds => outlast_parent(),
                 _ => {}
             }
             Ok(from + many)
@@ -120,5 +128,13 @@ impl Historian<'_> {
         self.pen.mark(Kind::Copying, Mix::progress(&self.store.snapshot()?)?)?;
         self.store.backup(self.job.copy(), compaction)?;
         Ok(self.pen.mark(Kind::Copied, 0)?)
+    }
+}
+
+/// Broken: does nothing for as long as the campaign runs.
+fn outlast_parent() {
+    let parent = parent_id();
+    while parent_id() == parent {
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
