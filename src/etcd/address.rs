@@ -37,7 +37,9 @@ impl Address {
         };
         let bad = |why| Error::BadOption { what: "the address", value: rest.to_owned(), why };
         if !address.starts_with(SCHEME) {
-            return Err(bad("an address begins with etcd://, as in etcd://host:2379/name"));
+            // Of another form, in which a password may stand anywhere.
+            let why = "an address begins with etcd://, as in etcd://host:2379/name";
+            return Err(Error::refused_address(address, why));
         }
         let user = match user.and_then(|user| user.strip_prefix(SCHEME)) {
             None => None,
@@ -148,6 +150,8 @@ mod tests {
             "http://a:2379",
             "http://u:secret@a:2379",
             "secret@a",
+            "postgres://u@a/n?password=secret",
+            "host=a user=u password=secret",
             "etcd://",
             "etcd://,",
             "etcd://a,,b",

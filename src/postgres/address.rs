@@ -23,6 +23,11 @@ impl Address {
             .iter()
             .fold(address, |address, mode| address.replace(mode, "sslmode=require"));
         let refused = |why| Error::refused_address(&address, why);
+        let is_url = ["postgres://", "postgresql://"].iter().any(|url| address.starts_with(url));
+        if is_url && address.matches('@').count() > 1 {
+            // A password with an @ would end there, and what is left of it pass for the host.
+            return Err(refused("of several @ all but the one before the host are written %40"));
+        }
         let mut config = Config::from_str(&address)
             .map_err(|_| refused("it is like postgres://user@host:5432/database?table=keyloom"))?;
         if config.get_hosts().is_empty() {
@@ -109,6 +114,8 @@ mod tests {
             "postgres://ada:secret@host:port/geo",
             "postgres://ada:secret@host/geo?wrong=1",
             "postgres://ada:sec@secret@host/geo?wrong=1",
+            "postgres://ada:sec@secret@host/geo",
+            "postgresql://ada:sec?@secret@host/geo",
             "postgres://:secret@host/geo",
             "postgres://ada:secret@/geo",
             "postgres://ada:secret/geo?password=secret",
