@@ -29,7 +29,10 @@
 //! * **One handle per file and process.** Clone it; opening the file twice is an error.
 //! * **A program that dies loses no commit and leaves no half of one**, with every [`Durability`]. What it
 //!   was committing is there or not. Where others have the store open, that may be settled only when
-//!   the next of them writes: until then their snapshots are without it.
+//!   the next of them writes: until then their snapshots are without it. Processes open a store one
+//!   after the other, under a lock (`flock`) on its directory: a program that dies while it opens the
+//!   engine's own locks would else mislead those that wait. Programs that open the file without keyloom
+//!   do not take it.
 //! * **Fork before opening.** In a child that was forked later the handle answers
 //!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
 //!   that were open at the fork belong to the parent: the child must not use them.

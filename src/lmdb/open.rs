@@ -33,6 +33,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let path = prepare_directory(path, &options)?;
     let data = path.join("data.mdb");
     let (env, registration) = {
+        // Before the list, so that nobody in this process waits for another process's opening.
+        let _alone = open_alone(&path)?;
         // One at a time: between the look at what is open and the entry in the list nobody may pass.
         let mut open_files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
         let file = existing(&data)?.filter(|file| file.len() > 0);
@@ -92,6 +94,20 @@ fn open_in(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> Result<
         sync_names(path)?;
     }
     create_database(env, options, path)
+}
+
+/// Keeps other processes from opening a store in `path` until it is dropped, or the process dies.
+///
+/// The engine lets the first process that opens the file prepare the file of locks, while others wait.
+/// When that one is killed half way, those who waited go on with what it left: locks that are none, or the
+/// number of the last transaction as 0, from which the next commit is built on an old state and undoes
+/// what others were told is committed. Whoever waits here instead finds nobody in the file, and prepares
+/// it anew.
+fn open_alone(path: &Path) -> Result<File> {
+    let directory = File::open(path).map_err(|error| explain(error.into(), path))?;
+    // When a process dies, Linux takes this lock from it after those that the engine has on its file.
+    directory.lock().map_err(|error| explain(error.into(), path))?;
+    Ok(directory)
 }
 
 /// The files that this process has open, by what they are and not by how they are called: a hard

@@ -167,6 +167,33 @@ fn takes_a_file_that_is_short_and_sound() {
     assert_eq!(count(&quick().open(directory.path()).unwrap()), 10);
 }
 
+/// Found by the campaign `kill`: who waited for a process that was killed while it opened the store went on
+/// with the half-made locks of the engine, and lost commits.
+#[test]
+fn waits_until_another_process_has_opened_or_died() {
+    let directory = tempdir().unwrap();
+    let store = directory.path().join("store");
+    fs::create_dir(&store).unwrap();
+    // As a process that is opening the store.
+    let opening = fs::File::open(&store).unwrap();
+    opening.lock().unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| {
+            let opened = quick().open(&store).unwrap();
+            assert!(is_over.load(Relaxed), "it has not waited");
+            fill(&opened, 10).unwrap();
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        is_over.store(true, Relaxed);
+        drop(opening);
+        second.join().unwrap();
+    });
+    // And whoever has it open keeps nobody from opening.
+    let _store = quick().open(&store).unwrap();
+    fs::File::open(&store).unwrap().try_lock().unwrap();
+}
+
 #[test]
 fn says_which_permission_is_missing() {
     let directory = tempdir().unwrap();

@@ -11,6 +11,7 @@
 //! | alone | the only writer, again and again; now and then it makes backups or unites transactions |
 //! | born | a writer that has just made the store |
 //! | together | one of two writers, which do the history in turns; the other must go on |
+//! | race | one of two writers that open a store which nobody else has open, and then the other |
 //! | load | a load in batches, resumed where it was reported to be, until it is done |
 //! | repair | a repair of an index, likewise |
 //!
@@ -55,11 +56,13 @@ enum Form {
     Alone,
     Born,
     Together,
+    Race,
     Load,
     Repair,
 }
 
-const FORMS: &[Form] = &[Form::Alone, Form::Born, Form::Together, Form::Load, Form::Repair];
+const FORMS: &[Form] =
+    &[Form::Alone, Form::Born, Form::Together, Form::Race, Form::Load, Form::Repair];
 
 /// How long a process may be silent before it counts as hanging. Nothing takes as long on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -178,6 +181,7 @@ impl<'c> Attack<'c> {
                 Form::Alone => episode.alone(100)?,
                 Form::Born => (0..20).try_for_each(|_| episode.born())?,
                 Form::Together => episode.together(50)?,
+                Form::Race => episode.race(30)?,
                 Form::Load => (0..3).try_for_each(|_| episode.load())?,
                 Form::Repair => (0..3).try_for_each(|_| episode.repair())?,
             }

@@ -58,7 +58,8 @@ impl Episode<'_> {
             if self.rng.bool() {
                 std::mem::swap(&mut survivor, &mut newest);
             }
-            self.kill_beside(newest, &mut survivor, &mut account)?;
+            let moment = self.moment();
+            self.kill_beside(newest, &moment, &mut survivor, &mut account)?;
             newest = self.start_beside()?;
         }
         let mut last = Said::default();
@@ -77,6 +78,33 @@ impl Episode<'_> {
         Ok(())
     }
 
+    /// Kills one of two writers that open the store at the same time, and then the other. Nobody else has it
+    /// open: the first to come prepares the file of locks, and the second waits for that.
+    pub fn race(&mut self, pairs: u64) -> Result<()> {
+        self.keeps = false;
+        let mut account = Account::default();
+        for _ in 0..pairs {
+            if !self.goes_on() {
+                break;
+            }
+            let first = self.start_beside()?;
+            let mut second = self.start_beside()?;
+            let pause = self.pause() / 16;
+            let moment = Moment::Mark { kind: Kind::Opening, nth: 1, pause };
+            self.kill_beside(first, &moment, &mut second, &mut account)?;
+            let End { said, wrong } = self.kill(second, &Waited::Now)?;
+            account.take(&said);
+            account.wrong.extend(wrong);
+            let verdict = self.ask(What::History)?;
+            account.settle(verdict.progress);
+            account.wrong.extend(verdict.wrong);
+            if self.tally.failures.is_empty() {
+                self.report(std::mem::take(&mut account.wrong), &said, verdict.progress)?;
+            }
+        }
+        Ok(())
+    }
+
     fn start_beside(&mut self) -> Result<Victim> {
         let holds = self.may_hold();
         self.job.task = Task::History { unites_one_in: u64::MAX, copies: false, holds };
@@ -86,12 +114,12 @@ impl Episode<'_> {
     fn kill_beside(
         &mut self,
         mut victim: Victim,
+        moment: &Moment,
         survivor: &mut Victim,
         account: &mut Account,
     ) -> Result<()> {
-        let moment = self.moment();
         let patience = self.attack.patience;
-        let waited = victim.wait_for(&moment, patience);
+        let waited = victim.wait_for(moment, patience);
         let End { said, mut wrong } = self.kill(victim, &waited)?;
         self.tally.add("kills beside another writer", 1);
         if matches!(said.last, Some(Kind::Begun | Kind::Full | Kind::Committing)) {
