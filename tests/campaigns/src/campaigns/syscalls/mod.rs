@@ -9,8 +9,8 @@ mod child;
 mod strace;
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use anyhow::{Result, anyhow};
 use fastrand::Rng;
@@ -41,7 +41,7 @@ impl Campaign for Syscalls {
     }
 
     fn counts(&self) -> (u64, u64) {
-        (600, 50_000)
+        (600, 30_000)
     }
 
     fn obstacle(&self) -> Option<String> {
@@ -74,9 +74,11 @@ const MOST_FAILURES: usize = 10;
 fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut seed = context.seed;
-    let most = if flaw == Flaw::None { MOST_FAILURES } else { 1 };
-    while context.goes_on(tally.count) && tally.failures.len() < most {
+    while context.goes_on(tally.count) {
         let history = History { mix: &context.mix, seed, flaw };
+        if history.is_enough(&tally) {
+            break;
+        }
         let mut faults = history.faults(context)?;
         if flaw != Flaw::None {
             // What is broken shows where a commit fails, some of it only where the last write does.
@@ -117,26 +119,25 @@ impl History<'_> {
 
     /// As many processes at once as there are processors.
     fn run(&self, context: &Context, faults: &[Fault], tally: &mut Tally) -> Result<()> {
+        let begun = tally.count;
         let next = AtomicUsize::new(0);
         let shared = Mutex::new(tally);
+        let work = |worker: usize| -> Result<()> {
+            let name = format!("worker {worker}");
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(fault) = faults.get(at) else { return Ok(()) };
+                let is_enough = lock(&shared).map(|tally| self.is_enough(&tally))?;
+                if is_enough || !context.goes_on(begun + at as u64) {
+                    return Ok(());
+                }
+                let seen = self.attack(fault, &context.directory(&name)?)?;
+                lock(&shared).map(|mut tally| self.enter(&mut tally, fault, seen))?;
+            }
+        };
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
-            let work = |worker: usize| -> Result<()> {
-                let name = format!("worker {worker}");
-                while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let done = shared.lock().map(|tally| (tally.count, tally.failures.len()));
-                    let (count, failures) = done.map_err(|_| anyhow!("another worker panicked"))?;
-                    let most = if self.flaw == Flaw::None { MOST_FAILURES } else { 1 };
-                    if !context.goes_on(count) || failures >= most {
-                        break;
-                    }
-                    let seen = self.attack(fault, &context.directory(&name)?)?;
-                    let mut tally =
-                        shared.lock().map_err(|_| anyhow!("another worker panicked"))?;
-                    self.enter(&mut tally, fault, seen);
-                }
-                Ok(())
-            };
+            let work = &work;
             let workers: Vec<_> = (0..workers).map(|at| scope.spawn(move || work(at))).collect();
             workers
                 .into_iter()
@@ -144,10 +145,14 @@ impl History<'_> {
         })
     }
 
+    /// A control needs one failure.
+    fn is_enough(&self, tally: &Tally) -> bool {
+        tally.failures.len() >= if self.flaw == Flaw::None { MOST_FAILURES } else { 1 }
+    }
+
     fn enter(&self, tally: &mut Tally, fault: &Fault, seen: Seen) {
         tally.count += 1;
-        tally.add(&format!("of {}", fault.call), 1);
-        tally.add(seen.outcome, 1);
+        tally.add(&format!("{}: {}", seen.outcome, fault.call), 1);
         let known = |what: &String| tally.failures.iter().any(|failure| failure.what == *what);
         if let Some(what) = seen.wrong.first().filter(|what| !known(what)) {
             let told = seen.errors.iter().map(|error| format!("the process heard: {error}"));
@@ -230,6 +235,10 @@ impl History<'_> {
         wrong.extend(report.faults.iter().map(|fault| format!("afterwards: {fault}")));
         Ok(())
     }
+}
+
+fn lock<'t, 'm>(tally: &'m Mutex<&'t mut Tally>) -> Result<MutexGuard<'m, &'t mut Tally>> {
+    tally.lock().map_err(|_| anyhow!("another worker panicked"))
 }
 
 /// What one fault led to.
