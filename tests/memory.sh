@@ -61,8 +61,6 @@ for place in "${places[@]}"; do
     [[ $file == @(src/lmdb|tests|benches)/* ]] || fail "$file:$line: unsafe in the library, outside of the LMDB backend"
 done
 
-# So that a checker can say where.
-export CARGO_PROFILE_MUTANTS_DEBUG=line-tables-only
 checkers=()
 if compgen -G "$(rustc --print target-libdir)/librustc-*_rt.asan.a" >/dev/null; then
     checkers+=(AddressSanitizer)
@@ -70,7 +68,7 @@ if compgen -G "$(rustc --print target-libdir)/librustc-*_rt.asan.a" >/dev/null; 
     rustc=(env RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR="$directory")
     env RUSTC_BOOTSTRAP=1 rustc -Zsanitizer=address -o "$directory/control" tests/memory_safety/out_of_bounds.rs
     control AddressSanitizer heap-buffer-overflow "$directory/control"
-    "${rustc[@]}" cargo test --locked --profile mutants --target "$host" --package keyloom \
+    "${rustc[@]}" cargo test --locked --profile memory --target "$host" --package keyloom \
         --lib --test ranges --test memory --test conformance --test differential 2>&1 |
         tee "$directory/sanitizer.log" || fail 'AddressSanitizer: see above'
     tests=$((tests + $(passed_in "$directory/sanitizer.log")))
@@ -81,7 +79,7 @@ if command -v valgrind >/dev/null; then
     valgrind=(valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite)
     control Valgrind 'Invalid read' "${valgrind[@]}" "$directory/control"
     CARGO_TARGET_DIR=$directory CARGO_TARGET_$(tr '[:lower:]-' '[:upper:]_' <<<"$host")_RUNNER="${valgrind[*]}" \
-        cargo test --locked --profile mutants --package keyloom --no-default-features --lib 2>&1 |
+        cargo test --locked --profile memory --package keyloom --no-default-features --lib 2>&1 |
         tee "$directory/valgrind.log" || fail 'Valgrind: see above'
     tests=$((tests + $(passed_in "$directory/valgrind.log")))
 fi

@@ -4,8 +4,9 @@
 #     tests/mutants.sh [--in-diff REV] [--result FILE]
 #
 # With REV only what has changed since. Installs cargo-mutants into the target directory where it is
-# missing. `.cargo/mutants.toml` says which files, which tests, and which changes change nothing. Fails
-# when one goes unnoticed, and when none does with the test that is there for it left out.
+# missing. Works on a copy of these modules and their tests that is a crate by itself, which is built in
+# a second or two. `.cargo/mutants.toml` names the files, and the changes that change nothing. Fails when
+# one goes unnoticed, and when none does with the test that is there for it left out.
 set -euo pipefail
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
@@ -26,43 +27,51 @@ began=$SECONDS
 directory=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 export PATH=$directory/tools/bin:$PATH
 command -v cargo-mutants >/dev/null || cargo install cargo-mutants --locked --root "$directory/tools"
-# One build directory for all copies of the sources. A test that fails need not say it with the
-# smallest input.
-export CARGO_TARGET_DIR=$directory/mutants PROPTEST_MAX_SHRINK_ITERS=0 RUST_BACKTRACE=0
+crate=$directory/mutants/crate
+export CARGO_TARGET_DIR=$directory/mutants/target
+# A test that fails need not say it with the smallest input.
+export PROPTEST_MAX_SHRINK_ITERS=0 RUST_BACKTRACE=0
 
-mutate() { # DIRECTORY ARGUMENT...
-    rm -rf "$directory/$1"
-    mkdir -p "$directory/$1"
-    cargo mutants --no-shuffle --output "$directory/$1" "${@:2}"
+rm -rf "$crate"
+mkdir -p "$crate/src" "$crate/tests"
+cp -r .cargo Cargo.lock "$crate"
+cp tests/mutants/crate.toml "$crate/Cargo.toml"
+cp -r src/key src/range.rs tests/mutants/lib.rs "$crate/src"
+cp tests/ranges.rs "$crate/tests"
+
+mutate() { # OUTPUT ARGUMENT...
+    rm -rf "$directory/mutants/$1"
+    mkdir -p "$directory/mutants/$1"
+    cargo mutants --dir "$crate" --in-place --no-shuffle --output "$directory/mutants/$1" "${@:2}"
 }
 
 count() { # DIRECTORY KIND
-    cat "$directory/$1/mutants.out/$2.txt" 2>/dev/null | wc --lines
+    cat "$directory/mutants/$1/mutants.out/$2.txt" 2>/dev/null | wc --lines
 }
 
 # The offset that an error inside a descending element shows is the matter of one test alone.
 lonely=an_error_inside_a_descending_element_counts_the_bytes_of_the_key
-mutate mutants-control --re complemented_len -- "--skip=$lonely" >/dev/null || true
-control=$(count mutants-control missed)
-echo "without the test $lonely, $control mutants are missed"
+mutate control --re complemented_len -- -- "--skip=$lonely" >/dev/null || true
+unnoticed=$(count control missed)
+echo "without the test $lonely, $unnoticed mutants are missed"
 
 only=()
 if [[ -n $revision ]]; then
-    git diff "$revision" -- src >"$directory/mutants.diff"
-    only=(--in-diff "$directory/mutants.diff")
+    git diff "$revision" -- src/key src/range.rs >"$directory/mutants/diff"
+    only=(--in-diff "$directory/mutants/diff")
 fi
 status=0
-mutate mutants-found "${only[@]}" || status=$?
+mutate found "${only[@]}" || status=$?
 # 2 and 3 say that mutants were missed or ran out of time; others that it did not work at all.
 ((status == 0 || status == 2 || status == 3)) || exit "$status"
 
-caught=$(count mutants-found caught)
-missed=$(count mutants-found missed)
-timeouts=$(count mutants-found timeout)
-unviable=$(count mutants-found unviable)
+caught=$(count found caught)
+missed=$(count found missed)
+timeouts=$(count found timeout)
+unviable=$(count found unviable)
 total=$((caught + missed + timeouts + unviable))
-((control > 0)) && noticed=true || noticed=false
+((unnoticed > 0)) && noticed=true || noticed=false
 write_result mutation "$total" mutants "$missed" "without the test $lonely" "$noticed" \
-    "\"caught\": $caught, \"missed\": $missed, \"timeouts\": $timeouts, \"unviable\": $unviable, \"missed_in_control\": $control"
-echo "mutation: $total mutants, $caught caught, $timeouts ran out of time, $unviable do not compile, $missed missed; control: $control missed, as they must be"
-((missed == 0 && control > 0))
+    "\"caught\": $caught, \"missed\": $missed, \"timeouts\": $timeouts, \"unviable\": $unviable, \"missed_in_control\": $unnoticed"
+echo "mutation: $total mutants, $caught caught, $timeouts ran out of time, $unviable do not compile, $missed missed; control: $unnoticed missed, as they must be"
+((missed == 0 && unnoticed > 0))

@@ -24,9 +24,10 @@ impl Address {
             .fold(address, |address, mode| address.replace(mode, "sslmode=require"));
         let refused = |why| Error::refused_address(&address, why);
         let is_url = ["postgres://", "postgresql://"].iter().any(|url| address.starts_with(url));
-        if is_url && address.matches('@').count() > 1 {
-            // A password with an @ would end there, and what is left of it pass for the host.
-            return Err(refused("of several @ all but the one before the host are written %40"));
+        if is_url && ['@', '?'].iter().any(|&mark| address.matches(mark).count() > 1) {
+            // A password with an @ would end there, and what is left of it pass for the host; a ? for
+            // an & makes the password a part of what is before it.
+            return Err(refused("an @ or ? within a part of it is written %40 or %3F"));
         }
         let mut config = Config::from_str(&address)
             .map_err(|_| refused("it is like postgres://user@host:5432/database?table=keyloom"))?;
@@ -116,6 +117,7 @@ mod tests {
             "postgres://ada:sec@secret@host/geo?wrong=1",
             "postgres://ada:sec@secret@host/geo",
             "postgresql://ada:sec?@secret@host/geo",
+            "postgres://ada@host/geo?host=other?password=secret",
             "postgres://:secret@host/geo",
             "postgres://ada:secret@/geo",
             "postgres://ada:secret/geo?password=secret",

@@ -62,3 +62,40 @@ fn a_descending_element_is_complemented_escaped_and_ended() {
     assert_bytes!(Desc<String>: Desc("a".into()), [0x40, 0xFD, 0x9E, 0xFF, 0x00, 0xFF, 0xFF]);
     assert_bytes!(Desc<Option<u8>>: Desc(None), [0x40, 0xFF, 0x00, 0xFF, 0xFF]);
 }
+
+#[test]
+fn integers_of_any_size_say_whether_they_fit_in_an_i128() {
+    let big = |negative, magnitude: &[u8]| BigInt::new(negative, magnitude).unwrap();
+    let half = [&[0x80][..], &[0; 15]].concat();
+    assert_eq!(big(true, &half).to_i128(), Some(i128::MIN));
+    assert_eq!(big(false, &half).to_i128(), None);
+    assert_eq!(big(true, &[&half[..15], &[1]].concat()).to_i128(), None);
+    assert_eq!(big(false, &[&[0], &[0xFF; 15][..]].concat()).to_i128(), Some(i128::MAX >> 7));
+    for bytes in [17, 18, 255] {
+        assert_eq!(big(false, &[&[1][..], &vec![0; bytes - 1]].concat()).to_i128(), None);
+    }
+    assert_eq!(big(false, &[0x0A; 17]).to_string(), format!("0x{}", "0a".repeat(17)));
+    assert_eq!(big(true, &[0x0A; 17]).to_string(), format!("-0x{}", "0a".repeat(17)));
+    assert_eq!(BigInt::new(false, &[1; 256]), None);
+    assert_eq!(big(false, &[&[0], &[1; 255][..]].concat()).magnitude(), [1; 255]);
+}
+
+#[test]
+fn minus_zero_is_zero() {
+    let long = [&[0x0B, !9][..], &[0xFF; 9]].concat();
+    for bytes in [&b"\x13\xFF"[..], b"\x12\xFF\xFF", &long] {
+        assert_eq!(unpack::<u8>(bytes), Ok(0));
+        assert_eq!(unpack::<u128>(bytes), Ok(0));
+        assert_eq!(unpack::<i8>(bytes), Ok(0));
+        assert_eq!(unpack::<Element>(bytes), Ok(Element::Int(0)));
+        assert!(unpack_strict::<i8>(bytes).is_err());
+    }
+}
+
+#[test]
+fn bytes_that_are_no_key_are_shown_escaped() {
+    assert_eq!(display(b"\xFE a~\x7F\x1F\"\\").to_string(), r#"b"\xfe a~\x7f\x1f\"\\""#);
+    assert_eq!(display(&pack(&1.5_f32)).to_string(), "(1.5f32,)");
+    let stamp = Versionstamp([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    assert_eq!(stamp.to_string(), "versionstamp(000102030405060708090a0b)");
+}

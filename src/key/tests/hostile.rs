@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::super::*;
 use super::values;
+use crate::KeyBuf;
 
 /// Everything that can be asked of bytes. What decodes comes back when it is packed again, and the
 /// strict reading accepts exactly the bytes that packing writes.
@@ -224,6 +225,97 @@ fn an_error_inside_a_descending_element_counts_the_bytes_of_the_key() {
     // 15 01 | 40 | FA FD FF-00 00 FF-00 | FA
     assert_eq!(error.offset, 10);
     assert_eq!(key[error.offset], !0x05);
+}
+
+#[test]
+fn errors_tell_truncated_from_padded_integers() {
+    let kind = |bytes: &[u8]| unpack::<u64>(bytes).unwrap_err().kind;
+    for bytes in [&b"\x15"[..], b"\x16\x01", b"\x1C\x01\x02\x03\x04\x05\x06\x07", b"\x0C"] {
+        assert_eq!(kind(bytes), DecodeErrorKind::Truncated { within: Type::Integer });
+    }
+    for bytes in [&b"\x15\0"[..], b"\x16\0\x07", b"\x1C\0\x02\x03\x04\x05\x06\x07\x08"] {
+        let error = unpack_strict::<u64>(bytes).unwrap_err();
+        assert_eq!((error.offset, error.kind), (0, DecodeErrorKind::NotShortest));
+    }
+    assert_eq!(
+        unpack::<((u8, u8),)>(b"\x05\x15\x01").unwrap_err().kind,
+        DecodeErrorKind::Truncated { within: Type::Tuple }
+    );
+}
+
+#[test]
+fn the_strict_reading_is_strict_inside_descending_elements_and_tuples_too() {
+    // 16 00 07 is a padded 7.
+    for bytes in [&b"\x40\xE9\xFF\x00\xF8\xFF\xFF"[..], b"\x05\x16\x00\x07\x00"] {
+        assert!(elements(bytes).is_ok());
+        assert!(unpack_strict::<Element>(bytes).is_err(), "{bytes:02X?}");
+    }
+}
+
+#[test]
+fn tuples_side_by_side_are_not_deep() {
+    let many = vec![Element::Tuple(vec![]); 3 * MAX_DEPTH];
+    assert_eq!(elements(&pack(&List(&many[..]))).as_ref(), Ok(&many));
+    let many = vec![Desc(7_u8); 3 * MAX_DEPTH];
+    assert_eq!(unpack::<List<Vec<Desc<u8>>>>(&pack(&List(&many[..]))).map(|list| list.0), Ok(many));
+}
+
+/// What the specification says of each code that no element of ours begins with.
+#[test]
+fn codes_that_are_not_read_are_named() {
+    let said = |code: u8| elements(&[code]).unwrap_err().to_string();
+    for code in 0..=u8::MAX {
+        let expected = match code {
+            0x00..=0x02 | 0x05 | 0x0B..=0x1D | 0x20 | 0x21 | 0x26 | 0x27 | 0x30 | 0x33 | 0x40 => {
+                None
+            }
+            0x03 | 0x04 | 0x31 | 0x34 | 0x35 => Some("deprecated type code"),
+            0x22..=0x25 | 0x32 => Some("unsupported type code"),
+            0x41..=0x4F => Some("type code of another program"),
+            _ => Some("no element begins with byte"),
+        };
+        match expected {
+            Some(what) => assert_eq!(said(code), format!("at byte 0: {what} {code:02X}")),
+            None => {
+                assert!(elements(&[code]).is_ok() || said(code).contains("ends inside"), "{code}")
+            }
+        }
+    }
+}
+
+#[test]
+fn every_type_is_named_where_another_was_expected() {
+    let keys: [(KeyBuf, &str); 11] = [
+        (pack(&None::<u8>), "a null"),
+        (pack(b"a"), "bytes"),
+        (pack("a"), "a string"),
+        (pack(&((),)), "a nested tuple"),
+        (pack(&-7), "an integer"),
+        (pack(&1_f32), "an f32"),
+        (pack(&1_f64), "an f64"),
+        (pack(&true), "a bool"),
+        (pack(&Uuid::nil()), "a UUID"),
+        (pack(&Versionstamp([0; 12])), "a versionstamp"),
+        (pack(&Desc(1)), "a descending element"),
+    ];
+    for (key, name) in &keys {
+        let said = unpack::<()>(key).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            format!("at byte 0: the tuple goes on with {name} where its end was expected")
+        );
+        if *name != "a bool" {
+            let said = unpack::<bool>(key).unwrap_err().to_string();
+            assert_eq!(said, format!("at byte 0: found {name} where a bool was expected"));
+        }
+    }
+    let said = unpack::<Element>(b"").unwrap_err().to_string();
+    assert_eq!(said, "at byte 0: the tuple ends where an element was expected");
+    let said = unpack::<()>(b"\xFF").unwrap_err().to_string();
+    assert_eq!(said, "at byte 0: the tuple goes on with byte FF where its end was expected");
+    let said = unpack::<&[u8]>(b"\x01a\0\xFF\0").unwrap_err().to_string();
+    let why = "bytes with a NUL cannot be borrowed from the key; decode it as Cow<[u8]> or Vec<u8>";
+    assert_eq!(said, format!("at byte 0: {why}"));
 }
 
 #[test]

@@ -123,6 +123,19 @@ fn types_sort_by_their_codes_and_numbers_of_different_types_do_not_mix() {
 }
 
 #[test]
+fn integers_sort_by_value_however_they_are_kept() {
+    let ascending = [i128::MIN, -(1 << 70), -257, -256, -1, 0, 1, 255, 256, 1 << 70, i128::MAX];
+    let kept = |value: i128| [Element::Int(value), Element::BigInt(BigInt::from(value))];
+    for (a, b) in ascending.into_iter().flat_map(|a| ascending.map(|b| (a, b))) {
+        for (left, right) in kept(a).into_iter().flat_map(|l| kept(b).map(|r| (l.clone(), r))) {
+            assert_eq!(left.cmp(&right), a.cmp(&b), "{left:?} {right:?}");
+        }
+    }
+    let beyond = |negative| Element::BigInt(BigInt::new(negative, &[1; 17]).unwrap());
+    assert!(beyond(true) < Element::Int(i128::MIN) && Element::Int(i128::MAX) < beyond(false));
+}
+
+#[test]
 fn negative_zero_sorts_before_zero() {
     assert!(pack(&-0.0_f64) < pack(&0.0_f64));
     assert!(pack(&-1.0_f32) < pack(&-0.5_f32));

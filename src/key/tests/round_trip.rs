@@ -91,7 +91,11 @@ proptest! {
             )+};
         }
         check!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
-        prop_assert_eq!(unpack::<BigInt>(&key), Ok(BigInt::from(value)));
+        let big = BigInt::from(value);
+        prop_assert_eq!(pack(&big), key.clone());
+        prop_assert_eq!(big.to_i128(), Some(value));
+        prop_assert_eq!(big.to_string(), value.to_string());
+        prop_assert_eq!(unpack::<BigInt>(&key), Ok(big));
     }
 
     #[test]
