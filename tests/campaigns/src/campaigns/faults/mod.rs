@@ -38,7 +38,7 @@ impl Campaign for Faults {
     }
 
     fn counts(&self) -> (u64, u64) {
-        (100_000, 20_000_000)
+        (100_000, 2_000_000)
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {
