@@ -86,7 +86,7 @@ fi
 ((${#checkers[@]})) || fail 'there is neither AddressSanitizer nor Valgrind here'
 [[ $caught == true ]] || failures=$((failures + 1))
 
-write_result 'memory safety' "$tests" tests "$failures" "out_of_bounds, by ${controls[*]}" $caught \
-    "\"checkers\": \"${checkers[*]}\", \"unsafe\": ${#places[@]}"
+write_result memory-safety "$tests" tests "$failures" "\"out of bounds\": $caught" \
+    "\"checkers\": ${#checkers[@]}, \"unsafe\": ${#places[@]}"
 echo "memory safety: $tests tests by ${checkers[*]:-nothing}, ${#places[@]} unsafe, $failures failures; controls caught by ${controls[*]:-none}"
 ((failures == 0))

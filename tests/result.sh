@@ -1,9 +1,11 @@
-# To be sourced by the campaigns: writes what one of them found as JSON, to the file that `result` names
-# if there is one. `began` is when it began, `invoked` how it was called, `seed` may be empty.
+# To be sourced by the scripts that are campaigns: writes what one of them found, as the campaigns in
+# tests/campaigns do, to the file that `result` names if there is one. `began` is when it began,
+# `invoked` how it was called, `seed` may be empty.
 #
-#     write_result CAMPAIGN COUNT UNIT FAILURES CONTROL CAUGHT DETAILS
+#     write_result CAMPAIGN COUNT UNIT FAILURES CONTROLS DETAILS
 #
-# CAUGHT is true or false, DETAILS are the members of a JSON object.
+# CONTROLS are the members of a JSON object, names and whether they were caught; so are DETAILS, what is
+# counted besides and how much.
 write_result() {
     [[ -n $result ]] || return 0
     local quoted=${invoked//\\/\\\\}
@@ -11,14 +13,14 @@ write_result() {
 {
   "campaign": "$1",
   "command": "${quoted//\"/\\\"}",
+  "date": "$(date --utc +%F)",
   "seed": ${seed:-null},
-  "date": "$(date --utc --iso-8601=seconds)",
   "count": $2,
   "unit": "$3",
   "failures": $4,
-  "negative_control": {"name": "$5", "caught": $6},
   "seconds": $((SECONDS - began)),
-  "details": {$7}
+  "controls": {$5},
+  "details": {$6}
 }
 JSON
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Gives hostile bytes to every decoder and pattern, led by coverage (libFuzzer):
 #
-#     tests/fuzz/run.sh [--seconds N] [--seed N] [--result FILE] [TARGET...]
+#     tests/fuzz/run.sh [--seconds N] [--jobs N] [--seed N] [--result FILE] [TARGET...]
 #
-# N seconds per target (60 without), all targets or those named. Works with a stable toolchain and a
+# N seconds per target (60 without), all targets or those named, one after the other or N at a time. Works with a stable toolchain and a
 # C++ compiler, with AddressSanitizer where the toolchain has it. What was found to be interesting is
 # kept in the target directory and used the next time. First the controls, which are broken on purpose,
 # must be found. The last line counts; the JSON in FILE says more. A crash shows the target, its input
@@ -13,12 +13,14 @@ set -euo pipefail
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
 invoked="$0 $*"
 seconds=60
+jobs=1
 seed=$((RANDOM * 32768 + RANDOM + 1))
 result=
 targets=()
 while (($#)); do
     case $1 in
         --seconds) seconds=${2:?}; shift 2 ;;
+        --jobs) jobs=${2:?}; shift 2 ;;
         --seed) seed=${2:?}; shift 2 ;;
         --result) result=$(realpath -m "${2:?}"); shift 2 ;;
         -*) usage ;;
@@ -79,32 +81,43 @@ for control in control_key_bytes control_ranges control_operations; do
     mkdir -p "$directory/controls"
     log=$directory/controls/$control.log
     from=$SECONDS
+    found=false
     if fuzz "$control" 60 "$log" -artifact_prefix="$directory/controls/$control-" \
         "tests/fuzz/corpus/${control#control_}" 2>/dev/null || ! grep -q 'deadly signal' "$log"; then
         echo "$control, which is broken, was not found in 60 s" >&2
         caught=false
     else
-        controls+=("$control in $((SECONDS - from)) s")
-        echo "found, as it must be: ${controls[-1]}"
+        found=true
+        echo "found, as it must be: $control in $((SECONDS - from)) s"
     fi
+    controls+=("\"${control#control_}\": $found")
 done
+
+attack() { # TARGET
+    local found=$directory/corpus/$1 crashes=$directory/crashes/$1 status=0
+    mkdir -p "$found" "$crashes"
+    fuzz "$1" "$seconds" "$directory/$1.log" -artifact_prefix="$crashes/" "$found" \
+        "tests/fuzz/corpus/$1" || status=$?
+    echo "$status" >"$directory/$1.status"
+}
+for target in "${targets[@]}"; do
+    while (($(jobs -rp | wc --lines) >= jobs)); do wait -n; done
+    attack "$target" &
+done
+wait
 
 executions=0
 crashed=()
 details=()
 for target in "${targets[@]}"; do
-    found=$directory/corpus/$target
     crashes=$directory/crashes/$target
     log=$directory/$target.log
-    mkdir -p "$found" "$crashes"
-    status=0
-    fuzz "$target" "$seconds" "$log" -artifact_prefix="$crashes/" "$found" \
-        "tests/fuzz/corpus/$target" || status=$?
+    status=$(<"$directory/$target.status")
     count=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     coverage=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail --lines=1)
     echo "$target: ${count:-0} executions, ${coverage:-0} edges"
     executions=$((executions + ${count:-0}))
-    details+=("\"$target\": {\"executions\": ${count:-0}, \"edges\": ${coverage:-0}}")
+    details+=("\"$target\": ${count:-0}")
     ((status)) || continue
     crashed+=("$target")
     grep -E "panicked at|ERROR: |^SUMMARY" -A 3 "$log" >&2 || tail --lines=20 "$log" >&2
@@ -116,7 +129,7 @@ for target in "${targets[@]}"; do
     [[ ! -e $input.min ]] || { echo "$target, smaller: $input.min" >&2; xxd "$input.min" >&2; }
 done
 
-write_result 'hostile bytes' "$executions" executions ${#crashed[@]} "$(join '; ' "${controls[@]}")" $caught \
-    "\"sanitizer\": \"$sanitizer\", \"features\": \"$features\", \"seconds_per_target\": $seconds, \"targets\": {$(join ', ' "${details[@]}")}"
-echo "hostile bytes: ${#targets[@]} targets, $executions executions, ${#crashed[@]} crashes ${crashed[*]}; controls found: ${#controls[@]} of 3; seed $seed"
+write_result hostile-bytes "$executions" executions ${#crashed[@]} "$(join ', ' "${controls[@]}")" \
+    "\"seconds per target\": $seconds, $(join ', ' "${details[@]}")"
+echo "hostile bytes: ${#targets[@]} targets, $executions executions, ${#crashed[@]} crashes ${crashed[*]}; controls found: $caught; sanitizer: $sanitizer; seed $seed"
 [[ $caught == true ]] && ((${#crashed[@]} == 0))

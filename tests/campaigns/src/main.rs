@@ -165,7 +165,7 @@ fn run_one(
             workload.collect::<String>()
         ),
         date: today(),
-        seed,
+        seed: Some(seed),
         count: tally.count,
         unit: campaign.unit().into(),
         failures: tally.failures.len() as u64,

@@ -15,8 +15,8 @@ pub struct Record {
     pub command: String,
     /// The day, `2026-11-21`.
     pub date: String,
-    /// What the random choices came from.
-    pub seed: u64,
+    /// What the random choices came from, if there were any.
+    pub seed: Option<u64>,
     /// How many were done.
     pub count: u64,
     /// What is counted.
