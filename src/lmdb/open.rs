@@ -208,11 +208,25 @@ fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
 
 /// The checker's error in keyloom's words.
 pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
+    let why = format!("{error}{}", hint_at_birth(path));
     let path = path.to_path_buf();
     match error {
         FileError::Io(error) => explain(error.into(), &path),
-        FileError::NoSoundMeta { .. } => Error::Damaged { path, why: error.to_string() },
-        other => Error::NotAStore { path, why: other.to_string() },
+        FileError::NoSoundMeta { .. } => Error::Damaged { path, why },
+        _ => Error::NotAStore { path, why },
+    }
+}
+
+/// What a power cut leaves of a store that was just being made is no store. It is not thrown away here,
+/// since the beginning of a store that somebody damaged looks the same.
+fn hint_at_birth(path: &Path) -> &'static str {
+    /// No store is as small for long.
+    const MOST_BYTES: u64 = 64 << 10;
+    let is_small = fs::metadata(path.join("data.mdb")).is_ok_and(|file| file.len() <= MOST_BYTES);
+    if is_small {
+        "; if the machine went down when the store was opened for the first time, nothing was committed: remove data.mdb"
+    } else {
+        ""
     }
 }
 
