@@ -153,6 +153,17 @@ pub enum Error {
         /// How long the wait was.
         waited_ms: u64,
     },
+    /// Another process has been opening the store for too long, or something else holds a lock (`flock`)
+    /// on its directory. End that, and open the store again.
+    #[error(
+        "somebody holds a lock on {path}, as a process does that opens the store, for more than {waited_ms} ms; end that process and try again"
+    )]
+    OpeningHeld {
+        /// The directory of the store.
+        path: PathBuf,
+        /// How long the wait was.
+        waited_ms: u64,
+    },
     /// The system has no address space for the memory map when a store is opened, or for a larger one.
     /// The map stays as it was, and so does the store. Raise the limit (`ulimit -v`), or set a smaller
     /// `map_bytes` or `max_map_bytes`.
@@ -189,12 +200,9 @@ pub enum Error {
         /// What the server said.
         source: BoxedError,
     },
-    /// The disk took no more: it is full, the file reached the size that the system allows, or, if
-    /// the source says "input/output error" although there is room, the disk fails. What was
+    /// The disk took no more: it is full, or the file reached the size that the system allows. What was
     /// committed before stays; free some room and run the transaction again.
-    #[error(
-        "the disk took no more of {path}: {source}; free some room and try again, and check the disk if there is some"
-    )]
+    #[error("the disk took no more of {path}: {source}; free some room and try again")]
     DiskFull {
         /// The store.
         path: PathBuf,

@@ -32,7 +32,8 @@
 //!   the next of them writes: until then their snapshots are without it. Processes open a store one
 //!   after the other, under a lock (`flock`) on its directory: a program that dies while it opens the
 //!   engine's own locks would else mislead those that wait. Programs that open the file without keyloom
-//!   do not take it.
+//!   do not take it. All this holds on Linux; in what order other systems take the locks of the dead
+//!   was not looked at.
 //! * **Fork before opening.** In a child that was forked later the handle answers
 //!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
 //!   that were open at the fork belong to the parent: the child must not use them.
@@ -46,9 +47,11 @@ mod gate;
 mod lock_file;
 mod map_size;
 mod open;
+mod opening_lock;
 mod options;
 mod owned_by;
 mod reading;
+mod room;
 mod transaction;
 
 use std::path::{Path, PathBuf};
@@ -98,6 +101,8 @@ struct Shared {
     full_at_bytes: AtomicUsize,
     /// The engine was left without a map. It would read at no address.
     is_unmapped: AtomicBool,
+    /// A wait for the disk failed, after which the system takes what it could not write for written.
+    sync_failed: AtomicBool,
     _registration: Registration,
 }
 
@@ -272,8 +277,14 @@ impl Lmdb {
 
     /// Waits until everything committed so far is on the disk, whatever the [`Durability`].
     ///
+    /// A wait that fails cannot be made good by waiting again: the system forgets what it could not
+    /// write, and says so once. So in the modes that do not wait with every commit, this handle neither
+    /// writes nor flushes any more. What was committed since the last flush may be lost: load it again, or
+    /// take it from a [`backup`](Lmdb::backup), which writes it anew elsewhere.
+    ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::DiskFull`], or what the system says.
+    /// [`Error::ReadOnly`], [`Error::DiskFull`], [`Error::Unusable`] after a failure, or what the system
+    /// says.
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
         if self.shared.options.read_only {
@@ -282,7 +293,8 @@ impl Lmdb {
         // It reads the meta page through the map, which must not be resized meanwhile.
         let _ticket = self.shared.gate.enter();
         self.shared.check_map()?;
-        self.shared.env.force_sync().map_err(|error| self.shared.explain(error))?;
+        self.shared.check_sync()?;
+        self.shared.env.force_sync().map_err(|error| self.shared.note_failed_sync(error))?;
         // A store that waits for nothing did not wait for its names either.
         open::sync_names(&self.shared.path)
     }
@@ -353,6 +365,22 @@ impl Shared {
         Ok(())
     }
 
+    /// Refuses to write after a wait for the disk has failed.
+    fn check_sync(&self) -> Result<()> {
+        if self.sync_failed.load(Ordering::Acquire) {
+            return Err(Error::Unusable { path: self.path.clone(), source: None });
+        }
+        Ok(())
+    }
+
+    /// Writes down that a wait for the disk has failed, where commits count on it that have returned.
+    fn note_failed_sync(&self, error: heed::Error) -> Error {
+        if self.options.durability != Durability::Full {
+            self.sync_failed.store(true, Ordering::Release);
+        }
+        self.explain(error)
+    }
+
     /// Enters the gate and opens something, again after what a first failure asks for.
     fn enter<'s, T>(
         &'s self,
@@ -383,9 +411,10 @@ impl Shared {
         Ok((OwnedBy::new(opened, self.process), ticket))
     }
 
-    /// Whether the engine has given up. It does not say so of itself, but to the next who comes.
-    fn is_unusable(&self) -> bool {
-        matches!(self.env.read_txn(), Err(heed::Error::Mdb(MdbError::Panic)))
+    /// Whether the engine may have given up. It does not say so of itself, but to the next who comes,
+    /// and not to one who finds no slot.
+    fn may_be_unusable(&self) -> bool {
+        !matches!(self.env.read_txn(), Ok(_) | Err(heed::Error::Mdb(MdbError::MapResized)))
     }
 
     /// The engine's error in keyloom's words.

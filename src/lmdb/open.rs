@@ -14,6 +14,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, Wit
 
 use super::file::{self, FileError, QuickCheck, Rule};
 use super::gate::Gate;
+use super::opening_lock::OpeningLock;
 use super::owned_by::Process;
 use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
 use super::{lock_file, map_size};
@@ -34,7 +35,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let data = path.join("data.mdb");
     let (env, registration) = {
         // Before the list, so that nobody in this process waits for another process's opening.
-        let _alone = open_alone(&path)?;
+        let _alone = OpeningLock::take(&path)?;
         // One at a time: between the look at what is open and the entry in the list nobody may pass.
         let mut open_files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
         let file = existing(&data)?.filter(|file| file.len() > 0);
@@ -70,6 +71,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
                 writer: WriterSlot::default(),
                 full_at_bytes: AtomicUsize::new(0),
                 is_unmapped: AtomicBool::new(false),
+                sync_failed: AtomicBool::new(false),
                 _registration: registration,
             };
             Ok(Lmdb { shared: Arc::new(shared) })
@@ -94,20 +96,6 @@ fn open_in(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> Result<
         sync_names(path)?;
     }
     create_database(env, options, path)
-}
-
-/// Keeps other processes from opening a store in `path` until it is dropped, or the process dies.
-///
-/// The engine lets the first process that opens the file prepare the file of locks, while others wait.
-/// When that one is killed half way, those who waited go on with what it left: locks that are none, or the
-/// number of the last transaction as 0, from which the next commit is built on an old state and undoes
-/// what others were told is committed. Whoever waits here instead finds nobody in the file, and prepares
-/// it anew.
-fn open_alone(path: &Path) -> Result<File> {
-    let directory = File::open(path).map_err(|error| explain(error.into(), path))?;
-    // When a process dies, Linux takes this lock from it after those that the engine has on its file.
-    directory.lock().map_err(|error| explain(error.into(), path))?;
-    Ok(directory)
 }
 
 /// The files that this process has open, by what they are and not by how they are called: a hard

@@ -7,6 +7,7 @@ use heed::{MdbError, RwTxn};
 
 use super::gate::Ticket;
 use super::owned_by::OwnedBy;
+use super::room;
 use super::{LmdbEntries, Shared, get};
 use crate::writer_slot::WriterTurn;
 use crate::{
@@ -32,6 +33,7 @@ impl<'s> LmdbTransaction<'s> {
         if shared.options.read_only {
             return Err(Error::ReadOnly);
         }
+        shared.check_sync()?;
         let turn = shared.writer.take()?;
         shared.grow_if_full()?;
         let (txn, ticket) = shared.enter(|env| env.write_txn())?;
@@ -104,16 +106,19 @@ impl Transaction for LmdbTransaction<'_> {
         let Self { txn, shared, full, _ticket, _turn } = self;
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Mdb(MdbError::BadTxn) if full.get() => shared.map_full(),
-            heed::Error::Io(source) if shared.is_unusable() => {
+            heed::Error::Io(source) if shared.may_be_unusable() => {
                 // The page that makes the transaction valid was being written. The engine took it
                 // back in memory, but what is on the disk nobody knows.
                 let unusable = Error::Unusable { path: shared.path.clone(), source: Some(source) };
                 Error::CommitUnknown { source: unusable.into() }
             }
             // The engine reports a write that the disk took only a part of, the usual first sign
-            // of a full one, as this.
+            // of a full one, as this; and so does a disk that fails.
             heed::Error::Io(source) if source.raw_os_error() == Some(EIO) => {
-                Error::DiskFull { path: shared.path.clone(), source }
+                match room::is_left(&shared.path.join("data.mdb")) {
+                    true => shared.note_failed_sync(heed::Error::Io(source)),
+                    false => Error::DiskFull { path: shared.path.clone(), source },
+                }
             }
             other => shared.explain(other),
         })

@@ -1,5 +1,7 @@
 //! Opening: what is refused, and in which words.
 
+use std::sync::atomic::Ordering;
+
 use super::*;
 
 fn error_of(options: LmdbOptions, path: &Path) -> Error {
@@ -204,4 +206,26 @@ fn says_which_permission_is_missing() {
 #[test]
 fn names_the_file_at_which_the_system_failed() {
     run_child(Child::NoFiles, tempdir().unwrap().path());
+}
+
+#[test]
+fn opening_waits_for_whoever_holds_the_lock_on_the_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let holder = std::fs::File::open(directory.path()).unwrap();
+    holder.lock().unwrap();
+    let is_released = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            let store = Lmdb::open(directory.path()).unwrap();
+            assert!(is_released.load(Ordering::SeqCst), "it was opened under somebody's lock");
+            store.transact(|txn| txn.put(b"a", b"1")).unwrap();
+        });
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!directory.path().join("data.mdb").exists());
+        is_released.store(true, Ordering::SeqCst);
+        holder.unlock().unwrap();
+        opening.join().unwrap();
+    });
+    // It does not keep the lock.
+    holder.try_lock().unwrap();
 }
