@@ -17,18 +17,17 @@ pub(super) struct Address {
 
 impl Address {
     pub(super) fn parse(address: &str) -> Result<Self> {
-        let (address, table) = take_table(address);
+        let is_url = ["postgres://", "postgresql://"].iter().any(|url| address.starts_with(url));
+        if is_url && !marks_are_clear(address) {
+            let why = "an @ or ? within a part of it is written %40 or %3F";
+            return Err(Error::refused_address(address, why));
+        }
+        let (address, table) = if is_url { take_table(address) } else { (address.into(), None) };
         // Certificates are always verified in full.
         let address = ["sslmode=verify-full", "sslmode=verify-ca"]
             .iter()
             .fold(address, |address, mode| address.replace(mode, "sslmode=require"));
         let refused = |why| Error::refused_address(&address, why);
-        let is_url = ["postgres://", "postgresql://"].iter().any(|url| address.starts_with(url));
-        if is_url && ['@', '?'].iter().any(|&mark| address.matches(mark).count() > 1) {
-            // A password with an @ would end there, and what is left of it pass for the host; a ? for
-            // an & makes the password a part of what is before it.
-            return Err(refused("an @ or ? within a part of it is written %40 or %3F"));
-        }
         let mut config = Config::from_str(&address)
             .map_err(|_| refused("it is like postgres://user@host:5432/database?table=keyloom"))?;
         if config.get_hosts().is_empty() {
@@ -76,6 +75,14 @@ impl fmt::Display for Address {
     }
 }
 
+/// Whether each mark of an URL can only mean one thing. A password with an @ would end there, and what is
+/// left of it pass for the host; with a ? it would pass for parameters.
+fn marks_are_clear(url: &str) -> bool {
+    let once = |mark: char| url.matches(mark).count() <= 1;
+    let in_order = url.split_once('?').is_none_or(|(_, parameters)| !parameters.contains('@'));
+    once('@') && once('?') && in_order
+}
+
 /// The address without its `table=…`, which is ours, and that table.
 fn take_table(address: &str) -> (String, Option<String>) {
     let Some((place, parameters)) = address.split_once('?') else {
@@ -118,6 +125,8 @@ mod tests {
             "postgres://ada:sec@secret@host/geo",
             "postgresql://ada:sec?@secret@host/geo",
             "postgres://ada@host/geo?host=other?password=secret",
+            "postgres://ada?table=t:secret@host/geo",
+            "host=h user=ada password='a?table=secret' wrong=1",
             "postgres://:secret@host/geo",
             "postgres://ada:secret@/geo",
             "postgres://ada:secret/geo?password=secret",

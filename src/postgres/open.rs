@@ -27,10 +27,11 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 impl PostgresOptions {
     /// Opens the store at `address`, a connection URL:
     /// `postgres://user:password@host:port/database?table=keyloom&sslmode=require`, or the
-    /// `key=value` form of the same. It names a host and a user; nothing is read from the environment
-    /// or from files. **Without `sslmode=require` nothing is encrypted**; with it, as with
-    /// `verify-full`, the server's certificate and name are verified. Of several hosts the first that
-    /// takes writes is used.
+    /// `key=value` form of the same, in which the table is left to the options. It names a host and a
+    /// user; nothing is read from the environment or from files. In a URL, an `@` or `?` within a
+    /// password is written `%40` or `%3F`. **Without `sslmode=require` nothing is encrypted**; with it,
+    /// as with `verify-full`, the server's certificate and name are verified. Of several hosts the first
+    /// that takes writes is used.
     ///
     /// # Errors
     /// [`Error::BadOption`] for an address or a name that cannot be used, [`Error::ConnectionLost`]
