@@ -194,6 +194,9 @@ impl History<'_> {
             Some(report) if ended.status.success() => {
                 self.judge(fault, report, directory, &mut seen);
             }
+            _ if ended.is_stuck => {
+                seen.wrong.push(format!("the process hangs when {} fails", fault.call));
+            }
             _ => seen.wrong.push(format!("the process ended: {}", ended.status)),
         }
         Ok(seen)

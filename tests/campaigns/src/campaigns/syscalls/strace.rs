@@ -88,17 +88,26 @@ const ERRORS: [&str; 3] = ["EIO", "ENOSPC", "EINTR"];
 pub(super) const WRITES: [&str; 8] =
     ["fdatasync", "fsync", "ftruncate", "msync", "pwrite64", "pwritev", "write", "writev"];
 
+/// A run takes a hundredth of it.
+const PATIENCE_SECONDS: &str = "60";
+/// How `timeout` ends when it had to end the program.
+const OUT_OF_PATIENCE: i32 = 124;
+
+/// With an end to what hangs.
 fn strace(log: &Path) -> Command {
-    let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o"]).arg(log);
+    let mut command = Command::new("timeout");
+    command.args([PATIENCE_SECONDS, "strace", "-f", "-qq", "-o"]).arg(log);
     command
 }
 
 /// Why strace cannot be used here.
 pub(super) fn obstacle() -> Option<String> {
     match strace(Path::new("/dev/null")).args(["-e", "inject=fsync:error=EIO", "true"]).output() {
-        Err(_) => Some("there is no strace; tests/campaigns/install.sh installs it".into()),
+        Err(_) => Some("there is no `timeout`, of coreutils".into()),
         Ok(output) if output.status.success() => None,
+        Ok(output) if output.status.code() == Some(127) => {
+            Some("there is no strace; tests/campaigns/install.sh installs it".into())
+        }
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
             Some(format!("strace may not trace: {}", said.lines().next().unwrap_or("no reason")))
@@ -169,6 +178,7 @@ fn calls(text: &str) -> BTreeMap<(&str, u64), u64> {
 /// What a program came to in which a call failed.
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
+    pub(super) is_stuck: bool,
     /// The first call that failed; empty when it never came so far.
     pub(super) hit: String,
     /// How many transactions it said to be committed.
@@ -186,7 +196,8 @@ pub(super) fn inject(fault: &Fault, program: &Command, log: &Path) -> Result<End
     let injected = if fault.way == Way::Kill { "killed by SIGKILL" } else { "(INJECTED)" };
     let hit = text.lines().find(|line| line.contains(injected)).unwrap_or_default().into();
     let acked = text.lines().filter(|line| line.contains(ACKED)).count() as u64;
-    Ok(Ended { status, hit, acked })
+    let is_stuck = status.code() == Some(OUT_OF_PATIENCE);
+    Ok(Ended { status, is_stuck, hit, acked })
 }
 
 fn traced(mut strace: Command, program: &Command) -> Result<ExitStatus> {
