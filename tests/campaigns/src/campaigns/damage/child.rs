@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use fastrand::Rng;
 use keyloom::lmdb::{Durability, LmdbOptions};
-use keyloom::{KeyRange, Lmdb, Order, Reader, Store};
+use keyloom::{Error, KeyRange, Lmdb, Order, Reader, Store};
 use serde::{Deserialize, Serialize};
 
 use super::edit::{self, Edit};
@@ -37,6 +37,8 @@ pub(super) enum Flaw {
     CallsAllClean,
     /// Every file is called damaged.
     CallsNoneClean,
+    /// The first page is lost when something is written.
+    Scribbles,
 }
 
 /// A line that the process says: about an image.
@@ -66,6 +68,10 @@ pub(super) enum Outcome {
     Refused,
     /// Called clean, and reading is an error.
     Unreadable,
+    /// Called clean, and not opened, for a reason that the check should have told.
+    NotOpened,
+    /// Called clean, and damaged by what is written.
+    Spoilt,
 }
 
 /// A file, with nothing wrong.
@@ -98,7 +104,7 @@ pub(in crate::campaigns) fn play() -> Result<()> {
         drop(file);
         say(number, Said::Verifies)?;
         let is_clean = match task.flaw {
-            Flaw::None => Lmdb::verify(&path, |_, _| ()).is_ok_and(|report| report.is_sound()),
+            Flaw::None | Flaw::Scribbles => is_sound(&path),
             Flaw::CallsAllClean => true,
             Flaw::CallsNoneClean => false,
         };
@@ -114,6 +120,20 @@ pub(super) fn edits(seed: u64, number: u64, bytes: &[u8]) -> Vec<Edit> {
     match number {
         0 => Vec::new(),
         _ => edit::some(&mut Rng::with_seed(Mix::nth(seed, number)), bytes.len()),
+    }
+}
+
+fn is_sound(path: &Path) -> bool {
+    Lmdb::verify(path, |_, _| ()).is_ok_and(|report| report.is_sound())
+}
+
+/// What is in the file is not the check's business, but the name of a database or its format may be wrong.
+fn refused(error: &Error) -> Outcome {
+    match error {
+        Error::NotAStore { .. } | Error::NewerFormat { .. } | Error::MissingStore { .. } => {
+            Outcome::Refused
+        }
+        _ => Outcome::NotOpened,
     }
 }
 
@@ -154,7 +174,10 @@ impl Original {
 
     fn read(&self, mix: &Mix, task: &Task, path: &Path, number: u64) -> Result<Outcome> {
         say(number, Said::Reads)?;
-        let Ok(store) = options().open(path) else { return Ok(Outcome::Refused) };
+        let store = match options().open(path) {
+            Ok(store) => store,
+            Err(error) => return Ok(refused(&error)),
+        };
         let Ok(entries) = everything(&store) else { return Ok(Outcome::Unreadable) };
         let outcome = self.compare(mix, task.seed, &store, &entries);
         // The patterns read it, whatever it is.
@@ -163,8 +186,15 @@ impl Original {
         for number in self.oracle.done()..self.oracle.done() + 3 {
             drop(store.transact(|txn| mix.perform(Mix::nth(task.seed, number), number, txn)));
         }
+        if task.flaw == Flaw::Scribbles {
+            let file = File::options().write(true).open(path.join("data.mdb"))?;
+            file.write_all_at(&[0; 4096], 0)?;
+        }
+        if !is_sound(path) {
+            return Ok(Outcome::Spoilt);
+        }
         drop(store.transact(|txn| keyloom::Writer::delete_range(txn, KeyRange::all())));
-        Ok(outcome)
+        Ok(if is_sound(path) { outcome } else { Outcome::Spoilt })
     }
 
     /// With the newest state, or with the earlier one whose number is there.

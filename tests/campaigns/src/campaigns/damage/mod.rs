@@ -58,7 +58,7 @@ impl Campaign for Damage {
     }
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
-        [Flaw::None, Flaw::CallsAllClean, Flaw::CallsNoneClean]
+        [Flaw::None, Flaw::CallsAllClean, Flaw::CallsNoneClean, Flaw::Scribbles]
             .into_iter()
             .map(|flaw| {
                 let tally = attack(&context.quietly(200), flaw)?;
@@ -169,6 +169,8 @@ fn told(outcome: Outcome) -> &'static str {
         Outcome::Miscounted => "called clean with entries lost",
         Outcome::Refused => "called clean and refused by name or format",
         Outcome::Unreadable => "called clean and not readable",
+        Outcome::NotOpened => "called clean and not opened",
+        Outcome::Spoilt => "called clean and damaged by a write",
     }
 }
 
@@ -177,6 +179,8 @@ fn is_wrong(number: u64, outcome: Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Miscounted => Some("entries are lost in a file that was called clean"),
         Outcome::Unreadable => Some("a file that was called clean cannot be read"),
+        Outcome::NotOpened => Some("a file that was called clean cannot be opened"),
+        Outcome::Spoilt => Some("a file that was called clean is damaged after a write"),
         Outcome::Told | Outcome::Refused if number == 0 => Some("a healthy file is called damaged"),
         Outcome::Changed | Outcome::Earlier if number == 0 => {
             Some("a healthy file reads otherwise")

@@ -1,7 +1,7 @@
 //! A disk that is full: the store fills it, is read, copied and opened on it, deletes, and goes on.
 //!
-//! The disk is a small file system in memory, mounted where no other process sees it, or a limit on the
-//! size of files where this process may not mount.
+//! The disk is a small file system in memory, mounted where no other process sees it, and now and then a
+//! limit on the size of files instead.
 
 mod child;
 
@@ -39,6 +39,11 @@ impl Campaign for DiskFull {
         (40, 2_000)
     }
 
+    fn obstacle(&self) -> Option<String> {
+        let obstacle = "no file system can be mounted here: it takes root, or `unshare --user`";
+        how_to_mount().is_none().then(|| obstacle.into())
+    }
+
     fn run(&self, context: &Context) -> Result<Tally> {
         attack(context, Flaw::None)
     }
@@ -58,23 +63,22 @@ impl Campaign for DiskFull {
 
 fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut tally = Tally::default();
-    let kinds = if may_mount() { &[Kind::FileSystem, Kind::Limit][..] } else { &[Kind::Limit] };
+    let unshare = how_to_mount().context("no file system can be mounted here")?;
     while context.goes_on(tally.count) && tally.failures.is_empty() {
         let seed = context.seed.wrapping_add(tally.count);
-        // Two disks in three are file systems, where they can be.
-        let kind = kinds[usize::from(tally.count % 3 == 2) % kinds.len()];
+        let kind = if tally.count % 3 == 2 { Kind::Limit } else { Kind::FileSystem };
         let directory = context.directory("disk")?;
         let report = context.directory("report")?.join("report.json");
         let workload = task::workload(&context.mix);
-        fill(&Task { directory, report, seed, workload, kind, flaw }, &mut tally)?;
+        fill(unshare, &Task { directory, report, seed, workload, kind, flaw }, &mut tally)?;
         tally.count += 1;
     }
     Ok(tally)
 }
 
-fn fill(task: &Task, tally: &mut Tally) -> Result<()> {
+fn fill(unshare: Unshare, task: &Task, tally: &mut Tally) -> Result<()> {
     let room = Rng::with_seed(task.seed).usize(1_300..4_000);
-    let output = on_a_small_disk(task, room)?.stdout(Stdio::null()).output()?;
+    let output = on_a_small_disk(unshare, task, room)?.stdout(Stdio::null()).output()?;
     let report = std::fs::read(&task.report).context("the process did not begin")?;
     let report: Report = serde_json::from_slice(&report)?;
     tally.add(&format!("{:?}", task.kind), 1);
@@ -93,10 +97,10 @@ fn fill(task: &Task, tally: &mut Tally) -> Result<()> {
 }
 
 /// The process, on a disk of its own that is there for nobody else and goes with it.
-fn on_a_small_disk(task: &Task, room_kib: usize) -> Result<Command> {
+fn on_a_small_disk(unshare: Unshare, task: &Task, room_kib: usize) -> Result<Command> {
     let program = task::process(ROLE, task)?;
     let mut command = match task.kind {
-        Kind::FileSystem => in_a_namespace(&task.directory, room_kib),
+        Kind::FileSystem => in_a_namespace(unshare, &task.directory, room_kib),
         Kind::Limit => {
             let mut shell = Command::new("bash");
             // Without the signal, so that writing more is an error.
@@ -110,16 +114,24 @@ fn on_a_small_disk(task: &Task, room_kib: usize) -> Result<Command> {
     Ok(command)
 }
 
-fn in_a_namespace(directory: &Path, room_kib: usize) -> Command {
-    let mut unshare = Command::new("unshare");
+/// What `unshare` takes to give a process mounts of its own.
+type Unshare = &'static [&'static str];
+
+/// As root, and as anybody where users may have namespaces of their own.
+const WAYS: [Unshare; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
+
+fn in_a_namespace(unshare: Unshare, directory: &Path, room_kib: usize) -> Command {
+    let mut command = Command::new("unshare");
     let mount = "mount -t tmpfs -o size=\"$1\"k keyloom \"$0\" && shift && exec \"$@\"";
-    unshare.args(["--mount", "--propagation", "private", "sh", "-c", mount]).arg(directory);
-    unshare.arg(room_kib.to_string());
-    unshare
+    command.args(unshare).args(["--propagation", "private", "sh", "-c", mount]).arg(directory);
+    command.arg(room_kib.to_string());
+    command
 }
 
-fn may_mount() -> bool {
-    let Ok(directory) = tempfile::tempdir() else { return false };
-    let tried = in_a_namespace(directory.path(), 100).arg("true").output();
-    tried.is_ok_and(|output| output.status.success())
+fn how_to_mount() -> Option<Unshare> {
+    let directory = tempfile::tempdir().ok()?;
+    WAYS.into_iter().find(|unshare| {
+        let tried = in_a_namespace(unshare, directory.path(), 100).arg("true").output();
+        tried.is_ok_and(|output| output.status.success())
+    })
 }

@@ -38,6 +38,8 @@ pub(super) enum Flaw {
     HidesDoubt,
     /// A handle that asks to be opened again is not.
     NeverReopens,
+    /// A transaction is acknowledged before it is committed.
+    AcksEarly,
 }
 
 impl Flaw {
@@ -68,6 +70,8 @@ pub(super) struct Told {
 
 /// Looked up to mark where the work begins and ends: the only calls with these paths.
 pub(super) const MARKS: [&str; 2] = ["/keyloom-begins", "/keyloom-ends"];
+/// Looked up when a transaction is acknowledged, for the case that there is no report.
+pub(super) const ACKED: &str = "/keyloom-acked";
 pub(super) const REPORT: &str = "report.json";
 const TRANSACTIONS: u64 = 3;
 /// One fault is one error, and one more where the handle must be opened again.
@@ -143,6 +147,9 @@ impl Script {
         self.report.is_open = false;
         for _ in 0..MOST_TRIES {
             let Some(store) = self.store()? else { continue };
+            if self.task.flaw == Flaw::AcksEarly {
+                drop(fs::metadata(ACKED));
+            }
             let outcome = self.perform(&store, transaction, number);
             drop(store);
             let is_done = match outcome {
@@ -154,6 +161,9 @@ impl Script {
                 }
             };
             if is_done {
+                if self.task.flaw != Flaw::AcksEarly {
+                    drop(fs::metadata(ACKED));
+                }
                 self.report.acked += 1;
                 self.oracle.imitate(transaction);
                 return Ok(());

@@ -3,7 +3,8 @@
 //! A process opens a store, lets it grow, commits, reads, copies, closes and opens it again, under
 //! `strace`, which lets one call fail: every call of the recorded run in turn, with every error. The
 //! process goes on as a user would: it tries once more, and opens the store again where the error says
-//! so. Some faults last: all later calls of the kind fail too.
+//! so. Some faults last: all later calls of the kind fail too. Or the process is killed at the call, and
+//! the campaign looks at what it left.
 
 mod child;
 mod strace;
@@ -18,8 +19,8 @@ use keyloom::{Lmdb, Store};
 
 use crate::campaigns::task;
 use crate::{Campaign, Context, Control, Failure, Mix, Tally};
-use child::{Flaw, REPORT, Report, Task, store_path};
-use strace::{Fault, WRITES};
+use child::{Flaw, REPORT, Report, Task, Told, store_path};
+use strace::{Fault, WRITES, Way};
 
 /// Every system call of a program that uses a store, failing in turn.
 pub struct Syscalls;
@@ -53,8 +54,10 @@ impl Campaign for Syscalls {
     }
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
-        use Flaw::{AcksAnyway, Dies, HidesDoubt, Mumbles, NeverReopens, None, TwoCommits};
-        [None, AcksAnyway, TwoCommits, Dies, Mumbles, HidesDoubt, NeverReopens]
+        use Flaw::{
+            AcksAnyway, AcksEarly, Dies, HidesDoubt, Mumbles, NeverReopens, None, TwoCommits,
+        };
+        [None, AcksAnyway, TwoCommits, Dies, Mumbles, HidesDoubt, NeverReopens, AcksEarly]
             .into_iter()
             .map(|flaw| {
                 let tally = attack(&context.quietly(FAULTS_PER_CONTROL), flaw)?;
@@ -67,6 +70,9 @@ impl Campaign for Syscalls {
 }
 
 const FAULTS_PER_CONTROL: u64 = 40;
+const INTERRUPTED: Way = Way::Error("EINTR");
+/// Calls that the engine does not make again when a signal comes between, so that the user hears of it.
+const NOT_MADE_AGAIN: [&str; 0] = [];
 /// So many different ones are told.
 const MOST_FAILURES: usize = 10;
 
@@ -83,7 +89,13 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
         if flaw != Flaw::None {
             // What is broken shows where a commit fails, some of it only where the last write does.
             let calls = if flaw.is_late() { &["pwrite64"][..] } else { &WRITES };
-            faults.retain(|fault| calls.contains(&&*fault.call) && fault.error != "EINTR");
+            faults.retain(|fault| calls.contains(&&*fault.call) && fault.way != INTERRUPTED);
+            // Who is killed says nothing, so only one of them shows there.
+            if flaw == Flaw::AcksEarly {
+                faults.retain(|fault| fault.way == Way::Kill);
+            } else {
+                faults.retain(|fault| fault.way != Way::Kill);
+            }
         }
         Rng::with_seed(seed).shuffle(&mut faults);
         tally.add("histories begun", 1);
@@ -169,13 +181,23 @@ impl History<'_> {
     fn attack(&self, fault: &Fault, directory: &Path) -> Result<Seen> {
         let task = Task { is_lasting: fault.is_several(), ..self.task(directory) };
         let program = task::process(ROLE, &task)?;
-        let (status, hit) = strace::inject(fault, &program, &directory.join("strace.log"))?;
-        let mut seen = Seen { hit, outcome: "died", ..Seen::default() };
+        let ended = strace::inject(fault, &program, &directory.join("strace.log"))?;
+        let mut seen = Seen { hit: ended.hit, outcome: "died", ..Seen::default() };
+        if fault.way == Way::Kill && !seen.hit.is_empty() {
+            seen.outcome = "killed";
+            self.judge_what_is_left(ended.acked, directory, &mut seen.wrong)?;
+            return Ok(seen);
+        }
         let report = std::fs::read(directory.join(REPORT)).ok();
         let report = report.and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok());
         match report {
-            Some(report) if status.success() => self.judge(fault, report, directory, &mut seen),
-            _ => seen.wrong.push(format!("the process ended: {status}")),
+            Some(report) if ended.status.success() => {
+                self.judge(fault, report, directory, &mut seen);
+            }
+            _ if ended.is_stuck => {
+                seen.wrong.push(format!("the process hangs when {} fails", fault.call));
+            }
+            _ => seen.wrong.push(format!("the process ended: {}", ended.status)),
         }
         Ok(seen)
     }
@@ -193,9 +215,11 @@ impl History<'_> {
                 seen.wrong.push(format!("{} fails with an error without a name", error.step));
             }
         }
-        let must_be_told = is_hit && WRITES.contains(&&*fault.call) && fault.error != "EINTR";
-        if must_be_told && report.errors.is_empty() {
-            seen.wrong.push(format!("{} of {} went untold", fault.error, fault.call));
+        if is_hit && must_be_told(fault) && report.errors.is_empty() {
+            seen.wrong.push(format!("{} of {} went untold", fault.way, fault.call));
+        }
+        if let Some(first) = report.errors.first().filter(|_| is_hit) {
+            seen.wrong.extend(misnamed(fault, first));
         }
         if !fault.is_several() && report.errors.len() > 2 {
             seen.wrong.push(format!("one fault was {} errors", report.errors.len()));
@@ -212,7 +236,46 @@ impl History<'_> {
         }
     }
 
-    /// The store, when all is well again.
+    /// After a process was killed. It may have committed one more than it said, and what it copied is
+    /// the store of some time, or not there.
+    fn judge_what_is_left(
+        &self,
+        acked: u64,
+        directory: &Path,
+        wrong: &mut Vec<String>,
+    ) -> Result<()> {
+        if let Err(error) = self.judge_store(acked, true, directory, wrong) {
+            wrong.push(format!("after a kill: {error}"));
+        }
+        for entry in std::fs::read_dir(directory)? {
+            let entry = entry?;
+            let is_copy = entry.file_name().to_string_lossy().starts_with("backup");
+            if is_copy
+                && entry.path().join("data.mdb").exists()
+                && let Err(error) = self.judge_copy(&entry.path(), acked + 1, wrong)
+            {
+                wrong.push(format!("a copy after a kill: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_copy(&self, copy: &Path, most: u64, wrong: &mut Vec<String>) -> keyloom::Result<()> {
+        let store = child::options().create(false).open(copy)?;
+        let there = Mix::progress(&store.snapshot()?)?;
+        if there > most {
+            wrong.push(format!("a copy has {there} transactions, the store at most {most}"));
+        }
+        let mut oracle = self.mix.oracle();
+        oracle.advance(self.seed, there);
+        wrong.extend(oracle.judge(&store).into_iter().map(|what| format!("in a copy: {what}")));
+        drop(store);
+        let report = Lmdb::verify(copy, |_, _| ())?;
+        wrong.extend(report.faults.iter().map(|fault| format!("in a copy: {fault}")));
+        Ok(())
+    }
+
+    /// The store, when all is well again; it goes on.
     fn judge_store(
         &self,
         acked: u64,
@@ -230,11 +293,42 @@ impl History<'_> {
         let mut oracle = self.mix.oracle();
         oracle.advance(self.seed, there);
         wrong.extend(oracle.judge(&store).into_iter().map(|what| format!("afterwards: {what}")));
+        let next = Mix::nth(self.seed, there);
+        store.transact(|txn| self.mix.perform(next, there, txn))?;
+        oracle.imitate(next);
+        wrong.extend(oracle.judge(&store).into_iter().map(|what| format!("going on: {what}")));
         drop(store);
         let report = Lmdb::verify(store_path(directory), |_, _| ())?;
         wrong.extend(report.faults.iter().map(|fault| format!("afterwards: {fault}")));
         Ok(())
     }
+}
+
+/// What did not get to the disk, or has no room there.
+fn must_be_told(fault: &Fault) -> bool {
+    let is_write = WRITES.contains(&&*fault.call) && fault.way != INTERRUPTED;
+    is_write || (fault.call == "fallocate" && fault.way == Way::Error("ENOSPC"))
+}
+
+/// An error that says something else than the system did.
+fn misnamed(fault: &Fault, told: &Told) -> Option<String> {
+    // These say what follows from the error.
+    if ["CommitUnknown", "Unusable"].contains(&&*told.variant) {
+        return None;
+    }
+    let call = &fault.call;
+    let is_right = match fault.way {
+        INTERRUPTED if !NOT_MADE_AGAIN.contains(&&**call) => {
+            return Some(format!("{} hears that {call} was interrupted", told.step));
+        }
+        Way::Error("ENOSPC") => told.variant == "DiskFull",
+        Way::Error("EACCES") => told.variant == "PermissionDenied",
+        Way::Error("EMFILE") => told.variant == "Io",
+        // There is room.
+        Way::Error("EIO") => told.variant != "DiskFull",
+        _ => true,
+    };
+    (!is_right).then(|| format!("{} of {call} is told as {}", fault.way, told.variant))
 }
 
 fn lock<'t, 'm>(tally: &'m Mutex<&'t mut Tally>) -> Result<MutexGuard<'m, &'t mut Tally>> {

@@ -8,7 +8,29 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::child::MARKS;
+use super::child::{ACKED, MARKS};
+
+/// What happens to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It is not made, and this error comes back.
+    Error(&'static str),
+    /// It is not made, and says that it wrote less than it should have.
+    Short,
+    /// The process is killed instead.
+    Kill,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(error) => write!(f, "error={error}"),
+            // Less than the smallest write of the engine, a meta page.
+            Self::Short => write!(f, "retval=100"),
+            Self::Kill => write!(f, "signal=KILL"),
+        }
+    }
+}
 
 /// One call that fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +38,7 @@ pub(super) struct Fault {
     pub(super) call: String,
     /// The how many-th such call of its thread, counted from 1.
     pub(super) number: u64,
-    pub(super) error: &'static str,
+    pub(super) way: Way,
     /// All later ones fail as well.
     pub(super) is_lasting: bool,
     /// In how many threads there is such a call: a copy is written by one of its own, which counts anew.
@@ -32,9 +54,9 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { call, number, error, is_lasting, .. } = self;
+        let Self { call, number, way, is_lasting, .. } = self;
         let later = if *is_lasting { "+" } else { "" };
-        write!(f, "inject={call}:error={error}:when={number}{later}")
+        write!(f, "inject={call}:{way}:when={number}{later}")
     }
 }
 
@@ -66,17 +88,26 @@ const ERRORS: [&str; 3] = ["EIO", "ENOSPC", "EINTR"];
 pub(super) const WRITES: [&str; 8] =
     ["fdatasync", "fsync", "ftruncate", "msync", "pwrite64", "pwritev", "write", "writev"];
 
+/// A run takes a hundredth of it.
+const PATIENCE_SECONDS: &str = "60";
+/// How `timeout` ends when it had to end the program.
+const OUT_OF_PATIENCE: i32 = 124;
+
+/// With an end to what hangs.
 fn strace(log: &Path) -> Command {
-    let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o"]).arg(log);
+    let mut command = Command::new("timeout");
+    command.args([PATIENCE_SECONDS, "strace", "-f", "-qq", "-o"]).arg(log);
     command
 }
 
 /// Why strace cannot be used here.
 pub(super) fn obstacle() -> Option<String> {
     match strace(Path::new("/dev/null")).args(["-e", "inject=fsync:error=EIO", "true"]).output() {
-        Err(_) => Some("there is no strace; tests/campaigns/install.sh installs it".into()),
+        Err(_) => Some("there is no `timeout`, of coreutils".into()),
         Ok(output) if output.status.success() => None,
+        Ok(output) if output.status.code() == Some(127) => {
+            Some("there is no strace; tests/campaigns/install.sh installs it".into())
+        }
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
             Some(format!("strace may not trace: {}", said.lines().next().unwrap_or("no reason")))
@@ -104,11 +135,16 @@ fn ways(call: &str, number: u64, threads: u64) -> Vec<Fault> {
         "openat" => &["EMFILE", "EACCES"],
         _ => &[],
     };
-    let fault = |error, is_lasting| Fault { call: call.into(), number, error, is_lasting, threads };
-    let mut ways: Vec<Fault> = ERRORS.iter().chain(own).map(|error| fault(*error, false)).collect();
+    let fault = |way, is_lasting| Fault { call: call.into(), number, way, is_lasting, threads };
+    let errors = ERRORS.iter().chain(own).map(|error| Way::Error(error));
+    let mut ways: Vec<Fault> = errors.chain([Way::Kill]).map(|way| fault(way, false)).collect();
+    // Who writes the rest of what came short would have to find the first bytes written.
+    if ["pwrite64", "pwritev"].contains(&call) {
+        ways.push(fault(Way::Short, false));
+    }
     // The report is written by other calls than these.
     if ["fdatasync", "pwrite64", "pwritev", "writev"].contains(&call) {
-        ways.extend(["EIO", "ENOSPC"].map(|error| fault(error, true)));
+        ways.extend(["EIO", "ENOSPC"].map(|error| fault(Way::Error(error), true)));
     }
     ways
 }
@@ -127,6 +163,9 @@ fn calls(text: &str) -> BTreeMap<(&str, u64), u64> {
         }
         let count = counts.entry((thread, call)).or_default();
         *count += 1;
+        if arguments.contains(ACKED) {
+            continue;
+        }
         match MARKS.iter().position(|mark| arguments.contains(mark)) {
             Some(mark) => is_on = mark == 0,
             None if is_on => *calls.entry((call, *count)).or_default() += 1,
@@ -136,21 +175,29 @@ fn calls(text: &str) -> BTreeMap<(&str, u64), u64> {
     calls
 }
 
-/// Runs a program in which a call fails. How it ended, and the calls that failed; empty when it never
-/// came so far.
-pub(super) fn inject(fault: &Fault, program: &Command, log: &Path) -> Result<(ExitStatus, String)> {
+/// What a program came to in which a call failed.
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) is_stuck: bool,
+    /// The first call that failed; empty when it never came so far.
+    pub(super) hit: String,
+    /// How many transactions it said to be committed.
+    pub(super) acked: u64,
+}
+
+/// Runs a program in which a call fails.
+pub(super) fn inject(fault: &Fault, program: &Command, log: &Path) -> Result<Ended> {
     let mut command = strace(log);
-    command.args([
-        "--seccomp-bpf",
-        "-e",
-        &format!("trace={}", fault.call),
-        "-e",
-        &fault.to_string(),
-    ]);
+    // Beside the call those that look up the mark.
+    let traced_calls = format!("trace={},statx", fault.call);
+    command.args(["--seccomp-bpf", "-e", &traced_calls, "-e", &fault.to_string()]);
     let status = traced(command, program)?;
     let text = fs::read_to_string(log).context("reading what strace recorded")?;
-    let hit = text.lines().find(|line| line.contains("(INJECTED)"));
-    Ok((status, hit.unwrap_or_default().into()))
+    let injected = if fault.way == Way::Kill { "killed by SIGKILL" } else { "(INJECTED)" };
+    let hit = text.lines().find(|line| line.contains(injected)).unwrap_or_default().into();
+    let acked = text.lines().filter(|line| line.contains(ACKED)).count() as u64;
+    let is_stuck = status.code() == Some(OUT_OF_PATIENCE);
+    Ok(Ended { status, is_stuck, hit, acked })
 }
 
 fn traced(mut strace: Command, program: &Command) -> Result<ExitStatus> {
