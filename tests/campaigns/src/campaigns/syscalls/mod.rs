@@ -326,6 +326,8 @@ fn misnamed(fault: &Fault, told: &Told) -> Option<String> {
         Way::Error("ENOSPC") if ["mmap", "munmap"].contains(&&**call) => {
             ["DiskFull", "AddressSpace"].contains(&&*told.variant)
         }
+        // Linux has no such answer, and the engine passes on another one.
+        Way::Error("ENOSPC") if call == "fcntl" => true,
         Way::Error("ENOSPC") => told.variant == "DiskFull",
         Way::Error("EACCES") => told.variant == "PermissionDenied",
         Way::Error("EMFILE") => told.variant == "Io",
