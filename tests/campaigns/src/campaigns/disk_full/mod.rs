@@ -109,7 +109,9 @@ fn on_a_small_disk(unshare: Unshare, task: &Task, room_kib: usize) -> Result<Com
             shell
         }
     };
-    command.arg(program.get_program());
+    // By its name: a link in /proc cannot be followed from another user's namespace.
+    let name = std::env::current_exe()?;
+    command.arg(if name.exists() { name.as_os_str() } else { program.get_program() });
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     Ok(command)
 }
