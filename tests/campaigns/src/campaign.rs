@@ -28,6 +28,12 @@ pub trait Campaign: Sync {
         None
     }
 
+    /// Which [details](Tally::details) are more than 0 wherever at least the small count was done. Else
+    /// what they count was not attacked, and no failures mean nothing.
+    fn must_see(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Attacks for as long as [`Context::goes_on`] says so.
     ///
     /// # Errors
@@ -171,6 +177,11 @@ impl Tally {
     pub fn add(&mut self, what: &str, more: u64) {
         *self.details.entry(what.into()).or_default() += more;
     }
+
+    /// Those of some details that were never seen.
+    pub fn unseen<'n>(&self, details: &'n [&'n str]) -> impl Iterator<Item = &'n str> {
+        details.iter().copied().filter(|what| self.details.get(*what).is_none_or(|n| *n == 0))
+    }
 }
 
 /// Something that should not be.
@@ -205,5 +216,10 @@ impl Control {
     /// A control that a campaign must fail: `tally` is what the campaign saw of it.
     pub fn of(name: impl Into<String>, tally: &Tally) -> Self {
         Self { name: name.into(), caught: !tally.failures.is_empty() }
+    }
+
+    /// A control that nothing is broken in: a campaign must look at it and find nothing.
+    pub fn sound(name: impl Into<String>, tally: &Tally) -> Self {
+        Self { name: name.into(), caught: tally.count > 0 && tally.failures.is_empty() }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Parser;
 use keyloom_campaigns::record::Record;
-use keyloom_campaigns::{Budget, Campaign, Context, Mix, campaigns, promises};
+use keyloom_campaigns::{Budget, Campaign, Context, Failure, Mix, campaigns, promises};
 
 /// Attacks what keyloom promises.
 #[derive(Parser)]
@@ -126,7 +126,14 @@ fn run_one(
     let begun = Instant::now();
     let mut context = Context::new(budget, seed, mix, stop.clone())?;
     context.show(campaign)?;
-    let tally = campaign.run(&context)?;
+    let mut tally = campaign.run(&context)?;
+    if small > 0 && tally.count >= small {
+        let unseen: Vec<_> = tally.unseen(campaign.must_see()).collect();
+        tally.failures.extend(unseen.into_iter().map(|what| Failure {
+            what: format!("of {} {} none: {what}", tally.count, campaign.unit()),
+            sequence: Vec::new(),
+        }));
+    }
     context.hide();
     let seconds = begun.elapsed().as_secs_f64();
     let controls = campaign.controls(&context)?;

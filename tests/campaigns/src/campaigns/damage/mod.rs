@@ -62,9 +62,11 @@ impl Campaign for Damage {
             .into_iter()
             .map(|flaw| {
                 let tally = attack(&context.quietly(200), flaw)?;
-                let mut control = Control::of(format!("{flaw:?}"), &tally);
-                control.caught ^= flaw == Flaw::None;
-                Ok(control)
+                let name = format!("{flaw:?}");
+                Ok(match flaw {
+                    Flaw::None => Control::sound(name, &tally),
+                    _ => Control::of(name, &tally),
+                })
             })
             .collect()
     }

@@ -8,6 +8,7 @@ mod processes;
 mod servers;
 
 use anyhow::Result;
+use keyloom::lmdb::Durability;
 use keyloom::{Memory, Store};
 use keyloom_bent::{Bent, Weakened, Weakness};
 use keyloom_list_append::weakened::{FLAWS, shows};
@@ -49,20 +50,44 @@ impl Campaign for Isolation {
         (20_000, 1_000_000)
     }
 
+    fn must_see(&self) -> &'static [&'static str] {
+        &[
+            "committed on memory",
+            "aborted on memory",
+            "committed on optimistic memory",
+            "aborted on optimistic memory",
+            "committed on LMDB",
+            "aborted on LMDB",
+            "committed on LMDB, on the disk",
+            "aborted on LMDB, on the disk",
+            "committed on LMDB in processes",
+            "aborted on LMDB in processes",
+            "committed on LMDB in processes, on the disk",
+            "aborted on LMDB in processes, on the disk",
+        ]
+    }
+
     fn run(&self, context: &Context) -> Result<Tally> {
-        let path = context.directory("isolation-processes")?;
         let mut targets: Vec<Box<dyn Target>> = vec![
             Box::new(OnThreads::new("memory", Memory::new())),
             Box::new(OnThreads::new("optimistic memory", optimistic())),
-            Box::new(OnThreads::new("LMDB", processes::open(&context.directory("isolation")?)?)),
-            Box::new(Processes { store: processes::open(&path)?, path, weakness: None }),
         ];
+        for (durability, quarters) in [(Durability::MayLoseStore, 3), (Durability::Full, 1)] {
+            let waits = durability == Durability::Full;
+            let path = context.directory(&format!("isolation-{quarters}"))?;
+            let store = processes::open(&path, waits)?;
+            let name = if waits { "LMDB, on the disk" } else { "LMDB" };
+            targets.push(Box::new(OnThreads { name, store, quarters }));
+            let path = context.directory(&format!("isolation-processes-{quarters}"))?;
+            targets.push(Box::new(Processes::new(path, None, waits)?));
+        }
         targets.extend(on_servers()?);
         let mut tally = Tally::default();
         while context.goes_on(tally.count) && tally.failures.is_empty() {
             let transactions = context.left(tally.count).unwrap_or(ROUND).min(ROUND);
             for target in &targets {
-                let plan = plan(context, tally.count, transactions as usize);
+                let share = transactions as usize * target.quarters() / 4;
+                let plan = plan(context, tally.count, share);
                 let report = target.round(&plan)?;
                 count(&**target, &report, &mut tally);
             }
@@ -75,7 +100,7 @@ impl Campaign for Isolation {
         let plan = plan(context, 0, CONTROL);
         let mut controls = Vec::new();
         for weakness in Weakness::ALL {
-            let lmdb = processes::open(&context.directory("isolation-control")?)?;
+            let lmdb = processes::open(&context.directory("isolation-control")?, false)?;
             let stores: [(&str, Report); 2] = [
                 ("optimistic memory", try_campaign(&Weakened::new(optimistic(), weakness), &plan)?),
                 ("LMDB", try_campaign(&Weakened::new(lmdb, weakness), &plan)?),
@@ -92,8 +117,7 @@ impl Campaign for Isolation {
         // In one process of four, on the file that all of them share.
         for weakness in Weakness::ALL {
             let path = context.directory("isolation-control")?;
-            let store = processes::open(&path)?;
-            let report = Processes { store, path, weakness: Some(weakness) }.round(&plan)?;
+            let report = Processes::new(path, Some(weakness), false)?.round(&plan)?;
             let caught = match weakness {
                 // What is late comes over what the others have written meanwhile.
                 Weakness::StaleSnapshots => {
@@ -121,6 +145,11 @@ fn plan(context: &Context, done: u64, transactions: usize) -> Plan {
 trait Target {
     fn name(&self) -> &str;
 
+    /// How much of what is to be done is done here.
+    fn quarters(&self) -> usize {
+        4
+    }
+
     fn round(&self, plan: &Plan) -> Result<Report>;
 
     /// Whether an anomaly is known of this store, and told in its documentation.
@@ -132,17 +161,22 @@ trait Target {
 struct OnThreads<S> {
     name: &'static str,
     store: S,
+    quarters: usize,
 }
 
 impl<S: Store> OnThreads<S> {
     fn new(name: &'static str, store: S) -> Self {
-        Self { name, store }
+        Self { name, store, quarters: 4 }
     }
 }
 
 impl<S: Store> Target for OnThreads<S> {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn quarters(&self) -> usize {
+        self.quarters
     }
 
     fn round(&self, plan: &Plan) -> Result<Report> {
@@ -152,7 +186,13 @@ impl<S: Store> Target for OnThreads<S> {
 
 impl Target for Processes {
     fn name(&self) -> &str {
-        "LMDB in processes"
+        if self.waits { "LMDB in processes, on the disk" } else { "LMDB in processes" }
+    }
+
+    /// The wait for the disk lies between the state's being valid and its number's being told, which
+    /// is when others look. It takes long, so it is done less.
+    fn quarters(&self) -> usize {
+        if self.waits { 1 } else { 3 }
     }
 
     fn round(&self, plan: &Plan) -> Result<Report> {

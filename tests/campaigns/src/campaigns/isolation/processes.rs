@@ -29,6 +29,8 @@ struct Task {
     history: PathBuf,
     process: usize,
     transactions: usize,
+    /// Whether its commits wait for the disk.
+    waits: bool,
     seed: u64,
     prefix: Vec<u8>,
     /// What its store is weakened by, for a control: its `Debug` form.
@@ -37,18 +39,27 @@ struct Task {
 
 /// Where the file is, and what the processes are like.
 pub struct Processes {
-    pub store: Lmdb,
-    pub path: PathBuf,
+    store: Lmdb,
+    path: PathBuf,
     /// For a control, that of the first. The others are as they should be.
-    pub weakness: Option<Weakness>,
+    weakness: Option<Weakness>,
+    /// Whether commits wait for the disk.
+    pub waits: bool,
 }
 
-/// Opens the file. No crash happens here, so nothing needs to wait for the disk.
-pub fn open(path: &Path) -> keyloom::Result<Lmdb> {
-    Lmdb::options().durability(Durability::MayLoseStore).open(path)
+/// Opens the file. No crash happens here, so nothing needs to wait for the disk; but who waits is longer
+/// in the middle of a commit.
+pub fn open(path: &Path, waits: bool) -> keyloom::Result<Lmdb> {
+    let durability = if waits { Durability::Full } else { Durability::MayLoseStore };
+    Lmdb::options().durability(durability).open(path)
 }
 
 impl Processes {
+    /// Processes on a new file.
+    pub fn new(path: PathBuf, weakness: Option<Weakness>, waits: bool) -> Result<Self> {
+        Ok(Self { store: open(&path, waits)?, path, weakness, waits })
+    }
+
     /// Lets the processes run, and checks what they saw together.
     pub fn round(&self, plan: &Plan) -> Result<Report> {
         let started = Instant::now();
@@ -78,6 +89,7 @@ impl Processes {
             history: history.clone(),
             process: number,
             transactions: share(number + 1) - share(number),
+            waits: self.waits,
             seed: plan.seed,
             prefix: plan.prefix.clone(),
             weakness: weakness.map(|weakness| format!("{weakness:?}")),
@@ -136,7 +148,7 @@ pub fn writer() -> Result<()> {
         lines.next().context("whoever started this process is gone")?.map_err(anyhow::Error::from)
     };
     let task: Task = serde_json::from_str(&line()?)?;
-    let store = open(&task.store)?;
+    let store = open(&task.store, task.waits)?;
     println!("ready");
     line()?;
     let plan = Plan {

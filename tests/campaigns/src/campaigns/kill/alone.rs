@@ -24,7 +24,7 @@ impl Episode<'_> {
             let moment = self.moment();
             before = self.kill_one(before, &moment)?;
         }
-        Ok(())
+        self.walk_at_end()
     }
 
     /// Kills a writer that makes its store and fills it quickly, and the one after it.
@@ -43,7 +43,7 @@ impl Episode<'_> {
                 before = self.kill_one(before, &moment)?;
             }
         }
-        Ok(())
+        self.walk_at_end()
     }
 
     /// Kills a writer of a store that held `before` transactions. Gives how many it holds then.
@@ -74,6 +74,7 @@ impl Episode<'_> {
         if let Some(at) = said.copied_at {
             wrong.extend(self.judge_copy(at, said.last != Some(Kind::Copying))?);
         }
+        wrong.extend(self.walk_now_and_then()?);
         self.report(wrong, &said, progress)?;
         Ok(progress)
     }

@@ -111,6 +111,26 @@ impl<'a> Episode<'a> {
         self.judge.ask(&self.job, self.keeps, what)
     }
 
+    /// What is wrong with the pages of the store, at every eighth kill. Nobody may write meanwhile.
+    pub fn walk_now_and_then(&mut self) -> Result<Vec<String>> {
+        if self.rng.u8(..8) == 0 { self.walk() } else { Ok(Vec::new()) }
+    }
+
+    /// The same when nobody is going to write any more, unless something was found before.
+    pub fn walk_at_end(&mut self) -> Result<()> {
+        // Without a kill there may be no store.
+        if !self.tally.failures.is_empty() || !self.job.store.join("data.mdb").exists() {
+            return Ok(());
+        }
+        let wrong = self.walk()?;
+        self.report(wrong, &Said::default(), 0)
+    }
+
+    fn walk(&mut self) -> Result<Vec<String>> {
+        self.tally.add("files walked", 1);
+        Ok(self.ask(What::File)?.wrong)
+    }
+
     /// Whether a writer keeps a snapshot open. Not where the map grows, which waits for it.
     pub fn may_hold(&mut self) -> bool {
         self.rng.u8(..4) == 0 && self.job.map_bytes > 0

@@ -22,6 +22,9 @@ use crate::{Mix, Oracle};
 pub enum What {
     /// A store with transactions of the history.
     History,
+    /// The file of a store that nobody writes to: a page that is in use and free, or used twice, is not
+    /// in the contents yet.
+    File,
     /// The backup of a store that held so many transactions.
     Copy(u64),
     /// A load.
@@ -137,6 +140,11 @@ impl Bench {
         if let What::Copy(progress) = question.what {
             return judge_copy(job, progress);
         }
+        if let What::File = question.what {
+            let report = Lmdb::verify(&job.store, |_, _| ())?;
+            let wrong = report.faults.iter().map(|fault| format!("the file: {fault}")).collect();
+            return Ok(Verdict { progress: 0, seen: 0, wrong });
+        }
         let store = self.store(job, question.keeps)?;
         match &question.what {
             What::Load => {
@@ -148,7 +156,7 @@ impl Bench {
                 let wrong = work::judge_repair(job, &store.begin()?, told.as_ref(), *is_disturbed)?;
                 Ok(Verdict { progress: 0, seen: 0, wrong })
             }
-            What::History | What::Copy(_) => self.judge_history(job, &store),
+            What::History | What::File | What::Copy(_) => self.judge_history(job, &store),
         }
     }
 

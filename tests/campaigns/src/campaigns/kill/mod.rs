@@ -84,6 +84,27 @@ impl Campaign for Kill {
         (2_000, 100_000)
     }
 
+    fn must_see(&self) -> &'static [&'static str] {
+        &[
+            "before the first step",
+            "while opening",
+            "while the map grew",
+            "within a transaction",
+            "within a backup",
+            "commits cut off",
+            "commits done and not said",
+            "kills beside another writer, in a transaction",
+            "with a snapshot open",
+            "files walked",
+            "loads finished",
+            "repairs finished",
+        ]
+    }
+
+    fn obstacle(&self) -> Option<String> {
+        victim::obstacle()
+    }
+
     fn run(&self, context: &Context) -> Result<Tally> {
         Attack::new(context, FORMS, Habit::Sound, PATIENCE).run()
     }
@@ -92,8 +113,10 @@ impl Campaign for Kill {
         // How many kills are more than enough to see it.
         const ENOUGH: u64 = 300;
         const FEW: u64 = 30;
-        let broken: [(&str, &[Form], Habit); 7] = [
+        let broken: [(&str, &[Form], Habit); 9] = [
             ("acknowledges before it commits", &[Form::Alone], Habit::AcknowledgesFirst),
+            ("acknowledges in a new store before", &[Form::Born], Habit::AcknowledgesFirst),
+            ("opens while another one opens", &[Form::Race], Habit::OpensBeside),
             ("commits a transaction in two halves", &[Form::Alone], Habit::CommitsHalves),
             ("keeps acknowledged transactions in a buffer", &[Form::Alone], Habit::Buffers),
             ("asks for its number too early", &[Form::Together], Habit::AsksTooEarly),
@@ -103,16 +126,20 @@ impl Campaign for Kill {
         ];
         let mut controls = Vec::new();
         for (name, forms, habit) in broken {
-            // It hangs for ever, so a short wait finds no less.
-            let patience =
-                if habit == Habit::NeverEnds { Duration::from_secs(1) } else { PATIENCE };
+            // Who hangs does so for ever, so a short wait finds no less.
+            let patience = match habit {
+                Habit::NeverEnds => Duration::from_secs(1),
+                Habit::OpensBeside => Duration::from_secs(5),
+                _ => PATIENCE,
+            };
             let tally = Attack::new(&context.quietly(ENOUGH), forms, habit, patience).run()?;
             controls.push(Control::of(name, &tally));
         }
         let sound = Attack::new(&context.quietly(FEW), FORMS, Habit::Sound, PATIENCE).run()?;
-        let mut control = Control::of("a sound writer is not flagged", &sound);
-        control.caught = !control.caught;
-        controls.push(control);
+        controls.push(Control::sound("a sound writer is not flagged", &sound));
+        let slow = context.quietly(FEW);
+        let slow = Attack::new(&slow, &[Form::Race], Habit::OpensSlowly, PATIENCE).run()?;
+        controls.push(Control::sound("a sound writer that opens slowly is not flagged", &slow));
         Ok(controls)
     }
 }

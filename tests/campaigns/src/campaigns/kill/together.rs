@@ -89,7 +89,11 @@ impl Episode<'_> {
             }
             let first = self.start_beside()?;
             let mut second = self.start_beside()?;
-            let pause = self.pause() / 16;
+            let pause = match self.job.habit.injections() {
+                [] => self.pause() / 16,
+                // Within the slow preparation, when the other one waits for its end.
+                _ => Duration::from_micros(self.rng.u64(20_000..45_000)),
+            };
             let moment = Moment::Mark { kind: Kind::Opening, nth: 1, pause };
             self.kill_beside(first, &moment, &mut second, &mut account)?;
             let End { said, wrong } = self.kill(second, &Waited::Now)?;
@@ -98,11 +102,12 @@ impl Episode<'_> {
             let verdict = self.ask(What::History)?;
             account.settle(verdict.progress);
             account.wrong.extend(verdict.wrong);
+            account.wrong.extend(self.walk_now_and_then()?);
             if self.tally.failures.is_empty() {
                 self.report(std::mem::take(&mut account.wrong), &said, verdict.progress)?;
             }
         }
-        Ok(())
+        self.walk_at_end()
     }
 
     fn start_beside(&mut self) -> Result<Victim> {

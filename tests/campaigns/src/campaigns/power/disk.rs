@@ -13,12 +13,21 @@ pub const SECTOR_BYTES: usize = 512;
 
 type Sector = [u8; SECTOR_BYTES];
 
+/// What was written to a sector, and when.
+#[derive(Clone, Copy)]
+struct Pending {
+    written_at: u64,
+    content: Sector,
+}
+
 /// A file of which a part is on the disk for certain, and another part perhaps.
 pub struct Disk {
     /// What is there for certain, in whole sectors.
     certain: Vec<u8>,
     /// What was written to a sector since: the disk may hold any of it, or what was there before.
-    pending: BTreeMap<usize, Vec<Sector>>,
+    pending: BTreeMap<usize, Vec<Pending>>,
+    /// How many sectors were written so far: the time.
+    now: u64,
     /// The size for certain, and those that the file had since.
     sizes: Vec<usize>,
     /// Names that may be gone after a crash.
@@ -40,6 +49,34 @@ pub struct Crash {
     pub reached: Vec<(usize, usize)>,
     /// A name that is gone.
     pub lost: Option<Name>,
+    /// What is left of the file of locks.
+    #[serde(default)]
+    pub locks: Locks,
+}
+
+/// What is left of the file of locks. Nobody waits until it is on the disk, so it may be anything.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub enum Locks {
+    /// What somebody wrote before, or none.
+    #[default]
+    AsBefore,
+    Empty,
+    /// What comes from a seed.
+    Noise(u64),
+    /// The beginning of what somebody wrote before.
+    Cut(u64),
+}
+
+impl Locks {
+    fn some(rng: &mut Rng) -> Self {
+        const MOST_BYTES: u64 = 8192;
+        match rng.u8(..8) {
+            0 => Self::Empty,
+            1 => Self::Noise(rng.u64(..)),
+            2 => Self::Cut(rng.u64(..MOST_BYTES)),
+            _ => Self::AsBefore,
+        }
+    }
 }
 
 impl Disk {
@@ -52,6 +89,7 @@ impl Disk {
             is_opened: !certain.is_empty(),
             certain,
             pending: BTreeMap::new(),
+            now: 0,
             unsafe_names: BTreeSet::new(),
             begun: job.from,
             acknowledged: job.from,
@@ -84,7 +122,9 @@ impl Disk {
             let (from, to) = (at.max(begin), end.min(begin + SECTOR_BYTES));
             let mut content = self.seen(sector);
             content[from - begin..to - begin].copy_from_slice(&bytes[from - at..to - at]);
-            self.pending.entry(sector).or_default().push(content);
+            let pending = Pending { written_at: self.now, content };
+            self.pending.entry(sector).or_default().push(pending);
+            self.now += 1;
         }
         if end > self.size() {
             self.sizes.push(end);
@@ -96,7 +136,7 @@ impl Disk {
         let pending = self.pending.get(&sector).and_then(|contents| contents.last());
         let begin = sector * SECTOR_BYTES;
         let certain = || Some(*self.certain.get(begin..)?.first_chunk::<SECTOR_BYTES>()?);
-        pending.copied().or_else(certain).unwrap_or([0; SECTOR_BYTES])
+        pending.map(|pending| pending.content).or_else(certain).unwrap_or([0; SECTOR_BYTES])
     }
 
     /// So many bytes are on the disk now, and with them the size that they need.
@@ -108,7 +148,7 @@ impl Disk {
         }
         for sector in sectors {
             let Some(contents) = self.pending.remove(&sector) else { continue };
-            if let Some(content) = contents.last() {
+            if let Some(Pending { content, .. }) = contents.last() {
                 self.certain[sector * SECTOR_BYTES..][..SECTOR_BYTES].copy_from_slice(content);
             }
         }
@@ -135,7 +175,26 @@ impl Disk {
             _ => self.size(),
         };
         let lost = rng.choice(&self.unsafe_names).copied().filter(|_| rng.bool());
-        Crash { size, reached: self.some_sectors(rng), lost }
+        let reached = match rng.u8(..8) {
+            0 => self.written_before(self.now),
+            1 => self.written_before(rng.u64(self.oldest()..=self.now)),
+            _ => self.some_sectors(rng),
+        };
+        Crash { size, reached, lost, locks: Locks::some(rng) }
+    }
+
+    /// When the first of what is pending was written.
+    fn oldest(&self) -> u64 {
+        let first = self.pending.values().filter_map(|contents| contents.first());
+        first.map(|pending| pending.written_at).min().unwrap_or(self.now)
+    }
+
+    /// What a disk that keeps the order of the writes holds at a time.
+    fn written_before(&self, time: u64) -> Vec<(usize, usize)> {
+        let newest =
+            |contents: &[Pending]| contents.iter().rposition(|pending| pending.written_at < time);
+        let pending = self.pending.iter();
+        pending.filter_map(|(sector, contents)| Some((*sector, newest(contents)?))).collect()
     }
 
     /// Some of what is pending: few or many sectors, or all that were written up to some place.
@@ -170,7 +229,7 @@ impl Disk {
             let begin = sector * SECTOR_BYTES;
             let place = image.get_mut(begin..).unwrap_or_default();
             let len = place.len().min(SECTOR_BYTES);
-            if let Some(content) = content {
+            if let Some(Pending { content, .. }) = content {
                 place[..len].copy_from_slice(&content[..len]);
             }
         }
@@ -200,6 +259,7 @@ mod tests {
         let mut disk = Disk {
             certain: Vec::new(),
             pending: BTreeMap::new(),
+            now: 0,
             sizes: vec![0],
             unsafe_names: BTreeSet::new(),
             is_opened: false,
@@ -244,6 +304,19 @@ mod tests {
         disk.apply(&Event::Write { at: 0, bytes: vec![3] });
         let expected = [[1, 1, 1, 1], [2, 1, 1, 1], [3, 1, 1, 1]];
         assert_eq!(images(&disk), expected.map(Vec::from).into());
+    }
+
+    #[test]
+    fn what_was_written_before_a_time_is_there_in_its_newest_form() {
+        let mut disk = ones();
+        disk.apply(&Event::Write { at: SECTOR_BYTES, bytes: vec![2] });
+        disk.apply(&Event::Write { at: 0, bytes: vec![3] });
+        disk.apply(&Event::Write { at: SECTOR_BYTES, bytes: vec![4] });
+        let first = disk.oldest();
+        let reached: Vec<_> = (0..=3).map(|more| disk.written_before(first + more)).collect();
+        let expected = [vec![], vec![(1, 0)], vec![(0, 0), (1, 0)], vec![(0, 0), (1, 1)]];
+        assert_eq!(reached, expected);
+        assert_eq!(disk.written_before(disk.now), reached[3]);
     }
 
     #[test]

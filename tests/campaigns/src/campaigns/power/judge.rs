@@ -13,7 +13,7 @@ use keyloom::lmdb::Durability;
 use keyloom::{Error, Lmdb, Memory, Store};
 use serde::{Deserialize, Serialize};
 
-use super::disk::{self, Crash, Disk};
+use super::disk::{self, Crash, Disk, Locks};
 use super::flaws;
 use super::job::{Flaw, Job, Promise};
 use super::trace::{self, Event};
@@ -145,6 +145,7 @@ impl Judge {
         self.disk.image(crash, &mut self.image);
         let digest = self.plate.put(&self.image)?;
         let verdict = Verdict { digest, ..Verdict::default() };
+        self.plate.leave(&crash.locks)?;
         match self.plate.open() {
             Ok(store) => {
                 let verdict = self.judge(store, verdict, number)?;
@@ -277,6 +278,26 @@ impl Plate {
     fn forget(&mut self) -> Result<()> {
         self.file.set_len(0)?;
         self.content.clear();
+        Ok(())
+    }
+
+    /// Leaves a file of locks beside it.
+    fn leave(&self, locks: &Locks) -> Result<()> {
+        const MOST_BYTES: usize = 16 << 10;
+        let path = self.directory.join("lock.mdb");
+        match locks {
+            Locks::AsBefore => {}
+            Locks::Empty => fs::write(path, [])?,
+            Locks::Noise(seed) => {
+                let mut rng = Rng::with_seed(*seed);
+                let bytes: Vec<u8> = (0..rng.usize(1..MOST_BYTES)).map(|_| rng.u8(..)).collect();
+                fs::write(path, bytes)?;
+            }
+            Locks::Cut(len) => {
+                let file = File::options().write(true).create(true).truncate(false).open(path)?;
+                file.set_len(file.metadata()?.len().min(*len))?;
+            }
+        }
         Ok(())
     }
 

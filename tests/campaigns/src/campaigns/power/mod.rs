@@ -56,6 +56,10 @@ impl Campaign for Power {
         (10_000, 1_000_000)
     }
 
+    fn must_see(&self) -> &'static [&'static str] {
+        &["distinct", "went on with another transaction"]
+    }
+
     fn obstacle(&self) -> Option<String> {
         recorder::obstacle()
     }
@@ -142,9 +146,11 @@ fn attack_broken(context: &Context, job: &Job, broken: &[Broken]) -> Result<Vec<
         let recording = Recording::read(Job { flaw: *flaw, promise: *promise, ..job.clone() })?;
         let mut tally = Tally::default();
         recording.attack(&context.quietly(MOST_IMAGES), &mut tally, &mut HashSet::new())?;
-        let mut control = Control::of(format!("{:?}: {name}", job.mode), &tally);
-        control.caught ^= name.ends_with(UNBROKEN);
-        Ok(control)
+        let told = format!("{:?}: {name}", job.mode);
+        Ok(match name.ends_with(UNBROKEN) {
+            true => Control::sound(told, &tally),
+            false => Control::of(told, &tally),
+        })
     };
     broken.iter().map(attack).collect()
 }

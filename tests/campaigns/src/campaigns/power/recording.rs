@@ -150,6 +150,7 @@ impl Recording {
             Some(name) => format!("the name of the {name:?} is lost"),
             None => format!("of what was not synced there is only: {}", places(&reached)),
         });
+        sequence.push(format!("of the file of locks there is: {:?}", crash.locks));
         Ok(Failure { what, sequence })
     }
 
