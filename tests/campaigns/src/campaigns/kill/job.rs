@@ -76,28 +76,11 @@ pub enum Habit {
     NeverEnds,
     /// It resumes behind the place that was reported.
     ResumesTooFar,
-    /// It takes no lock on the directory while it opens the store, and opens it slowly.
-    OpensBeside,
-    /// It takes the lock, and opens the store as slowly. Nothing is wrong with that.
-    OpensSlowly,
 }
 
 /// What a commit may wait for. A crash of the program alone must lose nothing in any of them.
 pub const DURABILITIES: [Durability; 3] =
     [Durability::Full, Durability::MayLoseLastCommit, Durability::MayLoseStore];
-
-impl Habit {
-    /// What strace does to the calls of a writer with this habit.
-    pub fn injections(self) -> &'static [&'static str] {
-        // Before each lock that the engine takes on its file: so long is a writer within the preparation.
-        const SLOW: &str = "inject=fcntl:delay_enter=20000";
-        match self {
-            Self::OpensBeside => &["inject=flock:retval=0", SLOW],
-            Self::OpensSlowly => &[SLOW],
-            _ => &[],
-        }
-    }
-}
 
 impl Job {
     /// The job of this process.

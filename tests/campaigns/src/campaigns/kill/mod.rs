@@ -101,10 +101,6 @@ impl Campaign for Kill {
         ]
     }
 
-    fn obstacle(&self) -> Option<String> {
-        victim::obstacle()
-    }
-
     fn run(&self, context: &Context) -> Result<Tally> {
         Attack::new(context, FORMS, Habit::Sound, PATIENCE).run()
     }
@@ -113,10 +109,9 @@ impl Campaign for Kill {
         // How many kills are more than enough to see it.
         const ENOUGH: u64 = 300;
         const FEW: u64 = 30;
-        let broken: [(&str, &[Form], Habit); 9] = [
+        let broken: [(&str, &[Form], Habit); 8] = [
             ("acknowledges before it commits", &[Form::Alone], Habit::AcknowledgesFirst),
             ("acknowledges in a new store before", &[Form::Born], Habit::AcknowledgesFirst),
-            ("opens while another one opens", &[Form::Race], Habit::OpensBeside),
             ("commits a transaction in two halves", &[Form::Alone], Habit::CommitsHalves),
             ("keeps acknowledged transactions in a buffer", &[Form::Alone], Habit::Buffers),
             ("asks for its number too early", &[Form::Together], Habit::AsksTooEarly),
@@ -129,7 +124,6 @@ impl Campaign for Kill {
             // Who hangs does so for ever, so a short wait finds no less.
             let patience = match habit {
                 Habit::NeverEnds => Duration::from_secs(1),
-                Habit::OpensBeside => Duration::from_secs(5),
                 _ => PATIENCE,
             };
             let tally = Attack::new(&context.quietly(ENOUGH), forms, habit, patience).run()?;
@@ -137,9 +131,6 @@ impl Campaign for Kill {
         }
         let sound = Attack::new(&context.quietly(FEW), FORMS, Habit::Sound, PATIENCE).run()?;
         controls.push(Control::sound("a sound writer is not flagged", &sound));
-        let slow = context.quietly(FEW);
-        let slow = Attack::new(&slow, &[Form::Race], Habit::OpensSlowly, PATIENCE).run()?;
-        controls.push(Control::sound("a sound writer that opens slowly is not flagged", &slow));
         Ok(controls)
     }
 }

@@ -89,11 +89,7 @@ impl Episode<'_> {
             }
             let first = self.start_beside()?;
             let mut second = self.start_beside()?;
-            let pause = match self.job.habit.injections() {
-                [] => self.pause() / 16,
-                // Within the slow preparation, when the other one waits for its end.
-                _ => Duration::from_micros(self.rng.u64(20_000..45_000)),
-            };
+            let pause = self.pause() / 16;
             let moment = Moment::Mark { kind: Kind::Opening, nth: 1, pause };
             self.kill_beside(first, &moment, &mut second, &mut account)?;
             let End { said, wrong } = self.kill(second, &Waited::Now)?;

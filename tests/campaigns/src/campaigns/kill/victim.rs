@@ -2,13 +2,13 @@
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use super::job::{Habit, Job, Position};
+use super::job::{Job, Position};
 use super::mark::{self, Kind, Mark};
 use crate::campaigns::process;
 
@@ -89,7 +89,7 @@ const MOST_ACKNOWLEDGED: u64 = 40;
 impl Victim {
     pub fn start(job: &Job) -> Result<Self> {
         let started = Instant::now();
-        let mut process = command(job.habit)?
+        let mut process = process(super::WRITER)?
             .arg(serde_json::to_string(job)?)
             // Who interrupts the campaign does not mean this process, whose end would be a finding.
             .process_group(0)
@@ -183,40 +183,6 @@ impl Victim {
         let is_well = was_killed || (self.said.last == Some(Kind::Finished) && status.success());
         let wrong = if is_well { None } else { Some(self.last_words()?) };
         Ok((std::mem::take(&mut self.said), was_killed, wrong))
-    }
-}
-
-/// The program of a writer, under strace where its habit is made of system calls.
-fn command(habit: Habit) -> Result<Command> {
-    let program = process(super::WRITER)?;
-    if habit.injections().is_empty() {
-        return Ok(program);
-    }
-    let mut strace = Command::new("strace");
-    // With -D the writer is the process that was started, and so the one that is killed.
-    strace.args(["-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=none", "-e", "signal=none"]);
-    for injection in habit.injections() {
-        strace.args(["-e", injection]);
-    }
-    strace.arg(program.get_program());
-    strace.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    Ok(strace)
-}
-
-/// Why the controls cannot be run here, when that is so.
-pub fn obstacle() -> Option<String> {
-    let tried = Command::new("strace")
-        .args(["-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=none"])
-        .args(["-e", "inject=flock:retval=0", "true"])
-        .stdin(Stdio::null())
-        .output();
-    match tried {
-        Ok(output) if output.status.success() => None,
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Some(format!("strace may not trace: {}", said.trim()))
-        }
-        Err(error) => Some(format!("strace: {error}; tests/campaigns/install.sh installs it")),
     }
 }
 
