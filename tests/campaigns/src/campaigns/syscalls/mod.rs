@@ -75,7 +75,8 @@ const FAULTS_PER_CONTROL: u64 = 40;
 /// Calls that the engine does not make again when a signal comes between, so that the user hears of it:
 /// it opens its files, gives them their size, reads their first pages and waits for the disk. Linux
 /// interrupts these on network file systems only.
-const NOT_MADE_AGAIN: [&str; 4] = ["openat", "ftruncate", "pread64", "fdatasync"];
+const NOT_MADE_AGAIN: [&str; 6] =
+    ["openat", "ftruncate", "pread64", "fdatasync", "write", "writev"];
 /// So many different ones are told.
 const MOST_FAILURES: usize = 10;
 
