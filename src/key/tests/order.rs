@@ -129,9 +129,14 @@ fn integers_sort_by_value_however_they_are_kept() {
     for (a, b) in ascending.into_iter().flat_map(|a| ascending.map(|b| (a, b))) {
         for (left, right) in kept(a).into_iter().flat_map(|l| kept(b).map(|r| (l.clone(), r))) {
             assert_eq!(left.cmp(&right), a.cmp(&b), "{left:?} {right:?}");
+            assert_eq!(left.partial_cmp(&right), a.partial_cmp(&b));
         }
+        assert_eq!(BigInt::from(a).partial_cmp(&BigInt::from(b)), a.partial_cmp(&b));
+        assert_eq!(Desc(a).cmp(&Desc(b)), b.cmp(&a));
+        assert_eq!(Desc(a).partial_cmp(&Desc(b)), b.partial_cmp(&a));
     }
     let beyond = |negative| Element::BigInt(BigInt::new(negative, &[1; 17]).unwrap());
+    assert_eq!(Desc(f64::NAN).partial_cmp(&Desc(0.0)), None);
     assert!(beyond(true) < Element::Int(i128::MIN) && Element::Int(i128::MAX) < beyond(false));
 }
 
