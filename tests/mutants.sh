@@ -4,10 +4,10 @@
 #     tests/mutants.sh [--in-diff REV] [--jobs N] [--result FILE]
 #
 # With REV only what has changed since. N of them at a time, as many as there are processors without.
-# Installs cargo-mutants into the target directory where it is
-# missing. Works on a copy of these modules and their tests that is a crate by itself, which is built in
-# a second or two. `.cargo/mutants.toml` names the files, and the changes that change nothing. Fails when
-# one goes unnoticed, and when none does with the test that is there for it left out.
+# Installs cargo-mutants into the target directory where it is missing. Works on a copy of these modules
+# and their tests that is a crate by itself, which is built in a second or two. `.cargo/mutants.toml`
+# names the files, and the changes that change nothing. Fails when one goes unnoticed, and when none does
+# with the test that is there for it left out.
 set -euo pipefail
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
