@@ -91,6 +91,7 @@ done
 
 executions=0
 crashed=()
+interrupted=()
 details=()
 for target in "${targets[@]}"; do
     found=$directory/corpus/$target
@@ -106,6 +107,11 @@ for target in "${targets[@]}"; do
     executions=$((executions + ${count:-0}))
     details+=("\"$target\": {\"executions\": ${count:-0}, \"edges\": ${coverage:-0}}")
     ((status)) || continue
+    if grep -q 'libFuzzer: run interrupted' "$log"; then
+        echo "$target: somebody ended it before its time" >&2
+        interrupted+=("$target")
+        continue
+    fi
     crashed+=("$target")
     grep -E "panicked at|ERROR: |^SUMMARY" -A 3 "$log" >&2 || tail --lines=20 "$log" >&2
     input=$(sed -n 's/.*Test unit written to //p' "$log" | tail --lines=1)
@@ -117,6 +123,6 @@ for target in "${targets[@]}"; do
 done
 
 write_result 'hostile bytes' "$executions" executions ${#crashed[@]} "$(join '; ' "${controls[@]}")" $caught \
-    "\"sanitizer\": \"$sanitizer\", \"features\": \"$features\", \"seconds_per_target\": $seconds, \"targets\": {$(join ', ' "${details[@]}")}"
-echo "hostile bytes: ${#targets[@]} targets, $executions executions, ${#crashed[@]} crashes ${crashed[*]}; controls found: ${#controls[@]} of 3; seed $seed"
-[[ $caught == true ]] && ((${#crashed[@]} == 0))
+    "\"sanitizer\": \"$sanitizer\", \"features\": \"$features\", \"interrupted\": ${#interrupted[@]}, \"seconds_per_target\": $seconds, \"targets\": {$(join ', ' "${details[@]}")}"
+echo "hostile bytes: ${#targets[@]} targets, $executions executions, ${#crashed[@]} crashes ${crashed[*]}, ${#interrupted[@]} interrupted ${interrupted[*]}; controls found: ${#controls[@]} of 3; seed $seed"
+[[ $caught == true ]] && ((${#crashed[@]} + ${#interrupted[@]} == 0))
