@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
 # Changes the encoding of keys and the range algebra in every small way, and asks whether a test notices:
 #
-#     tests/mutants.sh [--in-diff REV] [--result FILE]
+#     tests/mutants.sh [--in-diff REV] [--jobs N] [--result FILE]
 #
-# With REV only what has changed since. Installs cargo-mutants into the target directory where it is
-# missing. Works on a copy of these modules and their tests that is a crate by itself, which is built in
-# a second or two. `.cargo/mutants.toml` names the files, and the changes that change nothing. Fails when
-# one goes unnoticed, and when none does with the test that is there for it left out.
+# With REV only what has changed since. N of them at a time, as many as there are processors without.
+# Installs cargo-mutants into the target directory where it is missing. Works on a copy of these modules
+# and their tests that is a crate by itself, which is built in a second or two. `.cargo/mutants.toml`
+# names the files, and the changes that change nothing. Fails when one goes unnoticed, and when none does
+# with the test that is there for it left out.
 set -euo pipefail
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
 invoked="$0 $*"
 revision=
+jobs=$(nproc)
 result=
 while (($#)); do
     case $1 in
         --in-diff) revision=${2:?}; shift 2 ;;
+        --jobs) jobs=${2:?}; shift 2 ;;
         --result) result=$(realpath -m "${2:?}"); shift 2 ;;
         *) usage ;;
     esac
@@ -32,7 +35,8 @@ fi
 export PATH=$directory/tools/bin:$PATH
 command -v cargo-mutants >/dev/null || cargo install cargo-mutants --locked --root "$directory/tools"
 crate=$directory/mutants/crate
-export CARGO_TARGET_DIR=$directory/mutants/target
+# Each job builds in a directory of its own.
+unset CARGO_TARGET_DIR
 # A test that fails need not say it with the smallest input.
 export PROPTEST_MAX_SHRINK_ITERS=0 RUST_BACKTRACE=0
 
@@ -46,7 +50,7 @@ cp tests/ranges.rs "$crate/tests"
 mutate() { # OUTPUT ARGUMENT...
     rm -rf "$directory/mutants/$1"
     mkdir -p "$directory/mutants/$1"
-    cargo mutants --dir "$crate" --in-place --no-shuffle --output "$directory/mutants/$1" "${@:2}"
+    cargo mutants --dir "$crate" --jobs "$jobs" --no-shuffle --output "$directory/mutants/$1" "${@:2}"
 }
 
 count() { # DIRECTORY KIND

@@ -108,6 +108,7 @@ wait
 
 executions=0
 crashed=()
+interrupted=()
 details=()
 for target in "${targets[@]}"; do
     crashes=$directory/crashes/$target
@@ -119,6 +120,11 @@ for target in "${targets[@]}"; do
     executions=$((executions + ${count:-0}))
     details+=("\"$target\": ${count:-0}")
     ((status)) || continue
+    if grep -q 'libFuzzer: run interrupted' "$log"; then
+        echo "$target: somebody ended it before its time" >&2
+        interrupted+=("$target")
+        continue
+    fi
     crashed+=("$target")
     grep -E "panicked at|ERROR: |^SUMMARY" -A 3 "$log" >&2 || tail --lines=20 "$log" >&2
     input=$(sed -n 's/.*Test unit written to //p' "$log" | tail --lines=1)
@@ -130,6 +136,6 @@ for target in "${targets[@]}"; do
 done
 
 write_result hostile-bytes "$executions" executions ${#crashed[@]} "$(join ', ' "${controls[@]}")" \
-    "\"seconds per target\": $seconds, $(join ', ' "${details[@]}")"
-echo "hostile bytes: ${#targets[@]} targets, $executions executions, ${#crashed[@]} crashes ${crashed[*]}; controls found: $caught; sanitizer: $sanitizer; seed $seed"
-[[ $caught == true ]] && ((${#crashed[@]} == 0))
+    "\"seconds per target\": $seconds, \"interrupted\": ${#interrupted[@]}, $(join ', ' "${details[@]}")"
+echo "hostile bytes: ${#targets[@]} targets, $executions executions, ${#crashed[@]} crashes ${crashed[*]}, ${#interrupted[@]} interrupted; controls found: $caught; sanitizer: $sanitizer; seed $seed"
+[[ $caught == true ]] && ((${#crashed[@]} + ${#interrupted[@]} == 0))

@@ -123,15 +123,46 @@ fn types_sort_by_their_codes_and_numbers_of_different_types_do_not_mix() {
 }
 
 #[test]
+fn elements_of_one_type_sort_like_its_values() {
+    fn sorts<T>(ascending: [T; 3], element: impl Fn(&T) -> Element) {
+        for (i, a) in ascending.iter().enumerate() {
+            for (j, b) in ascending.iter().enumerate() {
+                let (a, b) = (element(a), element(b));
+                assert_eq!(a.cmp(&b), i.cmp(&j), "{a:?} {b:?}");
+                assert_eq!(a == b, i == j);
+                assert_eq!(pack(&a).cmp(&pack(&b)), i.cmp(&j), "{a:?} {b:?}");
+            }
+        }
+    }
+    sorts([&b""[..], b"\0", b"a"], |bytes| Element::Bytes(bytes.to_vec()));
+    sorts(["", "\0", "a"], |text| Element::from(*text));
+    sorts([vec![], vec![Element::Null], vec![Element::Int(1)]], |all| Element::Tuple(all.clone()));
+    sorts([-1.5, -0.0, 0.0], |float| Element::F32(*float));
+    sorts([-1.5, -0.0, 0.0], |float| Element::F64(*float));
+    sorts([0.5, f32::INFINITY, f32::NAN], |float| Element::F32(*float));
+    sorts([0.5, f64::INFINITY, f64::NAN], |float| Element::F64(*float));
+    sorts([0, 1, 255], |byte| Element::Uuid(uuid::Uuid::from_bytes([*byte; 16])));
+    sorts([0, 1, 255], |byte| Element::Versionstamp(Versionstamp([*byte; 12])));
+    sorts([2, 1, 0], |number| Element::Desc(Box::new(Element::Int(*number))));
+    assert!(Element::Bool(false) < Element::Bool(true));
+    assert_ne!(Element::Bool(false), Element::Bool(true));
+}
+
+#[test]
 fn integers_sort_by_value_however_they_are_kept() {
     let ascending = [i128::MIN, -(1 << 70), -257, -256, -1, 0, 1, 255, 256, 1 << 70, i128::MAX];
     let kept = |value: i128| [Element::Int(value), Element::BigInt(BigInt::from(value))];
     for (a, b) in ascending.into_iter().flat_map(|a| ascending.map(|b| (a, b))) {
         for (left, right) in kept(a).into_iter().flat_map(|l| kept(b).map(|r| (l.clone(), r))) {
             assert_eq!(left.cmp(&right), a.cmp(&b), "{left:?} {right:?}");
+            assert_eq!(left.partial_cmp(&right), a.partial_cmp(&b));
         }
+        assert_eq!(BigInt::from(a).partial_cmp(&BigInt::from(b)), a.partial_cmp(&b));
+        assert_eq!(Desc(a).cmp(&Desc(b)), b.cmp(&a));
+        assert_eq!(Desc(a).partial_cmp(&Desc(b)), b.partial_cmp(&a));
     }
     let beyond = |negative| Element::BigInt(BigInt::new(negative, &[1; 17]).unwrap());
+    assert_eq!(Desc(f64::NAN).partial_cmp(&Desc(0.0)), None);
     assert!(beyond(true) < Element::Int(i128::MIN) && Element::Int(i128::MAX) < beyond(false));
 }
 

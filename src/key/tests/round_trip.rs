@@ -132,6 +132,8 @@ proptest! {
 fn references_and_owners_pack_alike() {
     let text = String::from("a");
     let id = Uuid::from_bytes([7; 16]);
+    assert_eq!(pack(&&("a", 1)), pack(&("a", 1)));
+    assert_eq!(pack(&&&text), pack("a"));
     assert_eq!(pack(&(&text, &&id)), pack(&(Cow::Borrowed("a"), id)));
     assert_eq!(pack(&b"a"[..]), pack(b"a"));
     assert_eq!(pack(&Cow::<[u8]>::Owned(vec![1])), pack(&vec![1_u8]));
