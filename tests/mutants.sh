@@ -28,7 +28,7 @@ began=$SECONDS
 . tests/result.sh
 
 directory=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-if [[ -n $revision ]] && git diff --quiet "$revision" -- src/key src/range.rs; then
+if [[ -n $revision ]] && git diff --quiet "$revision" -- src/key src/range.rs ':!src/key/tests'; then
     echo "mutation: nothing has changed since $revision"
     exit
 fi

@@ -1,4 +1,5 @@
 //! Servers that die while a store is at work: every transaction becomes what its writer was told.
+//! `KEYLOOM_KILLS=25` kills them more often.
 #![cfg(any(feature = "postgres", feature = "etcd"))]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -9,15 +10,17 @@ mod servers;
 
 use servers::{Cut, Proxy, Server, or_skip};
 
-/// How often a server is killed under load.
-const KILLS: usize = 25;
+/// How often a server is killed under load: a few times, or what the environment asks for.
+fn kills() -> usize {
+    std::env::var("KEYLOOM_KILLS").map_or(5, |asked| asked.parse().unwrap())
+}
 
 #[cfg(feature = "postgres")]
 #[test]
 fn postgres_that_is_killed_and_started_again() {
     let Some(mut server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
     let store = keyloom::Postgres::open(&server.address()).unwrap();
-    let report = faults::campaign(&store, KILLS, |_| {
+    let report = faults::campaign(&store, kills(), |_| {
         server.kill();
         server.start_again();
     });
@@ -48,7 +51,7 @@ fn an_etcd_cluster_whose_leader_is_killed_and_started_again() {
         return;
     };
     let store = keyloom::Etcd::open(&cluster.address()).unwrap();
-    let report = faults::campaign(&store, KILLS, |_| {
+    let report = faults::campaign(&store, kills(), |_| {
         let leader = cluster.leader();
         cluster.kill(leader);
         cluster.start_again(leader);
