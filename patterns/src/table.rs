@@ -342,8 +342,11 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     }
 
     fn read_many(reader: &impl Reader, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<V>>> {
-        let values = get_many(reader, keys)?;
-        keys.iter().zip(values).map(|(key, value)| Self::decode(key.as_ref(), value)).collect()
+        let mut records = Vec::with_capacity(keys.len());
+        for (key, value) in keys.iter().zip(get_many(reader, keys)?) {
+            records.push(Self::decode(key.as_ref(), value)?);
+        }
+        Ok(records)
     }
 
     fn setting<'c>(&self, key: &'c K, value: &'c V) -> Result<Change<'c, K, V>> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use keyloom::{Lmdb, Order, Reader, Store, Subspace};
+use keyloom::{Lmdb, Order, Store, Subspace};
 use keyloom_patterns::{Index, Table, entry};
 
 use super::{Peer, Sale};
@@ -11,7 +11,6 @@ pub struct Ours {
     pub store: Lmdb,
     pub sales: Table<u64, Sale>,
     pub by_customer: Index<u64, Sale>,
-    pub by_state: Index<u64, Sale>,
 }
 
 impl Peer for Ours {
@@ -21,10 +20,10 @@ impl Peer for Ours {
         let by_customer = Index::new(&space.child(&2_u8), |_, sale: &Sale| {
             entry((sale.customer, sale.at, sale.cents))
         });
-        let by_state =
+        let by_state: Index<u64, Sale> =
             Index::new(&space.child(&3_u8), |_, sale: &Sale| entry((sale.state, sale.cents)));
         let sales = Table::new(&space.child(&4_u8)).with(&by_customer).with(&by_state);
-        Self { store, sales, by_customer, by_state }
+        Self { store, sales, by_customer }
     }
 
     fn insert(&mut self, records: &[(u64, Sale)]) {
@@ -50,11 +49,5 @@ impl Peer for Ours {
         let page =
             self.by_customer.records(&snapshot, &self.sales, customer, order, 1_000, None).unwrap();
         page.records.iter().map(|(_, sale)| sale.note.len() as u64).sum()
-    }
-}
-
-impl Ours {
-    pub fn count(&self) -> u64 {
-        self.store.snapshot().unwrap().count(self.sales.space().self_and_children()).unwrap()
     }
 }
