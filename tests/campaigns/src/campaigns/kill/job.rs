@@ -76,6 +76,8 @@ pub enum Habit {
     NeverEnds,
     /// It resumes behind the place that was reported.
     ResumesTooFar,
+    /// It opens the files of the store by other names, where nobody else waits until it has opened.
+    OpensAside,
 }
 
 /// What a commit may wait for. A crash of the program alone must lose nothing in any of them.
@@ -90,13 +92,31 @@ impl Job {
     }
 
     /// Opens the store.
-    pub fn open(&self) -> keyloom::Result<Lmdb> {
-        Lmdb::options()
+    pub fn open(&self) -> Result<Lmdb> {
+        let store = match self.habit {
+            Habit::OpensAside => self.aside()?,
+            _ => self.store.clone(),
+        };
+        let options = Lmdb::options()
             .durability(DURABILITIES[self.durability])
             .map_bytes(self.map_bytes)
             // One doubling per attempt, and the least map may have to double often.
-            .retry_policy(RetryPolicy { max_attempts: 20, ..RetryPolicy::default() })
-            .open(&self.store)
+            .retry_policy(RetryPolicy { max_attempts: 20, ..RetryPolicy::default() });
+        Ok(options.open(store)?)
+    }
+
+    /// The files of the store in a directory of this process's own. The engine's locks are those of the
+    /// files, keyloom's is that of the directory.
+    fn aside(&self) -> Result<PathBuf> {
+        let aside = self.store.with_extension(std::process::id().to_string());
+        std::fs::create_dir_all(&aside)?;
+        for file in ["data.mdb", "lock.mdb"] {
+            let from = self.store.join(file);
+            if from.exists() && !aside.join(file).exists() {
+                std::fs::hard_link(from, aside.join(file))?;
+            }
+        }
+        Ok(aside)
     }
 
     /// The workloads.

@@ -129,6 +129,11 @@ impl Campaign for Kill {
             let tally = Attack::new(&context.quietly(ENOUGH), forms, habit, patience).run()?;
             controls.push(Control::of(name, &tally));
         }
+        // One opening of some thousand meets the moment.
+        const MANY: u64 = 30_000;
+        let many = context.quietly(MANY);
+        let tally = Attack::new(&many, &[Form::Race], Habit::OpensAside, PATIENCE).run()?;
+        controls.push(Control::of("does not wait for whoever is opening the store", &tally));
         let sound = Attack::new(&context.quietly(FEW), FORMS, Habit::Sound, PATIENCE).run()?;
         controls.push(Control::sound("a sound writer is not flagged", &sound));
         Ok(controls)
@@ -212,6 +217,10 @@ impl<'c> Attack<'c> {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         for (what, count) in more.details {
             tally.add(&what, count);
+        }
+        // What was found is shown at once.
+        if !more.failures.is_empty() {
+            self.over.store(true, Ordering::Relaxed);
         }
         tally.failures.extend(more.failures);
     }
