@@ -66,7 +66,8 @@ use keyloom::{
 };
 
 use crate::continuation::Continuation;
-use crate::derived::Derived;
+use crate::derived::{Attached, ByDerived, Derived, RecordChange};
+use crate::general::index_table::IndexCatalog;
 use crate::select::Select;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
@@ -90,7 +91,7 @@ impl<K: Pack + for<'k> Unpack<'k> + 'static> RecordKey for K {}
 /// ```
 pub struct Table<K, V, C = Postcard> {
     space: Subspace,
-    derived: Vec<Arc<dyn Derived<K, V>>>,
+    derived: Vec<Arc<dyn Attached<K, V>>>,
     codec: PhantomData<fn() -> C>,
 }
 
@@ -133,7 +134,18 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// [`repair`](crate::Index::repair) does that.
     #[must_use]
     pub fn with<D: Derived<K, V> + Clone + 'static>(mut self, derived: &D) -> Self {
-        self.derived.push(Arc::new(derived.clone()));
+        self.derived.push(Arc::new(ByDerived(derived.clone())));
+        self
+    }
+
+    /// The same table with the indexes of `catalog` attached: puts and deletes through this value maintain
+    /// those that the store says are to be maintained; see [`index_table`](crate::general::index_table).
+    #[must_use]
+    pub fn with_catalog(mut self, catalog: &IndexCatalog<K, V>) -> Self
+    where
+        V: 'static,
+    {
+        self.derived.push(Arc::new(catalog.clone()));
         self
     }
 
@@ -193,7 +205,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     }
 
     /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one after
-    /// the other, but the records that they replace are read in one round trip.
+    /// the other, but the records that they replace are read in one round trip, and the entries of an
+    /// index written in the order of their keys. So it is also the way to load much.
     ///
     /// Takes pairs or references to pairs. When a key comes twice, its last record stays.
     ///
@@ -366,15 +379,11 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         if change.new.is_none() && old.is_none() {
             return Ok(());
         }
-        let mut attached = DynWriter::new(txn);
-        let update = |derived: &Arc<dyn Derived<K, V>>| {
-            derived.update(&mut attached, change.key, old, change.record())
-        };
-        self.derived.iter().try_for_each(update)?;
-        match &change.new {
-            Some((_, bytes)) => txn.put(&change.packed, bytes),
-            None => txn.delete(&change.packed),
+        let changes = [RecordChange { key: change.key, old, new: change.record() }];
+        for attached in &self.derived {
+            attached.update_many(&mut DynWriter::new(txn), &changes)?;
         }
+        change.write(txn)
     }
 
     /// Makes one change after the other, and tells how many met a record. Reads all of them at once.
@@ -384,11 +393,19 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let mut latest: HashMap<&[u8], Option<&V>> =
             changes.iter().map(AsRef::as_ref).zip(old.iter().map(Option::as_ref)).collect();
         let mut met = 0;
+        let mut changed = Vec::with_capacity(changes.len());
         for change in changes {
             let old = latest.insert(change.as_ref(), change.record()).flatten();
             met += usize::from(old.is_some());
-            self.make(txn, change, old)?;
+            if old.is_some() || change.new.is_some() {
+                changed.push((change, RecordChange { key: change.key, old, new: change.record() }));
+            }
         }
+        let changes: Vec<_> = changed.iter().map(|(_, change)| *change).collect();
+        for attached in self.derived.iter().filter(|_| !changes.is_empty()) {
+            attached.update_many(&mut DynWriter::new(txn), &changes)?;
+        }
+        changed.iter().try_for_each(|(change, _)| change.write(txn))?;
         Ok(met)
     }
 }
@@ -404,6 +421,13 @@ struct Change<'c, K, V> {
 impl<'c, K, V> Change<'c, K, V> {
     fn record(&self) -> Option<&'c V> {
         self.new.as_ref().map(|(value, _)| *value)
+    }
+
+    fn write(&self, txn: &mut impl Writer) -> Result<()> {
+        match &self.new {
+            Some((_, bytes)) => txn.put(&self.packed, bytes),
+            None => txn.delete(&self.packed),
+        }
     }
 }
 

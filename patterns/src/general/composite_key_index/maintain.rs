@@ -1,0 +1,184 @@
+//! Entries as they are stored, and how they follow the records.
+
+use keyloom::key::Packer;
+use keyloom::{DynWriter, Error, KeyBuf, MAX_KEY_BYTES, Pack, Result, Subspace, Writer};
+
+use super::error::too_long;
+use super::{Index, IndexEntries, IndexEntry};
+use crate::derived::{DerivedEntry, EntryValue, EntryWrites, RecordChange};
+use crate::table::RecordKey;
+
+/// The format of entries that this code writes.
+const FORMAT: u16 = 1;
+const FORMAT_SHIFT: u32 = 12;
+const IN_VALUE: u16 = 1 << 11;
+const LENGTH_MASK: u16 = IN_VALUE - 1;
+const HEADER_BYTES: usize = 2;
+
+/// What the first two bytes of an entry's value say: where the record key is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Header {
+    InKey { record_key_at: usize },
+    InValue { record_key_end: usize },
+}
+
+impl Header {
+    /// `None` for what is no entry.
+    #[inline]
+    pub(super) fn read(space: &Subspace, key: &[u8], value: &[u8]) -> Result<Option<Self>> {
+        let Some(header) = value.first_chunk().map(|bytes| u16::from_be_bytes(*bytes)) else {
+            return Ok(None);
+        };
+        if header >> FORMAT_SHIFT != FORMAT {
+            return Self::other_format(space, header >> FORMAT_SHIFT);
+        }
+        let length = usize::from(header & LENGTH_MASK);
+        if header & IN_VALUE == 0 {
+            let record_key_at = key.len().checked_sub(length);
+            let record_key_at = record_key_at.filter(|at| *at >= space.prefix().len());
+            return Ok(record_key_at.map(|record_key_at| Self::InKey { record_key_at }));
+        }
+        let record_key_end = HEADER_BYTES + length;
+        Ok((record_key_end <= value.len()).then_some(Self::InValue { record_key_end }))
+    }
+
+    #[cold]
+    fn other_format(space: &Subspace, format: u16) -> Result<Option<Self>> {
+        if format < FORMAT {
+            return Ok(None);
+        }
+        Err(Error::NewerFormat {
+            what: format!("the index {space}"),
+            found: format.into(),
+            supported: FORMAT.into(),
+        })
+    }
+
+    pub(super) fn parts_end(self, key: &[u8]) -> usize {
+        match self {
+            Self::InKey { record_key_at } => record_key_at,
+            Self::InValue { .. } => key.len(),
+        }
+    }
+
+    pub(super) fn covered_at(self) -> usize {
+        match self {
+            Self::InKey { .. } => HEADER_BYTES,
+            Self::InValue { record_key_end } => record_key_end,
+        }
+    }
+
+    pub(super) fn record_key<'e>(self, key: &'e [u8], value: &'e [u8]) -> &'e [u8] {
+        match self {
+            Self::InKey { record_key_at } => key.get(record_key_at..),
+            Self::InValue { record_key_end } => value.get(HEADER_BYTES..record_key_end),
+        }
+        .unwrap_or_default()
+    }
+}
+
+/// A record key as exactly one element: a tuple of several stands nested behind the parts, so that
+/// `("a",)` with the key `("b", "c")` is another entry than `("a", "b")` with `("c",)`.
+pub(crate) fn pack_one<K: Pack>(key: &K) -> KeyBuf {
+    let mut packer = Packer::new();
+    key.pack_element(&mut packer);
+    packer.finish()
+}
+
+impl<K: RecordKey, V> Index<K, V> {
+    /// The entries of a record, or none where there is no record, each parts once.
+    pub(crate) fn entries_of(&self, key: &K, value: Option<&V>) -> IndexEntries {
+        value.map_or_else(IndexEntries::none, |value| (self.function)(key, value).normalized())
+    }
+
+    /// An entry as it is stored.
+    pub(crate) fn stored(&self, entry: &IndexEntry, record_key: &[u8]) -> DerivedEntry {
+        let mut stored = DerivedEntry::default();
+        self.store_into(entry, record_key, &mut stored);
+        stored
+    }
+
+    fn store_into(&self, entry: &IndexEntry, record_key: &[u8], (key, value): &mut DerivedEntry) {
+        key.clear();
+        key.extend_from_slice(self.space.prefix());
+        key.extend_from_slice(&entry.parts);
+        // A record key that is too long for its bits is too long for the table as well.
+        let length = u16::try_from(record_key.len()).unwrap_or(LENGTH_MASK) & LENGTH_MASK;
+        let header = FORMAT << FORMAT_SHIFT | length | if self.is_unique { IN_VALUE } else { 0 };
+        value.clear();
+        value.extend_from_slice(&header.to_be_bytes());
+        if self.is_unique {
+            value.extend_from_slice(record_key);
+        } else {
+            key.extend_from_slice(record_key);
+        }
+        value.extend_from_slice(&entry.covered);
+    }
+
+    /// Refuses entries whose keys would be too long, and says which.
+    pub(crate) fn check_lengths(&self, entries: &IndexEntries, record_key: &[u8]) -> Result<()> {
+        let in_key = if self.is_unique { 0 } else { record_key.len() };
+        for entry in entries.iter() {
+            let bytes = self.space.prefix().len() + entry.parts.len() + in_key;
+            if bytes > MAX_KEY_BYTES {
+                return Err(too_long(&self.space, entry, record_key, bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// Maintains an index that is not unique.
+    pub(super) fn follow(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+    ) -> Result<()> {
+        // One change, by far the most frequent case, needs no buffer and is in order.
+        if let [change] = changes {
+            return self.each_difference(change, |key, value| match value {
+                Some(value) => txn.put(key, value),
+                None => txn.delete(key),
+            });
+        }
+        let mut writes = EntryWrites::default();
+        for change in changes {
+            self.each_difference(change, |key, value| writes.push(key, value))?;
+        }
+        writes.apply(txn)
+    }
+
+    fn each_difference(
+        &self,
+        change: &RecordChange<'_, K, V>,
+        write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let old = self.entries_of(change.key, change.old);
+        let new = self.entries_of(change.key, change.new);
+        if old == new {
+            return Ok(());
+        }
+        let record_key = pack_one(change.key);
+        self.check_lengths(&new, &record_key)?;
+        self.difference(&record_key, &old, &new, write)
+    }
+
+    /// What turns some entries of a record into others, key by key; no value removes the key.
+    pub(crate) fn difference(
+        &self,
+        record_key: &[u8],
+        old: &IndexEntries,
+        new: &IndexEntries,
+        mut write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let mut stored = (KeyBuf::new(), EntryValue::new());
+        for gone in old.iter().filter(|entry| !new.has_parts(entry)) {
+            self.store_into(gone, record_key, &mut stored);
+            write(&stored.0, None)?;
+        }
+        for made in new.iter().filter(|entry| !old.has(entry)) {
+            self.store_into(made, record_key, &mut stored);
+            write(&stored.0, Some(&stored.1))?;
+        }
+        Ok(())
+    }
+}
