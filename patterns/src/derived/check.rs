@@ -68,7 +68,10 @@ impl fmt::Display for Inconsistency {
             Self::Foreign { entry } => ("is no entry of this kind", entry),
             Self::Contested { entry, record } => {
                 let (entry, record) = (display(entry), display(record));
-                return write!(f, "the entry {entry} belongs to another record than {record}, which makes it too");
+                return write!(
+                    f,
+                    "the entry {entry} belongs to another record than {record}, which makes it too"
+                );
             }
         };
         write!(f, "the entry {} {what}", display(entry))

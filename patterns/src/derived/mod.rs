@@ -186,11 +186,7 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     ///
     /// # Errors
     /// What makes a change impossible, such as an entry that is too long for a key.
-    fn maintain(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-    ) -> Result<()> {
+    fn maintain(&self, txn: &mut DynWriter<'_>, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
         let mut writes = EntryWrites::default();
         for change in changes {
             let entries =

@@ -89,10 +89,10 @@ use crate::derived::{
 use crate::select::Select;
 use crate::table::{RecordKey, RecordPage, Table};
 
+pub(super) use entries::IndexEntry;
 pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
 pub use found::{Found, FoundEntries, IndexPage};
-pub(super) use entries::IndexEntry;
 pub(super) use maintain::pack_one;
 
 use found::Dangling;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Page, Reader, Result, Store, Writer, pack, unpack};
 
-use super::states::{FORMAT, IndexInfo, IndexState, States, without_format};
-use super::{Declared, IndexCatalog};
+use super::states::{Definition, FORMAT, IndexInfo, IndexState, States, without_format};
+use super::{Declared, DrainProgress, IndexCatalog};
 use crate::batch::BatchSize;
 use crate::derived::{EntryWrites, page_behind};
 use crate::general::composite_key_index::pack_one;
@@ -39,7 +39,8 @@ pub enum BuildPhase {
     Clearing,
     /// Going through the records.
     Records,
-    /// Looking again at records that another one stood in the way of.
+    /// Unique: looking again at records that another one stood in the way of. Deferred: draining the queue
+    /// once.
     Settling,
     /// All is done but for violations of uniqueness, which somebody must mend; see
     /// [`violations`](IndexCatalog::violations). The next call settles again.
@@ -218,6 +219,9 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         let beginning = || BuildProgress::beginning(BuildPhase::Records);
         let mut done = self.progress(txn, &declared.name)?.unwrap_or_else(beginning);
         let is_whole = match done.phase {
+            BuildPhase::Settling if declared.definition.is_deferred => {
+                self.settle_queue(declared, txn, table, batch, &mut done)?
+            }
             BuildPhase::Settling => self.settle(declared, txn, table, batch, &mut done)?,
             _ => self.index_records(declared, txn, table, batch, &mut done)?,
         };
@@ -260,15 +264,31 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         } else {
             self.bring_in(declared, txn, &records, done)?;
         }
-        match (last, declared.definition.is_unique) {
-            (Some(last), _) => done.position = Some(last),
-            (None, false) => return Ok(true),
-            (None, true) => {
-                (done.phase, done.position) = (BuildPhase::Settling, None);
-                done.violations = 0;
-            }
+        let Definition { is_unique, is_deferred, .. } = declared.definition;
+        let is_end = last.is_none();
+        done.position = last;
+        if is_end && (is_unique || is_deferred) {
+            done.phase = BuildPhase::Settling;
+            return Ok(false);
         }
-        Ok(false)
+        Ok(is_end)
+    }
+
+    /// One pass over what was queued while the records were gone through: those that were not there
+    /// when their turn came. What is queued from then on is right.
+    fn settle_queue<C: Codec<V>>(
+        &self,
+        declared: &Declared<K, V>,
+        txn: &mut impl Writer,
+        table: &Table<K, V, C>,
+        batch: usize,
+        done: &mut BuildProgress,
+    ) -> Result<bool> {
+        let position = done.position.take();
+        let mut drained = DrainProgress { position, ..DrainProgress::default() };
+        self.drain_some(declared, txn, table, batch, false, &mut drained)?;
+        done.position = drained.position;
+        Ok(drained.finished)
     }
 
     /// Brings an index that is not unique in step with some records. Entries that are there already are

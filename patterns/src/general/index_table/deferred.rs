@@ -17,9 +17,7 @@ use crate::derived::{
     self, DerivedEntries, DerivedEntry, EntryWrites, Inconsistency, RecordChange, RepairOptions,
     RepairPhase, RepairPosition, RepairProgress, page_behind, superfluous,
 };
-use crate::general::composite_key_index::{
-    Index, IndexEntries, IndexEntry, IndexError, pack_one,
-};
+use crate::general::composite_key_index::{Index, IndexEntries, IndexEntry, IndexError, pack_one};
 use crate::table::{RecordKey, Table, get_many, record};
 
 /// How far a [`drain`](IndexCatalog::drain) has come.
@@ -32,7 +30,7 @@ pub struct DrainProgress {
     /// Whether the end of the queue was reached.
     pub finished: bool,
     /// The last place of the queue that was done.
-    position: Option<KeyBuf>,
+    pub(super) position: Option<KeyBuf>,
 }
 
 impl<K: RecordKey, V> IndexCatalog<K, V> {
@@ -96,15 +94,34 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         mut done: DrainProgress,
     ) -> Result<DrainProgress> {
         let declared = self.declared(name)?;
-        let followed = self.states(txn)?.into_iter().find(|info| info.name == name);
-        match followed {
-            Some(info) if info.state != IndexState::Disabled => declared.refuse_change(&info)?,
+        let stored = self.states(txn)?.into_iter().find(|info| info.name == name);
+        let is_whole = match stored {
+            Some(info) if info.state != IndexState::Disabled => {
+                declared.refuse_change(&info)?;
+                info.state == IndexState::Readable
+            }
             _ => {
-                let state = followed.map_or("not built yet".into(), |info| info.state.to_string());
+                let state = stored.map_or("not built yet".into(), |info| info.state.to_string());
                 return Err(IndexError::NotReadable { index: name.into(), state }.into());
             }
-        }
-        let queue = self.room("queue", name);
+        };
+        self.drain_some(declared, txn, table, batch, is_whole, &mut done)?;
+        Ok(done)
+    }
+
+    /// Brings the index in step with some of the queue. While it is not whole, what was noted may never have
+    /// been written, as of a record that was deleted before the build came to it; so all that should
+    /// be there is written, and not the difference to that.
+    pub(super) fn drain_some<C: Codec<V>>(
+        &self,
+        declared: &Declared<K, V>,
+        txn: &mut impl Writer,
+        table: &Table<K, V, C>,
+        batch: usize,
+        is_whole: bool,
+        done: &mut DrainProgress,
+    ) -> Result<()> {
+        let queue = self.room("queue", &declared.name);
         let Page { entries, last } = page_behind(done.position.as_deref(), txn, &queue, batch)?;
         let mut queued = Vec::with_capacity(entries.len());
         for (key, value) in entries {
@@ -115,9 +132,12 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         let mut writes = EntryWrites::default();
         for ((key, old), value) in queued.iter().zip(&values) {
             let new = declared.index.entries_of(key, value.as_ref());
-            declared
-                .index
-                .difference(&pack_one(key), old, &new, |key, value| writes.push(key, value))?;
+            let record_key = pack_one(key);
+            let mut write = |key: &[u8], value: Option<&[u8]>| writes.push(key, value);
+            declared.index.difference(&record_key, old, &new, &mut write)?;
+            if !is_whole {
+                declared.index.difference(&record_key, &IndexEntries::none(), &new, &mut write)?;
+            }
         }
         done.drained += queued.len() as u64;
         done.written += writes.len() as u64;
@@ -127,7 +147,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         writes.apply(txn)?;
         done.finished = last.is_none();
         done.position = last;
-        Ok(done)
+        Ok(())
     }
 
     /// How many records a deferred index is behind by. Reads all of the queue.
@@ -218,9 +238,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         let mut found = Vec::new();
         derived::check(&view, table, reader, |fault| found.push(fault))?;
         // Where the record is gone, nobody can be asked what its entries are.
-        let is_excused = |fault: &Inconsistency| {
-            matches!(fault, Inconsistency::Dangling { entry } if excused.contains(entry))
-        };
+        let is_excused = |fault: &Inconsistency| matches!(fault, Inconsistency::Dangling { entry } if excused.contains(entry));
         found.retain(|fault| !is_excused(fault));
         Ok(found)
     }
@@ -290,7 +308,10 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         done.entries += entries.len() as u64;
         let queue = self.room("queue", &declared.name);
         let makers = entries.iter().map(|(key, value)| {
-            (KeyBuf::from_slice(key), index.record_key(key, value).ok().map(|key| place(&queue, &key)))
+            (
+                KeyBuf::from_slice(key),
+                index.record_key(key, value).ok().map(|key| place(&queue, &key)),
+            )
         });
         let makers: HashMap<KeyBuf, Option<KeyBuf>> = makers.collect();
         let mut doomed = Vec::new();

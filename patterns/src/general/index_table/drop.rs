@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use keyloom::{Order, Page, Result, Store, Subspace, Writer};
 
 use super::states::States;
-use super::{IndexCatalog, IndexState};
+use super::{IndexCatalog, IndexInfo, IndexState};
 use crate::batch::BatchSize;
 use crate::general::composite_key_index::IndexError;
 use crate::table::RecordKey;
@@ -29,14 +29,18 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// [`IndexError::Unknown`] when the store has no index of this name; what the store says.
     pub fn disable(&self, txn: &mut impl Writer, name: &str) -> Result<()> {
         let mut states = States(self.states(txn)?);
-        let Some(info) = states.get(name) else { return Err(unknown(&states, name)) };
-        if info.state == IndexState::Disabled {
-            return Ok(());
+        if states.get(name).is_none() {
+            return Err(unknown(&states, name));
         }
-        let disabled = super::IndexInfo { state: IndexState::Disabled, ..info.clone() };
-        states.set(disabled);
+        self.disable_in(txn, &mut states, name)
+    }
+
+    fn disable_in(&self, txn: &mut impl Writer, states: &mut States, name: &str) -> Result<()> {
+        let followed = states.get(name).filter(|info| info.state != IndexState::Disabled);
+        let Some(info) = followed.cloned() else { return Ok(()) };
+        states.set(IndexInfo { state: IndexState::Disabled, ..info });
         txn.delete(&self.build_key(name))?;
-        self.write_states(txn, &states)
+        self.write_states(txn, states)
     }
 
     /// Removes an index, `batch` keys to a transaction: disables it, clears it, and forgets it. One that
@@ -81,7 +85,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
             };
         };
         let entries = info.definition.space.clone();
-        self.disable(txn, name)?;
+        self.disable_in(txn, &mut states, name)?;
         let (removed, finished) = self.clear(txn, name, &[&entries], batch)?;
         if finished {
             states.remove(name);

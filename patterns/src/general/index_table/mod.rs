@@ -34,7 +34,8 @@
 //! 3. For every record up to the position of the build, all of its entries are there, or the record is
 //!    listed as a violation. In a readable index that holds for all records, and the list is empty.
 //! 4. Deferred: 2 and 3 hold for the entries in the queue where the record is queued, and for those of the
-//!    record itself where it is not.
+//!    record itself where it is not. Of a record that is queued while the index is write-only, the entries in the
+//!    queue may not have been written yet.
 //! 5. A disabled index that becomes write-only is empty in the transaction that makes it so.
 //!
 //! # Why the step from write-only to readable is safe
@@ -128,8 +129,8 @@ use crate::table::{RecordKey, Table};
 pub use build::{BuildOptions, BuildPhase, BuildProgress};
 pub use deferred::DrainProgress;
 pub use drop::DropProgress;
-pub use states::{Definition, IndexInfo, IndexState};
 use states::States;
+pub use states::{Definition, IndexInfo, IndexState};
 
 /// The indexes of a table, and their states in the store; see the [module](self).
 ///
@@ -179,11 +180,7 @@ impl<K, V> Clone for Declared<K, V> {
 impl<K, V> Clone for IndexCatalog<K, V> {
     fn clone(&self) -> Self {
         let Self { space, declared, steady } = self;
-        Self {
-            space: space.clone(),
-            declared: Arc::clone(declared),
-            steady: Arc::clone(steady),
-        }
+        Self { space: space.clone(), declared: Arc::clone(declared), steady: Arc::clone(steady) }
     }
 }
 
@@ -248,7 +245,9 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         let before = self.states(txn)?;
         self.followed(&before)?;
         let mut states = States(before.clone());
-        for declared in self.declared.iter().filter(|one| !before.iter().any(|i| i.name == one.name)) {
+        for declared in
+            self.declared.iter().filter(|one| !before.iter().any(|i| i.name == one.name))
+        {
             let spaces = [table.space(), &declared.definition.space];
             let mut is_empty = true;
             for space in spaces {
@@ -269,7 +268,10 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     pub fn states(&self, reader: &impl Reader) -> Result<Vec<IndexInfo>> {
         let key = self.states_key();
         let states = reader.get(&key)?.map(|bytes| States::decode(&self.space, &bytes));
-        states.transpose().map_err(|error| error.at(&key)).map(|states| states.unwrap_or_default().0)
+        states
+            .transpose()
+            .map_err(|error| error.at(&key))
+            .map(|states| states.unwrap_or_default().0)
     }
 
     /// The index `name`, to be asked through the same reader: the door for queries. Costs one get, for any
@@ -363,13 +365,19 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         refuse_overlap(&self.space, table)?;
         for (place, one) in self.declared.iter().enumerate() {
             if one.definition.is_unique && one.definition.is_deferred {
-                return refused(&one.name, "a unique index cannot be deferred: whether a value is free cannot wait");
+                return refused(
+                    &one.name,
+                    "a unique index cannot be deferred: whether a value is free cannot wait",
+                );
             }
             refuse_overlap(&one.definition.space, table)?;
             refuse_overlap(&one.definition.space, &self.space)?;
             for other in self.declared.iter().skip(place + 1) {
                 if one.name == other.name {
-                    return refused(&one.name, "it is declared twice; give each index a name of its own");
+                    return refused(
+                        &one.name,
+                        "it is declared twice; give each index a name of its own",
+                    );
                 }
                 refuse_overlap(&one.definition.space, &other.definition.space)?;
             }

@@ -83,7 +83,9 @@ pub(super) fn without_format<'v>(space: &Subspace, value: &'v [u8]) -> Result<&'
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("this is nothing that a catalog of indexes wrote; is another kind of data in its subspace?")]
+#[error(
+    "this is nothing that a catalog of indexes wrote; is another kind of data in its subspace?"
+)]
 struct NoCatalog;
 
 /// Name, state, version, unique, deferred, prefix.
