@@ -38,6 +38,14 @@ struct Write {
     value_bytes: Option<usize>,
 }
 
+/// A write among others that are put in order, by what decides nearly always: the first bytes in which their
+/// keys can differ.
+#[derive(Clone, Copy)]
+struct Placed {
+    begins_with: u64,
+    place: usize,
+}
+
 impl EntryWrites {
     /// Collects a put.
     ///
@@ -92,20 +100,51 @@ impl EntryWrites {
     /// # Errors
     /// What the store says.
     pub fn apply(&self, txn: &mut impl Writer) -> Result<()> {
-        let mut writes = self.writes.clone();
-        // Stable: of writes to one key, the last one collected stays the last.
-        writes.sort_by(|a, b| self.key(a).cmp(self.key(b)));
-        for (place, write) in writes.iter().enumerate() {
-            let key = self.key(write);
-            if writes.get(place + 1).is_some_and(|next| self.key(next) == key) {
-                continue;
-            }
-            match write.value_bytes {
-                Some(bytes) => txn.put(key, self.slice(write.start + write.key_bytes, bytes))?,
-                None => txn.delete(key)?,
+        let mut last = None;
+        for Placed { place, .. } in self.in_order() {
+            // Of writes to one key the last one is made.
+            let Some(write) = self.writes.get(place) else { continue };
+            if let Some(last) = last.replace(write).filter(|last| self.key(last) != self.key(write))
+            {
+                self.make(last, txn)?;
             }
         }
-        Ok(())
+        last.map_or(Ok(()), |last| self.make(last, txn))
+    }
+
+    fn make(&self, write: &Write, txn: &mut impl Writer) -> Result<()> {
+        let key = self.key(write);
+        match write.value_bytes {
+            Some(bytes) => txn.put(key, self.slice(write.start + write.key_bytes, bytes)),
+            None => txn.delete(key),
+        }
+    }
+
+    /// By key, and writes to one key as they were collected.
+    fn in_order(&self) -> Vec<Placed> {
+        let common = self.common_bytes();
+        let placed = |(place, write)| {
+            let rest = self.key(write).get(common..).unwrap_or_default();
+            let mut first = [0; 8];
+            first.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            Placed { begins_with: u64::from_be_bytes(first), place }
+        };
+        let mut order: Vec<Placed> = self.writes.iter().enumerate().map(placed).collect();
+        let key = |one: &Placed| self.writes.get(one.place).map(|write| self.key(write));
+        order.sort_unstable_by(|a, b| {
+            let by_key = a.begins_with.cmp(&b.begins_with).then_with(|| key(a).cmp(&key(b)));
+            by_key.then(a.place.cmp(&b.place))
+        });
+        order
+    }
+
+    /// How many bytes all keys begin with together.
+    fn common_bytes(&self) -> usize {
+        let Some(first) = self.writes.first().map(|write| self.key(write)) else { return 0 };
+        self.writes.iter().fold(first.len(), |common, write| {
+            let pairs = first.iter().take(common).zip(self.key(write));
+            pairs.take_while(|(a, b)| a == b).count()
+        })
     }
 
     fn key(&self, write: &Write) -> &[u8] {

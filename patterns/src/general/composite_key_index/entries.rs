@@ -48,16 +48,9 @@ impl IndexEntries {
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace};
     /// use keyloom_patterns::{Index, Table, entry};
+    /// use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
     /// struct Price { cents: u32, name: String }
-    /// # use serde::{Serialize, Deserialize, Serializer, Deserializer};
-    /// # impl Serialize for Price {
-    /// #     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> { (self.cents, &self.name).serialize(s) }
-    /// # }
-    /// # impl<'d> Deserialize<'d> for Price {
-    /// #     fn deserialize<D: Deserializer<'d>>(d: D) -> Result<Self, D::Error> {
-    /// #         Deserialize::deserialize(d).map(|(cents, name)| Price { cents, name })
-    /// #     }
-    /// # }
     /// let by_price = Index::new(&Subspace::new("by_price"), |_id, p: &Price| entry(p.cents).covering(&p.name));
     /// let prices = Table::<u32, Price>::new(&Subspace::new("prices")).with(&by_price);
     /// let store = Memory::new();

@@ -17,33 +17,28 @@ const HEADER_BYTES: usize = 2;
 
 /// What the first two bytes of an entry's value say: where the record key is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Header {
-    InKey { record_key_at: usize },
-    InValue { record_key_end: usize },
-}
+pub(super) struct Header(u16);
 
 impl Header {
-    /// `None` for what is no entry.
+    /// `None` for what is no entry: where the record key would not be within the entry.
     #[inline]
     pub(super) fn read(space: &Subspace, key: &[u8], value: &[u8]) -> Result<Option<Self>> {
-        let Some(header) = value.first_chunk().map(|bytes| u16::from_be_bytes(*bytes)) else {
+        let Some(header) = value.first_chunk().map(|bytes| Self(u16::from_be_bytes(*bytes))) else {
             return Ok(None);
         };
-        if header >> FORMAT_SHIFT != FORMAT {
-            return Self::other_format(space, header >> FORMAT_SHIFT);
+        if header.0 >> FORMAT_SHIFT != FORMAT {
+            return header.of_another_format(space);
         }
-        let length = usize::from(header & LENGTH_MASK);
-        if header & IN_VALUE == 0 {
-            let record_key_at = key.len().checked_sub(length);
-            let record_key_at = record_key_at.filter(|at| *at >= space.prefix().len());
-            return Ok(record_key_at.map(|record_key_at| Self::InKey { record_key_at }));
-        }
-        let record_key_end = HEADER_BYTES + length;
-        Ok((record_key_end <= value.len()).then_some(Self::InValue { record_key_end }))
+        let room = match header.is_in_value() {
+            true => value.len() - HEADER_BYTES,
+            false => key.len().saturating_sub(space.prefix().len()),
+        };
+        Ok((header.length() <= room).then_some(header))
     }
 
     #[cold]
-    fn other_format(space: &Subspace, format: u16) -> Result<Option<Self>> {
+    fn of_another_format(self, space: &Subspace) -> Result<Option<Self>> {
+        let format = self.0 >> FORMAT_SHIFT;
         if format < FORMAT {
             return Ok(None);
         }
@@ -54,24 +49,29 @@ impl Header {
         })
     }
 
+    fn is_in_value(self) -> bool {
+        self.0 & IN_VALUE != 0
+    }
+
+    fn length(self) -> usize {
+        usize::from(self.0 & LENGTH_MASK)
+    }
+
+    #[inline]
     pub(super) fn parts_end(self, key: &[u8]) -> usize {
-        match self {
-            Self::InKey { record_key_at } => record_key_at,
-            Self::InValue { .. } => key.len(),
-        }
+        if self.is_in_value() { key.len() } else { key.len().saturating_sub(self.length()) }
     }
 
+    #[inline]
     pub(super) fn covered_at(self) -> usize {
-        match self {
-            Self::InKey { .. } => HEADER_BYTES,
-            Self::InValue { record_key_end } => record_key_end,
-        }
+        HEADER_BYTES + if self.is_in_value() { self.length() } else { 0 }
     }
 
+    #[inline]
     pub(super) fn record_key<'e>(self, key: &'e [u8], value: &'e [u8]) -> &'e [u8] {
-        match self {
-            Self::InKey { record_key_at } => key.get(record_key_at..),
-            Self::InValue { record_key_end } => value.get(HEADER_BYTES..record_key_end),
+        match self.is_in_value() {
+            true => value.get(HEADER_BYTES..HEADER_BYTES + self.length()),
+            false => key.get(self.parts_end(key)..),
         }
         .unwrap_or_default()
     }
