@@ -29,7 +29,8 @@
 //! | [`delete_many`](Table::delete_many) | the same per record | 1 |
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
 //!
-//! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing.
+//! A [unique](crate::Index::unique) index and a [catalog](Table::with_catalog) read before they write: each adds its
+//! gets, in one round trip per call. A put whose derived data do not change writes exactly one key. The many of nothing cost nothing.
 //! How many records a transaction takes is the store's matter: see
 //! [`BatchSize`](crate::BatchSize) for loads of any size.
 //!

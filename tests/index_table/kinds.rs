@@ -197,6 +197,29 @@ fn two_records_with_one_value_are_contested_and_a_repair_leaves_them_to_their_ow
     assert_eq!(imitate(&Oracle::new(), &[(1, Some(sample(1)))]).unwrap().len(), 1);
 }
 
+/// The control: what goes past the catalog is not maintained, and found.
+#[test]
+fn writes_that_bypass_the_catalog_are_caught_in_every_index() {
+    let store = keyloom::Memory::new();
+    let people = People::opened(&store);
+    store.transact(|txn| people.table.put_many(txn, samples(1..=3))).unwrap();
+    people.drain(&store);
+    people.is_clean(&store);
+    let damage: [(&str, Vec<crate::fixture::Change>); 3] = [
+        ("new", vec![(4, Some(sample(4)))]),
+        ("moved", vec![(1, Some(sample(7)))]),
+        ("gone", vec![(1, None)]),
+    ];
+    for (what, changes) in damage {
+        let mut txn = store.begin().unwrap();
+        make(&people.bare, &mut txn, &changes).unwrap();
+        for (name, _) in people.indexes() {
+            let found = people.catalog.check(&txn, &people.table, name).unwrap();
+            assert!(!found.is_empty(), "{what} in {name}");
+        }
+    }
+}
+
 #[test]
 fn of_entries_with_equal_parts_the_smallest_covered_fields_stay() {
     let store = keyloom::Memory::new();

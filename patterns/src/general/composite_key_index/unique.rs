@@ -68,8 +68,7 @@ impl<K: RecordKey, V> Index<K, V> {
         keys.dedup();
         let there = get_many(reader, &keys)?;
         let there = there.into_iter().map(|value| value.map(|value| value.to_vec()));
-        let places =
-            there.map(|value| Place { wanted: value.as_ref().map(Vec::clone), there: value });
+        let places = there.map(|value| Place { wanted: value.clone(), there: value });
         Ok(keys.into_iter().zip(places).collect())
     }
 

@@ -46,6 +46,28 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// Removes an index, `batch` keys to a transaction: disables it, clears it, and forgets it. One that
     /// was interrupted goes on when it is called again.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::{Index, IndexCatalog, Table, entry};
+    /// use std::ops::ControlFlow;
+    /// let space = Subspace::new("shop");
+    /// let by_price = Index::new(&space.child("by_price"), |_id: &u32, cents: &u32| entry(cents));
+    /// let catalog = IndexCatalog::new(&space.child("indexes")).with("by_price", 1, &by_price);
+    /// let prices = Table::new(&space.child("prices")).with_catalog(&catalog);
+    /// let store = Memory::new();
+    /// store.transact(|txn| catalog.open(txn, &prices))?;
+    /// store.transact(|txn| prices.put_many(txn, (0..10).map(|n| (n, 250))))?;
+    /// store.transact(|txn| catalog.disable(txn, "by_price"))?; // nobody maintains or asks it from here on
+    /// let mut batches = 0;
+    /// let done = catalog.drop_index(&store, "by_price", 4, |_| {
+    ///     batches += 1;
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!((done.removed, batches), (10, 3));
+    /// assert_eq!(catalog.states(&store.snapshot()?)?, []);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`disable`](IndexCatalog::disable); dropping what is declared and not in the store is no error.
     pub fn drop_index<S: Store>(

@@ -86,8 +86,9 @@
 //! | put_many, delete_many | 1 get more *in all* |
 //! | deferred index | 1 get, and 1 key written for the first change since the last drain; 0 keys when the entries stay |
 //! | [`readable`](IndexCatalog::readable), [`states`](IndexCatalog::states) | 1 get |
-//! | [`open`](IndexCatalog::open) | 2 gets; 2 ranges per index that is new |
-//! | a batch of [`build`](IndexCatalog::build) over n records | 2 gets, 1 range, one key written per entry and 1 for the position; unique: 1 get per entry; deferred: 1 get per record |
+//! | [`open`](IndexCatalog::open) | 2 gets, and 2 ranges per index that is new; keys are written when something is entered |
+//! | [`build`](IndexCatalog::build), the batch that begins it | 3 gets, 3 ranges, 2 keys written |
+//! | a batch over n records | 2 gets, 1 range, one key written per entry and 1 for the position; unique: 1 get per entry more; deferred: 1 get per record more |
 //! | a batch of [`drain`](IndexCatalog::drain) over n records | 1 get, 1 range, n gets; n keys written, and the differences |
 //! | a batch of [`drop_index`](IndexCatalog::drop_index) | 1 get, 1 range; n keys removed |
 //!
@@ -262,6 +263,20 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     }
 
     /// The indexes that the store knows, by name. Costs one get.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::{Index, IndexCatalog, Table, entry};
+    /// let space = Subspace::new("shop");
+    /// let by_price = Index::new(&space.child("by_price"), |_id: &u32, cents: &u32| entry(cents));
+    /// let catalog = IndexCatalog::new(&space.child("indexes")).with("by_price", 3, &by_price);
+    /// let store = Memory::new();
+    /// store.transact(|txn| catalog.open(txn, &Table::<u32, u32>::new(&space.child("prices"))))?;
+    /// let info = &catalog.states(&store.snapshot()?)?[0];
+    /// let told = format!("{} is {}: {}", info.name, info.state, info.definition);
+    /// assert_eq!(told, r#"by_price is readable: version 3, in ("shop", "by_price")"#);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NewerFormat`], or what the store says.

@@ -141,9 +141,8 @@ impl States {
 
     /// Refuses an index that lies where another one is, perhaps one that this program does not know.
     pub(super) fn refuse_overlap<K, V>(&self, declared: &Declared<K, V>) -> Result<()> {
-        let others = self.0.iter().filter(|info| info.name != declared.name);
+        let mut others = self.0.iter().filter(|info| info.name != declared.name);
         others
-            .map(|info| refuse_overlap(&declared.definition.space, &info.definition.space))
-            .collect()
+            .try_for_each(|info| refuse_overlap(&declared.definition.space, &info.definition.space))
     }
 }
