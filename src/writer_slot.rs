@@ -1,17 +1,31 @@
 //! One writer at a time within a process, and a clear error instead of a thread that waits for
 //! itself.
 
+use std::collections::VecDeque;
 use std::marker::PhantomData;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread, ThreadId};
+use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
+/// How long somebody waits until nobody may come first who came later.
+///
+/// A thread that has just written and begins again finds the slot free, long before the one that waits has
+/// woken up. Up to here that is welcome, since waking takes as long as many a transaction. Without a bound, a
+/// thread that writes in a loop, such as one that builds an index, would keep all others from writing.
+const PATIENCE: Duration = Duration::from_micros(250);
+
 /// Held by the one transaction that may write.
 #[derive(Debug, Default)]
-pub(crate) struct WriterSlot {
-    owner: Mutex<Option<ThreadId>>,
-    freed: Condvar,
+pub(crate) struct WriterSlot(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    owner: Option<ThreadId>,
+    /// Whoever waits, and since when, in the order in which they came. While the slot is free, the first
+    /// of them has been told so.
+    waiting: VecDeque<(Thread, Instant)>,
 }
 
 /// The right to write, given back on drop. It stays with its thread: on another one, "this thread
@@ -23,23 +37,33 @@ pub(crate) struct WriterTurn<'s> {
 }
 
 impl WriterSlot {
-    /// Waits for the writer before this one.
+    /// Waits for the writer before this one, and for those who have waited longer.
     ///
     /// # Errors
     /// [`Error::NestedTransaction`] when that writer is the calling thread.
     pub(crate) fn take(&self) -> Result<WriterTurn<'_>> {
         let here = thread::current().id();
-        let mut owner = self.lock();
-        loop {
-            match *owner {
-                None => break,
-                Some(other) if other == here => return Err(Error::NestedTransaction),
-                Some(_) => {
-                    owner = self.freed.wait(owner).unwrap_or_else(PoisonError::into_inner);
-                }
-            }
+        let mut state = self.lock();
+        if state.owner == Some(here) {
+            return Err(Error::NestedTransaction);
         }
-        *owner = Some(here);
+        let first_is_patient = |state: &State| {
+            state.waiting.front().is_none_or(|(_, since)| since.elapsed() < PATIENCE)
+        };
+        if state.owner.is_some() || !first_is_patient(&state) {
+            state.waiting.push_back((thread::current(), Instant::now()));
+            let is_my_turn = |state: &State| {
+                state.owner.is_none()
+                    && state.waiting.front().is_some_and(|(first, _)| first.id() == here)
+            };
+            while !is_my_turn(&state) {
+                drop(state);
+                thread::park();
+                state = self.lock();
+            }
+            state.waiting.pop_front();
+        }
+        state.owner = Some(here);
         Ok(WriterTurn { slot: self, _of_this_thread: PhantomData })
     }
 
@@ -47,19 +71,77 @@ impl WriterSlot {
     /// [`Error::NestedTransaction`] when the calling thread is the writer.
     #[cfg(feature = "lmdb")]
     pub(crate) fn refuse_own(&self) -> Result<()> {
-        let is_own = *self.lock() == Some(thread::current().id());
+        let is_own = self.lock().owner == Some(thread::current().id());
         if is_own { Err(Error::NestedTransaction) } else { Ok(()) }
     }
 
-    // The guarded value is one word, whole at any moment, so a panic elsewhere does not spoil it.
-    fn lock(&self) -> MutexGuard<'_, Option<ThreadId>> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    // Every change of the state is one step that cannot panic half way, so a panic elsewhere does not
+    // spoil it.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for WriterTurn<'_> {
     fn drop(&mut self) {
-        *self.slot.lock() = None;
-        self.slot.freed.notify_one();
+        let mut state = self.slot.lock();
+        state.owner = None;
+        if let Some((first, _)) = state.waiting.front() {
+            first.unpark();
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    #[test]
+    fn who_writes_in_a_loop_lets_others_in_between() {
+        let (slot, is_over) = (WriterSlot::default(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    let _turn = slot.take().unwrap();
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+            // With turns that are handed to whoever comes first, this takes until the test is ended.
+            let waits = (0..20).map(|_| {
+                thread::sleep(Duration::from_micros(100));
+                let began = Instant::now();
+                drop(slot.take().unwrap());
+                began.elapsed()
+            });
+            let longest = waits.max().unwrap();
+            is_over.store(true, Relaxed);
+            assert!(
+                longest < Duration::from_millis(200),
+                "{longest:?} instead of one turn of 5 ms"
+            );
+        });
+    }
+
+    #[test]
+    fn turns_come_in_the_order_of_those_who_wait() {
+        let slot = WriterSlot::default();
+        let order = Mutex::new(Vec::new());
+        let first = slot.take().unwrap();
+        thread::scope(|scope| {
+            for number in 0..5 {
+                let (slot, order) = (&slot, &order);
+                scope.spawn(move || {
+                    let _turn = slot.take().unwrap();
+                    order.lock().unwrap().push(number);
+                });
+                while slot.lock().waiting.len() <= number {
+                    thread::yield_now();
+                }
+            }
+            drop(first);
+        });
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
     }
 }

@@ -8,6 +8,7 @@
 
 mod cities;
 mod composite_key_index;
+mod index_table;
 mod options;
 mod report;
 
@@ -35,7 +36,10 @@ trait Step {
 }
 
 fn steps() -> Vec<Box<dyn Step>> {
-    vec![Box::new(composite_key_index::CompositeKeyIndex::new())]
+    vec![
+        Box::new(composite_key_index::CompositeKeyIndex::new()),
+        Box::new(index_table::IndexTable::new()),
+    ]
 }
 
 fn main() -> ExitCode {

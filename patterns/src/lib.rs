@@ -34,18 +34,19 @@
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
+//! | [`general::index_table`] | how does an index come, change and go while others read and write? |
 
 mod batch;
 mod continuation;
 pub mod derived;
 pub mod general;
 mod select;
-mod sorted_writes;
 pub mod table;
 
 pub use batch::BatchSize;
 pub use continuation::Continuation;
-pub use derived::{Derived, DerivedEntries, Inconsistency};
-pub use general::composite_key_index::{Index, IndexEntries, entry};
+pub use derived::{Derived, DerivedEntries, Inconsistency, RecordChange};
+pub use general::composite_key_index::{Index, IndexEntries, IndexError, entry};
+pub use general::index_table::IndexCatalog;
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, RecordPage, Table};

@@ -29,6 +29,9 @@
 //! | [`delete_many`](Table::delete_many) | the same per record | 1 |
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
 //!
+//! A [unique](crate::Index::unique) index and a [catalog](Table::with_catalog) read before they write: each
+//! adds its gets, in one round trip per call.
+//!
 //! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing, a key
 //! that comes twice costs as much as its last record alone, and 4,096 records or more cost a look (1 range,
 //! 1 round trip) that spares the gets where there is no record yet from the first of them to the last. The
@@ -69,10 +72,12 @@ use keyloom::{
     check_key,
 };
 
+use smallvec::SmallVec;
+
 use crate::continuation::Continuation;
-use crate::derived::Derived;
+use crate::derived::{Attached, ByDerived, Derived, RecordChange, SortedWrites};
+use crate::general::index_table::IndexCatalog;
 use crate::select::Select;
-use crate::sorted_writes::SortedWrites;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
 /// number and string is one.
@@ -95,7 +100,7 @@ impl<K: Pack + for<'k> Unpack<'k> + 'static> RecordKey for K {}
 /// ```
 pub struct Table<K, V, C = Postcard> {
     space: Subspace,
-    derived: Vec<Arc<dyn Derived<K, V>>>,
+    derived: Vec<Arc<dyn Attached<K, V>>>,
     codec: PhantomData<fn() -> C>,
 }
 
@@ -138,7 +143,18 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// [`repair`](crate::Index::repair) does that.
     #[must_use]
     pub fn with<D: Derived<K, V> + Clone + 'static>(mut self, derived: &D) -> Self {
-        self.derived.push(Arc::new(derived.clone()));
+        self.derived.push(Arc::new(ByDerived(derived.clone())));
+        self
+    }
+
+    /// The same table with the indexes of `catalog` attached: puts and deletes through this value maintain
+    /// those that the store says are to be maintained; see [`index_table`](crate::general::index_table).
+    #[must_use]
+    pub fn with_catalog(mut self, catalog: &IndexCatalog<K, V>) -> Self
+    where
+        V: 'static,
+    {
+        self.derived.push(Arc::new(catalog.clone()));
         self
     }
 
@@ -194,11 +210,12 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             true => None,
             false => Self::decode(&change.packed, txn.get(&change.packed)?)?,
         };
-        self.make(txn, &change, old.as_ref())
+        self.make(txn, &[change], &[old])
     }
 
     /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one after
-    /// the other, but the records that they replace are read in one round trip.
+    /// the other, but the records that they replace are read in one round trip, and the entries of an
+    /// index written in the order of their keys. So it is also the way to load much.
     ///
     /// Takes pairs or references to pairs. When a key comes twice, its last record stays.
     ///
@@ -240,7 +257,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
         let change = self.removing(key);
         let old = Self::decode(&change.packed, txn.get(&change.packed)?)?;
-        self.make(txn, &change, old.as_ref())?;
+        self.make(txn, &[change], std::slice::from_ref(&old))?;
         Ok(old.is_some())
     }
 
@@ -363,58 +380,40 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         C::encode(value, bytes).map_err(|error| error.at(&change.packed))
     }
 
-    /// Changes what is attached, and then the record, which is `old` until now.
-    fn make(
-        &self,
-        txn: &mut impl Writer,
-        change: &Change<'_, K, V>,
-        old: Option<&V>,
-    ) -> Result<()> {
-        if change.new.is_none() && old.is_none() {
-            return Ok(());
-        }
-        let mut bytes = Vec::new();
-        if let Some(value) = change.new {
-            Self::encode(change, value, &mut bytes)?;
-        }
-        let mut attached = DynWriter::new(txn);
-        let update = |derived: &Arc<dyn Derived<K, V>>| {
-            derived.update(&mut attached, change.key, old, change.new)
-        };
-        self.derived.iter().try_for_each(update)?;
-        match change.new {
-            Some(_) => txn.put(&change.packed, &bytes),
-            None => txn.delete(&change.packed),
-        }
-    }
-
     /// Makes many changes, the last one of each key, and tells how many met a record. Reads all of them
-    /// at once, and writes in the order of the keys.
+    /// at once.
     fn make_all(&self, txn: &mut impl Writer, changes: Vec<Change<'_, K, V>>) -> Result<usize> {
         let changes = last_of_each(changes);
         let old = self.replaced_by(txn, &changes)?;
-        let old = |n: usize| old.get(n).and_then(Option::as_ref);
+        self.make(txn, &changes, &old)?;
+        Ok(old.iter().flatten().count())
+    }
+
+    /// Makes changes of different records, which are as `old` says, or are not there where it is empty.
+    /// Writes in the order of the keys, the records and what is attached together.
+    fn make(
+        &self,
+        txn: &mut impl Writer,
+        changes: &[Change<'_, K, V>],
+        old: &[Option<V>],
+    ) -> Result<()> {
         let mut writes = SortedWrites::default();
-        let mut unplanned = Vec::new();
+        let mut changed = SmallVec::<[_; 1]>::with_capacity(changes.len());
         for (n, change) in changes.iter().enumerate() {
+            let old = old.get(n).and_then(Option::as_ref);
             match change.new {
                 Some(value) => {
-                    writes.put_with(&change.packed, |bytes| Self::encode(change, value, bytes))?
+                    writes.put_with(&change.packed, |bytes| Self::encode(change, value, bytes))?;
                 }
-                None if old(n).is_some() => writes.delete(&change.packed),
+                None if old.is_some() => writes.delete(&change.packed)?,
                 None => continue,
             }
-            for derived in &self.derived {
-                if !derived.plan(&mut writes, change.key, old(n), change.new)? {
-                    unplanned.push((n, change, derived));
-                }
-            }
+            changed.push(RecordChange { key: change.key, old, new: change.new });
         }
-        for (n, change, derived) in unplanned {
-            derived.update(&mut DynWriter::new(txn), change.key, old(n), change.new)?;
+        for attached in self.derived.iter().filter(|_| !changed.is_empty()) {
+            attached.update_many(&mut DynWriter::new(txn), &changed, &mut writes)?;
         }
-        writes.apply(txn)?;
-        Ok((0..changes.len()).filter(|&n| old(n).is_some()).count())
+        writes.apply(txn)
     }
 
     /// The records that changes meet; none at all where nobody asks for them, or there are none.

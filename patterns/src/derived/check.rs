@@ -4,7 +4,7 @@ use std::fmt;
 
 use keyloom::key::display;
 use keyloom::value::Codec;
-use keyloom::{Entry, Error, KeyBuf, Order, Page, Reader, Result, Subspace};
+use keyloom::{Entry, Error, KeyBuf, Order, Page, Reader, Result, Subspace, pack};
 
 use super::{DerivedEntries, EntryValue, entries_of, newer_format, refuse_overlap};
 use crate::table::{RecordKey, Table, get_many, record};
@@ -36,6 +36,14 @@ pub enum Inconsistency {
         /// The key.
         entry: KeyBuf,
     },
+    /// Two records make this entry, where there is room for one, as in a unique index: it belongs to
+    /// one of them. Change one of the records; this is no fault that a repair can mend.
+    Contested {
+        /// The key of the entry.
+        entry: KeyBuf,
+        /// The key of the record that it does not belong to, packed.
+        record: KeyBuf,
+    },
 }
 
 impl Inconsistency {
@@ -45,7 +53,8 @@ impl Inconsistency {
             Self::Missing { entry }
             | Self::Wrong { entry }
             | Self::Dangling { entry }
-            | Self::Foreign { entry } => entry,
+            | Self::Foreign { entry }
+            | Self::Contested { entry, .. } => entry,
         }
     }
 }
@@ -57,6 +66,13 @@ impl fmt::Display for Inconsistency {
             Self::Wrong { entry } => ("has another value than its record makes", entry),
             Self::Dangling { entry } => ("dangles: no record makes it", entry),
             Self::Foreign { entry } => ("is no entry of this kind", entry),
+            Self::Contested { entry, record } => {
+                let (entry, record) = (display(entry), display(record));
+                return write!(
+                    f,
+                    "the entry {entry} belongs to another record than {record}, which makes it too"
+                );
+            }
         };
         write!(f, "the entry {} {what}", display(entry))
     }
@@ -106,7 +122,7 @@ fn walk<'r, R: Reader>(
 }
 
 /// At most `limit` entries of `space` behind `last`, which must lie in it.
-pub(super) fn page_behind<'r, R: Reader>(
+pub(crate) fn page_behind<'r, R: Reader>(
     last: Option<&[u8]>,
     reader: &'r R,
     space: &Subspace,
@@ -128,7 +144,7 @@ pub(super) fn page_behind<'r, R: Reader>(
 }
 
 /// What is wrong with the entries that some records ask for, and the values that they should have.
-/// Costs one round trip.
+/// Costs one round trip, and one for each entry that another record claims.
 pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -138,28 +154,47 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     let mut asked_for = Vec::new();
     for entry in records {
         let (key, value) = record::<_, K, V, C>(table.space(), entry)?;
-        asked_for.extend(entries_of(derived, &key, &value));
+        let entries = entries_of(derived, &key, &value);
+        let maker = if entries.is_empty() { KeyBuf::new() } else { pack(&key) };
+        asked_for.extend(entries.into_iter().map(|(key, value)| (key, value, maker.clone())));
     }
-    let keys: Vec<&KeyBuf> = asked_for.iter().map(|(key, _)| key).collect();
+    let keys: Vec<&KeyBuf> = asked_for.iter().map(|(key, ..)| key).collect();
     let there = get_many(reader, &keys)?;
     let mut faults = Vec::new();
-    for ((entry, value), there) in asked_for.into_iter().zip(there) {
+    for ((entry, value, record), there) in asked_for.into_iter().zip(there) {
         let fault = match there {
             None => Inconsistency::Missing { entry },
             Some(there) if *there == *value => continue,
-            Some(there) => {
-                newer_format(derived.record_key(&entry, &there))?;
-                Inconsistency::Wrong { entry }
-            }
+            Some(there) => match newer_format(derived.record_key(&entry, &there))? {
+                Some(holder)
+                    if pack(&holder) != record
+                        && makes(derived, table, reader, &holder, (&entry, &there))? =>
+                {
+                    Inconsistency::Contested { entry, record }
+                }
+                _ => Inconsistency::Wrong { entry },
+            },
         };
         faults.push((fault, value));
     }
     Ok(faults)
 }
 
+/// Whether the record of `key` is there and makes exactly this entry.
+fn makes<K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    reader: &impl Reader,
+    key: &K,
+    (entry, value): (&[u8], &[u8]),
+) -> Result<bool> {
+    let Some(record) = table.get(reader, key)? else { return Ok(false) };
+    Ok(entries_of(derived, key, &record).iter().any(|made| *made.0 == *entry && *made.1 == *value))
+}
+
 /// Those of some entries that should not be there. An entry with a wrong value should: the pass over
 /// the records reports it. Costs one round trip.
-pub(super) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
+pub(crate) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
     reader: &R,

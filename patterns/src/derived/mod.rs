@@ -17,7 +17,7 @@
 //! # Cost
 //!
 //! Maintenance reads nothing for plain entries, and writes one key per entry that appears,
-//! disappears or changes. Over n records and m entries, in chunks of c (1,000 each, unless a repair is
+//! disappears or changes; the entries of many records are written in the order of their keys. Over n records and m entries, in chunks of c (1,000 each, unless a repair is
 //! told otherwise):
 //!
 //! | operation | reads | round trips |
@@ -27,13 +27,45 @@
 
 mod check;
 mod repair;
+mod writes;
 
-use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace, Writer, check_key};
+use std::fmt;
+
+use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace};
 use smallvec::SmallVec;
 
-pub use crate::sorted_writes::SortedWrites;
 pub use check::{Inconsistency, check};
+pub(crate) use check::{page_behind, superfluous};
 pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
+pub use writes::SortedWrites;
+
+/// What happens to one record: `old` becomes `new`, and `None` stands for a record that is not there.
+pub struct RecordChange<'c, K, V> {
+    /// The key of the record.
+    pub key: &'c K,
+    /// The record until now.
+    pub old: Option<&'c V>,
+    /// The record from now on.
+    pub new: Option<&'c V>,
+}
+
+impl<K, V> Clone for RecordChange<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for RecordChange<'_, K, V> {}
+
+impl<K: fmt::Debug, V> fmt::Debug for RecordChange<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_there = [self.old.is_some(), self.new.is_some()];
+        f.debug_struct("RecordChange")
+            .field("key", self.key)
+            .field("is_there", &is_there)
+            .finish_non_exhaustive()
+    }
+}
 
 /// Data that follows from the records of a table and is maintained with them.
 ///
@@ -84,30 +116,55 @@ pub trait Derived<K, V>: Send + Sync {
         new: Option<&V>,
     ) -> Result<()>;
 
-    /// Adds to `writes` what [`update`](Derived::update) would do, and tells whether it could: where
-    /// that is known without a look at the store, and consists of puts and deletes.
+    /// [`update`](Derived::update) for many changes, each of another record. Provided; worth a method of its
+    /// own where many are cheaper together: read in one round trip, and written with everything else in the
+    /// order of the keys.
     ///
-    /// [`Table::put_many`](crate::Table::put_many) asks this first: the writes of many records are
-    /// quicker in the order of their keys. The default says no, and is asked to update.
+    /// What is put into `writes` is written when all that is attached has been asked. What others have put
+    /// there is not seen in `txn` before `writes.apply(txn)`.
     ///
     /// # Errors
     /// As [`update`](Derived::update).
-    fn plan(
+    fn update_many(
         &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<bool> {
-        let _ = (writes, key, old, new);
-        Ok(false)
+    ) -> Result<()> {
+        writes.apply(txn)?;
+        changes.iter().try_for_each(|change| self.update(txn, change.key, change.old, change.new))
+    }
+}
+
+/// What a table keeps in step. Apart from [`Derived`], since no generic type of this crate can implement that
+/// beside the blanket implementation for [`DerivedEntries`].
+pub(crate) trait Attached<K, V>: Send + Sync {
+    fn update_many(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()>;
+}
+
+/// Any derived data, attached.
+pub(crate) struct ByDerived<D>(pub(crate) D);
+
+impl<K, V, D: Derived<K, V>> Attached<K, V> for ByDerived<D> {
+    fn update_many(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.0.update_many(txn, changes, writes)
     }
 }
 
 /// A derived entry: its whole key, and its value.
 pub type DerivedEntry = (KeyBuf, EntryValue);
 
-type EntryValue = SmallVec<[u8; 16]>;
+pub(crate) type EntryValue = SmallVec<[u8; 16]>;
 
 /// Derived data that are plain entries in a subspace of their own, each made by one record.
 pub trait DerivedEntries<K, V>: Send + Sync {
@@ -126,6 +183,27 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     /// # Errors
     /// When the bytes are no entry of this kind.
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K>;
+
+    /// Collects what brings the entries in step with records that change. Provided: the difference. Another
+    /// implementation may do that more cheaply, or look into the store and refuse a change; what it leaves
+    /// must be what [`entries`](DerivedEntries::entries) says.
+    ///
+    /// # Errors
+    /// What makes a change impossible, such as an entry that is too long for a key.
+    fn maintain(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let _ = txn;
+        for change in changes {
+            let entries =
+                |value: Option<&V>| value.map_or(Vec::new(), |v| entries_of(self, change.key, v));
+            writes.difference(&entries(change.old), &entries(change.new))?;
+        }
+        Ok(())
+    }
 }
 
 impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for D {
@@ -136,41 +214,19 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for D {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        let [old, new] = [old, new].map(|value| entries_if(self, key, value));
-        // An entry that the store would refuse is refused before the first of them is written.
-        new.iter().try_for_each(|(key, _)| check_key(key))?;
-        difference(&old, &new, |key, value| match value {
-            Some(value) => txn.put(key, value),
-            None => txn.delete(key),
-        })
+        let mut writes = SortedWrites::default();
+        self.maintain(txn, &[RecordChange { key, old, new }], &mut writes)?;
+        writes.apply(txn)
     }
 
-    fn plan(
+    fn update_many(
         &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<bool> {
-        let [old, new] = [old, new].map(|value| entries_if(self, key, value));
-        difference(&old, &new, |key, value| match value {
-            Some(value) => writes.put(key, value),
-            None => {
-                writes.delete(key);
-                Ok(())
-            }
-        })?;
-        Ok(true)
+    ) -> Result<()> {
+        self.maintain(txn, changes, writes)
     }
-}
-
-/// The entries of a record that may not be there.
-fn entries_if<K, V, D: DerivedEntries<K, V> + ?Sized>(
-    derived: &D,
-    key: &K,
-    value: Option<&V>,
-) -> Vec<DerivedEntry> {
-    value.map_or(Vec::new(), |value| entries_of(derived, key, value))
 }
 
 /// The entries of a record in the order of their keys, each key once.
@@ -187,8 +243,8 @@ fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
 
 /// Refuses derived data and records that do not lie apart from each other: what belongs to the one
 /// would be taken for the other.
-fn refuse_overlap(derived: &Subspace, records: &Subspace) -> Result<()> {
-    if !derived.contains(records.prefix()) && !records.contains(derived.prefix()) {
+pub(crate) fn refuse_overlap(derived: &Subspace, others: &Subspace) -> Result<()> {
+    if !derived.contains(others.prefix()) && !others.contains(derived.prefix()) {
         return Ok(());
     }
     Err(Error::BadOption {
@@ -205,23 +261,4 @@ fn newer_format<T>(outcome: Result<T>) -> Result<Option<T>> {
         Err(error @ Error::NewerFormat { .. }) => Err(error),
         Err(_) => Ok(None),
     }
-}
-
-/// Tells `write` what turns the entries `old` into the entries `new`, and nothing else: keys to be
-/// deleted, and those to be put with their values.
-fn difference(
-    old: &[DerivedEntry],
-    new: &[DerivedEntry],
-    mut write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
-) -> Result<()> {
-    let has_key = |entries: &[DerivedEntry], key: &KeyBuf| {
-        entries.binary_search_by(|(other, _)| other.cmp(key)).is_ok()
-    };
-    for (key, _) in old.iter().filter(|(key, _)| !has_key(new, key)) {
-        write(key, None)?;
-    }
-    for (key, value) in new.iter().filter(|entry| old.binary_search(entry).is_err()) {
-        write(key, Some(value))?;
-    }
-    Ok(())
 }

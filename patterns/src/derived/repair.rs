@@ -6,7 +6,7 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, Page, Result, Store, Writer};
 
 use super::check::{missing_or_wrong, page_behind, superfluous};
-use super::{DerivedEntries, refuse_overlap};
+use super::{DerivedEntries, Inconsistency, refuse_overlap};
 use crate::batch::BatchSize;
 use crate::table::{RecordKey, Table};
 
@@ -59,6 +59,24 @@ pub struct RepairProgress {
     pub written: u64,
     /// Entries removed because no record makes them.
     pub removed: u64,
+    /// Entries left to another record that makes them too: see [`Inconsistency::Contested`].
+    pub contested: u64,
+}
+
+impl RepairProgress {
+    /// Nothing done yet, at the position to begin at.
+    pub(crate) fn beginning(options: &RepairOptions) -> Self {
+        let beginning = RepairPosition { phase: RepairPhase::Records, last: None };
+        Self {
+            position: options.resume.clone().unwrap_or(beginning),
+            finished: false,
+            records: 0,
+            entries: 0,
+            written: 0,
+            removed: 0,
+            contested: 0,
+        }
+    }
 }
 
 /// Brings what `derived` keeps of `table` in step, in bounded transactions, while others read and
@@ -71,6 +89,9 @@ pub struct RepairProgress {
 ///
 /// Attach `derived` to the table that writers use *before* the repair begins, else records that
 /// change behind it are missed.
+///
+/// An entry that two records claim, as in a unique index, is left to the one that has it and counted
+/// ([`RepairProgress::contested`]).
 ///
 /// A transaction costs three round trips: a page, the other side of all that is on it, and the commit.
 ///
@@ -85,15 +106,7 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
 ) -> Result<RepairProgress> {
     refuse_overlap(derived.space(), table.space())?;
     let mut size = BatchSize::new(options.batch);
-    let beginning = RepairPosition { phase: RepairPhase::Records, last: None };
-    let mut done = RepairProgress {
-        position: options.resume.clone().unwrap_or(beginning),
-        finished: false,
-        records: 0,
-        entries: 0,
-        written: 0,
-        removed: 0,
-    };
+    let mut done = RepairProgress::beginning(options);
     while !done.finished {
         // The body may run more than once, so it starts each time from what is known to be done.
         done = size.transact(store, |txn, batch| {
@@ -122,6 +135,10 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
         page_behind(done.position.last.as_deref(), txn, table.space(), batch)?;
     done.records += entries.len() as u64;
     for (fault, value) in missing_or_wrong(derived, table, txn, entries)? {
+        if matches!(fault, Inconsistency::Contested { .. }) {
+            done.contested += 1;
+            continue;
+        }
         txn.put(fault.entry(), &value)?;
         done.written += 1;
     }

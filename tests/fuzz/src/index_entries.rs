@@ -136,7 +136,7 @@ fn mend(input: &Input, towns: &Towns, store: &Memory, clean: &BTreeMap<Vec<u8>, 
         let is_newer = spoilt
             .iter()
             .filter(|(key, _)| within(space, key))
-            .any(|(_, value)| value.len() == 2 && value[0] >> 4 > FORMAT);
+            .any(|(_, value)| value.len() >= 2 && value[0] >> 4 > FORMAT);
         let before = index.check(&store.snapshot().unwrap(), &towns.table);
         let outcome = index.repair(store, &towns.table, &options, |_| ControlFlow::Continue(()));
         if !has_bad_records && !is_newer {

@@ -3,6 +3,7 @@
 mod cities;
 mod entries;
 mod ledger;
+mod members;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(entries::Entries),
         Arc::new(cities::Cities::new()),
         Arc::new(ledger::Ledger::new()),
+        Arc::new(members::Members::new()),
     ]
 }
 

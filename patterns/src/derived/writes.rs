@@ -5,9 +5,27 @@
 
 use keyloom::{Result, Writer, check_key};
 
-/// Writes that wait until all of them are known, to be carried out in the order of their keys. Later
-/// writes to a key replace earlier ones.
-#[derive(Debug, Default)]
+use super::DerivedEntry;
+
+/// Writes that are collected, and made in the order of their keys. Where a key is written twice, the later
+/// write counts and is the only one that is made.
+///
+/// ```
+/// use keyloom::{Memory, Reader, Store};
+/// use keyloom_patterns::derived::SortedWrites;
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     let mut writes = SortedWrites::default();
+///     writes.put(b"b", b"2")?;
+///     writes.put(b"a", b"1")?;
+///     writes.delete(b"b")?;
+///     assert_eq!(writes.len(), 3);
+///     writes.apply(txn)
+/// })?;
+/// assert_eq!(store.snapshot()?.get_many(&[b"a", b"b"])?, [Some(&b"1"[..]), None]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
 pub struct SortedWrites {
     /// Keys and values, each key before its value.
     bytes: Vec<u8>,
@@ -25,26 +43,49 @@ struct Write {
 }
 
 impl SortedWrites {
-    /// Sets the value of `key`.
+    /// Collects a put.
     ///
     /// # Errors
-    /// [`Error::EmptyKey`](keyloom::Error::EmptyKey), [`Error::KeyTooLong`](keyloom::Error::KeyTooLong).
+    /// [`Error::EmptyKey`](keyloom::Error::EmptyKey), [`Error::KeyTooLong`](keyloom::Error::KeyTooLong): what
+    /// the store would refuse is found before anything is written.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.put_with(key, |bytes| {
-            bytes.extend_from_slice(value);
-            Ok(())
-        })
+        self.push(key, Some(value))
     }
 
-    /// Sets the value of `key` to what `encode` appends.
+    /// Collects a delete.
+    ///
+    /// # Errors
+    /// As [`put`](SortedWrites::put).
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.push(key, None)
+    }
+
+    /// How many writes were collected.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Collects a put, or a delete where there is no value.
+    pub(crate) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let mut write = self.begin(key)?;
+        write.value_bytes = value.map(<[u8]>::len);
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.writes.push(write);
+        Ok(())
+    }
+
+    /// Collects a put of what `encode` appends.
     pub(crate) fn put_with(
         &mut self,
         key: &[u8],
         encode: impl FnOnce(&mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
-        // What the store would refuse is refused before the first write.
-        check_key(key)?;
-        let mut write = self.begin(key);
+        let mut write = self.begin(key)?;
         let from = self.bytes.len();
         encode(&mut self.bytes)?;
         write.value_bytes = Some(self.bytes.len() - from);
@@ -52,22 +93,39 @@ impl SortedWrites {
         Ok(())
     }
 
-    /// Removes `key`.
-    pub fn delete(&mut self, key: &[u8]) {
-        let write = self.begin(key);
-        self.writes.push(write);
+    /// Collects what turns the entries `old` into the entries `new`, both in the order of their keys.
+    pub(super) fn difference(&mut self, old: &[DerivedEntry], new: &[DerivedEntry]) -> Result<()> {
+        let has_key = |key| new.binary_search_by(|(other, _)| other.cmp(key)).is_ok();
+        for (key, _) in old.iter().filter(|(key, _)| !has_key(key)) {
+            self.delete(key)?;
+        }
+        for (key, value) in new.iter().filter(|entry| old.binary_search(entry).is_err()) {
+            self.put(key, value)?;
+        }
+        Ok(())
     }
 
-    fn begin(&mut self, key: &[u8]) -> Write {
+    fn begin(&mut self, key: &[u8]) -> Result<Write> {
+        check_key(key)?;
         let (at, key_bytes) = (self.bytes.len(), key.len());
         self.bytes.extend_from_slice(key);
-        Write { word: 0, at, key_bytes, value_bytes: None }
+        Ok(Write { word: 0, at, key_bytes, value_bytes: None })
     }
 
-    /// Carries them out.
-    pub(crate) fn apply(mut self, txn: &mut impl Writer) -> Result<()> {
-        let Self { bytes, writes } = &mut self;
-        sort(bytes, writes, 0);
+    /// Makes the writes, and is empty again.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn apply(&mut self, txn: &mut impl Writer) -> Result<()> {
+        sort(&self.bytes, &mut self.writes, 0);
+        self.make(txn)?;
+        self.bytes.clear();
+        self.writes.clear();
+        Ok(())
+    }
+
+    fn make(&self, txn: &mut impl Writer) -> Result<()> {
+        let Self { bytes, writes } = self;
         let mut later = writes.iter().skip(1);
         for some in writes.chunks(AT_ONCE) {
             // They lie anywhere: asked for together, they are waited for once.
@@ -116,6 +174,9 @@ impl Write {
 /// By eight bytes at a time, as numbers that lie beside each other in memory: comparing whole keys
 /// would wait for memory at each comparison, only to read the subspace that all of them begin with.
 fn sort(bytes: &[u8], writes: &mut [Write], depth: usize) {
+    if writes.len() < 2 {
+        return;
+    }
     let depth = depth + common_prefix(bytes, writes, depth);
     for write in writes.iter_mut() {
         write.word = word(write.key(bytes).get(depth..).unwrap_or_default());
@@ -181,7 +242,7 @@ mod tests {
             for (key, value) in &writes {
                 match value {
                     Some(value) => sorted.put(key, value).unwrap(),
-                    None => sorted.delete(key),
+                    None => sorted.delete(key).unwrap(),
                 }
                 model.insert(key.clone(), value.clone());
             }

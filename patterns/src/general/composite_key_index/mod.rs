@@ -8,31 +8,56 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, parts of the entry, record key as one element | 2 bytes, big-endian: the format (1) in the upper 4 bits, the length of the packed record key in the lower 12 |
+//! | subspace, parts of the entry, record key as one element | header, covered fields |
+//! | [unique](Index::unique): subspace, parts of the entry | header, record key as one element, covered fields |
+//!
+//! The header has 2 bytes, big-endian. From the top: 4 bits are the format (1); 1 bit says where the record
+//! key is, 0 at the end of the key, 1 in the value; 11 bits are its length in bytes.
 //!
 //! ```text
 //! ("geo", "by_place", "FR", "11", "Paris", 2988507)  ->  10 04
 //!  subspace            parts                record key    format 1, record key of 4 bytes
+//! ("geo", "by_code", "PAR")                          ->  18 04  17 2D 99 DB
+//!  subspace           parts                               unique, the record key
 //! ```
 //!
-//! The record key stands last, a composite one as a nested tuple, so entries with equal parts are different keys, in the order of the
-//! record keys; the length in the value says where it begins, so an entry is taken apart without
-//! knowing the types of its parts.
+//! In the key the record key stands last, a composite one as a nested tuple, so entries with equal parts are
+//! different keys, in the order of the record keys; the length in the value says where it begins, so an entry is taken apart without
+//! knowing the types of its parts. Covered fields are a [packed tuple](keyloom::key) as well: it needs no
+//! schema to be read, and strings are borrowed from it.
 //!
 //! # Invariants
 //!
 //! * An entry is there exactly if the function of the index gives its parts for a record that is
-//!   there.
+//!   there; its covered fields are those of the record.
 //! * A record may have no entry (a partial index), one, or several (one per tag).
+//! * In a unique index no two records have an entry with the same parts. A record that gives no entry is
+//!   exempt: that is how "unique where it is not null" is said.
+//!
+//! Two transactions that take one value of a unique index read and write *the same key*: no store that
+//! is serializable lets both commit, however it finds conflicts. Were the record key part of the key, they
+//! would write different keys, and all would hang on the store's care for ranges that were read empty.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
-//! | put of a record | 1 key written per entry that appears or disappears, 0 when the parts stay |
+//! | put of a record | 1 key written per entry that appears or disappears or whose covered fields change, 0 when they stay |
+//! | the same, unique | 1 get more per such entry, all in 1 round trip |
 //! | [`range`](Index::range), [`page`](Index::page) | 1 range; reads exactly the entries that it returns; a page also looks whether there is one behind it |
+//! | [`get`](Index::get) of a unique index | 1 get |
 //! | [`records`](Index::records) | n entries and n gets, in 2 round trips; 1 where nothing is found |
 //! | [`check`](Index::check), [`repair`](Index::repair) | see [`derived`] |
+//!
+//! The rest of an index's life, from building it under writers to dropping it, is
+//! [`index_table`](super::index_table).
+//!
+//! # The function of an index
+//!
+//! It must be pure. One that **panics** ends the put and, as the panic leaves [`transact`](Store::transact), the transaction:
+//! nothing of it stays, and the store goes on. One that gives **different entries for the same record** leaves
+//! entries behind that nothing removes: [`check`](Index::check) calls them dangling or missing, and
+//! [`repair`](Index::repair) mends them once the function is right.
 //!
 //! # When not to use it
 //!
@@ -44,57 +69,34 @@
 //!
 //! "Composite key index" in I. Katsov, *NoSQL Data Modeling Techniques* (2012).
 
+mod entries;
+mod error;
+mod found;
+mod maintain;
+mod unique;
+
 use std::fmt;
-use std::marker::PhantomData;
-use std::ops::{ControlFlow, Deref};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use keyloom::key::{Packer, Unpacker};
 use keyloom::value::Codec;
-use keyloom::{
-    Entry, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack, unpack,
-};
-use smallvec::SmallVec;
+use keyloom::{DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace};
 
 use crate::continuation::Continuation;
 use crate::derived::{
-    self, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
+    self, DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
+    SortedWrites,
 };
 use crate::select::Select;
 use crate::table::{RecordKey, RecordPage, Table};
 
-/// The format of entries that this code writes.
-const FORMAT: u8 = 1;
+pub(super) use entries::IndexEntry;
+pub use entries::{IndexEntries, entry};
+pub use error::{IndexError, NotUnique};
+pub use found::{Found, FoundEntries, IndexPage};
+pub(super) use maintain::pack_one;
 
-/// The parts of a record's entries: what the function of an [`Index`] returns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndexEntries(SmallVec<[KeyBuf; 1]>);
-
-/// One entry with these parts.
-///
-/// ```
-/// use keyloom::Desc;
-/// use keyloom_patterns::entry;
-/// // By country, and within a country the largest first.
-/// let parts = entry(("FR", Desc(2_138_551_u64)));
-/// ```
-pub fn entry<P: Pack>(parts: P) -> IndexEntries {
-    IndexEntries(SmallVec::from_iter([pack(&parts)]))
-}
-
-impl IndexEntries {
-    /// No entry: the index does not hold this record.
-    pub fn none() -> Self {
-        Self::default()
-    }
-}
-
-impl<P: Pack> FromIterator<P> for IndexEntries {
-    /// One entry for each of the parts, such as one per tag.
-    fn from_iter<I: IntoIterator<Item = P>>(parts: I) -> Self {
-        Self(parts.into_iter().map(|parts| pack(&parts)).collect())
-    }
-}
+use found::Dangling;
 
 type Function<K, V> = dyn Fn(&K, &V) -> IndexEntries + Send + Sync;
 
@@ -116,17 +118,22 @@ type Function<K, V> = dyn Fn(&K, &V) -> IndexEntries + Send + Sync;
 pub struct Index<K, V> {
     space: Subspace,
     function: Arc<Function<K, V>>,
+    is_unique: bool,
 }
 
 impl<K, V> Clone for Index<K, V> {
     fn clone(&self) -> Self {
-        Self { space: self.space.clone(), function: Arc::clone(&self.function) }
+        let Self { space, function, is_unique } = self;
+        Self { space: space.clone(), function: Arc::clone(function), is_unique: *is_unique }
     }
 }
 
 impl<K, V> fmt::Debug for Index<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Index").field("space", &self.space).finish_non_exhaustive()
+        f.debug_struct("Index")
+            .field("space", &self.space)
+            .field("is_unique", &self.is_unique)
+            .finish_non_exhaustive()
     }
 }
 
@@ -142,7 +149,60 @@ impl<K: RecordKey, V> Index<K, V> {
         space: &Subspace,
         function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
     ) -> Self {
-        Self { space: space.clone(), function: Arc::new(function) }
+        Self { space: space.clone(), function: Arc::new(function), is_unique: false }
+    }
+
+    /// The same index, in which no two records may have an entry with the same parts.
+    ///
+    /// A put that would take the parts of another record is refused with [`IndexError::NotUnique`], which
+    /// names that record, before anything of this index is written. Give [no entry](IndexEntries::none)
+    /// for a record that is exempt. The entries lie elsewhere than those of an index that is not unique:
+    /// see the [layout](self#layout).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::{Index, IndexError, Table, entry};
+    /// let by_email = Index::new(&Subspace::new("by_email"), |_id, email: &String| entry(email)).unique();
+    /// let users = Table::<u32, String>::new(&Subspace::new("users")).with(&by_email);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put(txn, &1, &"ada@example.org".into()))?;
+    /// let error = store.transact(|txn| users.put(txn, &2, &"ada@example.org".into())).unwrap_err();
+    /// let Some(IndexError::NotUnique(taken)) = error.downcast_ref() else { panic!("{error}") };
+    /// assert_eq!(taken.holder::<u32>()?, 1);
+    /// let found = by_email.get(&store.snapshot()?, &"ada@example.org")?.map(|found| found.record_key());
+    /// assert_eq!(found.transpose()?, Some(1));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn unique(self) -> Self {
+        Self { is_unique: true, ..self }
+    }
+
+    /// Whether the index is [unique](Index::unique).
+    pub fn is_unique(&self) -> bool {
+        self.is_unique
+    }
+
+    /// The entry of a unique index with exactly these parts. Costs one get.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when the index is not unique; what the store says, and when the entry is not
+    /// one.
+    pub fn get<'r, R: Reader, P: Pack + ?Sized>(
+        &self,
+        reader: &'r R,
+        parts: &P,
+    ) -> Result<Option<Found<R::Bytes<'r>, K, KeyBuf>>> {
+        if !self.is_unique {
+            return Err(Error::BadOption {
+                what: "the index",
+                value: self.space.to_string(),
+                why: "an index that is not unique may have several entries with the same parts: take `range`",
+            });
+        }
+        let key = self.space.pack(parts);
+        let value = reader.get(&key)?;
+        value.map(|value| Found::new(&self.space, (key, value))).transpose()
     }
 
     /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all
@@ -157,7 +217,7 @@ impl<K: RecordKey, V> Index<K, V> {
         order: Order,
     ) -> Result<FoundEntries<R::Entries<'r>, K>> {
         let entries = reader.range(select.key_range(&self.space), order)?;
-        Ok(FoundEntries { entries, space: self.space.clone(), key: PhantomData })
+        Ok(FoundEntries::new(entries, &self.space))
     }
 
     /// At most `limit` of the entries of [`range`](Index::range), beginning behind `after`.
@@ -289,138 +349,23 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V> {
 
     fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
         let record_key = pack_one(key);
-        let entry = |parts: KeyBuf| {
-            let mut entry = KeyBuf::from_slice(self.space.prefix());
-            entry.extend_from_slice(&parts);
-            entry.extend_from_slice(&record_key);
-            (entry, entry_value(record_key.len()))
-        };
-        (self.function)(key, value).0.into_iter().map(entry).collect()
+        let entries = self.entries_of(key, Some(value));
+        entries.iter().map(|entry| self.stored(entry, &record_key)).collect()
     }
 
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
-        Found::new(&self.space, (key, value))?.record_key()
+        Found::<_, K, _>::new(&self.space, (key, value))?.record_key()
     }
-}
 
-/// The value of an entry: the format and where its record key begins, counted from the end.
-///
-/// A record key that is too long for the 12 bits makes an entry that is too long for any store and
-/// is refused there.
-fn entry_value(record_key_bytes: usize) -> SmallVec<[u8; 16]> {
-    let length = u16::try_from(record_key_bytes).unwrap_or(LENGTH_MASK) & LENGTH_MASK;
-    SmallVec::from_slice(&(u16::from(FORMAT) << LENGTH_BITS | length).to_be_bytes())
-}
-
-const LENGTH_BITS: u32 = 12;
-const LENGTH_MASK: u16 = (1 << LENGTH_BITS) - 1;
-
-/// An entry of an [`Index`] that a query found.
-#[derive(Clone, Debug)]
-pub struct Found<B, K> {
-    key: B,
-    parts_at: usize,
-    record_key_at: usize,
-    types: PhantomData<fn() -> K>,
-}
-
-impl<B: Deref<Target = [u8]>, K> Found<B, K> {
-    fn new(space: &Subspace, (key, value): Entry<B>) -> Result<Self> {
-        let parts_at = space.prefix().len();
-        let Some(value) = value.first_chunk::<2>().filter(|_| value.len() == 2) else {
-            return Err(no_entry(&key));
-        };
-        let value = u16::from_be_bytes(*value);
-        let format = value >> LENGTH_BITS;
-        if format > u16::from(FORMAT) {
-            return Err(Error::NewerFormat {
-                what: format!("the index {space}"),
-                found: format.into(),
-                supported: FORMAT.into(),
-            });
-        }
-        let record_key_at = key.len().checked_sub(usize::from(value & LENGTH_MASK));
-        match record_key_at.filter(|&at| at >= parts_at && format == u16::from(FORMAT)) {
-            Some(record_key_at) => Ok(Self { key, parts_at, record_key_at, types: PhantomData }),
-            None => Err(no_entry(&key)),
+    fn maintain(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        match self.is_unique {
+            true => self.take_values(txn, changes, writes),
+            false => self.follow(changes, writes),
         }
     }
-
-    /// The parts of the entry, as the function of the index gave them. Strings and bytes can be
-    /// borrowed from the entry, which must be kept in a variable then; what is here need not be read
-    /// from the record.
-    ///
-    /// # Errors
-    /// When the parts are not a `P`; for a `&str` or `&[u8]` also when it holds a NUL, which is stored
-    /// in two bytes and cannot be borrowed (take a `String`, or a `Cow`).
-    pub fn parts<'k, P: Unpack<'k>>(&'k self) -> Result<P> {
-        Ok(unpack(self.key.get(self.parts_at..self.record_key_at).unwrap_or_default())?)
-    }
-
-    /// The whole key of the entry.
-    pub fn entry_key(&self) -> &[u8] {
-        &self.key
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey> Found<B, K> {
-    /// The key of the record.
-    ///
-    /// # Errors
-    /// When the bytes there are not a `K`.
-    pub fn record_key(&self) -> Result<K> {
-        let mut input = Unpacker::new(self.key.get(self.record_key_at..).unwrap_or_default());
-        let key = K::unpack_element(&mut input)?;
-        if input.is_at_end() { Ok(key) } else { Err(no_entry(&self.key)) }
-    }
-}
-
-/// A record key as exactly one element: a tuple of several stands nested behind the parts, so that
-/// `("a",)` with the key `("b", "c")` is another entry than `("a", "b")` with `("c",)`.
-fn pack_one<K: Pack>(key: &K) -> KeyBuf {
-    let mut packer = Packer::new();
-    key.pack_element(&mut packer);
-    packer.finish()
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the entry dangles: its record is not there; repair the index")]
-struct Dangling;
-
-#[derive(Debug, thiserror::Error)]
-#[error("{0} is no entry of this index; is another kind of data in its subspace?")]
-struct NoEntry(String);
-
-#[cold]
-fn no_entry(key: &[u8]) -> Error {
-    Error::other(NoEntry(keyloom::key::display(key).to_string()))
-}
-
-/// The entries that a query on an [`Index`] finds.
-#[derive(Debug)]
-pub struct FoundEntries<I, K> {
-    entries: I,
-    space: Subspace,
-    key: PhantomData<fn() -> K>,
-}
-
-impl<I, B, K> Iterator for FoundEntries<I, K>
-where
-    I: Iterator<Item = Result<Entry<B>>>,
-    B: Deref<Target = [u8]>,
-{
-    type Item = Result<Found<B, K>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(self.entries.next()?.and_then(|entry| Found::new(&self.space, entry)))
-    }
-}
-
-/// Some of the entries that a query finds, and where it goes on.
-#[derive(Clone, Debug)]
-pub struct IndexPage<B, K> {
-    /// The entries.
-    pub found: Vec<Found<B, K>>,
-    /// Where the next page begins, `None` when this was the last.
-    pub next: Option<Continuation>,
 }

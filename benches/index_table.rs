@@ -1,0 +1,154 @@
+//! The index table: kinds of index and the steps of their lives, over 100,000 records, on LMDB and in memory.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::ops::ControlFlow;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use keyloom::lmdb::Durability;
+use keyloom::{Lmdb, Memory, Order, Store, Subspace};
+use keyloom_patterns::general::index_table::BuildOptions;
+use keyloom_patterns::{BatchSize, Index, IndexCatalog, Table, entry};
+use serde::{Deserialize, Serialize};
+
+const RECORDS: u32 = 100_000;
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Person {
+    state: u8,
+    city: u16,
+    name: String,
+    email: String,
+}
+
+fn person(id: u32) -> Person {
+    let spread = id.wrapping_mul(0x9E37_79B9);
+    Person {
+        state: (spread >> 24) as u8 % 50,
+        city: (spread >> 8) as u16 % 20,
+        name: format!("person {spread}"),
+        email: format!("{spread}@example.org"),
+    }
+}
+
+struct People {
+    bare: Table<u32, Person>,
+    by_city: Index<u32, Person>,
+    by_email: Index<u32, Person>,
+    catalog: IndexCatalog<u32, Person>,
+}
+
+impl People {
+    fn new() -> Self {
+        let space = Subspace::new("bench");
+        let by_city = Index::new(&space.child("by_city"), |_, p: &Person| {
+            entry((p.state, p.city)).covering(&p.name)
+        });
+        let by_email = Index::new(&space.child("by_email"), |_, p: &Person| entry(&p.email));
+        let by_email = by_email.unique();
+        let by_name = Index::new(&space.child("by_name"), |_, p: &Person| entry(&p.name));
+        let catalog = IndexCatalog::new(&space.child("indexes"))
+            .with("by_city", 1, &by_city)
+            .with("by_email", 1, &by_email)
+            .with_deferred("by_name", 1, &by_name);
+        Self { bare: Table::new(&space.child("people")), by_city, by_email, catalog }
+    }
+}
+
+fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
+    let people = People::new();
+    let records: Vec<_> = (0..RECORDS).map(|id| (id, person(id))).collect();
+    BatchSize::new(10_000)
+        .transact_all(store, &records, |txn, some| people.bare.put_many(txn, some))
+        .unwrap();
+    let mut group = c.benchmark_group(format!("index_table/{name}"));
+    group.sample_size(10).throughput(Throughput::Elements(RECORDS.into()));
+    let going_on = |_: &_| ControlFlow::Continue(());
+    for index in ["by_city", "by_email", "by_name"] {
+        let options = BuildOptions { batch: 10_000, ..BuildOptions::default() };
+        group.bench_function(format!("clear and build {index}"), |b| {
+            b.iter(|| {
+                let _ = store.transact(|txn| people.catalog.disable(txn, index));
+                people.catalog.build(store, &people.bare, index, &options, going_on).unwrap()
+            });
+        });
+    }
+    group.sample_size(100);
+    queries(&mut group, &people, store);
+    puts(&mut group, &people, store);
+    group.finish();
+}
+
+type Group<'c> = criterion::BenchmarkGroup<'c, criterion::measurement::WallTime>;
+
+fn queries(group: &mut Group<'_>, people: &People, store: &impl Store) {
+    let snapshot = store.snapshot().unwrap();
+    group.throughput(Throughput::Elements(people.by_city.count(&snapshot, (7, 3)).unwrap()));
+    group.bench_function("names in a city, covered", |b| {
+        b.iter(|| {
+            let found = people.by_city.range(&snapshot, (7, 3), Order::Ascending).unwrap();
+            found.map(|found| found.unwrap().covered::<&str>().unwrap().len()).sum::<usize>()
+        });
+    });
+    group.bench_function("names in a city, from the records", |b| {
+        b.iter(|| {
+            let by_city = &people.by_city;
+            let found = by_city
+                .records(&snapshot, &people.bare, (7, 3), Order::Ascending, 1_000, None)
+                .unwrap();
+            found.records.iter().map(|(_, person)| person.name.len()).sum::<usize>()
+        });
+    });
+    group.throughput(Throughput::Elements(1));
+    let mut n = 0;
+    group.bench_function("record key by unique value", |b| {
+        b.iter(|| {
+            n = (n + 7_919) % RECORDS;
+            let email = person(n).email;
+            black_box(
+                people.by_email.get(&snapshot, &email).unwrap().unwrap().record_key().unwrap(),
+            )
+        });
+    });
+}
+
+fn puts(group: &mut Group<'_>, people: &People, store: &impl Store) {
+    group.throughput(Throughput::Elements(100));
+    let attached = people.bare.clone().with(&people.by_city).with(&people.by_email);
+    let managed = people.bare.clone().with_catalog(&people.catalog);
+    let mut round = 0u32;
+    for (what, table) in [("attached", &attached), ("of a catalog", &managed)] {
+        group.bench_function(format!("100 puts that move nothing, indexes {what}"), |b| {
+            b.iter(|| {
+                round += 1;
+                let ids = (round * 7_919) % (RECORDS - 100)..;
+                let put = |id: u32| (id, person(id));
+                let some: Vec<_> = ids.take(100).map(put).collect();
+                store
+                    .transact(|txn| some.iter().try_for_each(|(id, p)| table.put(txn, id, p)))
+                    .unwrap();
+            });
+        });
+        group.bench_function(format!("100 puts that move an entry, indexes {what}"), |b| {
+            b.iter(|| {
+                round += 1;
+                let ids = (round * 7_919) % (RECORDS - 100)..;
+                let put = |id: u32| (id, Person { city: round as u16 % 20, ..person(id) });
+                let some: Vec<_> = ids.take(100).map(put).collect();
+                store
+                    .transact(|txn| some.iter().try_for_each(|(id, p)| table.put(txn, id, p)))
+                    .unwrap();
+            });
+        });
+    }
+}
+
+fn index_table(c: &mut Criterion) {
+    operations(c, "memory", &Memory::new());
+    let directory = tempfile::tempdir().unwrap();
+    let options = Lmdb::options().durability(Durability::MayLoseStore);
+    operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+}
+
+criterion_group!(benches, index_table);
+criterion_main!(benches);

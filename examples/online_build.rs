@@ -1,0 +1,248 @@
+//! Indexes built over many records while a writer commits: how long does the writer wait?
+//!
+//! ```text
+//! cargo run --release --example online_build
+//! cargo run --release --example online_build -- --records 100000 --batch 200 --unsynced
+//! ```
+//!
+//! Loads records into an LMDB store, lets one thread change records of it, one to a transaction, and builds two
+//! indexes meanwhile: one that covers a field, and a unique one. At the end every entry is checked.
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use keyloom::lmdb::Durability;
+use keyloom::{Lmdb, Store, Subspace};
+use keyloom_patterns::{BatchSize, Index, IndexCatalog, Table, entry};
+use serde::{Deserialize, Serialize};
+
+const HELP: &str = "\
+Builds two indexes over an LMDB store while a writer commits.
+
+Usage: online_build [OPTIONS]
+
+  --records N   how many records there are [default: 1000000]
+  --batch N     how many records one transaction of the build visits [default: 1000]
+  --unsynced    commits do not wait for the disk
+  -h, --help    this text
+";
+
+struct Options {
+    records: u32,
+    batch: usize,
+    durability: Durability,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct User {
+    email: String,
+    city: u16,
+    age: u8,
+    about: String,
+}
+
+struct Users {
+    catalog: IndexCatalog<u32, User>,
+    table: Table<u32, User>,
+}
+
+const INDEXES: [&str; 2] = ["by_city", "by_email"];
+
+impl Users {
+    fn new() -> Self {
+        let space = Subspace::new("app");
+        let by_city = Index::new(&space.child("by_city"), |_id, user: &User| {
+            entry((user.city, user.age)).covering(&user.email)
+        });
+        let by_email = Index::new(&space.child("by_email"), |_id, user: &User| entry(&user.email));
+        let catalog = IndexCatalog::new(&space.child("indexes")).with("by_city", 1, &by_city).with(
+            "by_email",
+            1,
+            &by_email.unique(),
+        );
+        let table = Table::new(&space.child("users")).with_catalog(&catalog);
+        Self { catalog, table }
+    }
+}
+
+/// Some user: the same for the same numbers.
+fn user(id: u32, version: u32) -> User {
+    let mixed = (id ^ version.rotate_left(16)).wrapping_mul(0x9E37_79B9);
+    User {
+        email: format!("{id}.{}@example.org", version % 3),
+        city: (mixed >> 20) as u16,
+        age: (mixed >> 8) as u8 % 100,
+        about: format!("{mixed:08x}").repeat(8),
+    }
+}
+
+/// What the threads know of each other.
+#[derive(Default)]
+struct Course {
+    is_over: AtomicBool,
+    /// How many batches have begun.
+    batches: AtomicU64,
+}
+
+/// How long some things took.
+#[derive(Default)]
+struct Times(Vec<Duration>);
+
+impl Times {
+    fn told(&mut self) -> String {
+        self.0.sort_unstable();
+        let at = |share: f64| {
+            let place = (self.0.len() as f64 * share) as usize;
+            let time = self.0.get(place.min(self.0.len().saturating_sub(1)));
+            time.map_or(0.0, Duration::as_secs_f64) * 1e3
+        };
+        let (half, most, all) = (at(0.5), at(0.99), at(1.0));
+        format!(
+            "{:>8} times, half of them {half:.2} ms, 99 % {most:.2} ms, longest {all:.2} ms",
+            self.0.len()
+        )
+    }
+
+    fn longest(&self) -> Duration {
+        self.0.iter().copied().max().unwrap_or_default()
+    }
+}
+
+fn main() -> ExitCode {
+    match options().and_then(|options| options.map_or(Ok(true), |options| run(&options))) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("online_build: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn options() -> Result<Option<Options>, Box<dyn Error>> {
+    use lexopt::prelude::*;
+    let mut options = Options { records: 1_000_000, batch: 1_000, durability: Durability::Full };
+    let mut arguments = lexopt::Parser::from_env();
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Short('h') | Long("help") => {
+                print!("{HELP}");
+                return Ok(None);
+            }
+            Long("records") => options.records = arguments.value()?.parse()?,
+            Long("batch") => options.batch = arguments.value()?.parse()?,
+            Long("unsynced") => options.durability = Durability::MayLoseStore,
+            _ => return Err(format!("{}; see --help", argument.unexpected()).into()),
+        }
+    }
+    Ok(Some(options))
+}
+
+/// Whether all was as promised.
+fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let store = Lmdb::options().durability(options.durability).open(directory.path())?;
+    let users = Users::new();
+    println!("LMDB, durability {:?}; batches of {} records", options.durability, options.batch);
+    let began = Instant::now();
+    load(&store, &users, options.records)?;
+    println!("loaded   {} records in {:.1} s", options.records, began.elapsed().as_secs_f64());
+
+    let course = Course::default();
+    let mut is_kept = true;
+    thread::scope(|scope| -> Result<(), Box<dyn Error>> {
+        // Whatever happens to the builds, the writer is to come to an end.
+        let writer = scope.spawn(|| write(&store, &users, options.records, &course));
+        let built = INDEXES.map(|name| build(&store, &users, name, options.batch, &course));
+        course.is_over.store(true, Relaxed);
+        let (mut waits, most_batches) = writer.join().map_err(|_| "the writer panicked")??;
+        let mut longest_batch = Duration::ZERO;
+        for built in built {
+            longest_batch = longest_batch.max(built?);
+        }
+        println!("writer   waited {}", waits.told());
+        println!("         beside the longest batch, {:.2} ms", longest_batch.as_secs_f64() * 1e3);
+        println!("         while it waited, at most {most_batches} batches began");
+        is_kept = most_batches <= 1;
+        Ok(())
+    })?;
+
+    let began = Instant::now();
+    let snapshot = store.snapshot()?;
+    for name in INDEXES {
+        let faults = users.catalog.check(&snapshot, &users.table, name)?;
+        let entries = users.catalog.readable(&snapshot, name)?.count(&snapshot, ())?;
+        println!("check    {name}: {entries} entries, {} faults", faults.len());
+        is_kept &= faults.is_empty() && entries == u64::from(options.records);
+    }
+    println!("         in {:.1} s", began.elapsed().as_secs_f64());
+    Ok(is_kept)
+}
+
+fn load(store: &Lmdb, users: &Users, records: u32) -> keyloom::Result<()> {
+    let mut size = BatchSize::new(10_000);
+    let ids: Vec<u32> = (0..records).collect();
+    size.transact_all(store, &ids, |txn, some| {
+        users.table.put_many(txn, some.iter().map(|id| (*id, user(*id, 0))))
+    })
+}
+
+/// Builds one index, and tells how long the longest batch took, from the moment on that it had the store.
+fn build(
+    store: &Lmdb,
+    users: &Users,
+    name: &str,
+    batch: usize,
+    course: &Course,
+) -> keyloom::Result<Duration> {
+    let mut batches = Times::default();
+    let began = Instant::now();
+    loop {
+        let mut had_the_store = Instant::now();
+        let done = store.transact(|txn| {
+            had_the_store = Instant::now();
+            course.batches.fetch_add(1, Relaxed);
+            users.catalog.build_batch(txn, &users.table, name, batch)
+        })?;
+        batches.0.push(had_the_store.elapsed());
+        if done.is_finished() {
+            let seconds = began.elapsed().as_secs_f64();
+            println!(
+                "built    {name} in {seconds:.1} s: {} records visited, {} entries written",
+                done.records, done.written
+            );
+            println!("batches  took   {}", batches.told());
+            return Ok(batches.longest());
+        }
+    }
+}
+
+/// Changes one record after the other, and tells how long it waited each time before it could begin, and how
+/// many batches of a build began in any of these times at the most.
+fn write(
+    store: &Lmdb,
+    users: &Users,
+    records: u32,
+    course: &Course,
+) -> keyloom::Result<(Times, u64)> {
+    let (mut waits, mut most_batches) = (Times::default(), 0);
+    let mut number = 0u32;
+    while !course.is_over.load(Relaxed) {
+        number += 1;
+        let id = number.wrapping_mul(0x9E37_79B9) % records;
+        let changed = user(id, number);
+        let (began, before) = (Instant::now(), course.batches.load(Relaxed));
+        let (mut waited, mut batches) = (Duration::ZERO, 0);
+        store.transact(|txn| {
+            waited = began.elapsed();
+            batches = course.batches.load(Relaxed) - before;
+            users.table.put(txn, &id, &changed)
+        })?;
+        waits.0.push(waited);
+        most_batches = most_batches.max(batches);
+    }
+    Ok((waits, most_batches))
+}

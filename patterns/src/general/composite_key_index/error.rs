@@ -1,0 +1,149 @@
+//! What an index refuses.
+
+use keyloom::key::{Unpacker, display, elements};
+use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Result, Subspace};
+
+use super::IndexEntry;
+use crate::table::RecordKey;
+
+/// What an index refuses. It comes as an [`Error::Other`]; get it back with [`Error::downcast_ref`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// Another record holds the parts in a unique index. Nothing of this index was written; let the error
+    /// leave the transaction, and change one of the two records.
+    #[error(transparent)]
+    NotUnique(Box<NotUnique>),
+    /// The key of an entry would be longer than a key may be. Shorten the part that is named, or index a
+    /// beginning or a hash of it.
+    #[error(
+        "the entry of the index {index} for the record {record} has a key of {bytes} bytes, the limit is {limit}{longest}; shorten that part, or index a beginning or a hash of it"
+    )]
+    EntryTooLong {
+        /// The subspace of the index.
+        index: String,
+        /// The key of the record.
+        record: String,
+        /// How long the key would be.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+        /// Which part takes most of it.
+        longest: String,
+    },
+    /// The index is not readable: it is not built yet, or was disabled. Build it, or ask another one.
+    #[error("the index {index} is not readable: it is {state}; build it before you ask it")]
+    NotReadable {
+        /// The name of the index.
+        index: String,
+        /// What it is instead.
+        state: String,
+    },
+    /// The index was built by another definition than this program's. Build it anew, or run the program
+    /// that it belongs to.
+    #[error(
+        "the index {index} is stored with the definition {stored}, this program declares {declared}: build it anew, or run the program that it belongs to"
+    )]
+    Changed {
+        /// The name of the index.
+        index: String,
+        /// The definition in the catalog.
+        stored: String,
+        /// The definition in the program.
+        declared: String,
+    },
+    /// The table has an index that this program does not declare and so cannot maintain. Run the program
+    /// that declares it, or drop the index.
+    #[error(
+        "the table has an index {index} that this program does not declare and cannot maintain: run the program that declares it, or drop the index"
+    )]
+    Undeclared {
+        /// The name of the index.
+        index: String,
+    },
+    /// There is no index of this name in the program, or none in the catalog to drop.
+    #[error("there is no index {index}; there are: {known}")]
+    Unknown {
+        /// The name asked for.
+        index: String,
+        /// The names that there are.
+        known: String,
+    },
+}
+
+/// The two records that want one place in a unique index.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the unique index {index} holds {} for the record {} already, the record {} cannot have it too; change one of them",
+    display(.parts), display(.holder), display(.record)
+)]
+pub struct NotUnique {
+    pub(super) index: Subspace,
+    pub(super) parts: KeyBuf,
+    pub(super) record: KeyBuf,
+    pub(super) holder: KeyBuf,
+}
+
+impl NotUnique {
+    /// The subspace of the index.
+    pub fn index(&self) -> &Subspace {
+        &self.index
+    }
+
+    /// The parts that both want, packed.
+    pub fn parts(&self) -> &[u8] {
+        &self.parts
+    }
+
+    /// The key of the record that was refused.
+    ///
+    /// # Errors
+    /// When it is no `K`.
+    pub fn record<K: RecordKey>(&self) -> Result<K> {
+        one_element(&self.record)
+    }
+
+    /// The key of the record that has the entry.
+    ///
+    /// # Errors
+    /// When it is no `K`.
+    pub fn holder<K: RecordKey>(&self) -> Result<K> {
+        one_element(&self.holder)
+    }
+}
+
+fn one_element<K: RecordKey>(packed: &[u8]) -> Result<K> {
+    Ok(K::unpack_element(&mut Unpacker::new(packed))?)
+}
+
+impl From<IndexError> for Error {
+    fn from(error: IndexError) -> Self {
+        Self::other(error)
+    }
+}
+
+#[cold]
+pub(super) fn too_long(
+    index: &Subspace,
+    entry: &IndexEntry,
+    record_key: &[u8],
+    bytes: usize,
+) -> Error {
+    let parts = elements(&entry.parts).unwrap_or_default();
+    let lengths = parts.iter().enumerate().map(|(place, part)| (packed_bytes(part), place + 1));
+    let longest = lengths.max().map_or(String::new(), |(bytes, place)| {
+        format!(", {bytes} of them in part {place} of {}", parts.len())
+    });
+    IndexError::EntryTooLong {
+        index: index.to_string(),
+        record: display(record_key).to_string(),
+        bytes,
+        limit: MAX_KEY_BYTES,
+        longest,
+    }
+    .into()
+}
+
+fn packed_bytes(part: &keyloom::Element) -> usize {
+    keyloom::pack(part).len()
+}

@@ -1,0 +1,175 @@
+//! Entries as they are stored, and how they follow the records.
+
+use keyloom::key::Packer;
+use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Pack, Result, Subspace};
+
+use super::error::too_long;
+use super::{Index, IndexEntries, IndexEntry};
+use crate::derived::{DerivedEntry, EntryValue, RecordChange, SortedWrites};
+use crate::table::RecordKey;
+
+/// The format of entries that this code writes.
+const FORMAT: u16 = 1;
+const FORMAT_SHIFT: u32 = 12;
+const IN_VALUE: u16 = 1 << 11;
+const LENGTH_MASK: u16 = IN_VALUE - 1;
+const HEADER_BYTES: usize = 2;
+
+/// What the first two bytes of an entry's value say: where the record key is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header(u16);
+
+impl Header {
+    /// `None` for what is no entry: where the record key would not be within the entry.
+    #[inline]
+    pub(super) fn read(space: &Subspace, key: &[u8], value: &[u8]) -> Result<Option<Self>> {
+        let Some(header) = value.first_chunk().map(|bytes| Self(u16::from_be_bytes(*bytes))) else {
+            return Ok(None);
+        };
+        if header.0 >> FORMAT_SHIFT != FORMAT {
+            return header.of_another_format(space);
+        }
+        let room = match header.is_in_value() {
+            true => value.len() - HEADER_BYTES,
+            false => key.len().saturating_sub(space.prefix().len()),
+        };
+        Ok((header.length() <= room).then_some(header))
+    }
+
+    #[cold]
+    fn of_another_format(self, space: &Subspace) -> Result<Option<Self>> {
+        let format = self.0 >> FORMAT_SHIFT;
+        if format < FORMAT {
+            return Ok(None);
+        }
+        Err(Error::NewerFormat {
+            what: format!("the index {space}"),
+            found: format.into(),
+            supported: FORMAT.into(),
+        })
+    }
+
+    fn is_in_value(self) -> bool {
+        self.0 & IN_VALUE != 0
+    }
+
+    fn length(self) -> usize {
+        usize::from(self.0 & LENGTH_MASK)
+    }
+
+    #[inline]
+    pub(super) fn parts_end(self, key: &[u8]) -> usize {
+        if self.is_in_value() { key.len() } else { key.len().saturating_sub(self.length()) }
+    }
+
+    #[inline]
+    pub(super) fn covered_at(self) -> usize {
+        HEADER_BYTES + if self.is_in_value() { self.length() } else { 0 }
+    }
+
+    #[inline]
+    pub(super) fn record_key<'e>(self, key: &'e [u8], value: &'e [u8]) -> &'e [u8] {
+        match self.is_in_value() {
+            true => value.get(HEADER_BYTES..HEADER_BYTES + self.length()),
+            false => key.get(self.parts_end(key)..),
+        }
+        .unwrap_or_default()
+    }
+}
+
+/// A record key as exactly one element: a tuple of several stands nested behind the parts, so that
+/// `("a",)` with the key `("b", "c")` is another entry than `("a", "b")` with `("c",)`.
+pub(crate) fn pack_one<K: Pack>(key: &K) -> KeyBuf {
+    let mut packer = Packer::new();
+    key.pack_element(&mut packer);
+    packer.finish()
+}
+
+impl<K: RecordKey, V> Index<K, V> {
+    /// The entries of a record, or none where there is no record, each parts once.
+    pub(crate) fn entries_of(&self, key: &K, value: Option<&V>) -> IndexEntries {
+        value.map_or_else(IndexEntries::none, |value| (self.function)(key, value).normalized())
+    }
+
+    /// An entry as it is stored.
+    pub(crate) fn stored(&self, entry: &IndexEntry, record_key: &[u8]) -> DerivedEntry {
+        let mut stored = DerivedEntry::default();
+        self.store_into(entry, record_key, &mut stored);
+        stored
+    }
+
+    fn store_into(&self, entry: &IndexEntry, record_key: &[u8], (key, value): &mut DerivedEntry) {
+        key.clear();
+        key.extend_from_slice(self.space.prefix());
+        key.extend_from_slice(&entry.parts);
+        // A record key that is too long for its bits is too long for the table as well.
+        let length = u16::try_from(record_key.len()).unwrap_or(LENGTH_MASK) & LENGTH_MASK;
+        let header = FORMAT << FORMAT_SHIFT | length | if self.is_unique { IN_VALUE } else { 0 };
+        value.clear();
+        value.extend_from_slice(&header.to_be_bytes());
+        if self.is_unique {
+            value.extend_from_slice(record_key);
+        } else {
+            key.extend_from_slice(record_key);
+        }
+        value.extend_from_slice(&entry.covered);
+    }
+
+    /// Refuses entries whose keys would be too long, and says which.
+    pub(crate) fn check_lengths(&self, entries: &IndexEntries, record_key: &[u8]) -> Result<()> {
+        let in_key = if self.is_unique { 0 } else { record_key.len() };
+        for entry in entries.iter() {
+            let bytes = self.space.prefix().len() + entry.parts.len() + in_key;
+            if bytes > MAX_KEY_BYTES {
+                return Err(too_long(&self.space, entry, record_key, bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// Maintains an index that is not unique.
+    pub(super) fn follow(
+        &self,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        changes.iter().try_for_each(|change| {
+            self.each_difference(change, |key, value| writes.push(key, value))
+        })
+    }
+
+    fn each_difference(
+        &self,
+        change: &RecordChange<'_, K, V>,
+        write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let old = self.entries_of(change.key, change.old);
+        let new = self.entries_of(change.key, change.new);
+        if old == new {
+            return Ok(());
+        }
+        let record_key = pack_one(change.key);
+        self.check_lengths(&new, &record_key)?;
+        self.difference(&record_key, &old, &new, write)
+    }
+
+    /// What turns some entries of a record into others, key by key; no value removes the key.
+    pub(crate) fn difference(
+        &self,
+        record_key: &[u8],
+        old: &IndexEntries,
+        new: &IndexEntries,
+        mut write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let mut stored = (KeyBuf::new(), EntryValue::new());
+        for gone in old.iter().filter(|entry| !new.has_parts(entry)) {
+            self.store_into(gone, record_key, &mut stored);
+            write(&stored.0, None)?;
+        }
+        for made in new.iter().filter(|entry| !old.has(entry)) {
+            self.store_into(made, record_key, &mut stored);
+            write(&stored.0, Some(&stored.1))?;
+        }
+        Ok(())
+    }
+}

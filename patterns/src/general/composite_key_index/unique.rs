@@ -1,0 +1,125 @@
+//! Values that only one record may have.
+
+use std::collections::BTreeMap;
+
+use keyloom::{KeyBuf, Reader, Result};
+
+use super::error::NotUnique;
+use super::maintain::{Header, pack_one};
+use super::{Index, IndexEntries, IndexError};
+use crate::derived::{RecordChange, SortedWrites};
+use crate::table::{RecordKey, get_many};
+
+/// What is stored under a key now, and what should be there in the end.
+struct Place {
+    there: Option<Vec<u8>>,
+    wanted: Option<Vec<u8>>,
+}
+
+/// The places that some changes are about.
+type Places = BTreeMap<KeyBuf, Place>;
+
+/// How a record changes in the index.
+struct Step {
+    record_key: KeyBuf,
+    old: IndexEntries,
+    new: IndexEntries,
+}
+
+impl<K: RecordKey, V> Index<K, V> {
+    /// Maintains a unique index: looks at every entry that appears or disappears, in this transaction,
+    /// and writes when all of them may.
+    pub(super) fn take_values(
+        &self,
+        txn: &impl Reader,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let mut steps = Vec::new();
+        for change in changes {
+            let old = self.entries_of(change.key, change.old);
+            let new = self.entries_of(change.key, change.new);
+            if old != new {
+                let record_key = pack_one(change.key);
+                self.check_lengths(&new, &record_key)?;
+                steps.push(Step { record_key, old, new });
+            }
+        }
+        let mut places = self.places(txn, &steps)?;
+        // What some of them give up others may take, in whatever order they come.
+        steps.iter().try_for_each(|step| self.give_up(step, &mut places))?;
+        steps.iter().try_for_each(|step| self.take(step, &mut places))?;
+        let changed = places.iter().filter(|(_, place)| place.there != place.wanted);
+        changed.into_iter().try_for_each(|(key, place)| writes.push(key, place.wanted.as_deref()))
+    }
+
+    /// The places of the entries that appear or disappear. Costs one round trip.
+    fn places(&self, reader: &impl Reader, steps: &[Step]) -> Result<Places> {
+        let mut keys = Vec::new();
+        for Step { record_key, old, new } in steps {
+            self.difference(record_key, old, new, |key, _| {
+                keys.push(KeyBuf::from_slice(key));
+                Ok(())
+            })?;
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        let there = get_many(reader, &keys)?;
+        let there = there.into_iter().map(|value| value.map(|value| value.to_vec()));
+        let places = there.map(|value| Place { wanted: value.clone(), there: value });
+        Ok(keys.into_iter().zip(places).collect())
+    }
+
+    /// Clears, in mind, the places of the entries that disappear.
+    fn give_up(&self, step: &Step, places: &mut Places) -> Result<()> {
+        self.difference(&step.record_key, &step.old, &step.new, |key, value| {
+            let Some(place) = places.get_mut(key).filter(|_| value.is_none()) else {
+                return Ok(());
+            };
+            let other = self.other_holder(key, place.wanted.as_deref(), &step.record_key)?;
+            // What belongs to another record stays, whatever this one thinks that it had.
+            if other.is_none() {
+                place.wanted = None;
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes, in mind, the places of the entries that appear.
+    fn take(&self, step: &Step, places: &mut Places) -> Result<()> {
+        self.difference(&step.record_key, &step.old, &step.new, |key, value| {
+            let (Some(place), Some(value)) = (places.get_mut(key), value) else { return Ok(()) };
+            match self.other_holder(key, place.wanted.as_deref(), &step.record_key)? {
+                None => place.wanted = Some(value.to_vec()),
+                Some(holder) => {
+                    let taken = self.not_unique(key, &step.record_key, holder);
+                    return Err(IndexError::NotUnique(Box::new(taken)).into());
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The packed key of the record that has an entry, if there is one and it is another than this.
+    pub(crate) fn other_holder<'v>(
+        &self,
+        key: &'v [u8],
+        there: Option<&'v [u8]>,
+        record_key: &[u8],
+    ) -> Result<Option<&'v [u8]>> {
+        let Some(value) = there else { return Ok(None) };
+        let header = Header::read(&self.space, key, value)?;
+        let holder = header.map(|header| header.record_key(key, value));
+        Ok(holder.filter(|holder| *holder != record_key))
+    }
+
+    #[cold]
+    pub(crate) fn not_unique(&self, key: &[u8], record: &[u8], holder: &[u8]) -> NotUnique {
+        NotUnique {
+            index: self.space.clone(),
+            parts: KeyBuf::from_slice(key.get(self.space.prefix().len()..).unwrap_or_default()),
+            record: KeyBuf::from_slice(record),
+            holder: KeyBuf::from_slice(holder),
+        }
+    }
+}
