@@ -33,11 +33,13 @@
 //! |---|---|
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
+//! | [`general::aggregation`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
 
 mod batch;
 mod continuation;
 pub mod derived;
+mod explain;
 pub mod general;
 mod select;
 pub mod table;
@@ -45,6 +47,8 @@ pub mod table;
 pub use batch::BatchSize;
 pub use continuation::Continuation;
 pub use derived::{Derived, DerivedEntries, Inconsistency};
+pub use explain::Explain;
+pub use general::aggregation::Grouping;
 pub use general::composite_key_index::{Index, IndexEntries, entry};
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, RecordPage, Table};

@@ -31,6 +31,7 @@ mod repair;
 use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace, Writer, check_key};
 use smallvec::SmallVec;
 
+pub(crate) use check::refuse_foreign;
 pub use check::{Inconsistency, check};
 pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
 
@@ -89,7 +90,8 @@ pub type DerivedEntry = (KeyBuf, EntryValue);
 
 type EntryValue = SmallVec<[u8; 16]>;
 
-/// Derived data that are plain entries in a subspace of their own, each made by one record.
+/// Derived data that are plain entries in a subspace of their own, each made by one record. To attach
+/// them to a table, implement [`Derived`] by [`update_entries`].
 pub trait DerivedEntries<K, V>: Send + Sync {
     /// Where the entries are. Nothing else may be there.
     fn space(&self) -> &Subspace;
@@ -108,21 +110,27 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K>;
 }
 
-impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for D {
-    fn update(
-        &self,
-        txn: &mut DynWriter<'_>,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<()> {
-        let entries = |value: Option<&V>| value.map_or(Vec::new(), |v| entries_of(self, key, v));
-        write_difference(txn, &entries(old), &entries(new))
-    }
+/// Writes the difference between the entries of `old` and those of `new`: what [`Derived::update`] does
+/// where the data are plain entries.
+///
+/// Not done for every [`DerivedEntries`] by itself, since Rust would then let no other generic type be
+/// [`Derived`].
+///
+/// # Errors
+/// [`Error::KeyTooLong`] before anything is written, or what the store says.
+pub fn update_entries<K, V>(
+    derived: &impl DerivedEntries<K, V>,
+    txn: &mut impl Writer,
+    key: &K,
+    old: Option<&V>,
+    new: Option<&V>,
+) -> Result<()> {
+    let entries = |value: Option<&V>| value.map_or(Vec::new(), |v| entries_of(derived, key, v));
+    write_difference(txn, &entries(old), &entries(new))
 }
 
 /// The entries of a record in the order of their keys, each key once.
-fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
+pub(crate) fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
     derived: &D,
     key: &K,
     value: &V,
@@ -135,7 +143,7 @@ fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
 
 /// Refuses derived data and records that do not lie apart from each other: what belongs to the one
 /// would be taken for the other.
-fn refuse_overlap(derived: &Subspace, records: &Subspace) -> Result<()> {
+pub(crate) fn refuse_overlap(derived: &Subspace, records: &Subspace) -> Result<()> {
     if !derived.contains(records.prefix()) && !records.contains(derived.prefix()) {
         return Ok(());
     }

@@ -61,6 +61,13 @@ pub struct RepairProgress {
     pub removed: u64,
 }
 
+impl RepairProgress {
+    /// Nothing done yet, and about to go on at `position`.
+    pub(crate) fn at(position: RepairPosition) -> Self {
+        Self { position, finished: false, records: 0, entries: 0, written: 0, removed: 0 }
+    }
+}
+
 /// Brings what `derived` keeps of `table` in step, in bounded transactions, while others read and
 /// write. Also the way to build an index over records that are there already.
 ///
@@ -86,14 +93,7 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     refuse_overlap(derived.space(), table.space())?;
     let mut size = BatchSize::new(options.batch);
     let beginning = RepairPosition { phase: RepairPhase::Records, last: None };
-    let mut done = RepairProgress {
-        position: options.resume.clone().unwrap_or(beginning),
-        finished: false,
-        records: 0,
-        entries: 0,
-        written: 0,
-        removed: 0,
-    };
+    let mut done = RepairProgress::at(options.resume.clone().unwrap_or(beginning));
     while !done.finished {
         // The body may run more than once, so it starts each time from what is known to be done.
         done = size.transact(store, |txn, batch| {

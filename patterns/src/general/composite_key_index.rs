@@ -52,14 +52,16 @@ use std::sync::Arc;
 use keyloom::key::{Packer, Unpacker};
 use keyloom::value::Codec;
 use keyloom::{
-    Entry, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack, unpack,
+    DynWriter, Entry, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack,
+    unpack,
 };
 use smallvec::SmallVec;
 
 use crate::continuation::Continuation;
 use crate::derived::{
-    self, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
+    self, Derived, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
 };
+use crate::general::aggregation::{Grouping, Groups};
 use crate::select::Select;
 use crate::table::{RecordKey, RecordPage, Table};
 
@@ -86,6 +88,11 @@ impl IndexEntries {
     /// No entry: the index does not hold this record.
     pub fn none() -> Self {
         Self::default()
+    }
+
+    /// Entries whose parts are packed already.
+    pub(crate) fn packed(parts: impl IntoIterator<Item = KeyBuf>) -> Self {
+        Self(parts.into_iter().collect())
     }
 }
 
@@ -143,6 +150,16 @@ impl<K: RecordKey, V> Index<K, V> {
         function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
     ) -> Self {
         Self { space: space.clone(), function: Arc::new(function) }
+    }
+
+    /// Where the entries are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// An entry of this index.
+    pub(crate) fn found<B: Deref<Target = [u8]>>(&self, entry: Entry<B>) -> Result<Found<B, K>> {
+        Found::new(&self.space, entry)
     }
 
     /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all
@@ -231,6 +248,62 @@ impl<K: RecordKey, V> Index<K, V> {
         Ok(RecordPage { records, next })
     }
 
+    /// The first selected entry of each group, in the order of the index: groups are those entries
+    /// whose first `parts` parts are equal, and come in `order`.
+    ///
+    /// A skip scan, which costs about as many ranges as there are groups; see
+    /// [`Grouping::first_of_each`].
+    ///
+    /// ```
+    /// use keyloom::{Desc, Memory, Order, Store, Subspace};
+    /// use keyloom_patterns::{Index, Table, entry};
+    /// type City = (String, u64);
+    /// let by_size = Index::new(&Subspace::new("by_size"), |_id, (country, people): &City| entry((country, Desc(*people))));
+    /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with(&by_size);
+    /// let store = Memory::new();
+    /// let all = [(1, ("FR", 472_317)), (2, ("FR", 2_138_551)), (3, ("CH", 341_730))];
+    /// store.transact(|txn| cities.put_many(txn, all.map(|(id, (country, n))| (id, (country.to_owned(), n)))))?;
+    /// let largest = by_size.first_of_each(&store.snapshot()?, (), 1, Order::Ascending)?
+    ///     .map(|found| found?.record_key())
+    ///     .collect::<Result<Vec<u32>, _>>()?;
+    /// assert_eq!(largest, [3, 2]); // the largest of each country
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`range`](Index::range); the iterator, also for an entry with fewer elements.
+    pub fn first_of_each<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        select: impl Select,
+        parts: usize,
+        order: Order,
+    ) -> Result<FoundEntries<Groups<'r, R>, K>> {
+        let entries = self.grouped_by(parts).first_of_each(reader, select, order)?;
+        Ok(FoundEntries { entries, space: self.space.clone(), key: PhantomData })
+    }
+
+    /// The last selected entry of each group, as [`first_of_each`](Index::first_of_each).
+    ///
+    /// # Errors
+    /// As [`first_of_each`](Index::first_of_each).
+    pub fn last_of_each<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        select: impl Select,
+        parts: usize,
+        order: Order,
+    ) -> Result<FoundEntries<Groups<'r, R>, K>> {
+        let entries = self.grouped_by(parts).last_of_each(reader, select, order)?;
+        Ok(FoundEntries { entries, space: self.space.clone(), key: PhantomData })
+    }
+
+    /// The groups that the first `parts` parts make: for their distinct values, loose index ranges and
+    /// group-by.
+    pub fn grouped_by(&self, parts: usize) -> Grouping {
+        Grouping::new(&self.space, parts)
+    }
+
     /// How many entries are selected. Reads all of them.
     ///
     /// # Errors
@@ -299,6 +372,18 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V> {
 
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
         Found::new(&self.space, (key, value))?.record_key()
+    }
+}
+
+impl<K: RecordKey, V> Derived<K, V> for Index<K, V> {
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        derived::update_entries(self, txn, key, old, new)
     }
 }
 
