@@ -37,7 +37,9 @@ pub fn the_click_stream_of_the_catalogue_is_answered_from_keys_alone(store: &(im
         .collect::<Result<_>>()
         .unwrap();
     let mut expected = BTreeMap::<u16, BTreeSet<&str>>::new();
-    visits.iter().for_each(|(user, site, _)| drop(expected.entry(*user).or_default().insert(site)));
+    for (user, site, _) in &visits {
+        expected.entry(*user).or_default().insert(site);
+    }
     assert_eq!(sites, expected.iter().map(|(user, sites)| (*user, sites.len() as u64)).collect());
     assert!(pairs.explain().keys_scanned < visits.len() as u64, "{}", pairs.explain());
 

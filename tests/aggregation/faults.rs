@@ -1,7 +1,7 @@
 //! Everything attached to one table: the shared laws, faults, conflicts and bad input.
 
 use keyloom::{
-    DynWriter, Error, Fault, Faulty, KeyRange, Order, Reader, Result, Store, Transaction, Writer,
+    DynWriter, Error, Fault, Faulty, KeyRange, Order, Result, Store, Transaction, Writer,
 };
 
 use crate::fixture::{Click, Clicks, apply, clear, dump, history, property, sample};

@@ -85,11 +85,10 @@ impl Clicks {
     pub fn derived(&self, store: &impl Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let snapshot = store.snapshot().unwrap();
         let mut all = dump(&snapshot, self.space.range());
-        let is_total = |key: &[u8]| {
-            self.totals.space().contains(key) || self.roll_up.buckets().space().contains(key)
-        };
+        let totals = [self.totals.space(), self.roll_up.buckets().space()];
         all.retain(|key, value| {
-            !self.users.space().contains(key) && !(is_total(key) && value[..] == [0; 8])
+            let is_zero = value[..] == [0; 8] && totals.iter().any(|space| space.contains(key));
+            !is_zero && !self.users.space().contains(key)
         });
         all
     }

@@ -311,13 +311,13 @@ where
     type Item = Result<(P, i64)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let total = |entry: Entry<B>| {
-            let total = read(&entry)?;
-            let parts = || Ok((self.space.unpack(&entry.0)?, total));
-            if total == 0 { Ok(None) } else { parts().map(Some) }
-                .map_err(|error: Error| error.at(&entry.0))
+        let total = |entry: Entry<B>| match read(&entry)? {
+            0 => Ok(None),
+            total => match self.space.unpack(&entry.0) {
+                Ok(parts) => Ok(Some((parts, total))),
+                Err(error) => Err(Error::from(error).at(&entry.0)),
+            },
         };
-        let next = self.entries.find_map(|entry| entry.and_then(total).transpose());
-        next
+        self.entries.find_map(|entry| entry.and_then(total).transpose())
     }
 }
