@@ -23,6 +23,8 @@ pub mod transactions {}
 pub mod composite_key_index {}
 #[doc = include_str!("src/index_table.md")]
 pub mod index_table {}
+#[doc = include_str!("src/aggregation.md")]
+pub mod aggregation {}
 #[doc = include_str!("src/lmdb.md")]
 pub mod lmdb {}
 #[doc = include_str!("src/far_away.md")]

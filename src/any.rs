@@ -326,6 +326,10 @@ macro_rules! reads {
                 })
             }
 
+            fn entries_at_hand(&self) -> usize {
+                on!(Self, self, reader => reader.entries_at_hand())
+            }
+
             fn count(&self, range: KeyRange<'_>) -> Result<u64> {
                 on!(Self, self, reader => reader.count(range))
             }

@@ -43,6 +43,7 @@ trait Erased {
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
+    fn entries_at_hand(&self) -> usize;
 }
 
 fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
@@ -79,6 +80,10 @@ impl<W: Writer> Erased for W {
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>> {
         let Page { entries, last } = Reader::page(self, range, order, limit)?;
         Ok(Page { entries: entries.into_iter().map(copied).collect(), last })
+    }
+
+    fn entries_at_hand(&self) -> usize {
+        Reader::entries_at_hand(self)
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -140,6 +145,10 @@ impl Reader for DynWriter<'_> {
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         self.0.get_many(&keys)
+    }
+
+    fn entries_at_hand(&self) -> usize {
+        self.0.entries_at_hand()
     }
 
     // The store beneath may answer these with less than an open range, so they are passed on.

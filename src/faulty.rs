@@ -198,6 +198,10 @@ impl<R: Reader> Reader for FaultyReader<'_, R> {
         let inner = self.inner.range(range, order)?;
         Ok(FaultyEntries { inner: Some(inner), plan: self.plan, conflict: &self.conflict })
     }
+
+    fn entries_at_hand(&self) -> usize {
+        self.inner.entries_at_hand()
+    }
 }
 
 impl<W: Writer> Writer for FaultyReader<'_, W> {

@@ -258,6 +258,21 @@ pub trait Reader {
         Ok(Page { entries, last })
     }
 
+    /// How many entries come with the beginning of a range, so that a walk steps over them for nothing:
+    /// a page, on a store behind a network; 0 where every step is a step in the engine.
+    ///
+    /// For a choice between stepping over entries that are not wanted and beginning another range
+    /// behind them, which costs a round trip there and some dozen steps here.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store};
+    /// assert_eq!(Memory::new().snapshot()?.entries_at_hand(), 0);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    fn entries_at_hand(&self) -> usize {
+        0
+    }
+
     /// The counter at `key`, 0 where there is none. See [`Writer::add`].
     ///
     /// # Errors

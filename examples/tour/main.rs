@@ -6,6 +6,7 @@
 //! cargo run --release --example tour --features postgres -- --store postgres://user@host/database
 //! ```
 
+mod aggregation;
 mod cities;
 mod composite_key_index;
 mod index_table;
@@ -39,6 +40,7 @@ fn steps() -> Vec<Box<dyn Step>> {
     vec![
         Box::new(composite_key_index::CompositeKeyIndex::new()),
         Box::new(index_table::IndexTable::new()),
+        Box::new(aggregation::Aggregation::new()),
     ]
 }
 

@@ -33,12 +33,14 @@
 //! |---|---|
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
+//! | [`general::aggregation`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
 //! | [`general::index_table`] | how does an index come, change and go while others read and write? |
 
 mod batch;
 mod continuation;
 pub mod derived;
+mod explain;
 pub mod general;
 mod select;
 pub mod table;
@@ -46,6 +48,8 @@ pub mod table;
 pub use batch::BatchSize;
 pub use continuation::Continuation;
 pub use derived::{Derived, DerivedEntries, Inconsistency, RecordChange};
+pub use explain::Explain;
+pub use general::aggregation::Grouping;
 pub use general::composite_key_index::{Index, IndexEntries, IndexError, entry};
 pub use general::index_table::IndexCatalog;
 pub use select::{Select, StartingWith, Within, starting_with, within};

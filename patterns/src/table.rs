@@ -75,7 +75,7 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use crate::continuation::Continuation;
-use crate::derived::{Attached, ByDerived, Derived, RecordChange, SortedWrites};
+use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::general::index_table::IndexCatalog;
 use crate::select::Select;
 
@@ -100,7 +100,7 @@ impl<K: Pack + for<'k> Unpack<'k> + 'static> RecordKey for K {}
 /// ```
 pub struct Table<K, V, C = Postcard> {
     space: Subspace,
-    derived: Vec<Arc<dyn Attached<K, V>>>,
+    derived: Vec<Arc<dyn Derived<K, V>>>,
     codec: PhantomData<fn() -> C>,
 }
 
@@ -143,19 +143,18 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// [`repair`](crate::Index::repair) does that.
     #[must_use]
     pub fn with<D: Derived<K, V> + Clone + 'static>(mut self, derived: &D) -> Self {
-        self.derived.push(Arc::new(ByDerived(derived.clone())));
+        self.derived.push(Arc::new(derived.clone()));
         self
     }
 
     /// The same table with the indexes of `catalog` attached: puts and deletes through this value maintain
     /// those that the store says are to be maintained; see [`index_table`](crate::general::index_table).
     #[must_use]
-    pub fn with_catalog(mut self, catalog: &IndexCatalog<K, V>) -> Self
+    pub fn with_catalog(self, catalog: &IndexCatalog<K, V>) -> Self
     where
         V: 'static,
     {
-        self.derived.push(Arc::new(catalog.clone()));
-        self
+        self.with(catalog)
     }
 
     /// Where the records are.

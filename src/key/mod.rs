@@ -118,6 +118,7 @@ mod element;
 mod list;
 mod packer;
 mod scalars;
+mod skip;
 mod strings;
 mod subspace;
 mod tuples;

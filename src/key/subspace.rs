@@ -134,7 +134,7 @@ impl Subspace {
     }
 
     #[cold]
-    fn outside(&self, key: &[u8]) -> DecodeError {
+    pub(super) fn outside(&self, key: &[u8]) -> DecodeError {
         let outside = OutsideSubspace {
             key: display(key).to_string().into(),
             subspace: self.to_string().into(),

@@ -142,6 +142,10 @@ macro_rules! reads {
                 Ok(parts.range(&range, order, parts.first_page))
             }
 
+            fn entries_at_hand(&self) -> usize {
+                self.parts().first_page
+            }
+
             fn count(&self, range: KeyRange<'_>) -> Result<u64> {
                 self.parts().count(&range)
             }

@@ -128,19 +128,25 @@ pub(crate) fn page_behind<'r, R: Reader>(
     space: &Subspace,
     limit: usize,
 ) -> Result<Page<R::Bytes<'r>>> {
+    refuse_foreign(space, last)?;
     let all = space.self_and_children();
     let rest = match last {
         None => all,
-        Some(last) if all.contains(last) => all.resume(Order::Ascending, last),
-        Some(last) => {
-            return Err(Error::BadOption {
-                what: "the position to resume at",
-                value: display(last).to_string(),
-                why: "it belongs to another repair; begin this one anew",
-            });
-        }
+        Some(last) => all.resume(Order::Ascending, last),
     };
     reader.page(rest, Order::Ascending, limit)
+}
+
+/// Refuses a position that lies outside of what is repaired.
+pub(crate) fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
+    match last.filter(|last| !space.self_and_children().contains(last)) {
+        None => Ok(()),
+        Some(last) => Err(Error::BadOption {
+            what: "the position to resume at",
+            value: display(last).to_string(),
+            why: "it belongs to another repair; begin this one anew",
+        }),
+    }
 }
 
 /// What is wrong with the entries that some records ask for, and the values that they should have.

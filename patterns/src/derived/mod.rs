@@ -11,6 +11,9 @@
 //!   and the new value and writes only that; and since it knows what *should* be there it also
 //!   [checks](check()) and [repairs](repair()).
 //!
+//! What is no plain entry, such as a count that many records add to, brings a check and a repair of its
+//! own, in the same words: see [`Totals`](crate::general::aggregation::Totals::repair).
+//!
 //! One law holds for all derived data, and one property test per pattern holds it:
 //! **rebuilt from scratch equals maintained step by step**.
 //!
@@ -34,6 +37,7 @@ use std::fmt;
 use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace};
 use smallvec::SmallVec;
 
+pub(crate) use check::refuse_foreign;
 pub use check::{Inconsistency, check};
 pub(crate) use check::{page_behind, superfluous};
 pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
@@ -136,37 +140,13 @@ pub trait Derived<K, V>: Send + Sync {
     }
 }
 
-/// What a table keeps in step. Apart from [`Derived`], since no generic type of this crate can implement that
-/// beside the blanket implementation for [`DerivedEntries`].
-pub(crate) trait Attached<K, V>: Send + Sync {
-    fn update_many(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()>;
-}
-
-/// Any derived data, attached.
-pub(crate) struct ByDerived<D>(pub(crate) D);
-
-impl<K, V, D: Derived<K, V>> Attached<K, V> for ByDerived<D> {
-    fn update_many(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
-        self.0.update_many(txn, changes, writes)
-    }
-}
-
 /// A derived entry: its whole key, and its value.
 pub type DerivedEntry = (KeyBuf, EntryValue);
 
 pub(crate) type EntryValue = SmallVec<[u8; 16]>;
 
-/// Derived data that are plain entries in a subspace of their own, each made by one record.
+/// Derived data that are plain entries in a subspace of their own, each made by one record. To attach
+/// them to a table, implement [`Derived`] by [`update_entries`] and [`maintain`](DerivedEntries::maintain).
 pub trait DerivedEntries<K, V>: Send + Sync {
     /// Where the entries are. Nothing else may be there.
     fn space(&self) -> &Subspace;
@@ -198,35 +178,40 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     ) -> Result<()> {
         let _ = txn;
         for change in changes {
-            let entries =
-                |value: Option<&V>| value.map_or(Vec::new(), |v| entries_of(self, change.key, v));
-            writes.difference(&entries(change.old), &entries(change.new))?;
+            let [old, new] = [change.old, change.new].map(|v| entries_if(self, change.key, v));
+            writes.difference(&old, &new)?;
         }
         Ok(())
     }
 }
 
-impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for D {
-    fn update(
-        &self,
-        txn: &mut DynWriter<'_>,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<()> {
-        let mut writes = SortedWrites::default();
-        self.maintain(txn, &[RecordChange { key, old, new }], &mut writes)?;
-        writes.apply(txn)
-    }
+/// Writes the difference between the entries of `old` and those of `new`: what [`Derived::update`] does
+/// where the data are plain entries. ([`Derived::update_many`] is [`DerivedEntries::maintain`] there.)
+///
+/// Not done for every [`DerivedEntries`] by itself, since Rust would then let no other generic type be
+/// [`Derived`].
+///
+/// # Errors
+/// [`Error::KeyTooLong`] before anything is written, or what the store says.
+pub fn update_entries<K, V>(
+    derived: &impl DerivedEntries<K, V>,
+    txn: &mut DynWriter<'_>,
+    key: &K,
+    old: Option<&V>,
+    new: Option<&V>,
+) -> Result<()> {
+    let mut writes = SortedWrites::default();
+    derived.maintain(txn, &[RecordChange { key, old, new }], &mut writes)?;
+    writes.apply(txn)
+}
 
-    fn update_many(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
-        self.maintain(txn, changes, writes)
-    }
+/// The entries of a record that may not be there.
+pub(crate) fn entries_if<K, V, D: DerivedEntries<K, V> + ?Sized>(
+    derived: &D,
+    key: &K,
+    value: Option<&V>,
+) -> Vec<DerivedEntry> {
+    value.map_or(Vec::new(), |value| entries_of(derived, key, value))
 }
 
 /// The entries of a record in the order of their keys, each key once.

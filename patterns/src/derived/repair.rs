@@ -64,11 +64,16 @@ pub struct RepairProgress {
 }
 
 impl RepairProgress {
-    /// Nothing done yet, at the position to begin at.
+    /// Nothing done yet, and about to go on where the options say.
     pub(crate) fn beginning(options: &RepairOptions) -> Self {
         let beginning = RepairPosition { phase: RepairPhase::Records, last: None };
+        Self::at(options.resume.clone().unwrap_or(beginning))
+    }
+
+    /// Nothing done yet, and about to go on at `position`.
+    pub(crate) fn at(position: RepairPosition) -> Self {
         Self {
-            position: options.resume.clone().unwrap_or(beginning),
+            position,
             finished: false,
             records: 0,
             entries: 0,

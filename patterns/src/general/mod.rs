@@ -1,4 +1,5 @@
 //! The general techniques of the catalogue.
 
+pub mod aggregation;
 pub mod composite_key_index;
 pub mod index_table;

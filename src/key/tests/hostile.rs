@@ -28,11 +28,31 @@ fn survives(bytes: &[u8]) {
         }
     }
     assert!(!display(bytes).to_string().is_empty());
+    skipped_like_decoded(bytes);
     let _ = unpack::<(&str, u64)>(bytes).map_err(|error| error.to_string());
     let _ = unpack::<(Option<&[u8]>, (i8, Option<bool>), u128)>(bytes).map_err(|e| e.to_string());
     let _ = unpack::<(Desc<(String, Option<u8>)>, List<Vec<f32>>)>(bytes);
     let _ = unpack::<(Cow<'_, str>, Cow<'_, [u8]>, [u8; 3])>(bytes);
     let _ = unpack::<(i64, f64, Uuid, Versionstamp, BigInt)>(bytes);
+}
+
+/// Stepping over elements meets the same ends as decoding them, and refuses nothing that decodes.
+fn skipped_like_decoded(bytes: &[u8]) {
+    let (mut decoded, mut skipped) = (Unpacker::new(bytes), Unpacker::new(bytes));
+    while !decoded.is_at_end() && Element::unpack_element(&mut decoded).is_ok() {
+        skipped.skip().unwrap();
+        assert_eq!(skipped.offset(), decoded.offset(), "{bytes:02X?}");
+    }
+    let mut rest = Unpacker::new(bytes);
+    while !rest.is_at_end() {
+        match rest.skip() {
+            Ok(()) => assert!(rest.offset() <= bytes.len()),
+            Err(error) => {
+                assert!(error.offset <= bytes.len(), "{error} in {bytes:02X?}");
+                break;
+            }
+        }
+    }
 }
 
 /// Bytes that mean something more often than uniformly random ones.

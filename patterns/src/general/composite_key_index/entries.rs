@@ -39,6 +39,12 @@ impl IndexEntries {
         Self::default()
     }
 
+    /// Entries whose parts are packed already.
+    pub(crate) fn packed(parts: impl IntoIterator<Item = KeyBuf>) -> Self {
+        let entry = |parts| IndexEntry { parts, covered: KeyBuf::new() };
+        Self(parts.into_iter().map(entry).collect())
+    }
+
     /// The same entries, each with a copy of these fields: a query that needs no others reads no record.
     /// It takes them from [`Found::covered`](super::Found::covered).
     ///

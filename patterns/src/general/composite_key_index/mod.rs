@@ -46,6 +46,8 @@
 //! | the same, unique | 1 get more per such entry, all in 1 round trip |
 //! | [`range`](Index::range), [`page`](Index::page) | 1 range; reads exactly the entries that it returns; a page also looks whether there is one behind it |
 //! | [`get`](Index::get) of a unique index | 1 get |
+//! | [`first_of_each`](Index::first_of_each), [`last_of_each`](Index::last_of_each) | about 1 range per group, see [`aggregation`](crate::general::aggregation#cost) |
+//! | [`count`](Index::count) | 1 range; reads all of it, or the store counts |
 //! | [`records`](Index::records) | n entries and n gets, in 2 round trips; 1 where nothing is found |
 //! | [`check`](Index::check), [`repair`](Index::repair) | see [`derived`] |
 //!
@@ -76,17 +78,18 @@ mod maintain;
 mod unique;
 
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace};
+use keyloom::{DynWriter, Entry, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace};
 
 use crate::continuation::Continuation;
 use crate::derived::{
-    self, DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
-    SortedWrites,
+    self, Derived, DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions,
+    RepairProgress, SortedWrites,
 };
+use crate::general::aggregation::{Grouping, Groups};
 use crate::select::Select;
 use crate::table::{RecordKey, RecordPage, Table};
 
@@ -205,6 +208,16 @@ impl<K: RecordKey, V> Index<K, V> {
         value.map(|value| Found::new(&self.space, (key, value))).transpose()
     }
 
+    /// Where the entries are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// An entry of this index.
+    pub(crate) fn found<B: Deref<Target = [u8]>>(&self, entry: Entry<B>) -> Result<Found<B, K>> {
+        Found::new(&self.space, entry)
+    }
+
     /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all
     /// of them with `()`, or what else [`Select`] offers.
     ///
@@ -292,6 +305,62 @@ impl<K: RecordKey, V> Index<K, V> {
         Ok(RecordPage { records, next })
     }
 
+    /// The first selected entry of each group, in the order of the index: groups are those entries
+    /// whose first `parts` parts are equal, and come in `order`.
+    ///
+    /// A skip scan, which costs about as many ranges as there are groups; see
+    /// [`Grouping::first_of_each`].
+    ///
+    /// ```
+    /// use keyloom::{Desc, Memory, Order, Store, Subspace};
+    /// use keyloom_patterns::{Index, Table, entry};
+    /// type City = (String, u64);
+    /// let by_size = Index::new(&Subspace::new("by_size"), |_id, (country, people): &City| entry((country, Desc(*people))));
+    /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with(&by_size);
+    /// let store = Memory::new();
+    /// let all = [(1, ("FR", 472_317)), (2, ("FR", 2_138_551)), (3, ("CH", 341_730))];
+    /// store.transact(|txn| cities.put_many(txn, all.map(|(id, (country, n))| (id, (country.to_owned(), n)))))?;
+    /// let largest = by_size.first_of_each(&store.snapshot()?, (), 1, Order::Ascending)?
+    ///     .map(|found| found?.record_key())
+    ///     .collect::<Result<Vec<u32>, _>>()?;
+    /// assert_eq!(largest, [3, 2]); // the largest of each country
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`range`](Index::range); the iterator, also for an entry with fewer elements.
+    pub fn first_of_each<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        select: impl Select,
+        parts: usize,
+        order: Order,
+    ) -> Result<FoundEntries<Groups<'r, R>, K>> {
+        let entries = self.grouped_by(parts).first_of_each(reader, select, order)?;
+        Ok(FoundEntries::new(entries, &self.space))
+    }
+
+    /// The last selected entry of each group, as [`first_of_each`](Index::first_of_each).
+    ///
+    /// # Errors
+    /// As [`first_of_each`](Index::first_of_each).
+    pub fn last_of_each<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        select: impl Select,
+        parts: usize,
+        order: Order,
+    ) -> Result<FoundEntries<Groups<'r, R>, K>> {
+        let entries = self.grouped_by(parts).last_of_each(reader, select, order)?;
+        Ok(FoundEntries::new(entries, &self.space))
+    }
+
+    /// The groups that the first `parts` parts make: for their distinct values, loose index ranges and
+    /// group-by.
+    pub fn grouped_by(&self, parts: usize) -> Grouping {
+        Grouping::new(&self.space, parts)
+    }
+
     /// How many entries are selected. Reads all of them.
     ///
     /// # Errors
@@ -367,5 +436,26 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V> {
             true => self.take_values(txn, changes, writes),
             false => self.follow(changes, writes),
         }
+    }
+}
+
+impl<K: RecordKey, V> Derived<K, V> for Index<K, V> {
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        derived::update_entries(self, txn, key, old, new)
+    }
+
+    fn update_many(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.maintain(txn, changes, writes)
     }
 }

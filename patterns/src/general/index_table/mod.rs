@@ -121,7 +121,7 @@ use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
 use smallvec::SmallVec;
 
 use crate::derived::{
-    Attached, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairProgress,
+    Derived, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairProgress,
     SortedWrites, refuse_overlap,
 };
 use crate::general::composite_key_index::{Index, IndexError};
@@ -449,7 +449,19 @@ impl<K, V> Declared<K, V> {
     }
 }
 
-impl<K: RecordKey, V> Attached<K, V> for IndexCatalog<K, V> {
+impl<K: RecordKey, V> Derived<K, V> for IndexCatalog<K, V> {
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        let mut writes = SortedWrites::default();
+        self.update_many(txn, &[RecordChange { key, old, new }], &mut writes)?;
+        writes.apply(txn)
+    }
+
     fn update_many(
         &self,
         txn: &mut DynWriter<'_>,

@@ -1,0 +1,27 @@
+//! What a query touched.
+
+use std::fmt;
+
+/// What a query that can read more than it returns has read so far.
+///
+/// ```
+/// use keyloom_patterns::Explain;
+/// let explain = Explain { ranges: 100, keys_scanned: 390, keys_returned: 100 };
+/// assert_eq!(explain.to_string(), "100 ranges, 390 keys scanned, 100 returned");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Explain {
+    /// Ranges begun: seeks in a local store, round trips on one behind a network.
+    pub ranges: u64,
+    /// Keys that were met, those that were returned included.
+    pub keys_scanned: u64,
+    /// Keys, or groups of them, that were returned.
+    pub keys_returned: u64,
+}
+
+impl fmt::Display for Explain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ranges, keys_scanned, keys_returned } = self;
+        write!(f, "{ranges} ranges, {keys_scanned} keys scanned, {keys_returned} returned")
+    }
+}

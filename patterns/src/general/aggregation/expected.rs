@@ -1,0 +1,110 @@
+//! What a table gives, gathered by key in bounded memory, beside what is stored.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::ops::Deref;
+
+use keyloom::value::Codec;
+use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
+
+use crate::table::{RecordKey, Table};
+
+/// How many keys one pass over a table keeps in memory, with what has come to each.
+pub(super) const KEPT: usize = 100_000;
+
+/// What the records of a table give for the smallest keys of a range, at most so many of them.
+pub(super) struct Pass<A> {
+    /// How many records were read.
+    pub(super) records: u64,
+    pub(super) gathered: BTreeMap<KeyBuf, A>,
+    /// What of the range these are all of.
+    pub(super) done: KeyRange<'static>,
+    /// What of it another pass must gather.
+    pub(super) left: Option<KeyRange<'static>>,
+}
+
+/// Reads all records of `table` and gathers what `give` makes of each, for the `kept` smallest keys in
+/// `range`.
+///
+/// There may be more groups than fit in memory, and records come in another order than groups. So
+/// the largest key is dropped when there is one too many, and gathered by a later pass.
+pub(super) fn gather<K: RecordKey, V, C: Codec<V>, I, A: Default>(
+    table: &Table<K, V, C>,
+    reader: &impl Reader,
+    range: &KeyRange<'static>,
+    kept: usize,
+    give: impl Fn(&K, &V) -> Vec<(KeyBuf, I)>,
+    fold: impl Fn(&mut A, I),
+) -> Result<Pass<A>> {
+    let mut gathered = BTreeMap::<KeyBuf, A>::new();
+    let (mut dropped, mut records): (Option<KeyBuf>, u64) = (None, 0);
+    for record in table.range(reader, (), Order::Ascending)? {
+        let (key, value) = record?;
+        records += 1;
+        for (key, item) in give(&key, &value) {
+            let comes_later = dropped.as_ref().is_some_and(|dropped| key >= *dropped);
+            if comes_later || !range.contains(&key) {
+                continue;
+            }
+            fold(gathered.entry(key).or_default(), item);
+            if gathered.len() > kept.max(1) {
+                dropped = gathered.pop_last().map(|(key, _)| key);
+            }
+        }
+    }
+    let Some(dropped) = dropped else {
+        return Ok(Pass { records, gathered, done: range.clone(), left: None });
+    };
+    let done = range.clone().before(&dropped).into_owned();
+    let left = range.clone().intersect(KeyRange::starting_at(&dropped)).into_owned();
+    Ok(Pass { records, gathered, done, left: Some(left) })
+}
+
+/// A key with what was gathered for it and what is stored there; one of the two may be missing.
+pub(super) type Pair<A, B> = (KeyBuf, Option<A>, Option<B>);
+
+/// What should be there beside what is stored, both in the order of the keys.
+pub(super) struct SideBySide<G: Iterator, I: Iterator> {
+    gathered: Peekable<G>,
+    stored: Peekable<I>,
+}
+
+impl<G: Iterator, I: Iterator> SideBySide<G, I> {
+    pub(super) fn new(gathered: impl IntoIterator<IntoIter = G>, stored: I) -> Self {
+        Self { gathered: gathered.into_iter().peekable(), stored: stored.peekable() }
+    }
+}
+
+impl<A, B, G, I> Iterator for SideBySide<G, I>
+where
+    B: Deref<Target = [u8]>,
+    G: Iterator<Item = Result<(KeyBuf, A)>>,
+    I: Iterator<Item = Result<Entry<B>>>,
+{
+    type Item = Result<Pair<A, B>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (take_gathered, take_stored) = match (self.gathered.peek(), self.stored.peek()) {
+            (None, None) => return None,
+            (Some(Err(_)), _) | (Some(_), None) => (true, false),
+            (_, Some(Err(_))) | (None, Some(_)) => (false, true),
+            (Some(Ok((gathered, _))), Some(Ok((stored, _)))) => {
+                (gathered[..] <= stored[..], stored[..] <= gathered[..])
+            }
+        };
+        let gathered = self.gathered.next_if(|_| take_gathered).transpose();
+        let stored = self.stored.next_if(|_| take_stored).transpose();
+        let pair =
+            |gathered: Option<(KeyBuf, A)>, stored: Option<Entry<B>>| match (gathered, stored) {
+                (Some((key, gathered)), stored) => {
+                    Some((key, Some(gathered), stored.map(|(_, value)| value)))
+                }
+                (None, Some((key, value))) => Some((KeyBuf::from_slice(&key), None, Some(value))),
+                (None, None) => None,
+            };
+        match (gathered, stored) {
+            (Ok(gathered), Ok(stored)) => pair(gathered, stored).map(Ok),
+            (Err(error), _) | (_, Err(error)) => Some(Err(error)),
+        }
+    }
+}

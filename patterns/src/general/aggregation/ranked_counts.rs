@@ -1,0 +1,203 @@
+//! The counts above the entries of a ranked index: a skip list whose heights are a hash.
+
+use keyloom::{DynWriter, Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
+
+use super::totals::read;
+
+/// How many levels of counts there are above the entries. A part of the layout.
+pub(super) const LEVELS: u8 = 4;
+
+/// A node of one level stands for this many of the level below, on average. A part of the layout.
+const FAN_OUT_BITS: u32 = 4;
+
+/// The entries, as level 0, and the counts above them.
+///
+/// A node of level n is an entry whose hash ends in n times four zero bits, and counts the entries from
+/// itself to before the next node of its level. The head of a level, whose tail is empty, counts
+/// those before its first node; it is there only while there are such. So all of it is a function of
+/// the entries, in whatever order they came.
+#[derive(Clone, Debug)]
+pub(super) struct Counts {
+    /// By level; the first one is that of the entries.
+    levels: [Level; LEVELS as usize + 1],
+}
+
+/// Keys of one level: its prefix, and the tail of an entry.
+#[derive(Clone, Debug)]
+pub(super) struct Level {
+    pub(super) number: u8,
+    space: Subspace,
+}
+
+impl Level {
+    pub(super) fn key(&self, tail: &[u8]) -> KeyBuf {
+        self.space.prefix().iter().chain(tail).copied().collect()
+    }
+
+    pub(super) fn tail<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        key.strip_prefix(self.space.prefix()).unwrap_or_default()
+    }
+
+    /// Its head and its nodes.
+    pub(super) fn all(&self) -> KeyRange<'static> {
+        self.space.self_and_children()
+    }
+
+    /// How many entries an entry of this level stands for.
+    pub(super) fn count(&self, entry: &Entry<impl std::ops::Deref<Target = [u8]>>) -> Result<i64> {
+        if self.number == 0 { Ok(1) } else { read(entry) }
+    }
+
+    /// The last node before `key`, or the head, and its count.
+    fn node_before(&self, reader: &impl Reader, key: &[u8]) -> Result<(KeyBuf, i64)> {
+        match reader.last(self.all().before(key))? {
+            Some(entry) => Ok((KeyBuf::from_slice(&entry.0), self.count(&entry)?)),
+            None => Ok((self.key(&[]), 0)),
+        }
+    }
+
+    /// How many entries lie from `from` to before `to`, both nodes of this level.
+    fn between(&self, reader: &impl Reader, from: &[u8], to: &[u8]) -> Result<i64> {
+        let (from, to) = (self.key(from), self.key(to));
+        let range = self.all().intersect(KeyRange::half_open(&from, &to));
+        if self.number == 0 {
+            return Ok(reader.count(range)?.cast_signed());
+        }
+        reader.range(range, Order::Ascending)?.map(|entry| self.count(&entry?)).sum()
+    }
+
+    /// Sets the count of a node that has been `old` until now. A head without entries goes.
+    fn set(&self, txn: &mut DynWriter<'_>, key: &[u8], old: i64, new: i64) -> Result<()> {
+        match new {
+            _ if old == new => Ok(()),
+            0 => txn.delete(key),
+            _ => txn.put(key, &new.to_le_bytes()),
+        }
+    }
+}
+
+impl Counts {
+    pub(super) fn new(entries: &Subspace, counts: &Subspace) -> Self {
+        let level = |number: usize| {
+            let number = number as u8;
+            let space = if number == 0 { entries.clone() } else { counts.child(&number) };
+            Level { number, space }
+        };
+        Self { levels: std::array::from_fn(level) }
+    }
+
+    /// From the entries upward.
+    pub(super) fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// Each level of counts with the one below it, from the lowest to the highest.
+    pub(super) fn pairs(&self) -> impl DoubleEndedIterator<Item = (&Level, &Level)> {
+        self.levels.iter().zip(self.levels.iter().skip(1))
+    }
+
+    /// Whether `key` is one of a count.
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
+        self.levels.iter().skip(1).any(|level| level.all().contains(key))
+    }
+
+    /// The longest key that the entry with this tail may need.
+    pub(super) fn longest(&self, tail: &[u8]) -> KeyBuf {
+        self.levels.last().map(|level| level.key(tail)).unwrap_or_default()
+    }
+
+    /// Counts an entry that has come.
+    pub(super) fn insert(&self, txn: &mut DynWriter<'_>, tail: &[u8]) -> Result<()> {
+        let height = height(tail);
+        for (below, level) in self.pairs() {
+            let key = level.key(tail);
+            let (before, count) = level.node_before(txn, &key)?;
+            if level.number > height {
+                level.set(txn, &before, count, count.wrapping_add(1))?;
+                continue;
+            }
+            // A new node takes over what lies behind it.
+            let kept = below.between(txn, level.tail(&before), tail)?;
+            level.set(txn, &before, count, kept)?;
+            level.set(txn, &key, 0, count.wrapping_add(1).wrapping_sub(kept))?;
+        }
+        Ok(())
+    }
+
+    /// Counts an entry that has gone.
+    pub(super) fn remove(&self, txn: &mut DynWriter<'_>, tail: &[u8]) -> Result<()> {
+        let height = height(tail);
+        for (_, level) in self.pairs() {
+            let key = level.key(tail);
+            let (before, count) = level.node_before(txn, &key)?;
+            let mut rest = count.wrapping_sub(1);
+            if level.number <= height {
+                // The node before it takes over what lay behind it.
+                rest = rest.wrapping_add(txn.counter(&key)?);
+                txn.delete(&key)?;
+            }
+            level.set(txn, &before, count, rest)?;
+        }
+        Ok(())
+    }
+
+    /// How many entries lie before `tail`, which need be none.
+    pub(super) fn before(&self, reader: &impl Reader, tail: &[u8]) -> Result<u64> {
+        let (mut total, mut from) = (0_i64, KeyBuf::new());
+        for (_, level) in self.pairs().rev() {
+            let (begin, end) = (level.key(&from), level.key(tail));
+            let range = level.all().intersect(KeyRange::half_open(&begin, &end));
+            let mut last = 0;
+            for entry in reader.range(range, Order::Ascending)? {
+                let entry = entry?;
+                // What this node counts may reach beyond the tail: the level below knows.
+                total = total.wrapping_add(std::mem::replace(&mut last, level.count(&entry)?));
+                from = KeyBuf::from_slice(level.tail(&entry.0));
+            }
+        }
+        let [entries, ..] = &self.levels;
+        total = total.wrapping_add(entries.between(reader, &from, tail)?);
+        Ok(total.max(0).cast_unsigned())
+    }
+
+    /// The entry with `n` others before it.
+    pub(super) fn nth<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        n: u64,
+    ) -> Result<Option<Entry<R::Bytes<'r>>>> {
+        let (mut before, mut from) = (0_i64, KeyBuf::new());
+        let n = n.cast_signed();
+        for (_, level) in self.pairs().rev() {
+            let begin = level.key(&from);
+            let mut walk = reader
+                .range(level.all().intersect(KeyRange::starting_at(&begin)), Order::Ascending)?;
+            for entry in walk.by_ref() {
+                let entry = entry?;
+                let count = level.count(&entry)?;
+                from = KeyBuf::from_slice(level.tail(&entry.0));
+                if before.wrapping_add(count) > n {
+                    break;
+                }
+                before = before.wrapping_add(count);
+            }
+        }
+        let [entries, ..] = &self.levels;
+        let begin = entries.key(&from);
+        let range = entries.all().intersect(KeyRange::starting_at(&begin));
+        let skipped = usize::try_from(n.wrapping_sub(before)).unwrap_or(usize::MAX);
+        reader.range(range, Order::Ascending)?.nth(skipped).transpose()
+    }
+}
+
+/// On how many levels above the entries an entry is a node: the zero bits at the end of a hash of its
+/// tail (FNV-1a, mixed as MurmurHash3 ends), in fours. A part of the layout.
+pub(super) fn height(tail: &[u8]) -> u8 {
+    const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01B3;
+    let fnv = tail.iter().fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    let mixed = (fnv ^ fnv >> 33).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    let mixed = (mixed ^ mixed >> 33).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    let fours = (mixed ^ mixed >> 33).trailing_zeros() / FAN_OUT_BITS;
+    u8::try_from(fours).unwrap_or(LEVELS).min(LEVELS)
+}

@@ -1,0 +1,198 @@
+//! The counts of a ranked index, checked and mended level by level.
+
+use std::ops::ControlFlow;
+
+use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+
+use super::expected::SideBySide;
+use super::ranked_counts::{Counts, Level, height};
+use super::totals::decode;
+use crate::batch::BatchSize;
+use crate::derived::{Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress};
+
+/// Adds what is wrong with the counts to `found`: each level is held against the one below it.
+pub(super) fn check(
+    counts: &Counts,
+    reader: &impl Reader,
+    found: &mut Vec<Inconsistency>,
+) -> Result<()> {
+    for (below, level) in counts.pairs() {
+        let nodes = Nodes {
+            below,
+            level,
+            entries: Some(reader.range(below.all(), Order::Ascending)?),
+            open: (level.key(&[]), 0),
+        };
+        for pair in SideBySide::new(nodes, reader.range(level.all(), Order::Ascending)?) {
+            let (entry, expected, stored) = pair?;
+            let Some(stored) = stored else {
+                found.push(Inconsistency::Missing { entry });
+                continue;
+            };
+            match (expected, decode(&stored)) {
+                (_, None) => found.push(Inconsistency::Foreign { entry }),
+                (None, Some(_)) => found.push(Inconsistency::Dangling { entry }),
+                (Some(expected), Some(stored)) if expected != stored => {
+                    found.push(Inconsistency::Wrong { entry });
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The nodes that a level should have, by what the level below it has. Keeps one of them.
+struct Nodes<'c, I> {
+    below: &'c Level,
+    level: &'c Level,
+    entries: Option<I>,
+    open: (KeyBuf, i64),
+}
+
+impl<B, I> Iterator for Nodes<'_, I>
+where
+    B: std::ops::Deref<Target = [u8]>,
+    I: Iterator<Item = Result<(B, B)>>,
+{
+    type Item = Result<(KeyBuf, i64)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let entry = match self.entries.as_mut()?.next() {
+                None => {
+                    self.entries = None;
+                    let last = std::mem::take(&mut self.open);
+                    return (last.1 != 0).then_some(Ok(last));
+                }
+                Some(Err(error)) => {
+                    self.entries = None;
+                    return Some(Err(error));
+                }
+                Some(Ok(entry)) => entry,
+            };
+            let tail = self.below.tail(&entry.0);
+            // A count that is none is a fault of the level below, reported there.
+            let count = self.below.count(&entry).unwrap_or(0);
+            if !is_node(tail, self.level) {
+                self.open.1 = self.open.1.wrapping_add(count);
+                continue;
+            }
+            let done = std::mem::replace(&mut self.open, (self.level.key(tail), count));
+            if done.1 != 0 {
+                return Some(Ok(done));
+            }
+        }
+    }
+}
+
+fn is_node(tail: &[u8], level: &Level) -> bool {
+    !tail.is_empty() && height(tail) >= level.number
+}
+
+/// Mends the counts, from the lowest level to the highest and each from its end to its beginning.
+///
+/// Backwards, since a writer that removes a node hands a wrong count to the node before it: that one
+/// is still to be mended then.
+pub(super) fn repair<S: Store>(
+    counts: &Counts,
+    store: &S,
+    options: &RepairOptions,
+    done: &mut RepairProgress,
+    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+) -> Result<()> {
+    let mut size = BatchSize::new(options.batch);
+    let resume = done.position.last.clone();
+    let at = |level: &Level| resume.as_ref().filter(|last| level.all().contains(last));
+    let first = counts.levels().iter().skip(1).find(|level| at(level).is_some());
+    let first = first.map_or(1, |level| level.number);
+    for (below, level) in counts.pairs().filter(|(_, level)| level.number >= first) {
+        let is_top = usize::from(level.number) + 1 == counts.levels().len();
+        let mut before = at(level).map(|key| KeyBuf::from_slice(level.tail(key)));
+        if before.as_ref().is_some_and(|tail| tail.is_empty()) {
+            // This level was done to its beginning.
+            done.finished = is_top;
+            continue;
+        }
+        loop {
+            let part = size
+                .transact(store, |txn, batch| mend(txn, below, level, before.as_deref(), batch))?;
+            done.entries += part.visited;
+            done.written += part.written;
+            done.removed += part.removed;
+            let last = Some(level.key(part.from.as_deref().unwrap_or_default()));
+            done.position = RepairPosition { phase: RepairPhase::Entries, last };
+            done.finished = is_top && part.from.is_none();
+            if progress(done).is_break() {
+                return Ok(());
+            }
+            before = part.from;
+            if before.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What one transaction of a repair has mended.
+#[derive(Default)]
+struct Part {
+    /// The node that it ended with; `None` at the beginning of the level.
+    from: Option<KeyBuf>,
+    visited: u64,
+    written: u64,
+    removed: u64,
+}
+
+/// Mends the nodes of `level` before the tail `before`, as many as `batch` entries of the level below
+/// make, and on to the next node.
+fn mend(
+    txn: &mut impl Writer,
+    below: &Level,
+    level: &Level,
+    before: Option<&[u8]>,
+    batch: usize,
+) -> Result<Part> {
+    let upto = |level: &Level| match before {
+        Some(tail) => level.all().before(&level.key(tail)).into_owned(),
+        None => level.all(),
+    };
+    let (mut part, mut nodes, mut count) = (Part::default(), Vec::new(), 0_i64);
+    for entry in txn.range(upto(below), Order::Descending)? {
+        let entry = entry?;
+        part.visited += 1;
+        count = count.wrapping_add(below.count(&entry)?);
+        let tail = below.tail(&entry.0);
+        if is_node(tail, level) {
+            nodes.push((level.key(tail), std::mem::take(&mut count)));
+            if part.visited >= batch as u64 {
+                part.from = Some(KeyBuf::from_slice(tail));
+                break;
+            }
+        }
+    }
+    if part.from.is_none() && count != 0 {
+        nodes.push((level.key(&[]), count));
+    }
+    nodes.reverse();
+    let first = level.key(part.from.as_deref().unwrap_or_default());
+    let range = upto(level).intersect(KeyRange::starting_at(&first)).into_owned();
+    let stored = txn.range(range, Order::Ascending)?;
+    let mut changes = Vec::new();
+    for pair in SideBySide::new(nodes.into_iter().map(Ok), stored) {
+        let (key, expected, stored) = pair?;
+        if stored.and_then(|value| decode(&value)) != expected || expected.is_none() {
+            changes.push((key, expected));
+        }
+    }
+    for (key, expected) in changes {
+        match expected {
+            Some(count) => txn.put(&key, &count.to_le_bytes())?,
+            None => txn.delete(&key)?,
+        }
+        part.written += u64::from(expected.is_some());
+        part.removed += u64::from(expected.is_none());
+    }
+    Ok(part)
+}

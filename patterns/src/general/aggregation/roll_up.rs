@@ -1,0 +1,291 @@
+//! Time-bucket roll-ups: sums over any interval that read raw entries at its edges only.
+
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use keyloom::key::{Unpacker, pack_into};
+use keyloom::value::Codec;
+use keyloom::{
+    DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack,
+};
+use smallvec::SmallVec;
+
+use super::totals::{Contributions, Totals, read};
+use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress};
+use crate::explain::Explain;
+use crate::general::composite_key_index::{Index, IndexEntries};
+use crate::select::{Select, within};
+use crate::table::{RecordKey, Table};
+
+/// What a record counts in a [`RollUp`]: in which group, when, and how much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    group: KeyBuf,
+    time: i64,
+    amount: i64,
+}
+
+impl Event {
+    /// `amount` in the group `group` (`()` where there is one only) at `time`, in the unit of the
+    /// widths. An amount of 1 counts.
+    ///
+    /// ```
+    /// use keyloom_patterns::general::aggregation::Event;
+    /// let half_a_kilowatt_hour = Event::new("meter 7", 1_700_000_000, 500);
+    /// ```
+    pub fn new(group: impl Pack, time: i64, amount: i64) -> Self {
+        Self { group: pack(&group), time, amount }
+    }
+}
+
+type Function<K, V> = dyn Fn(&K, &V) -> Option<Event> + Send + Sync;
+
+/// Sums of events per group and time bucket, maintained with the records of a [`Table`]; see the
+/// [module](crate::general::aggregation).
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_patterns::Table;
+/// use keyloom_patterns::general::aggregation::{Event, RollUp};
+/// let (minute, hour) = (60, 3_600);
+/// let visits = RollUp::new(&Subspace::new("visits"), &[minute, hour], |_id, (site, second): &(String, i64)| {
+///     Some(Event::new(site, *second, 1))
+/// })?;
+/// let clicks = Table::<u32, (String, i64)>::new(&Subspace::new("clicks")).with(&visits);
+/// let store = Memory::new();
+/// // One visit each second, for three hours.
+/// store.transact(|txn| clicks.put_many(txn, (0..10_800).map(|n| (n, ("a.org".into(), n.into())))))?;
+/// let (total, explain) = visits.total(&store.snapshot()?, "a.org", 30..7_290)?;
+/// assert_eq!(total, 7_260);
+/// // 30 seconds, 59 minutes, 1 hour, 1 minute, 30 seconds.
+/// assert_eq!((explain.ranges, explain.keys_scanned), (5, 30 + 59 + 1 + 1 + 30));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct RollUp<K, V> {
+    events: Index<K, V>,
+    buckets: Totals<K, V>,
+    /// From the narrowest to the widest; each is a multiple of the one before.
+    widths: Arc<[i64]>,
+}
+
+impl<K, V> Clone for RollUp<K, V> {
+    fn clone(&self) -> Self {
+        let Self { events, buckets, widths } = self;
+        Self { events: events.clone(), buckets: buckets.clone(), widths: Arc::clone(widths) }
+    }
+}
+
+impl<K, V> fmt::Debug for RollUp<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { events, buckets, widths } = self;
+        let mut out = f.debug_struct("RollUp");
+        out.field("events", events).field("buckets", buckets).field("widths", widths).finish()
+    }
+}
+
+/// Where a part of an interval is read from: buckets of a width, or raw entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Span {
+    width: Option<i64>,
+    times: Range<i64>,
+}
+
+impl<K: RecordKey, V: 'static> RollUp<K, V> {
+    /// A roll-up in `space` with buckets of these `widths`, from the narrowest to the widest, of the
+    /// events that `function` gives. **Nothing else may be in `space`.** The function must be pure.
+    ///
+    /// A bucket begins at a multiple of its width: with seconds since 1970, days are those of UTC.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when there is no width, one is not positive, or not a multiple of the one
+    /// before.
+    pub fn new(
+        space: &Subspace,
+        widths: &[i64],
+        function: impl Fn(&K, &V) -> Option<Event> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        refuse_widths(widths)?;
+        let widths: Arc<[i64]> = widths.into();
+        let function: Arc<Function<K, V>> = Arc::new(function);
+        let of_event = Arc::clone(&function);
+        let events =
+            Index::new(&space.child("events"), move |key, value| match of_event(key, value) {
+                Some(event) => IndexEntries::packed([event.entry()]),
+                None => IndexEntries::none(),
+            });
+        let of_buckets = Arc::clone(&widths);
+        let buckets =
+            Totals::new(&space.child("buckets"), move |key, value| match function(key, value) {
+                Some(event) => event.contributions(&of_buckets),
+                None => Contributions::none(),
+            });
+        Ok(Self { events, buckets, widths })
+    }
+
+    /// The raw entries, with the parts `(group, time, amount)`.
+    pub fn events(&self) -> &Index<K, V> {
+        &self.events
+    }
+
+    /// The sums of the buckets, with the parts `(width, group, begin)`.
+    pub fn buckets(&self) -> &Totals<K, V> {
+        &self.buckets
+    }
+
+    /// The sum of what happened in `group` in `times`, from the first to before the last, and what was
+    /// read for it. Wraps around where the sum leaves the `i64`.
+    ///
+    /// Costs, for w widths, at most 2 w + 1 ranges: raw entries of less than the narrowest bucket at
+    /// both ends, buckets of each width up to the next wider one, and the widest between.
+    ///
+    /// # Errors
+    /// What the store says, and entries that are none.
+    pub fn total(
+        &self,
+        reader: &impl Reader,
+        group: impl Pack,
+        times: Range<i64>,
+    ) -> Result<(i64, Explain)> {
+        let (mut total, mut explain) = (0_i64, Explain::default());
+        for Span { width, times } in spans(times, &self.widths) {
+            let space = match width {
+                Some(width) => self.buckets.space().child(&width).child(&group),
+                None => self.events.space().child(&group),
+            };
+            explain.ranges += 1;
+            for entry in reader.range(within(times).key_range(&space), Order::Ascending)? {
+                let (key, value) = entry?;
+                explain.keys_scanned += 1;
+                let amount = match width {
+                    Some(_) => read(&(key, value))?,
+                    None => amount(&space, &key)?,
+                };
+                total = total.wrapping_add(amount);
+            }
+        }
+        explain.keys_returned = 1;
+        Ok((total, explain))
+    }
+
+    /// Everything that is not as it should be: [`Index::check`] of the raw entries, then
+    /// [`Totals::check`] of the buckets.
+    ///
+    /// # Errors
+    /// As these.
+    pub fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let mut found = self.events.check(reader, table)?;
+        found.extend(self.buckets.check(reader, table)?);
+        Ok(found)
+    }
+
+    /// Makes both what they should be, or builds them: [`Index::repair`] of the raw entries, then
+    /// [`Totals::repair`] of the buckets, each from its beginning. To stop and resume, repair the two by
+    /// themselves: [`events`](RollUp::events), [`buckets`](RollUp::buckets).
+    ///
+    /// # Errors
+    /// As these.
+    pub fn repair<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        batch: usize,
+    ) -> Result<[RepairProgress; 2]> {
+        let options = RepairOptions { batch, resume: None };
+        let events = self.events.repair(store, table, &options, |_| ControlFlow::Continue(()))?;
+        let buckets = self.buckets.repair(store, table, &options, |_| ControlFlow::Continue(()))?;
+        Ok([events, buckets])
+    }
+}
+
+impl<K: RecordKey, V> Derived<K, V> for RollUp<K, V> {
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        self.events.update(txn, key, old, new)?;
+        self.buckets.update(txn, key, old, new)
+    }
+}
+
+impl Event {
+    /// The parts of the raw entry: group, time, amount.
+    fn entry(&self) -> KeyBuf {
+        let mut parts = self.group.clone();
+        pack_into(&(self.time, self.amount), &mut parts);
+        parts
+    }
+
+    /// The amount for the bucket of each width: width, group, begin.
+    fn contributions(&self, widths: &[i64]) -> Contributions {
+        let bucket = |width: &i64| {
+            let mut parts = pack(width);
+            parts.extend_from_slice(&self.group);
+            pack_into(&floor(self.time, *width), &mut parts);
+            (parts, self.amount)
+        };
+        Contributions::packed(widths.iter().map(bucket))
+    }
+}
+
+/// The amount of a raw entry of a group in `space`: what stands behind the time.
+fn amount(space: &Subspace, key: &[u8]) -> Result<i64> {
+    let mut input = Unpacker::new(key.get(space.prefix().len()..).unwrap_or_default());
+    let amount = input.skip().and_then(|()| i64::unpack_element(&mut input));
+    amount.map_err(|error| Error::from(error).at(key))
+}
+
+fn refuse_widths(widths: &[i64]) -> Result<()> {
+    let refused = |value: String, why| Err(Error::BadOption { what: "the widths", value, why });
+    let Some(first) = widths.first() else {
+        return refused("none".into(), "give at least one; a roll-up without buckets is an index");
+    };
+    if *first <= 0 {
+        return refused(first.to_string(), "a bucket must be wider than nothing");
+    }
+    let wrong = widths.iter().zip(widths.iter().skip(1)).find(|(a, b)| b <= a || *b % *a != 0);
+    match wrong {
+        Some((a, b)) => refused(
+            format!("{a}, {b}"),
+            "each must be a multiple of the one before, so that buckets fill each other",
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The begin of the bucket that holds `time`; where that lies below all numbers, the smallest.
+fn floor(time: i64, width: i64) -> i64 {
+    time.div_euclid(width).saturating_mul(width)
+}
+
+/// The interval in parts, each of the widest buckets that fit: raw entries at the edges, ever wider
+/// buckets towards the middle. Parts do not overlap and leave nothing out.
+fn spans(times: Range<i64>, widths: &[i64]) -> SmallVec<[Span; 8]> {
+    let (mut left, mut right) = (SmallVec::<[Span; 8]>::new(), SmallVec::<[Span; 8]>::new());
+    let (mut middle, mut finer) = (times, None);
+    for &width in widths {
+        let begin = match middle.start.rem_euclid(width) {
+            0 => Some(middle.start),
+            beyond => middle.start.checked_add(width - beyond),
+        };
+        let end = middle.end.checked_sub(middle.end.rem_euclid(width));
+        let (Some(begin), Some(end)) = (begin, end) else { break };
+        if begin >= end {
+            break;
+        }
+        left.push(Span { width: finer, times: middle.start..begin });
+        right.push(Span { width: finer, times: end..middle.end });
+        (middle, finer) = (begin..end, Some(width));
+    }
+    left.push(Span { width: finer, times: middle });
+    left.extend(right.into_iter().rev());
+    left.retain(|span| span.times.start < span.times.end);
+    left
+}

@@ -1,0 +1,323 @@
+//! Totals: counts and sums per group, maintained with every change.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, Deref};
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{
+    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace,
+    Unpack, Writer, check_key, pack,
+};
+use smallvec::SmallVec;
+
+use super::totals_repair;
+use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress};
+use crate::select::Select;
+use crate::table::{RecordKey, Table};
+
+/// What a record adds to which totals: what the function of [`Totals`] returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contributions(SmallVec<[(KeyBuf, i64); 1]>);
+
+/// `amount` for the total of `parts`: 1 to count. A total wraps around where it leaves the `i64`.
+///
+/// ```
+/// use keyloom_patterns::general::aggregation::contribution;
+/// let one_more_in_france = contribution("FR", 1);
+/// ```
+pub fn contribution<P: Pack>(parts: P, amount: i64) -> Contributions {
+    Contributions(SmallVec::from_iter([(pack(&parts), amount)]))
+}
+
+impl Contributions {
+    /// Nothing: the record does not count.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// What goes to totals whose parts are packed already.
+    pub(super) fn packed(parts: impl IntoIterator<Item = (KeyBuf, i64)>) -> Self {
+        Self(parts.into_iter().collect())
+    }
+}
+
+impl<P: Pack> FromIterator<(P, i64)> for Contributions {
+    /// Several, such as one of the number and one of the sum.
+    fn from_iter<I: IntoIterator<Item = (P, i64)>>(all: I) -> Self {
+        Self(all.into_iter().map(|(parts, amount)| (pack(&parts), amount)).collect())
+    }
+}
+
+type Function<K, V> = dyn Fn(&K, &V) -> Contributions + Send + Sync;
+
+/// Counts and sums per group, maintained with the records of a [`Table`]; see the
+/// [module](crate::general::aggregation).
+///
+/// ```
+/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom_patterns::Table;
+/// use keyloom_patterns::general::aggregation::{Contributions, Totals};
+/// // Per shop, how many sales and how many cents.
+/// let totals = Totals::new(&Subspace::new("totals"), |_id, (shop, cents): &(String, i64)| {
+///     Contributions::from_iter([((shop, "sales"), 1), ((shop, "cents"), *cents)])
+/// });
+/// let sales = Table::<u32, (String, i64)>::new(&Subspace::new("sales")).with(&totals);
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     sales.put(txn, &1, &("a".into(), 250))?;
+///     sales.put(txn, &2, &("a".into(), 150))?;
+///     sales.put(txn, &2, &("b".into(), 150)) // it was the other shop
+/// })?;
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(totals.get(&snapshot, ("a", "cents"))?, 250);
+/// let all = totals.range(&snapshot, "b", Order::Ascending)?.collect::<Result<Vec<((String, String), i64)>>>()?;
+/// assert_eq!(all, [(("b".into(), "cents".into()), 150), (("b".into(), "sales".into()), 1)]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct Totals<K, V> {
+    space: Subspace,
+    function: Arc<Function<K, V>>,
+}
+
+impl<K, V> Clone for Totals<K, V> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), function: Arc::clone(&self.function) }
+    }
+}
+
+impl<K, V> fmt::Debug for Totals<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Totals").field("space", &self.space).finish_non_exhaustive()
+    }
+}
+
+impl<K, V> Totals<K, V> {
+    /// Totals in `space`, to which a record adds what `function` returns for it. **Nothing else may
+    /// be in `space`.**
+    ///
+    /// The function must be pure. When it changes, [`repair`](Totals::repair) makes the totals what
+    /// they should be.
+    pub fn new(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> Contributions + Send + Sync + 'static,
+    ) -> Self {
+        Self { space: space.clone(), function: Arc::new(function) }
+    }
+
+    /// Where the totals are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The total of `parts`, 0 where nothing was added. Costs one get.
+    ///
+    /// # Errors
+    /// [`Error::NotACounter`](keyloom::Error::NotACounter), or what the store says.
+    pub fn get(&self, reader: &impl Reader, parts: impl Pack) -> Result<i64> {
+        reader.counter(&self.space.pack(&parts))
+    }
+
+    /// The parts of the totals that are selected, and the totals themselves, without those that are 0.
+    ///
+    /// Costs one range; reads what it returns, and those that have come down to 0.
+    ///
+    /// # Errors
+    /// What the store says; the iterator, also [`Error::NotACounter`](keyloom::Error::NotACounter), and
+    /// when parts are not a `P`.
+    pub fn range<'r, R: Reader, P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &'r R,
+        select: impl Select,
+        order: Order,
+    ) -> Result<TotalEntries<R::Entries<'r>, P>> {
+        let entries = reader.range(select.key_range(&self.space), order)?;
+        Ok(TotalEntries { entries, space: self.space.clone(), parts: PhantomData })
+    }
+
+    /// The sum of all totals that are selected. Costs one range; reads all of them.
+    ///
+    /// # Errors
+    /// What the store says, and [`Error::NotACounter`](keyloom::Error::NotACounter).
+    pub fn sum(&self, reader: &impl Reader, select: impl Select) -> Result<i128> {
+        let entries = reader.range(select.key_range(&self.space), Order::Ascending)?;
+        let totals = entries.map(|entry| entry.and_then(|entry| read(&entry).map(i128::from)));
+        totals.sum()
+    }
+
+    /// Whole keys, in their order and each once, with what the record adds there.
+    pub(super) fn contributions(&self, key: &K, value: &V) -> Vec<(KeyBuf, i64)> {
+        let mut all = Vec::new();
+        self.collect(key, Some(value), &mut all, |amount| amount);
+        merge(all)
+    }
+
+    fn collect(
+        &self,
+        key: &K,
+        value: Option<&V>,
+        into: &mut Vec<(KeyBuf, i64)>,
+        amount: impl Fn(i64) -> i64,
+    ) {
+        let Some(value) = value else { return };
+        let whole = |parts: KeyBuf| self.space.prefix().iter().chain(&parts).copied().collect();
+        let all = (self.function)(key, value).0;
+        into.extend(all.into_iter().map(|(parts, some)| (whole(parts), amount(some))));
+    }
+}
+
+impl<K: RecordKey, V> Totals<K, V> {
+    /// Everything that is not as it should be between `table` and these totals. A total of 0 may be
+    /// there or not.
+    ///
+    /// Reads all records and all totals of one snapshot: 2 ranges, and 2 more for each further 100,000
+    /// totals, which is as many as it keeps in memory.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace, Writer};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::general::aggregation::{Totals, contribution};
+    /// let by_size = Totals::new(&Subspace::new("by_size"), |_id, size: &u8| contribution(size, 1));
+    /// let shoes = Table::<u32, u8>::new(&Subspace::new("shoes")).with(&by_size);
+    /// let store = Memory::new();
+    /// store.transact(|txn| shoes.put(txn, &1, &42))?;
+    /// store.transact(|txn| txn.add(&by_size.space().pack(&42), 1))?;
+    /// let found = by_size.check(&store.snapshot()?, &shoes)?;
+    /// assert_eq!(found[0].to_string(), r#"the entry ("by_size", 42) has another value than its record makes"#);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says; records that do not decode;
+    /// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
+    pub fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        totals_repair::check(self, reader, table)
+    }
+
+    /// Makes the totals what they should be, or builds them, in bounded transactions while others
+    /// write.
+    ///
+    /// What a total lacks is read from one snapshot, records and totals, and *added* to it later. Those
+    /// who write in between add their own, so nobody waits for a group to be counted. That holds for
+    /// one repair at a time: two would add the same twice; run it again then. The same after a commit
+    /// whose outcome is unknown.
+    ///
+    /// `progress` hears of each transaction, as in [`derived::repair`](crate::derived::repair()), whose
+    /// options and positions are used. Attach the totals to the table that writers use before this
+    /// begins.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::derived::RepairOptions;
+    /// use keyloom_patterns::general::aggregation::{Totals, contribution};
+    /// use std::ops::ControlFlow;
+    /// let shoes = Table::<u32, u8>::new(&Subspace::new("shoes"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| shoes.put_many(txn, [(1, 42), (2, 42), (3, 40)]))?;
+    /// let by_size = Totals::new(&Subspace::new("by_size"), |_id, size: &u8| contribution(size, 1));
+    /// let shoes = shoes.with(&by_size);
+    /// let done = by_size.repair(&store, &shoes, &RepairOptions::default(), |_| ControlFlow::Continue(()))?;
+    /// assert_eq!((done.written, by_size.get(&store.snapshot()?, 42)?), (2, 2));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says, and as [`check`](Totals::check).
+    pub fn repair<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        totals_repair::repair(self, store, table, options, progress)
+    }
+
+    pub(super) fn all(&self) -> KeyRange<'static> {
+        self.space.self_and_children()
+    }
+}
+
+impl<K, V> Derived<K, V> for Totals<K, V> {
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        let mut changes = Vec::new();
+        self.collect(key, old, &mut changes, i64::wrapping_neg);
+        self.collect(key, new, &mut changes, |amount| amount);
+        let changes = merge(changes);
+        // What the store would refuse is refused before the first of them is written.
+        changes.iter().try_for_each(|(key, _)| check_key(key))?;
+        changes.iter().try_for_each(|(key, amount)| txn.add(key, *amount))
+    }
+}
+
+/// Each key once, in order, with the sum of its amounts; none that come to nothing.
+fn merge(mut all: Vec<(KeyBuf, i64)>) -> Vec<(KeyBuf, i64)> {
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all.dedup_by(|(key, amount), (kept, sum)| {
+        let same = key == kept;
+        if same {
+            *sum = sum.wrapping_add(*amount);
+        }
+        same
+    });
+    all.retain(|(_, amount)| *amount != 0);
+    all
+}
+
+/// The total of an entry, if it is one.
+pub(super) fn decode(value: &[u8]) -> Option<i64> {
+    value.try_into().ok().map(i64::from_le_bytes)
+}
+
+/// The total of an entry.
+pub(super) fn read<B: Deref<Target = [u8]>>((key, value): &Entry<B>) -> Result<i64> {
+    decode(value).ok_or_else(|| Error::NotACounter {
+        key: keyloom::key::display(key).to_string().into(),
+        bytes: value.len(),
+    })
+}
+
+/// The totals that a query on [`Totals`] finds.
+pub struct TotalEntries<I, P> {
+    entries: I,
+    space: Subspace,
+    parts: PhantomData<fn() -> P>,
+}
+
+impl<I, P> fmt::Debug for TotalEntries<I, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TotalEntries").field("space", &self.space).finish_non_exhaustive()
+    }
+}
+
+impl<I, B, P> Iterator for TotalEntries<I, P>
+where
+    I: Iterator<Item = Result<Entry<B>>>,
+    B: Deref<Target = [u8]>,
+    P: for<'k> Unpack<'k>,
+{
+    type Item = Result<(P, i64)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let total = |entry: Entry<B>| match read(&entry)? {
+            0 => Ok(None),
+            total => match self.space.unpack(&entry.0) {
+                Ok(parts) => Ok(Some((parts, total))),
+                Err(error) => Err(Error::from(error).at(&entry.0)),
+            },
+        };
+        self.entries.find_map(|entry| entry.and_then(total).transpose())
+    }
+}

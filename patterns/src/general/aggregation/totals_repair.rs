@@ -1,0 +1,192 @@
+//! What totals lack, and how it is added while others write.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+
+use super::expected::{self, KEPT, SideBySide};
+use super::totals::{self, Totals};
+use crate::batch::BatchSize;
+use crate::derived::{
+    Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress, refuse_foreign,
+    refuse_overlap,
+};
+use crate::table::{RecordKey, Table};
+
+/// A total that is not what it should be.
+struct Fault {
+    what: Inconsistency,
+    /// What is to be added to it; all of it where no total is.
+    lacks: i64,
+}
+
+/// What one pass over the records found.
+struct Found {
+    /// At most as many as it was to keep.
+    faults: Vec<Fault>,
+    records: u64,
+    totals: u64,
+    /// What is left to be looked at.
+    left: Option<KeyRange<'static>>,
+}
+
+fn pass<K: RecordKey, V, C: Codec<V>>(
+    totals: &Totals<K, V>,
+    reader: &impl Reader,
+    table: &Table<K, V, C>,
+    range: &KeyRange<'static>,
+    kept: usize,
+) -> Result<Found> {
+    let give = |key: &K, value: &V| totals.contributions(key, value);
+    let add = |sum: &mut i64, amount: i64| *sum = sum.wrapping_add(amount);
+    let pass = expected::gather(table, reader, range, kept, give, add)?;
+    let mut found = Found { faults: Vec::new(), records: pass.records, totals: 0, left: pass.left };
+    let stored = reader.range(pass.done, Order::Ascending)?;
+    for pair in SideBySide::new(pass.gathered.into_iter().map(Ok), stored) {
+        let (key, expected, stored) = pair?;
+        if found.faults.len() >= kept {
+            found.left = Some(range.clone().intersect(KeyRange::starting_at(&key)).into_owned());
+            break;
+        }
+        found.totals += 1;
+        found.faults.extend(fault(key, expected.unwrap_or(0), stored.as_deref()));
+    }
+    Ok(found)
+}
+
+fn fault(entry: KeyBuf, expected: i64, stored: Option<&[u8]>) -> Option<Fault> {
+    let Some(stored) = stored.map(totals::decode) else {
+        let what = Inconsistency::Missing { entry };
+        return (expected != 0).then_some(Fault { what, lacks: expected });
+    };
+    let Some(stored) = stored else {
+        return Some(Fault { what: Inconsistency::Foreign { entry }, lacks: expected });
+    };
+    let what = match expected {
+        0 => Inconsistency::Dangling { entry },
+        _ => Inconsistency::Wrong { entry },
+    };
+    (stored != expected).then(|| Fault { what, lacks: expected.wrapping_sub(stored) })
+}
+
+pub(super) fn check<K: RecordKey, V, C: Codec<V>>(
+    totals: &Totals<K, V>,
+    reader: &impl Reader,
+    table: &Table<K, V, C>,
+) -> Result<Vec<Inconsistency>> {
+    refuse_overlap(totals.space(), table.space())?;
+    let mut found = Vec::new();
+    let mut left = Some(totals.all());
+    while let Some(range) = left {
+        let pass = pass(totals, reader, table, &range, KEPT)?;
+        found.extend(pass.faults.into_iter().map(|fault| fault.what));
+        left = pass.left;
+    }
+    Ok(found)
+}
+
+pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
+    totals: &Totals<K, V>,
+    store: &S,
+    table: &Table<K, V, C>,
+    options: &RepairOptions,
+    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+) -> Result<RepairProgress> {
+    refuse_overlap(totals.space(), table.space())?;
+    let last = options.resume.as_ref().and_then(|position| position.last.clone());
+    refuse_foreign(totals.space(), last.as_deref())?;
+    let mut left = Some(match &last {
+        Some(last) => totals.all().after(last).into_owned(),
+        None => totals.all(),
+    });
+    let position = RepairPosition { phase: RepairPhase::Entries, last };
+    let mut done = RepairProgress::at(position);
+    let mut size = BatchSize::new(options.batch);
+    while let Some(range) = left {
+        let pass = pass(totals, &store.snapshot()?, table, &range, KEPT)?;
+        left = pass.left;
+        done.records += pass.records;
+        done.entries += pass.totals;
+        let mut faults = &pass.faults[..];
+        loop {
+            let taken = size.transact(store, |txn, batch| mend(txn, faults, batch))?;
+            let (mended, still) = faults.split_at(taken);
+            faults = still;
+            done.written += taken as u64;
+            if let Some(fault) = mended.last() {
+                done.position.last = Some(KeyBuf::from_slice(fault.what.entry()));
+            }
+            done.finished = faults.is_empty() && left.is_none();
+            if progress(&done).is_break() {
+                return Ok(done);
+            }
+            if faults.is_empty() {
+                break;
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// Mends the first of some faults, and tells how many these are.
+fn mend(txn: &mut impl Writer, faults: &[Fault], batch: usize) -> Result<usize> {
+    let taken = batch.min(faults.len());
+    for Fault { what, lacks } in faults.iter().take(taken) {
+        if matches!(what, Inconsistency::Foreign { .. }) {
+            // Nobody could add to it meanwhile: who tried got an error. Unless it was mended already.
+            if txn.get(what.entry())?.is_none_or(|value| totals::decode(&value).is_some()) {
+                continue;
+            }
+            txn.delete(what.entry())?;
+        }
+        if *lacks != 0 {
+            txn.add(what.entry(), *lacks)?;
+        }
+    }
+    Ok(taken)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use keyloom::{Memory, Subspace};
+
+    use super::super::totals::contribution;
+    use super::*;
+
+    /// Totals of which every third lacks something and every fourth is superfluous.
+    fn damaged() -> (Memory, Table<u32, u32>, Totals<u32, u32>) {
+        let totals = Totals::new(&Subspace::new("totals"), |_, group: &u32| contribution(group, 1));
+        let bare = Table::<u32, u32>::new(&Subspace::new("records"));
+        let store = Memory::new();
+        store
+            .transact(|txn| {
+                (0..90).try_for_each(|id| bare.clone().with(&totals).put(txn, &id, &(id % 30)))?;
+                (0..30).step_by(3).try_for_each(|n| txn.add(&totals.space().pack(&n), 7))?;
+                (30..60).step_by(4).try_for_each(|n| txn.add(&totals.space().pack(&n), 1))
+            })
+            .unwrap();
+        (store, bare, totals)
+    }
+
+    #[test]
+    fn passes_that_keep_little_find_together_what_one_finds_that_keeps_all() {
+        let (store, table, totals) = damaged();
+        let snapshot = store.snapshot().unwrap();
+        let all = check(&totals, &snapshot, &table).unwrap();
+        assert_eq!(all.len(), 18);
+        for kept in [1, 2, 7, 29, 30, 31] {
+            let (mut found, mut left, mut passes) = (Vec::new(), Some(totals.all()), 0);
+            while let Some(range) = left {
+                let pass = pass(&totals, &snapshot, &table, &range, kept).unwrap();
+                assert!(pass.faults.len() <= kept && pass.records == 90);
+                found.extend(pass.faults.into_iter().map(|fault| fault.what));
+                left = pass.left;
+                passes += 1;
+            }
+            assert_eq!(found, all, "{kept} kept");
+            assert!(passes >= 30 / kept, "{passes} passes that keep {kept}");
+        }
+    }
+}

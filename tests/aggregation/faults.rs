@@ -1,0 +1,189 @@
+//! Everything attached to one table: the shared laws, faults, conflicts and bad input.
+
+use keyloom::{
+    DynWriter, Error, Fault, Faulty, KeyRange, Order, Result, Store, Transaction, Writer,
+};
+
+use crate::fixture::{Click, Clicks, apply, clear, dump, history, property, sample};
+
+pub fn what_is_attached_is_maintained_checked_and_rebuilt(store: &(impl Store + Clone)) {
+    let clicks = Clicks::new();
+    property(48, history(), |history| {
+        clear(store);
+        let oracle = apply(&clicks, store, &history);
+        assert_eq!(clicks.faults(store), []);
+        let snapshot = store.snapshot().unwrap();
+        for site in ["", "a", "a\0", "b", "b.org"] {
+            let of_site = oracle.values().filter(|click| click.site == site);
+            let bytes: i64 = of_site.clone().map(|click| click.bytes).sum();
+            let get = |what: &str| clicks.totals.get(&snapshot, (site, what)).unwrap();
+            assert_eq!((get("clicks"), get("bytes")), (of_site.count() as i64, bytes));
+        }
+        drop(snapshot);
+        let maintained = clicks.derived(store);
+
+        // From scratch, by another order of puts.
+        clear(store);
+        store
+            .transact(|txn| {
+                oracle.iter().rev().try_for_each(|(id, click)| clicks.table.put(txn, id, click))
+            })
+            .unwrap();
+        assert_eq!(clicks.derived(store), maintained);
+
+        // And by repairs, from records with nothing attached.
+        clear(store);
+        store.transact(|txn| clicks.bare().put_many(txn, oracle.clone())).unwrap();
+        clicks.repair(store, 3);
+        assert_eq!(clicks.derived(store), maintained);
+        assert_eq!(clicks.faults(store), []);
+    });
+}
+
+/// One record new, one moved, one gone.
+fn change(clicks: &Clicks, txn: &mut DynWriter<'_>) -> Result<()> {
+    clicks.table.put(txn, &100, &sample(100))?;
+    clicks.table.put(txn, &1, &Click { bytes: 5, second: 99, ..sample(2) })?;
+    clicks.table.delete(txn, &2).map(drop)
+}
+
+fn fill(clicks: &Clicks, store: &impl Store) {
+    clear(store);
+    store.transact(|txn| clicks.table.put_many(txn, (1..=5).map(|id| (id, sample(id))))).unwrap();
+}
+
+pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
+    let clicks = Clicks::new();
+    let faulty = Faulty::new(store.clone());
+    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
+        let mut failures = 0;
+        for n in 0.. {
+            fill(&clicks, store);
+            let before = dump(&store.snapshot().unwrap(), KeyRange::all());
+            faulty.fail_at(n, fault);
+            let outcome = faulty.transact(|txn| change(&clicks, &mut DynWriter::new(txn)));
+            faulty.heal();
+            let after = dump(&store.snapshot().unwrap(), KeyRange::all());
+            assert_eq!(clicks.faults(store), [], "after {fault:?} at operation {n}");
+            let Err(error) = outcome else {
+                assert_ne!(before, after);
+                break;
+            };
+            failures += 1;
+            let committed = fault == Fault::UnknownButCommitted && error.maybe_committed();
+            assert_eq!(before != after, committed, "{error}");
+            assert!(error.to_string().contains("made to fail"), "{error}");
+        }
+        assert!(failures > 60, "the change has {failures} operations that can fail");
+    }
+    // Reads that fail say so, and give nothing.
+    fill(&clicks, store);
+    let ask = || -> Result<(u64, i64, usize, f64)> {
+        let snapshot = faulty.snapshot()?;
+        let groups = clicks.ranked.index().first_of_each(&snapshot, (), 1, Order::Ascending)?;
+        let groups = groups.map(|found| found?.record_key()).collect::<Result<Vec<_>>>()?.len();
+        let (total, _) = clicks.roll_up.total(&snapshot, "site 1", 0..100_000)?;
+        let users = clicks.users.estimate_together(&snapshot, ())?;
+        Ok((clicks.ranked.rank(&snapshot, (), "site 2")?, total, groups, users))
+    };
+    let right = ask().unwrap();
+    for n in 0.. {
+        faulty.fail_at(n, Fault::Error);
+        let asked = ask();
+        faulty.heal();
+        match asked {
+            Ok(answer) => {
+                assert_eq!(answer, right);
+                assert!(n > 20, "there are {n} operations");
+                break;
+            }
+            Err(error) => assert!(error.to_string().contains("made to fail"), "{error}"),
+        }
+    }
+}
+
+pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
+    let clicks = Clicks::new();
+    let faulty = Faulty::new(store.clone());
+    fill(&clicks, store);
+    store.transact(|txn| change(&clicks, &mut DynWriter::new(txn))).unwrap();
+    let wanted = dump(&store.snapshot().unwrap(), KeyRange::all());
+    let mut reruns = 0;
+    for n in 0.. {
+        fill(&clicks, store);
+        faulty.fail_at(n, Fault::Conflict);
+        let mut runs = 0;
+        faulty
+            .transact(|txn| {
+                runs += 1;
+                change(&clicks, &mut DynWriter::new(txn))
+            })
+            .unwrap();
+        assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), wanted);
+        // A conflict at the beginning is met before the body has run at all.
+        if runs == 1 && n > 0 {
+            break;
+        }
+        reruns += 1;
+    }
+    assert!(reruns > 60, "{reruns}");
+}
+
+pub fn bad_input_is_refused_with_a_reason_and_nothing_is_written(store: &(impl Store + Clone)) {
+    let clicks = Clicks::new();
+    fill(&clicks, store);
+    let before = dump(&store.snapshot().unwrap(), KeyRange::all());
+    // A group too long for a key; each kind of derived data refuses it by itself and says where.
+    let long = Click { site: "s".repeat(500), ..sample(3) };
+    let tables = [
+        (clicks.bare().with(&clicks.totals), "totals"),
+        (clicks.bare().with(&clicks.ranked), "ranked"),
+        (clicks.bare().with(&clicks.roll_up), "roll_up"),
+        (clicks.bare().with(&clicks.users), "users"),
+    ];
+    for (table, name) in &tables {
+        let mut txn = store.begin().unwrap();
+        let error = table.put(&mut txn, &3, &long).unwrap_err();
+        assert!(matches!(error, Error::KeyTooLong { limit: 511, .. }), "{name}: {error:?}");
+        assert!(error.to_string().contains(name), "{error}");
+        drop(txn);
+    }
+    // An entry that fits while its counts would not is refused all the same, whatever its hash.
+    let mut refused = 0;
+    for len in 450..500 {
+        let site = Click { site: "s".repeat(len), ..sample(3) };
+        let mut txn = store.begin().unwrap();
+        if let Err(error) = tables[1].0.put(&mut txn, &30, &site) {
+            assert!(matches!(error, Error::KeyTooLong { .. }), "{error:?}");
+            // A careless program that commits after an error shows what was written before it.
+            txn.commit().unwrap();
+            refused += 1;
+        }
+    }
+    assert!((10..50).contains(&refused), "{refused}");
+    assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
+
+    // What is no counter is an error that names it, for readers and for writers.
+    let broken = clicks.totals.space().pack(&("site 1", "bytes"));
+    store.transact(|txn| txn.put(&broken, b"seven")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let named = |error: Error| {
+        assert!(
+            matches!(&error, Error::NotACounter { key, bytes: 5 } if key.contains("site 1")),
+            "{error:?}"
+        );
+    };
+    named(clicks.totals.get(&snapshot, ("site 1", "bytes")).unwrap_err());
+    named(clicks.totals.sum(&snapshot, "site 1").unwrap_err());
+    {
+        let all = clicks.totals.range::<_, (String, String)>(&snapshot, "site 1", Order::Ascending);
+        assert!(all.unwrap().next().unwrap().is_err());
+    }
+    drop(snapshot);
+    let put = |site: &str| {
+        let click = Click { site: site.into(), bytes: 3, ..sample(4) };
+        store.transact(|txn| clicks.table.put(txn, &50, &click))
+    };
+    named(put("site 1").unwrap_err());
+    assert!(put("site 2").is_ok());
+}

@@ -1,0 +1,209 @@
+//! Ranked indexes: counts of any range, ranks, positions.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use fastrand::Rng;
+use keyloom::{Desc, Metered, Order, Store, Writer};
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::within;
+
+use crate::fixture::{Click, Clicks, clear, sample};
+
+/// Site, bytes the other way round, id: the order of the index.
+type Sorted = BTreeSet<(String, std::cmp::Reverse<i64>, u32)>;
+
+fn sorted(click: &Click, id: u32) -> (String, std::cmp::Reverse<i64>, u32) {
+    (click.site.clone(), std::cmp::Reverse(click.bytes), id)
+}
+
+pub fn ranks_counts_and_positions_are_those_of_a_sorted_list(store: &(impl Store + Clone)) {
+    clear(store);
+    let clicks = Clicks::new();
+    let table = clicks.bare().with(&clicks.ranked);
+    let (mut random, mut oracle) = (Rng::with_seed(7), Sorted::new());
+    let mut there = std::collections::BTreeMap::<u32, Click>::new();
+    for round in 0..40 {
+        store
+            .transact(|txn| {
+                // A transaction that runs again must do the same again.
+                let (mut random, mut there) = (random.clone(), there.clone());
+                for _ in 0..25 {
+                    step(&mut random, &mut there, round, |id, click| match click {
+                        Some(click) => table.put(txn, &id, click),
+                        None => table.delete(txn, &id).map(drop),
+                    })?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        for _ in 0..25 {
+            step(&mut random, &mut there, round, |_, _| Ok(())).unwrap();
+        }
+        oracle = there.iter().map(|(id, click)| sorted(click, *id)).collect();
+        assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+        if round % 8 == 7 {
+            agrees(&clicks, store, &oracle);
+        }
+    }
+    assert!(oracle.len() > 150, "{}", oracle.len());
+
+    // Another way to the same bytes, in another order.
+    let maintained = clicks.derived(store);
+    clear(store);
+    let records: Vec<_> = there.iter().rev().map(|(id, click)| (*id, click.clone())).collect();
+    store.transact(|txn| table.put_many(txn, &records)).unwrap();
+    assert_eq!(clicks.derived(store), maintained);
+    // And a third one.
+    clear(store);
+    store.transact(|txn| clicks.bare().put_many(txn, &records)).unwrap();
+    let options = RepairOptions { batch: 10, resume: None };
+    clicks.ranked.repair(store, &table, &options, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(clicks.derived(store), maintained);
+    // Nothing stays of nothing.
+    store.transact(|txn| table.delete_many(txn, there.keys())).unwrap();
+    assert!(clicks.derived(store).is_empty());
+}
+
+fn step(
+    random: &mut Rng,
+    there: &mut std::collections::BTreeMap<u32, Click>,
+    round: u32,
+    mut perform: impl FnMut(u32, Option<&Click>) -> keyloom::Result<()>,
+) -> keyloom::Result<()> {
+    let id = random.u32(..400);
+    let click = Click { bytes: random.i64(-5..40), ..sample(random.u32(..9)) };
+    // First it grows, then it shrinks and grows.
+    let put = random.u32(..10) < if round < 20 { 9 } else { 5 };
+    perform(id, put.then_some(&click))?;
+    match put {
+        true => there.insert(id, click),
+        false => there.remove(&id),
+    };
+    Ok(())
+}
+
+fn agrees(clicks: &Clicks, store: &impl Store, oracle: &Sorted) {
+    let (ranked, snapshot) = (&clicks.ranked, store.snapshot().unwrap());
+    let all: Vec<_> = oracle.iter().collect();
+    assert_eq!(ranked.count(&snapshot, ()).unwrap(), all.len() as u64);
+    assert_eq!(ranked.count(&snapshot, "no such site").unwrap(), 0);
+    for (n, (_, _, id)) in all.iter().enumerate() {
+        let found = ranked.nth(&snapshot, (), n as u64).unwrap().expect("there are as many");
+        assert_eq!(found.record_key().unwrap(), *id);
+    }
+    assert!(ranked.nth(&snapshot, (), all.len() as u64).unwrap().is_none());
+    for site in ["site 0", "site 1", "site 2"] {
+        let of_site: Vec<_> = all.iter().filter(|entry| entry.0 == site).collect();
+        assert_eq!(ranked.count(&snapshot, site).unwrap(), of_site.len() as u64);
+        for bytes in -7..42 {
+            let before = of_site.iter().filter(|entry| entry.1.0 > bytes).count() as u64;
+            assert_eq!(ranked.rank(&snapshot, site, (site, Desc(bytes))).unwrap(), before);
+            let upto = within(..=(site, Desc(bytes)));
+            let through =
+                all.iter().filter(|e| ***e <= (site.into(), std::cmp::Reverse(bytes), u32::MAX));
+            assert_eq!(ranked.count(&snapshot, upto).unwrap(), through.count() as u64);
+        }
+        let last = of_site.len() as u64 - 1;
+        let found = ranked.nth(&snapshot, site, last).unwrap().expect("the last one");
+        assert_eq!(found.record_key().unwrap(), of_site[last as usize].2);
+        assert!(ranked.nth(&snapshot, site, last + 1).unwrap().is_none());
+        // The ends of a group come from the entries alone.
+        let top = ranked.index().page(&snapshot, site, Order::Ascending, 3, None).unwrap();
+        let top: Vec<u32> = top.found.iter().map(|found| found.record_key().unwrap()).collect();
+        assert_eq!(top, of_site.iter().take(3).map(|entry| entry.2).collect::<Vec<_>>());
+    }
+    // Of parts that lie outside of what is selected, all or none come before.
+    assert_eq!(ranked.rank(&snapshot, "site 1", "site 0").unwrap(), 0);
+    let in_site = ranked.count(&snapshot, "site 1").unwrap();
+    assert_eq!(ranked.rank(&snapshot, "site 1", "site 2").unwrap(), in_site);
+}
+
+pub fn damaged_counts_are_found_and_mended_while_others_write(store: &(impl Store + Clone)) {
+    clear(store);
+    let clicks = Clicks::new();
+    let table = clicks.bare().with(&clicks.ranked);
+    store.transact(|txn| table.put_many(txn, (0..600).map(|id| (id, sample(id))))).unwrap();
+    let counts = clicks.space.child("ranked").child("counts");
+    let keys = crate::fixture::dump(&store.snapshot().unwrap(), counts.range());
+    let mut damaged = 0;
+    store
+        .transact(|txn| {
+            damaged = 0;
+            for (n, key) in keys.keys().enumerate().filter(|(n, _)| n % 3 == 0) {
+                damaged += 1;
+                match n % 4 {
+                    0 => txn.add(key, 4)?,
+                    1 => txn.delete(key)?,
+                    2 => txn.put(key, b"none")?,
+                    _ => txn.put(&[&key[..], b"\x15\x07"].concat(), &9_u64.to_le_bytes())?,
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(damaged > 10, "{damaged} of {}", keys.len());
+    let found = clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap();
+    assert!(found.len() >= damaged, "{found:?}");
+    // What is none makes writers fail, so that goes before others write.
+    store
+        .transact(|txn| {
+            let junk: Vec<_> = keys.keys().enumerate().filter(|(n, _)| n % 12 == 6).collect();
+            junk.into_iter().try_for_each(|(_, key)| txn.put(key, &1_u64.to_le_bytes()))
+        })
+        .unwrap();
+    let round = Cell::new(0);
+    let options = RepairOptions { batch: 40, resume: None };
+    let write = |_: &_| {
+        let n = round.get();
+        round.set(n + 1);
+        store
+            .transact(|txn| {
+                (0..20).try_for_each(|k| {
+                    let id = (n * 37 + k * 29) % 600;
+                    match k % 3 {
+                        0 => table.delete(txn, &id).map(drop),
+                        _ => table.put(txn, &(id + k), &sample(n * 31 + k)),
+                    }
+                })
+            })
+            .unwrap();
+        ControlFlow::Continue(())
+    };
+    clicks.ranked.repair(store, &table, &options, write).unwrap();
+    assert!(round.get() > 30, "{}", round.get());
+    assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+}
+
+#[test]
+fn ranks_cost_a_few_ranges_and_some_dozen_keys_however_many_entries_there_are() {
+    let store = Metered::new(keyloom::Memory::new());
+    let clicks = Clicks::new();
+    let table = clicks.bare().with(&clicks.ranked);
+    store.transact(|txn| table.put_many(txn, (0..20_000).map(|id| (id, sample(id))))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let (mut keys, mut most) = (0, 0);
+    for bytes in 0..100 {
+        let (rank, cost) = store
+            .measure(|_| clicks.ranked.rank(&snapshot, "site 1", ("site 1", Desc(bytes * 10))));
+        assert!(rank.unwrap() < 7_000);
+        assert_eq!(cost.ranges, 10);
+        (keys, most) = (keys + cost.keys_read, most.max(cost.keys_read));
+    }
+    assert!(keys / 100 <= 160 && most <= 400, "{} on average, {most} at the most", keys / 100);
+    let (_, cost) = store.measure(|_| clicks.ranked.nth(&snapshot, (), 11_111).unwrap().unwrap());
+    assert_eq!(cost.ranges, 15);
+    assert!(cost.keys_read <= 400, "{cost}");
+    // A put that moves an entry: one out, one in, each with four levels.
+    let moved = Click { bytes: 5, ..sample(70) };
+    let (done, cost) = store.measure(|s| s.transact(|txn| table.put(txn, &70, &moved)));
+    done.unwrap();
+    assert_eq!(cost.gets, 1);
+    assert!((8..=14).contains(&cost.ranges) && cost.keys_written <= 20, "{cost}");
+    // One that moves none writes the record alone.
+    let (done, cost) = store
+        .measure(|s| s.transact(|txn| table.put(txn, &70, &Click { second: 1, ..moved.clone() })));
+    done.unwrap();
+    assert_eq!((cost.gets, cost.ranges, cost.keys_written), (1, 0, 1));
+}

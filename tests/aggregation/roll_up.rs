@@ -1,0 +1,81 @@
+//! Time-bucket roll-ups.
+
+use keyloom::key::Subspace;
+use keyloom::{Error, Memory, Metered, Store};
+use keyloom_patterns::Table;
+use keyloom_patterns::general::aggregation::{Event, RollUp};
+use proptest::prelude::*;
+
+use crate::fixture::{Click, Clicks, WIDTHS, apply, clear, history, property};
+
+fn naive<'c>(all: impl IntoIterator<Item = &'c Click>, site: &str, from: i64, to: i64) -> i64 {
+    let inside = |click: &&Click| click.site == site && (from..to).contains(&click.second);
+    all.into_iter().filter(inside).map(|click| click.bytes).sum()
+}
+
+pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clone)) {
+    let clicks = Clicks::new();
+    let edge = prop_oneof![-200_000..200_000i64, Just(i64::MIN), Just(i64::MAX), -5..5i64];
+    let wide = (edge.clone(), edge).prop_map(|(a, b)| (a.min(b), a.max(b)));
+    let interval = prop_oneof![wide, (-60..60i64, 0..200i64).prop_map(|(a, b)| (a, a + b))];
+    let cases = (history(), prop::collection::vec(interval, 1..20));
+    property(32, cases, |(history, intervals)| {
+        clear(store);
+        let oracle = apply(&clicks, store, &history);
+        let snapshot = store.snapshot().unwrap();
+        for (from, to) in intervals {
+            for site in ["", "a", "a\0", "b"] {
+                let (total, explain) = clicks.roll_up.total(&snapshot, site, from..to).unwrap();
+                assert_eq!(total, naive(oracle.values(), site, from, to), "{site:?} {from}..{to}");
+                assert!(explain.ranges <= 2 * WIDTHS.len() as u64 + 1);
+            }
+            let (none, _) = clicks.roll_up.total(&snapshot, "a", to..from).unwrap();
+            assert_eq!(none, if from == to { naive(oracle.values(), "a", from, to) } else { 0 });
+        }
+    });
+
+    // An event every ten seconds for three days: what is read is at the edges.
+    clear(store);
+    let table = clicks.bare().with(&clicks.roll_up);
+    let click = |n: u32| Click { site: "a".into(), user: 1, second: i64::from(n) * 10, bytes: 1 };
+    store.transact(|txn| table.put_many(txn, (0..25_920).map(|n| (n, click(n))))).unwrap();
+    let metered = Metered::new(store.clone());
+    let snapshot = metered.snapshot().unwrap();
+    let (from, to) = (25, 3 * 86_400 - 5);
+    let (found, cost) = metered.measure(|_| clicks.roll_up.total(&snapshot, "a", from..to));
+    let (total, explain) = found.unwrap();
+    assert_eq!(total, 25_920 - 3 - 1 + 1);
+    // 3 events, 59 minutes, 23 hours; 1 day; 23 hours, 59 minutes, 5 events (and one outside).
+    assert_eq!((cost.ranges, explain.ranges), (7, 7));
+    assert_eq!((cost.keys_read, explain.keys_scanned), (3 + 59 + 23 + 1 + 23 + 59 + 6, 174));
+    let (whole, cost) = metered.measure(|_| clicks.roll_up.total(&snapshot, "a", 0..86_400));
+    assert_eq!((whole.unwrap().0, cost.ranges, cost.keys_read), (8_640, 1, 1));
+    // A put that moves an event: the raw entry, and the buckets that differ.
+    let (_, cost) = metered.measure(|s| {
+        s.transact(|txn| table.put(txn, &7, &Click { second: 75, ..click(7) })).unwrap();
+    });
+    assert_eq!(cost.keys_written, 3, "the record, one event gone and one new, in the same buckets");
+}
+
+#[test]
+fn widths_that_do_not_fill_each_other_are_refused() {
+    let make = |widths: &[i64]| {
+        RollUp::<u32, i64>::new(&Subspace::new("r"), widths, |_, time| {
+            Some(Event::new((), *time, 1))
+        })
+    };
+    for widths in [&[][..], &[0], &[-60], &[60, 90], &[3_600, 60], &[60, 60]] {
+        let error = make(widths).unwrap_err();
+        assert!(matches!(error, Error::BadOption { what: "the widths", .. }), "{error}");
+    }
+    let roll_up = make(&[7, 21]).unwrap();
+    let table = Table::<u32, i64>::new(&Subspace::new("t")).with(&roll_up);
+    let store = Memory::new();
+    let times = [i64::MIN, i64::MIN + 1, -1, 0, 6, 7, 21, i64::MAX - 1, i64::MAX];
+    store.transact(|txn| table.put_many(txn, (0..).zip(times))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let total = |times| roll_up.total(&snapshot, (), times).unwrap().0;
+    assert_eq!(total(i64::MIN..i64::MAX), 8, "an interval ends before its end");
+    assert_eq!((total(0..7), total(-1..22), total(i64::MIN..0)), (2, 5, 3));
+    assert_eq!(roll_up.check(&snapshot, &table).unwrap(), []);
+}

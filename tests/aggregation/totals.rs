@@ -1,0 +1,203 @@
+//! Counts and sums per group.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
+use keyloom::{Error, Metered, Order, Reader, Result, Store, Writer};
+use keyloom_patterns::Inconsistency;
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::general::aggregation::{Totals, contribution};
+
+use crate::fixture::{Click, Clicks, clear, sample};
+
+pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    clear(store);
+    let clicks = Clicks::new();
+    let table = clicks.bare().with(&clicks.totals);
+    let metered = Metered::new(store.clone());
+    let put = |id: u32, click: &Click| {
+        let (done, cost) = metered.measure(|s| s.transact(|txn| table.put(txn, &id, click)));
+        done.unwrap();
+        (cost.gets, cost.ranges, cost.keys_written)
+    };
+    let click = Click { site: "a".into(), user: 1, second: 5, bytes: 7 };
+    assert_eq!(put(1, &click), (1, 0, 3), "the record, the count, the sum");
+    assert_eq!(put(1, &Click { second: 6, ..click.clone() }), (1, 0, 1), "the same totals");
+    assert_eq!(put(1, &Click { bytes: 8, ..click.clone() }), (1, 0, 2), "the same count");
+    assert_eq!(put(1, &Click { site: "b".into(), bytes: 8, ..click }), (1, 0, 5), "two sites");
+    let (_, cost) = metered.measure(|s| s.transact(|txn| table.delete(txn, &1)).unwrap());
+    assert_eq!((cost.gets, cost.ranges, cost.keys_written), (1, 0, 3));
+
+    store.transact(|txn| table.put_many(txn, (0..30).map(|id| (id, sample(id))))).unwrap();
+    let snapshot = metered.snapshot().unwrap();
+    let reading = |work: &dyn Fn()| {
+        let cost = metered.measure(|_| work()).1;
+        (cost.gets, cost.ranges, cost.keys_read)
+    };
+    let totals = &clicks.totals;
+    let get = || assert!(totals.get(&snapshot, ("site 0", "bytes")).unwrap() > 0);
+    assert_eq!(reading(&get), (1, 0, 1));
+    let all = || {
+        let all = totals.range::<_, (String, String)>(&snapshot, (), Order::Ascending).unwrap();
+        assert_eq!(all.map(Result::unwrap).count(), 6);
+    };
+    assert_eq!(reading(&all), (0, 1, 10), "six, and four that came down to 0");
+    assert_eq!(reading(&|| assert!(totals.sum(&snapshot, "site 1").unwrap() > 0)), (0, 1, 2));
+    let check = || assert_eq!(totals.check(&snapshot, &table).unwrap(), []);
+    assert_eq!(reading(&check), (0, 2, 40), "30 records, 10 totals");
+}
+
+pub fn damaged_totals_are_found_and_mended(store: &(impl Store + Clone)) {
+    clear(store);
+    let clicks = Clicks::new();
+    store.transact(|txn| clicks.table.put_many(txn, (0..60).map(|id| (id, sample(id))))).unwrap();
+    let whole = clicks.derived(store);
+    let key = |site: &str, what: &str| clicks.totals.space().pack(&(site, what));
+    let (wrong, missing) = (key("site 0", "bytes"), key("site 1", "clicks"));
+    let (foreign, dangling, zero) =
+        (key("site 2", "bytes"), key("nowhere", "clicks"), key("x", ""));
+    let junk = key("junk", "junk");
+    store
+        .transact(|txn| {
+            txn.add(&wrong, 5)?;
+            txn.delete(&missing)?;
+            txn.put(&foreign, b"seven")?;
+            txn.put(&junk, b"?")?;
+            txn.add(&dangling, 3)?;
+            txn.add(&zero, 0)
+        })
+        .unwrap();
+    let mut found = clicks.totals.check(&store.snapshot().unwrap(), &clicks.table).unwrap();
+    found.sort_by(|a, b| a.entry().cmp(b.entry()));
+    assert_eq!(
+        found,
+        [
+            Inconsistency::Foreign { entry: junk.clone() },
+            Inconsistency::Dangling { entry: dangling.clone() },
+            Inconsistency::Wrong { entry: wrong },
+            Inconsistency::Missing { entry: missing },
+            Inconsistency::Foreign { entry: foreign },
+        ]
+    );
+    let options = RepairOptions { batch: 2, resume: None };
+    let mut told = 0;
+    let done = clicks.totals.repair(store, &clicks.table, &options, |_| {
+        told += 1;
+        ControlFlow::Continue(())
+    });
+    let done = done.unwrap();
+    assert_eq!((done.written, done.records, done.finished, told), (5, 60, true, 3));
+    assert_eq!(clicks.faults(store), []);
+    assert_eq!(clicks.derived(store), whole);
+    assert_eq!(store.snapshot().unwrap().get(&junk).unwrap().as_deref(), None);
+}
+
+pub fn a_repair_loses_nothing_that_is_written_meanwhile(store: &(impl Store + Clone)) {
+    clear(store);
+    let clicks = Clicks::new();
+    let put = |ids: std::ops::Range<u32>| ids.map(|id| (id, sample(id)));
+    store.transact(|txn| clicks.bare().put_many(txn, put(0..100))).unwrap();
+    // The table that writers use has the totals attached from now on.
+    let table = clicks.bare().with(&clicks.totals);
+    let round = Cell::new(0);
+    let options = RepairOptions { batch: 1, resume: None };
+    let write = |_: &_| {
+        let n = round.get();
+        round.set(n + 1);
+        store
+            .transact(|txn| {
+                table.put(txn, &(200 + n), &sample(n))?;
+                table.put(txn, &n, &Click { bytes: 77, ..sample(n + 1) })?;
+                table.delete(txn, &(50 + n)).map(drop)
+            })
+            .unwrap();
+        ControlFlow::Continue(())
+    };
+    clicks.totals.repair(store, &table, &options, write).unwrap();
+    assert_eq!(round.get(), 6, "of three sites, two totals each, a transaction apiece");
+    assert_eq!(clicks.totals.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+}
+
+pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
+    clear(store);
+    let clicks = Clicks::new();
+    store.transact(|txn| clicks.bare().put_many(txn, (0..60).map(|id| (id, sample(id))))).unwrap();
+    let mut options = RepairOptions { batch: 1, resume: None };
+    let mut written = 0;
+    loop {
+        let stop = |_: &_| ControlFlow::Break(());
+        let done = clicks.totals.repair(store, &clicks.table, &options, stop).unwrap();
+        written += done.written;
+        if done.finished {
+            break;
+        }
+        options.resume = Some(done.position);
+    }
+    assert_eq!(written, 6, "nothing is added twice");
+    assert_eq!(clicks.totals.check(&store.snapshot().unwrap(), &clicks.table).unwrap(), []);
+    // The same for the ranked index, whose counts come behind its entries.
+    let mut options = RepairOptions { batch: 7, resume: None };
+    let mut rounds = 0;
+    loop {
+        let stop = |_: &_| ControlFlow::Break(());
+        let done = clicks.ranked.repair(store, &clicks.table, &options, stop).unwrap();
+        rounds += 1;
+        assert!(rounds < 200);
+        if done.finished {
+            break;
+        }
+        options.resume = Some(done.position);
+    }
+    assert!(rounds > 20, "{rounds}");
+    assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &clicks.table).unwrap(), []);
+    // A position of somebody else.
+    let last = Some(keyloom::pack(&("elsewhere", 1)));
+    options.resume = options
+        .resume
+        .map(|position| keyloom_patterns::derived::RepairPosition { last, ..position });
+    let on = |_: &_| ControlFlow::Continue(());
+    let error = clicks.totals.repair(store, &clicks.table, &options, on).unwrap_err();
+    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    let error = clicks.ranked.repair(store, &clicks.table, &options, on).unwrap_err();
+    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+}
+
+#[test]
+fn totals_and_their_table_must_lie_apart() {
+    let clicks = Clicks::new();
+    let store = keyloom::Memory::new();
+    let inside = Totals::new(clicks.table.space(), |_: &u32, _: &Click| contribution("n", 1));
+    let snapshot = store.snapshot().unwrap();
+    assert!(matches!(inside.check(&snapshot, &clicks.table), Err(Error::BadOption { .. })));
+}
+
+/// The negative control: totals that one of two writers does not maintain.
+#[test]
+fn a_forgetful_writer_is_caught() {
+    let clicks = Clicks::new();
+    let store = keyloom::Memory::new();
+    store.transact(|txn| clicks.bare().put(txn, &1, &sample(1))).unwrap();
+    let faults = clicks.faults(&store);
+    // Two totals; an entry, its level heads; an event and three buckets; a sketch.
+    assert!(faults.len() >= 8, "{faults:?}");
+}
+
+#[test]
+fn writers_into_one_total_do_not_conflict_where_the_store_adds_by_itself() {
+    let clicks = Clicks::new();
+    let store = crate::common::optimistic_memory();
+    let same = |id: u32| Click { site: "hot".into(), ..sample(id) };
+    let conflicts = |table: &keyloom_patterns::Table<u32, Click>, ids: [u32; 2]| {
+        let mut both = [store.begin().unwrap(), store.begin().unwrap()];
+        for (txn, id) in both.iter_mut().zip(ids) {
+            table.put(txn, &id, &same(id)).unwrap();
+        }
+        let outcomes = both.map(keyloom::Transaction::commit);
+        outcomes.iter().filter(|outcome| outcome.is_err()).count()
+    };
+    assert_eq!(conflicts(&clicks.bare().with(&clicks.totals), [1, 2]), 0);
+    assert_eq!(clicks.totals.get(&store.snapshot().unwrap(), ("hot", "clicks")).unwrap(), 2);
+    assert_eq!(conflicts(&clicks.bare().with(&clicks.roll_up), [3, 4]), 0);
+    // The counts of a ranked index are read: that is their price.
+    assert_eq!(conflicts(&clicks.bare().with(&clicks.ranked), [5, 6]), 1);
+}
