@@ -33,7 +33,9 @@
 //! |---|---|
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
+//! | [`general::atomic_aggregates`] | how does a change take effect only if the record is still what it was thought to be? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
+//! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
 
 mod batch;
 mod continuation;
@@ -45,6 +47,8 @@ pub mod table;
 pub use batch::BatchSize;
 pub use continuation::Continuation;
 pub use derived::{Derived, DerivedEntries, Inconsistency};
+pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
 pub use general::composite_key_index::{Index, IndexEntries, entry};
+pub use general::enumerable_keys::{Enumerated, TimeBuckets};
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, RecordPage, Table};

@@ -1,3 +1,5 @@
 //! The general techniques of the catalogue.
 
+pub mod atomic_aggregates;
 pub mod composite_key_index;
+pub mod enumerable_keys;
