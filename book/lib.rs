@@ -21,6 +21,10 @@ pub mod keys {}
 pub mod transactions {}
 #[doc = include_str!("src/composite_key_index.md")]
 pub mod composite_key_index {}
+#[doc = include_str!("src/atomic_aggregates.md")]
+pub mod atomic_aggregates {}
+#[doc = include_str!("src/enumerable_keys.md")]
+pub mod enumerable_keys {}
 #[doc = include_str!("src/lmdb.md")]
 pub mod lmdb {}
 #[doc = include_str!("src/far_away.md")]

@@ -6,8 +6,10 @@
 //! cargo run --release --example tour --features postgres -- --store postgres://user@host/database
 //! ```
 
+mod atomic_aggregates;
 mod cities;
 mod composite_key_index;
+mod enumerable_keys;
 mod options;
 mod report;
 
@@ -35,7 +37,11 @@ trait Step {
 }
 
 fn steps() -> Vec<Box<dyn Step>> {
-    vec![Box::new(composite_key_index::CompositeKeyIndex::new())]
+    vec![
+        Box::new(composite_key_index::CompositeKeyIndex::new()),
+        Box::new(atomic_aggregates::AtomicAggregates::new()),
+        Box::new(enumerable_keys::EnumerableKeys::new()),
+    ]
 }
 
 fn main() -> ExitCode {
