@@ -33,11 +33,13 @@
 //! |---|---|
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
+//! | [`conceptual::aggregates`] | how does one entity of many parts live under one key, without a schema? |
 //! | [`general::atomic_aggregates`] | how does a change take effect only if the record is still what it was thought to be? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
 //! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
 
 mod batch;
+pub mod conceptual;
 mod continuation;
 pub mod derived;
 pub mod general;
@@ -45,6 +47,7 @@ mod select;
 pub mod table;
 
 pub use batch::BatchSize;
+pub use conceptual::aggregates::Aggregates;
 pub use continuation::Continuation;
 pub use derived::{Derived, DerivedEntries, Inconsistency};
 pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};

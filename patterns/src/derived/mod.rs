@@ -156,7 +156,7 @@ fn newer_format<T>(outcome: Result<T>) -> Result<Option<T>> {
 }
 
 /// Writes what turns the entries `old` into the entries `new`, and nothing else.
-fn write_difference(
+pub(crate) fn write_difference(
     txn: &mut impl Writer,
     old: &[DerivedEntry],
     new: &[DerivedEntry],
