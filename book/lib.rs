@@ -21,6 +21,8 @@ pub mod keys {}
 pub mod transactions {}
 #[doc = include_str!("src/composite_key_index.md")]
 pub mod composite_key_index {}
+#[doc = include_str!("src/aggregates.md")]
+pub mod aggregates {}
 #[doc = include_str!("src/atomic_aggregates.md")]
 pub mod atomic_aggregates {}
 #[doc = include_str!("src/enumerable_keys.md")]

@@ -6,6 +6,7 @@
 //! cargo run --release --example tour --features postgres -- --store postgres://user@host/database
 //! ```
 
+mod aggregates;
 mod atomic_aggregates;
 mod cities;
 mod composite_key_index;
@@ -39,6 +40,7 @@ trait Step {
 fn steps() -> Vec<Box<dyn Step>> {
     vec![
         Box::new(composite_key_index::CompositeKeyIndex::new()),
+        Box::new(aggregates::Aggregated::new()),
         Box::new(atomic_aggregates::AtomicAggregates::new()),
         Box::new(enumerable_keys::EnumerableKeys::new()),
     ]

@@ -233,7 +233,8 @@ impl<K: RecordKey> Aggregates<K> {
         if steps.is_empty() {
             self.refuse_scalar(&entity, &value)?;
         }
-        let missing = self.missing_before(txn, &entity, &steps)?;
+        let wanted: Vec<Kind> = steps.iter().map(Kind::before).collect();
+        let missing = self.missing_along(txn, &entity, &steps, &wanted)?;
         let old = self.node(txn, &part)?;
         if let (None, Some(Step::Item(_))) = (&old, steps.last()) {
             return Err(Error::other(NoItem).at(part.prefix()));
@@ -288,24 +289,33 @@ impl<K: RecordKey> Aggregates<K> {
         write_difference(txn, &old, &new.entries(part)?)
     }
 
-    /// The lists and maps that are missing on the way to the last step of `path`, and what they are.
-    /// Refuses a way through something else. Costs one round trip.
-    pub(super) fn missing_before(
+    /// The lists and maps that are missing along `path`, which must be as `wanted` says: one for the
+    /// entity and for each step that leads on. Refuses a way through something else. Costs one round trip.
+    pub(super) fn missing_along(
         &self,
         reader: &impl Reader,
         entity: &Subspace,
         path: &[Step],
+        wanted: &[Kind],
     ) -> Result<Vec<(KeyBuf, Kind)>> {
         let keys = keys_along(entity, path);
-        let keys = keys.get(..path.len()).unwrap_or_default();
+        let keys = keys.get(..wanted.len()).unwrap_or_default();
+        let is_item = |step: Option<&Step>| matches!(step, Some(Step::Item(_)));
         let mut missing = Vec::new();
-        for ((key, there), step) in keys.iter().zip(get_many(reader, keys)?).zip(path) {
-            let wanted = Kind::before(step);
+        for (at, ((key, there), &kind)) in
+            keys.iter().zip(get_many(reader, keys)?).zip(wanted).enumerate()
+        {
+            let comes_from_item = at.checked_sub(1).is_some_and(|before| is_item(path.get(before)));
             match there {
-                // A list that is not there has no item that could be meant.
-                None if wanted == Kind::List => return Err(Error::other(NoItem).at(key)),
-                None => missing.push((key.clone(), wanted)),
-                Some(bytes) => expect(wanted, &bytes).map_err(|error| error.at(key))?,
+                Some(bytes) => expect(kind, &bytes).map_err(|error| error.at(key))?,
+                // An item that is gone does not come back, and a list that is not there has none.
+                None if comes_from_item || is_item(path.get(at)) => {
+                    return Err(Error::other(NoItem).at(key));
+                }
+                None if at == 0 && kind == Kind::List => {
+                    return Err(Error::other(NotA(kind.name())).at(key));
+                }
+                None => missing.push((key.clone(), kind)),
             }
         }
         Ok(missing)
@@ -338,7 +348,7 @@ fn divided(node: Node, value: Value) -> Result<Node> {
 }
 
 /// Refuses what is not the list or the map that was expected.
-pub(super) fn expect(wanted: Kind, bytes: &[u8]) -> Result<()> {
+fn expect(wanted: Kind, bytes: &[u8]) -> Result<()> {
     match Kind::of(&decode(bytes)?) {
         Some(kind) if kind == wanted => Ok(()),
         _ => Err(Error::other(NotA(wanted.name()))),

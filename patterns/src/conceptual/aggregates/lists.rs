@@ -1,11 +1,11 @@
 //! Edits of the lists of an entity.
 
 use keyloom::key::Pack;
-use keyloom::{Error, KeyBuf, Reader, Result, Subspace, Writer};
+use keyloom::{Error, Reader, Result, Subspace, Writer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::collection::{Aggregates, expect, write_markers};
+use super::collection::{Aggregates, write_markers};
 use super::merge::NoRoom;
 use super::path::{Step, path_of, steps};
 use super::position::Position;
@@ -74,11 +74,8 @@ impl<K: RecordKey> Aggregates<K> {
     ) -> Result<Position> {
         let path = path_of(&list)?;
         let (entity, list) = (self.entity(key), self.entity(key).child(&list));
-        let mut missing = self.missing_before(txn, &entity, &path)?;
-        match txn.get(list.prefix())? {
-            Some(bytes) => expect(Kind::List, &bytes).map_err(|error| error.at(list.prefix()))?,
-            None => missing.push((KeyBuf::from_slice(list.prefix()), Kind::List)),
-        }
+        let wanted: Vec<Kind> = path.iter().map(Kind::before).chain([Kind::List]).collect();
+        let missing = self.missing_along(txn, &entity, &path, &wanted)?;
         let (low, high) = neighbours(txn, &list, place)?;
         let position = Position::between(low.as_ref(), high.as_ref())
             .ok_or_else(|| Error::other(NoRoom).at(list.prefix()))?;
