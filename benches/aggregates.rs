@@ -27,7 +27,7 @@ struct Track {
 
 /// An entity of 34 parts.
 fn record() -> Record {
-    let track = |n| Track { title: format!("track number {n}"), seconds: 200 + n };
+    let track = |n: u32| Track { title: format!("track number {n}"), seconds: 200 + n };
     let tracks = (0..10).map(track).collect();
     Record { title: "a record of ten tracks".into(), year: 1959, label: None, tracks }
 }
@@ -89,22 +89,24 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.bench_function("the same in a table of JSON", |b| {
         b.iter(|| {
             let id = next();
-            let change = |txn: &mut _| {
-                let mut record = whole.get(txn, &id)?.unwrap_or_else(|| record.clone());
-                record.year = record.year % 3_000 + 1;
-                whole.put(txn, &id, &record)
-            };
-            store.transact(change).unwrap();
+            store
+                .transact(|txn| {
+                    let mut record = whole.get(txn, &id)?.unwrap_or_else(|| record.clone());
+                    record.year = record.year % 3_000 + 1;
+                    whole.put(txn, &id, &record)
+                })
+                .unwrap();
         });
     });
     group.bench_function("push an item and remove it", |b| {
         b.iter(|| {
             let id = next();
-            let item = |txn: &mut _| {
-                let position = parts.push(txn, &id, "tracks", &record.tracks.first())?;
-                parts.remove(txn, &id, ("tracks", position))
-            };
-            store.transact(item).unwrap();
+            store
+                .transact(|txn| {
+                    let position = parts.push(txn, &id, "tracks", &record.tracks.first())?;
+                    parts.remove(txn, &id, ("tracks", position))
+                })
+                .unwrap();
         });
     });
     group.finish();

@@ -39,8 +39,10 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
         b.iter(|| {
             let id = next();
             let seen = records.get(&store.snapshot().unwrap(), &id).unwrap().unwrap();
-            let update = |txn: &mut _| records.update(txn, &id, seen.version, text.clone());
-            black_box(store.transact(update).unwrap())
+            let version = seen.version;
+            black_box(
+                store.transact(|txn| records.update(txn, &id, version, text.clone())).unwrap(),
+            )
         });
     });
     group.bench_function("update refused", |b| {

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use crate::laws::{clear, dump_all, property};
+use crate::laws::{clear, dump_all, long_property, property};
 use crate::shapes::{faults, object, things, value};
 
 /// A step as a test names it: an item by its number.
@@ -189,7 +189,7 @@ fn apply(txn: &mut impl Writer, id: u8, change: &Change) -> Option<Result<bool>>
 }
 
 pub fn every_change_does_what_it_does_to_a_json_value(store: &(impl Store + Clone)) {
-    property(changes(), |changes| {
+    long_property(changes(), |changes| {
         clear(store);
         let mut model: BTreeMap<u8, Option<Value>> = BTreeMap::new();
         for (id, change) in changes {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::laws::{clear, counts, dump_all, property};
+use crate::laws::{clear, counts, dump_all, long_property};
 use crate::shapes::{faults, object, things};
 
 /// What the older program knows.
@@ -38,8 +38,8 @@ struct River {
 enum Edit {
     Rename(u8),
     Rate(u8),
-    EditStreet(usize),
-    EditAllStreets,
+    RelabelStreet(usize),
+    RelabelAll,
     RemoveStreet(usize),
     InsertStreet(usize),
     MoveStreet(usize, usize),
@@ -53,8 +53,8 @@ fn edit() -> impl Strategy<Value = Edit> {
     prop_oneof![
         any::<u8>().prop_map(Edit::Rename),
         any::<u8>().prop_map(Edit::Rate),
-        (0..5usize).prop_map(Edit::EditStreet),
-        Just(Edit::EditAllStreets),
+        (0..5usize).prop_map(Edit::RelabelStreet),
+        Just(Edit::RelabelAll),
         (0..5usize).prop_map(Edit::RemoveStreet),
         (0..5usize).prop_map(Edit::InsertStreet),
         (0..5usize, 0..5usize).prop_map(|(from, to)| Edit::MoveStreet(from, to)),
@@ -71,8 +71,8 @@ fn perform(town: &mut Town, edit: &Edit, n: usize) {
     match *edit {
         Edit::Rename(to) => town.name = format!("town {to}"),
         Edit::Rate(to) => town.rating = Some(to),
-        Edit::EditStreet(at) if at < streets.len() => streets[at].label = format!("edited {n}"),
-        Edit::EditAllStreets => {
+        Edit::RelabelStreet(at) if at < streets.len() => streets[at].label = format!("edited {n}"),
+        Edit::RelabelAll => {
             let all = streets.iter_mut().enumerate();
             all.for_each(|(at, street)| street.label = format!("all {n} {at}"));
         }
@@ -100,10 +100,10 @@ fn imitate(town: &mut Value, edit: &Edit, n: usize) {
     match *edit {
         Edit::Rename(to) => town["name"] = name(to),
         Edit::Rate(to) => town["rating"] = json!(to),
-        Edit::EditStreet(at) if at < streets.len() => {
+        Edit::RelabelStreet(at) if at < streets.len() => {
             streets[at]["label"] = json!(format!("edited {n}"));
         }
-        Edit::EditAllStreets => {
+        Edit::RelabelAll => {
             let all = streets.iter_mut().enumerate();
             all.for_each(|(at, street)| street["label"] = json!(format!("all {n} {at}")));
         }
@@ -160,7 +160,7 @@ fn town() -> impl Strategy<Value = Value> {
 
 pub fn fields_that_older_code_does_not_know_survive(store: &(impl Store + Clone)) {
     let things = things();
-    property((town(), vec(edit(), 1..4)), |(town, edits)| {
+    long_property((town(), vec(edit(), 1..4)), |(town, edits)| {
         clear(store);
         store.transact(|txn| things.put(txn, &1, &town)).unwrap();
         let mut model = town;
@@ -186,7 +186,7 @@ pub fn fields_that_older_code_does_not_know_survive(store: &(impl Store + Clone)
             assert_eq!(counts(cost)[3], (put + gone) as u64);
             match edit {
                 Edit::Nothing => assert_eq!((put, gone), (0, 0)),
-                Edit::Rename(_) | Edit::Rate(_) | Edit::EditStreet(_) | Edit::Lengthen(_) => {
+                Edit::Rename(_) | Edit::Rate(_) | Edit::RelabelStreet(_) | Edit::Lengthen(_) => {
                     assert!(put <= 1 && gone == 0, "{edit:?} writes one key");
                 }
                 Edit::RemoveStreet(_) => assert_eq!(put, 0, "the others keep their positions"),

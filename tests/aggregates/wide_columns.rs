@@ -13,7 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::laws::{
-    clear, counts, dump_all, faults_leave_nothing_half_done, property, refused, writing,
+    clear, counts, dump_all, faults_leave_nothing_half_done, long_property, refused, writing,
 };
 
 /// Names that continue each other.
@@ -89,7 +89,7 @@ pub fn every_read_finds_what_a_filter_over_all_versions_finds(store: &(impl Stor
         Just(Bound::Unbounded),
     ];
     let case = (writes(), (bound.clone(), bound), (names.clone(), names));
-    property(case, |(writes, times, names)| {
+    long_property(case, |(writes, times, names)| {
         let model = fill(store, &writes);
         let snapshot = store.snapshot().unwrap();
         for row in (0..3).map(row) {
@@ -156,7 +156,7 @@ pub fn collecting_keeps_what_it_should_and_changes_no_read_that_is_promised(
         (1..4usize).prop_map(|most| Keep::Versions(NonZeroUsize::new(most).unwrap())),
         (0..=LAST_TIME + 1).prop_map(Keep::Since),
     ];
-    property((writes(), keep, 1..7usize, any::<bool>()), |(writes, keep, batch, stopped)| {
+    long_property((writes(), keep, 1..7usize, any::<bool>()), |(writes, keep, batch, stopped)| {
         let model = fill(store, &writes);
         let wanted = collected(&model, keep);
         let mut options = CollectOptions { batch, resume: None };

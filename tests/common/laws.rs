@@ -28,7 +28,16 @@ pub fn dump_all(store: &impl Store) -> Dump {
 
 /// Runs a property with the default number of cases, 256 unless the environment asks for another.
 pub fn property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    cases(ProptestConfig::default().cases, strategy, law);
+}
+
+/// As [`property`] with a quarter of the cases, on each of the stores, where a case is long.
+pub fn long_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    cases(ProptestConfig::default().cases / 4, strategy, law);
+}
+
+fn cases<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    let config = ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() };
     let check = |case| {
         law(case);
         Ok(())

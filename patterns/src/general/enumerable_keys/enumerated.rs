@@ -111,9 +111,8 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
         // The record first: when it is refused, nothing was written.
         self.records.put(txn, &(container.clone(), number), value)?;
         self.numbers.go_on_behind(txn, container, number)?;
-        match self.keep.and_then(|keep| number.checked_sub(keep)) {
-            Some(old @ 1..) => drop(self.records.delete(txn, &(container.clone(), old))?),
-            _ => {}
+        if let Some(old @ 1..) = self.keep.and_then(|keep| number.checked_sub(keep)) {
+            self.records.delete(txn, &(container.clone(), old))?;
         }
         Ok(number)
     }
@@ -145,7 +144,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
         container: &C,
         numbers: impl RangeBounds<u64>,
         order: Order,
-    ) -> Result<Records<R::Entries<'r>, (C, u64), V, K>> {
+    ) -> Result<NumberedRecords<R::Entries<'r>, C, V, K>> {
         self.records.range(reader, ids(container, numbers), order)
     }
 
@@ -230,6 +229,9 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
         self.records.space().unpack(key).map_err(|error| keyloom::Error::from(error).at(key))
     }
 }
+
+/// The records of a range of [`Enumerated`].
+pub type NumberedRecords<I, C, V, K> = Records<I, (C, u64), V, K>;
 
 /// A sequence that has not come as far as the records of its container.
 #[derive(Clone, Debug, PartialEq, Eq)]

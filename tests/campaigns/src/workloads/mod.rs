@@ -1,5 +1,6 @@
 //! The workloads: one per pattern, and one of the store's own operations.
 
+mod aggregates;
 mod cities;
 mod entries;
 mod ledger;
@@ -14,6 +15,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(entries::Entries),
         Arc::new(cities::Cities::new()),
         Arc::new(ledger::Ledger::new()),
+        Arc::new(aggregates::Parts::new()),
     ]
 }
 
