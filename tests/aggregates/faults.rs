@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, faults_leave_nothing_half_done, refused,
-    writing,
+    waits, writing,
 };
 use crate::shapes::{faults, things};
 
@@ -89,6 +89,26 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let renumber = |txn: &mut DynWriter<'_>| things.renumber(txn, &1, "tags");
     assert_eq!(writing(&store, renumber), [0, 1, 2, 0]);
     assert_eq!(writing(&store, |txn| things.delete(txn, &1).map(drop)), [0, 1, 1, 1]);
+}
+
+#[test]
+fn operations_wait_as_often_as_the_documentation_says() {
+    let store = Metered::new(keyloom::Memory::new());
+    prepare(&store);
+    let things = things();
+    let tracks = things.items::<Value>(&store.snapshot().unwrap(), &1, "tracks").unwrap();
+    let first = &tracks[0].0;
+    // With the commit.
+    assert_eq!(waits(&store, |txn| things.put(txn, &1, &record())), 2);
+    assert_eq!(waits(&store, |txn| things.update(txn, &1, rename).map(drop)), 2);
+    assert_eq!(waits(&store, |txn| things.set(txn, &1, ("tracks", first, "title"), "x")), 3);
+    assert_eq!(waits(&store, |txn| things.push(txn, &1, "tracks", &1).map(drop)), 3);
+    assert_eq!(waits(&store, |txn| things.remove(txn, &1, ("tracks", first)).map(drop)), 2);
+    let snapshot = store.snapshot().unwrap();
+    let reading = |work: &dyn Fn()| store.measure(|_| work()).1.round_trips;
+    assert_eq!(reading(&|| drop(things.get::<Value>(&snapshot, &1).unwrap())), 1);
+    assert_eq!(reading(&|| drop(things.field::<String>(&snapshot, &1, "name").unwrap())), 1);
+    assert_eq!(reading(&|| drop(things.field::<Value>(&snapshot, &1, "tracks").unwrap())), 2);
 }
 
 fn change(txn: &mut DynWriter<'_>) -> Result<()> {

@@ -6,7 +6,7 @@ use keyloom_patterns::{AtomicTable, Counters};
 
 use crate::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, dump_all, faults_leave_nothing_half_done,
-    refused, writing,
+    refused, waits, writing,
 };
 use crate::model::Lists;
 
@@ -64,6 +64,23 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(writing(&store, |txn| done(table.update(txn, &1, 1, list.clone()))), [1, 0, 1, 1]);
     assert_eq!(writing(&store, |txn| done(table.update(txn, &1, 2, vec![]))), [1, 0, 1, 3]);
     assert_eq!(writing(&store, |txn| table.delete(txn, &1, 3)), [1, 0, 1, 3]);
+}
+
+#[test]
+fn operations_wait_as_often_as_the_documentation_says() {
+    let store = Metered::new(keyloom::Memory::new());
+    let lists = Lists::new();
+    let counters = Counters::<u8>::new(&Subspace::new("counters"));
+    let table = &lists.table;
+    // With the commit.
+    assert_eq!(waits(&store, |txn| table.create(txn, &1, vec![1]).map(drop)), 3);
+    assert_eq!(waits(&store, |txn| table.update(txn, &1, 1, vec![2]).map(drop)), 2);
+    assert_eq!(waits(&store, |txn| table.modify(txn, &1, |_| Ok(Some(vec![]))).map(drop)), 2);
+    assert_eq!(waits(&store, |txn| table.delete(txn, &1, 3)), 2);
+    assert_eq!(waits(&store, |txn| counters.add(txn, &1, 1)), 1);
+    assert_eq!(waits(&store, |txn| counters.add_within(txn, &1, 1, 0..=9).map(drop)), 2);
+    let (_, cost) = store.measure(|store| store.transact(|txn| table.update(txn, &9, 1, vec![])));
+    assert_eq!(cost.round_trips, 1, "what is refused is not committed");
 }
 
 fn prepare(store: &impl Store) {

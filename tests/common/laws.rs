@@ -63,6 +63,21 @@ pub fn writing<S: Store>(
     counts(cost)
 }
 
+/// How often `work` waits at least, in a transaction of its own whose commit is one of them; on a store
+/// that has no server, which tells no more than that.
+pub fn waits<S: Store>(
+    store: &Metered<S>,
+    work: impl FnOnce(&mut DynWriter<'_>) -> Result<()>,
+) -> u64 {
+    let mut work = Some(work);
+    let (_, cost) = store.measure(|store| {
+        let mut txn = store.begin().unwrap();
+        work.take().unwrap()(&mut DynWriter::new(&mut txn)).unwrap();
+        txn.commit().unwrap();
+    });
+    cost.round_trips
+}
+
 /// Lets every operation of `change` fail in turn, in every way: it happens as a whole or not at all, and
 /// what is there is whole by `check`.
 pub fn faults_leave_nothing_half_done<S: Store + Clone>(

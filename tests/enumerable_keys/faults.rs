@@ -11,7 +11,7 @@ use keyloom_patterns::{Enumerated, TimeBuckets};
 
 use crate::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, faults_leave_nothing_half_done, refused,
-    writing,
+    waits, writing,
 };
 
 fn mail() -> Enumerated<String, String> {
@@ -90,6 +90,27 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     drop(snapshot);
     assert_eq!(writing(&store, |txn| days.drop_before(txn, &ada, 3)), [0, 0, 0, 1]);
     assert_eq!(writing(&store, |txn| mail.repair(txn, &ada)), [0, 1, 1, 1]);
+}
+
+#[test]
+fn operations_wait_as_often_as_the_documentation_says() {
+    let store = Metered::new(keyloom::Memory::new());
+    let (mail, ada, text) = (mail(), "ada".to_owned(), "text".to_owned());
+    let full = mail.clone().bounded(1);
+    // With the commit.
+    assert_eq!(waits(&store, |txn| mail.append(txn, &ada, &text).map(drop)), 2);
+    assert_eq!(waits(&store, |txn| full.append(txn, &ada, &text).map(drop)), 3);
+    assert_eq!(waits(&store, |txn| mail.append(txn, &ada, &text).map(drop)), 2);
+    assert_eq!(waits(&store, |txn| mail.trim(txn, &ada, 1, 9).map(drop)), 4);
+    assert_eq!(waits(&store, |txn| mail.repair(txn, &ada)), 2);
+    assert_eq!(waits(&store, |txn| sharded(3).append(txn, &1, 0, &7).map(drop)), 2);
+    assert_eq!(waits(&store, |txn| days().append(txn, &1, &7).map(drop)), 1);
+    assert_eq!(waits(&store, |txn| days().drop_before(txn, &1, 1)), 1);
+    let snapshot = store.snapshot().unwrap();
+    let reading = |work: &dyn Fn()| store.measure(|_| work()).1.round_trips;
+    assert_eq!(reading(&|| drop(mail.check(&snapshot).unwrap())), 3 + 1, "and one at the end");
+    let new = || drop(sharded(3).read_new(&snapshot, &1, &mut Positions::default(), 9).unwrap());
+    assert_eq!(reading(&new), 3);
 }
 
 fn sharded_is_there(store: &impl Store, shard: u32) -> bool {

@@ -8,6 +8,9 @@ mod faults;
 #[path = "../common/laws.rs"]
 mod laws;
 mod orders;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[path = "../servers/mod.rs"]
+mod servers;
 mod threads;
 mod walks;
 
@@ -30,17 +33,23 @@ use walks::{
     every_walk_finds_what_a_filter_over_all_records_finds,
 };
 
-on_every_store! {
-    every_walk_finds_what_a_filter_over_all_records_finds,
-    an_index_of_the_records_is_maintained_as_it_is_rebuilt,
-    records_of_time_lie_in_the_buckets_of_their_ids,
-    between_shards_there_is_no_order_and_one_last_id_loses_records,
-    numbers_are_dense_and_in_the_order_of_the_commits,
-    blocks_give_no_number_twice,
-    who_follows_the_shards_sees_each_record_once,
-    operations_cost_what_the_documentation_says,
-    a_fault_at_any_operation_leaves_nothing_half_done,
-    a_conflict_at_any_operation_is_retried_to_the_same_end,
-    check_finds_and_repair_mends_a_sequence_that_is_behind,
-    bad_input_is_refused_and_nothing_is_written,
+macro_rules! run {
+    ($on:ident) => {
+        $on! {
+            every_walk_finds_what_a_filter_over_all_records_finds,
+            an_index_of_the_records_is_maintained_as_it_is_rebuilt,
+            records_of_time_lie_in_the_buckets_of_their_ids,
+            between_shards_there_is_no_order_and_one_last_id_loses_records,
+            numbers_are_dense_and_in_the_order_of_the_commits,
+            blocks_give_no_number_twice,
+            who_follows_the_shards_sees_each_record_once,
+            operations_cost_what_the_documentation_says,
+            a_fault_at_any_operation_leaves_nothing_half_done,
+            a_conflict_at_any_operation_is_retried_to_the_same_end,
+            check_finds_and_repair_mends_a_sequence_that_is_behind,
+            bad_input_is_refused_and_nothing_is_written,
+        }
+    };
 }
+run!(on_every_store);
+run!(on_every_server);

@@ -178,7 +178,7 @@ impl<K: RecordKey> Aggregates<K> {
         let here = self.entity(key);
         let at = |error: Error| error.at(here.prefix());
         let Some(old) = self.node(txn, &here)? else { return Ok(false) };
-        let mut entity: T = from_value(&old.join()).map_err(at)?;
+        let mut entity: T = from_value(&old.clone().join()).map_err(at)?;
         let before = to_value(&entity).map_err(at)?;
         change(&mut entity)?;
         let after = to_value(&entity).map_err(at)?;
@@ -336,7 +336,7 @@ impl<K: RecordKey> Aggregates<K> {
 /// What a part becomes when it is replaced as a whole: items that stay keep their position.
 fn replaced(old: Option<&Node>, value: Value) -> Result<Node> {
     match old {
-        Some(old) => merge(old, &old.join(), &value).and_then(|new| divided(new, value)),
+        Some(old) => merge(old, &old.clone().join(), &value).and_then(|new| divided(new, value)),
         None => Node::divide(value),
     }
 }

@@ -59,7 +59,7 @@ impl Entity {
     ///
     /// # Errors
     /// [`Error::Value`] when it is none.
-    pub fn decode<T: DeserializeOwned>(&self) -> Result<T> {
+    pub fn decode<T: DeserializeOwned>(self) -> Result<T> {
         from_value(&self.0.join())
     }
 
@@ -73,7 +73,7 @@ impl Entity {
             let Some(child) = node.children.get(&step) else { return Ok(None) };
             node = child;
         }
-        from_value(&node.join()).map(Some)
+        from_value(&node.clone().join()).map(Some)
     }
 }
 

@@ -82,13 +82,13 @@ impl Node {
     }
 
     /// Puts it together again.
-    pub(super) fn join(&self) -> Value {
+    pub(super) fn join(self) -> Value {
         match Kind::of(&self.value) {
-            None => self.value.clone(),
-            Some(Kind::List) => Value::Array(self.children.values().map(Self::join).collect()),
+            None => self.value,
+            Some(Kind::List) => Value::Array(self.children.into_values().map(Self::join).collect()),
             Some(Kind::Map) => {
-                let entry = |(step, child): (&Step, &Self)| Some((key_of(step)?, child.join()));
-                Value::Map(self.children.iter().filter_map(entry).collect())
+                let entry = |(step, child): (Step, Self)| Some((key_of(step)?, child.join()));
+                Value::Map(self.children.into_iter().filter_map(entry).collect())
             }
         }
     }
@@ -157,10 +157,10 @@ pub(super) fn step_of(key: &Value) -> Result<Step> {
     }
 }
 
-fn key_of(step: &Step) -> Option<Value> {
+fn key_of(step: Step) -> Option<Value> {
     match step {
-        Step::Name(name) => Some(Value::Text(name.clone())),
-        Step::Number(number) => Some(Value::Integer((*number).try_into().ok()?)),
+        Step::Name(name) => Some(Value::Text(name)),
+        Step::Number(number) => Some(Value::Integer(number.try_into().ok()?)),
         Step::Item(_) => None,
     }
 }
