@@ -29,6 +29,7 @@ use updates::{
     a_list_that_is_read_as_a_set_loses_no_item, fields_that_older_code_does_not_know_survive,
 };
 use wide_columns::{
+    a_collection_that_failed_is_begun_anew,
     collecting_keeps_what_it_should_and_changes_no_read_that_is_promised,
     every_read_finds_what_a_filter_over_all_versions_finds,
     wide_columns_cost_what_the_documentation_says, wide_columns_refuse_bad_input,
@@ -52,6 +53,7 @@ macro_rules! run {
             bad_input_is_refused_and_nothing_is_written,
             every_read_finds_what_a_filter_over_all_versions_finds,
             collecting_keeps_what_it_should_and_changes_no_read_that_is_promised,
+            a_collection_that_failed_is_begun_anew,
             wide_columns_cost_what_the_documentation_says,
             wide_columns_refuse_bad_input,
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
-use keyloom::{DynWriter, Error, Metered, Result, Store, Subspace, Writer};
+use keyloom::{DynWriter, Error, Fault, Faulty, Metered, Result, Store, Subspace, Writer};
 use keyloom_patterns::conceptual::aggregates::wide_column::{
     Cell, CollectOptions, Keep, NOW, Version, WideColumns,
 };
@@ -97,8 +97,10 @@ pub fn every_read_finds_what_a_filter_over_all_versions_finds(store: &(impl Stor
                 assert_eq!(web.row(&snapshot, &row, as_of).unwrap(), cells(&model, &row, as_of));
                 let some = web.columns(&snapshot, &row, "f", names, as_of).unwrap();
                 let wanted = cells(&model, &row, as_of).into_iter();
-                let wanted = wanted
-                    .filter(|cell| cell.family == "f" && names.contains(&cell.column.as_str()));
+                let wanted = wanted.filter(|cell| {
+                    cell.family == "f"
+                        && RangeBounds::<&str>::contains(&names, &cell.column.as_str())
+                });
                 assert_eq!(some, wanted.collect::<Vec<_>>());
                 for column in COLUMNS {
                     let found = web.get(&snapshot, &row, "f", column, as_of).unwrap();
@@ -302,6 +304,50 @@ pub fn wide_columns_refuse_bad_input(store: &(impl Store + Clone)) {
             web.row(&snapshot, &r, NOW).map_or_else(|error| vec![error.to_string()], |_| vec![])
         },
     );
+}
+
+pub fn a_collection_that_failed_is_begun_anew(store: &(impl Store + Clone)) {
+    let (web, r) = (web(), row(0));
+    let keep = Keep::Since(6);
+    let collect = |store: &_| {
+        let options = CollectOptions { batch: 5, resume: None };
+        going(&web, store, keep, &options)
+    };
+    let reads = |store: &_| {
+        let snapshot = Store::snapshot(store).unwrap();
+        (6..12).map(|as_of| web.row(&snapshot, &r, as_of).unwrap()).collect::<Vec<_>>()
+    };
+    clear(store);
+    twenty(store);
+    let wanted = reads(store);
+    collect(store).unwrap();
+    let collected = dump_all(store);
+    let faulty = Faulty::new(store.clone());
+    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
+        for n in 0.. {
+            clear(store);
+            twenty(store);
+            faulty.fail_at(n, fault);
+            let outcome = going(&web, &faulty, keep, &CollectOptions { batch: 5, resume: None });
+            faulty.heal();
+            assert_eq!(reads(store), wanted, "{fault:?} at operation {n}");
+            if outcome.is_ok() {
+                assert!(n > 30, "a collection has only {n} operations");
+                break;
+            }
+            collect(store).unwrap();
+            assert_eq!(dump_all(store), collected, "{fault:?} at operation {n}");
+        }
+    }
+}
+
+fn going<S: Store>(
+    web: &WideColumns<Row>,
+    store: &S,
+    keep: Keep,
+    options: &CollectOptions,
+) -> Result<u64> {
+    web.collect(store, keep, options, |_| ControlFlow::Continue(())).map(|done| done.removed)
 }
 
 /// A deletion whose place somebody takes between two transactions of a collection.

@@ -35,13 +35,14 @@ impl Default for CollectOptions {
     }
 }
 
-/// How far a collection has come: everything up to `last` is done.
+/// How far a collection has come: everything up to `last` is done. Store its fields to go on in another
+/// process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectPosition {
     /// The last key that was visited.
     pub last: KeyBuf,
     /// What was kept of its column.
-    column: Column,
+    pub column: CollectedColumn,
 }
 
 /// What a collection has done so far.
@@ -57,19 +58,20 @@ pub struct CollectProgress {
     pub removed: u64,
 }
 
-/// What is known of the column that the walk is in.
+/// What a collection has kept so far of the column that it is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Column {
-    prefix: KeyBuf,
+pub struct CollectedColumn {
+    /// What the keys of the column begin with.
+    pub prefix: KeyBuf,
     /// How many of its versions stay.
-    kept: usize,
-    /// Whether the version that was current at the moment to keep was met.
-    settled: bool,
+    pub kept: usize,
+    /// Whether the version that was current at the moment of [`Keep::Since`] was met.
+    pub settled: bool,
     /// The last one that stays, where it is a deletion: it goes when nothing is left behind it.
-    deletion: Option<KeyBuf>,
+    pub deletion: Option<KeyBuf>,
 }
 
-impl Column {
+impl CollectedColumn {
     /// Whether this version stays.
     fn keeps(&mut self, keep: Keep, timestamp: u64) -> bool {
         let stays = match keep {
@@ -146,7 +148,7 @@ impl<R: RecordKey> WideColumns<R> {
     ) -> Result<()> {
         let (last, mut column) = match done.position.take() {
             Some(CollectPosition { last, column }) => (Some(last), column),
-            None => (None, Column::default()),
+            None => (None, CollectedColumn::default()),
         };
         let Page { entries, last } = self.page_behind(txn, last.as_deref(), batch)?;
         done.visited += entries.len() as u64;
@@ -173,14 +175,15 @@ impl<R: RecordKey> WideColumns<R> {
         &self,
         keep: Keep,
         entry: Entry<B>,
-        column: &mut Column,
+        column: &mut CollectedColumn,
         gone: &mut Vec<KeyBuf>,
         ended: &mut Vec<(KeyBuf, KeyBuf)>,
     ) -> Result<()> {
         let found = Found::<R, _>::new(self.space(), entry)?;
         if found.column_prefix() != &column.prefix[..] {
             let prefix = KeyBuf::from_slice(found.column_prefix());
-            let mut before = std::mem::replace(column, Column { prefix, ..Column::default() });
+            let mut before =
+                std::mem::replace(column, CollectedColumn { prefix, ..CollectedColumn::default() });
             ended.extend(before.end());
         }
         let key = KeyBuf::from_slice(found.key());

@@ -66,7 +66,7 @@ use crate::table::RecordKey;
 use cells::{DELETED, Found, value_of};
 
 pub use cells::{Cell, Version};
-pub use collect::{CollectOptions, CollectPosition, CollectProgress, Keep};
+pub use collect::{CollectOptions, CollectPosition, CollectProgress, CollectedColumn, Keep};
 
 /// As of now: behind every timestamp.
 pub const NOW: u64 = u64::MAX;
