@@ -44,6 +44,7 @@ mod continuation;
 pub mod derived;
 pub mod general;
 mod select;
+mod sorted_writes;
 pub mod table;
 
 pub use batch::BatchSize;
