@@ -25,6 +25,12 @@ pub mod composite_key_index {}
 pub mod index_table {}
 #[doc = include_str!("src/aggregation.md")]
 pub mod aggregation {}
+#[doc = include_str!("src/aggregates.md")]
+pub mod aggregates {}
+#[doc = include_str!("src/atomic_aggregates.md")]
+pub mod atomic_aggregates {}
+#[doc = include_str!("src/enumerable_keys.md")]
+pub mod enumerable_keys {}
 #[doc = include_str!("src/lmdb.md")]
 pub mod lmdb {}
 #[doc = include_str!("src/far_away.md")]

@@ -6,9 +6,12 @@
 //! cargo run --release --example tour --features postgres -- --store postgres://user@host/database
 //! ```
 
+mod aggregates;
 mod aggregation;
+mod atomic_aggregates;
 mod cities;
 mod composite_key_index;
+mod enumerable_keys;
 mod index_table;
 mod options;
 mod report;
@@ -41,6 +44,9 @@ fn steps() -> Vec<Box<dyn Step>> {
         Box::new(composite_key_index::CompositeKeyIndex::new()),
         Box::new(index_table::IndexTable::new()),
         Box::new(aggregation::Aggregation::new()),
+        Box::new(aggregates::Aggregated::new()),
+        Box::new(atomic_aggregates::AtomicAggregates::new()),
+        Box::new(enumerable_keys::EnumerableKeys::new()),
     ]
 }
 

@@ -25,6 +25,21 @@ pub fn ask<T>(
     Ok(value)
 }
 
+/// Does something to the store, and prints what came of it with the time and the cost.
+pub fn act(
+    store: &TourStore,
+    what: &str,
+    work: impl FnOnce(&TourStore) -> TourResult<Vec<String>>,
+) -> TourResult {
+    let started = Instant::now();
+    let (done, cost) = store.measure(work);
+    let took = started.elapsed();
+    println!("\n! {what}");
+    done?.iter().for_each(|line| println!("  {line}"));
+    println!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);
+    Ok(())
+}
+
 /// The first of some lines, and how many there are in all.
 pub fn some_of<T: Display>(all: &[T], most: usize, what: &str) -> Vec<String> {
     let mut lines = vec![format!("{} {what}", grouped(all.len() as u64))];

@@ -36,8 +36,12 @@
 //! | [`general::aggregation`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
 //! | [`general::index_table`] | how does an index come, change and go while others read and write? |
+//! | [`conceptual::aggregates`] | how does one entity of many parts live under one key, without a schema? |
+//! | [`general::atomic_aggregates`] | how does a change take effect only if the record is still what it was thought to be? |
+//! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
 
 mod batch;
+pub mod conceptual;
 mod continuation;
 pub mod derived;
 mod explain;
@@ -46,11 +50,14 @@ mod select;
 pub mod table;
 
 pub use batch::BatchSize;
+pub use conceptual::aggregates::Aggregates;
 pub use continuation::Continuation;
 pub use derived::{Derived, DerivedEntries, Inconsistency, RecordChange};
 pub use explain::Explain;
 pub use general::aggregation::Grouping;
+pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
 pub use general::composite_key_index::{Index, IndexEntries, IndexError, entry};
+pub use general::enumerable_keys::{Enumerated, TimeBuckets};
 pub use general::index_table::IndexCatalog;
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, RecordPage, Table};

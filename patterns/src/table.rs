@@ -353,6 +353,21 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         })
     }
 
+    /// Changes the record of `key` from `old`, as the caller has read it in this transaction, to `new`.
+    pub(crate) fn replace(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        let change = match new {
+            Some(value) => self.setting(key, value)?,
+            None => self.removing(key),
+        };
+        self.make(txn, &change, old)
+    }
+
     fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {
         bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
     }

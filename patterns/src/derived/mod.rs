@@ -34,7 +34,7 @@ mod writes;
 
 use std::fmt;
 
-use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace};
+use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace, Writer};
 use smallvec::SmallVec;
 
 pub(crate) use check::refuse_foreign;
@@ -246,4 +246,16 @@ fn newer_format<T>(outcome: Result<T>) -> Result<Option<T>> {
         Err(error @ Error::NewerFormat { .. }) => Err(error),
         Err(_) => Ok(None),
     }
+}
+
+/// Writes what turns the entries `old` into the entries `new`, both in the order of their keys, and nothing
+/// else.
+pub(crate) fn write_difference(
+    txn: &mut impl Writer,
+    old: &[DerivedEntry],
+    new: &[DerivedEntry],
+) -> Result<()> {
+    let mut writes = SortedWrites::default();
+    writes.difference(old, new)?;
+    writes.apply(txn)
 }

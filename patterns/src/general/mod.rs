@@ -1,5 +1,7 @@
 //! The general techniques of the catalogue.
 
 pub mod aggregation;
+pub mod atomic_aggregates;
 pub mod composite_key_index;
+pub mod enumerable_keys;
 pub mod index_table;

@@ -1,5 +1,6 @@
 //! The workloads: one per pattern, and one of the store's own operations.
 
+mod aggregates;
 mod cities;
 mod clicks;
 mod entries;
@@ -18,6 +19,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(clicks::Clicks::new()),
         Arc::new(ledger::Ledger::new()),
         Arc::new(members::Members::new()),
+        Arc::new(aggregates::Parts::new()),
     ]
 }
 

@@ -1,0 +1,65 @@
+//! The population of Paris, which two clerks correct at the same time.
+
+use keyloom::{Store, Subspace, Writer};
+use keyloom_patterns::{AtomicTable, RecordConflict, Table};
+
+use crate::cities::City;
+use crate::options::Options;
+use crate::report::{act, grouped};
+use crate::{Step, TourResult, TourStore};
+
+const PARIS: u32 = 2_988_507;
+
+pub struct AtomicAggregates {
+    cities: Table<u32, City>,
+    populations: AtomicTable<u32, u64>,
+    space: Subspace,
+}
+
+impl AtomicAggregates {
+    pub fn new() -> Self {
+        let tour = Subspace::new("tour");
+        let space = tour.child("atomic_aggregates");
+        Self {
+            cities: Table::new(&tour.child("cities")),
+            populations: AtomicTable::new(&space),
+            space,
+        }
+    }
+}
+
+impl Step for AtomicAggregates {
+    fn name(&self) -> &'static str {
+        "atomic aggregates"
+    }
+
+    /// Begins anew each time, so that the versions are those of the first run.
+    fn load(&self, store: &TourStore, _: &Options) -> TourResult {
+        let paris = self.cities.get(&store.snapshot()?, &PARIS)?.ok_or("there is no Paris")?;
+        store.transact(|txn| {
+            txn.delete_range(self.space.self_and_children())?;
+            self.populations.create(txn, &PARIS, paris.population)
+        })?;
+        println!("population of Paris: {}, version 1", grouped(paris.population));
+        Ok(())
+    }
+
+    fn ask(&self, store: &TourStore) -> TourResult {
+        let correct = |version, population| {
+            store.transact(|txn| self.populations.update(txn, &PARIS, version, population))
+        };
+        let what = "Two clerks have seen version 1. One corrects the population of Paris:";
+        act(store, what, |_| {
+            let version = correct(1, 2_145_906)?;
+            Ok(vec![format!("done, it has version {version} now")])
+        })?;
+        act(store, "And so does the other one:", |_| {
+            let Err(error) = correct(1, 2_113_705) else { return Ok(vec!["lost".into()]) };
+            let conflict = error.downcast_ref::<RecordConflict<u64>>();
+            let current = conflict.and_then(|conflict| conflict.current.as_ref());
+            let current = current.ok_or("refused for another reason")?;
+            let (version, value) = (current.version, grouped(current.value));
+            Ok(vec![error.to_string(), format!("with it comes version {version}: {value}")])
+        })
+    }
+}

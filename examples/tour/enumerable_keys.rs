@@ -1,0 +1,102 @@
+//! A journal of the cities of Île-de-France, by number and by day.
+
+use keyloom::value::Postcard;
+use keyloom::{Order, Result, Store, Subspace, Writer};
+use keyloom_patterns::general::enumerable_keys::{first_id_at, ids_between};
+use keyloom_patterns::{Enumerated, Index, Table, TimeBuckets, entry};
+
+use crate::cities::City;
+use crate::options::Options;
+use crate::report::{ask, is_there, some_of};
+use crate::{Step, TourResult, TourStore};
+
+/// One city an hour, from 2026-01-01.
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+const FIRST_DAY: u64 = 20_454;
+
+pub struct EnumerableKeys {
+    cities: Table<u32, City>,
+    by_place: Index<u32, City>,
+    journal: Enumerated<String, String>,
+    by_day: TimeBuckets<String, String, Postcard>,
+    loaded: Subspace,
+}
+
+impl EnumerableKeys {
+    pub fn new() -> Self {
+        let tour = Subspace::new("tour");
+        let space = tour.child("enumerable_keys");
+        let by_place = Index::new(&tour.child("by_place"), |_id, city: &City| {
+            entry((&city.country, &city.admin1, &city.name))
+        });
+        Self {
+            cities: Table::new(&tour.child("cities")),
+            by_place,
+            journal: Enumerated::new(&space.child("journal")),
+            by_day: TimeBuckets::daily(&space.child("by_day")),
+            loaded: space.child("loaded"),
+        }
+    }
+}
+
+fn paris() -> String {
+    "Île-de-France".to_owned()
+}
+
+impl Step for EnumerableKeys {
+    fn name(&self) -> &'static str {
+        "enumerable keys"
+    }
+
+    fn load(&self, store: &TourStore, _: &Options) -> TourResult {
+        let loaded = self.loaded.pack("journal");
+        if is_there(store, &loaded)? {
+            println!("journal    in the store already");
+            return Ok(());
+        }
+        let select = ("FR", "11");
+        let found = self.by_place.records(
+            &store.snapshot()?,
+            &self.cities,
+            select,
+            Order::Ascending,
+            1_000,
+            None,
+        )?;
+        store.transact(|txn| {
+            for (hour, (_, city)) in (0..).zip(&found.records) {
+                self.journal.append(txn, &paris(), &city.name)?;
+                let id = first_id_at(FIRST_DAY * DAY_MS + hour * HOUR_MS);
+                self.by_day.put(txn, &paris(), id, &city.name)?;
+            }
+            txn.put(&loaded, b"")
+        })?;
+        println!("journal    of {} cities", found.records.len());
+        Ok(())
+    }
+
+    fn ask(&self, store: &TourStore) -> TourResult {
+        ask(store, "Which are the newest three lines of the journal?", |snapshot| {
+            let lines = self.journal.range(snapshot, &paris(), .., Order::Descending)?;
+            let lines = lines.take(3).map(|line| line.map(|((_, n), city)| format!("{n} {city}")));
+            Ok((lines.collect::<Result<_>>()?, ()))
+        })?;
+        ask(store, "And the three before number 100?", |snapshot| {
+            let lines = self.journal.range(snapshot, &paris(), ..100, Order::Descending)?;
+            let lines = lines.take(3).map(|line| line.map(|((_, n), city)| format!("{n} {city}")));
+            Ok((lines.collect::<Result<_>>()?, ()))
+        })?;
+        ask(store, "What was written on 2026-01-10, the tenth day?", |snapshot| {
+            let lines = self.by_day.bucket(snapshot, &paris(), FIRST_DAY + 9, Order::Ascending)?;
+            let lines = lines.map(|line| line.map(|(_, city)| city)).collect::<Result<Vec<_>>>()?;
+            Ok((some_of(&lines, 2, "lines"), ()))
+        })?;
+        ask(store, "And last before six o'clock of that day?", |snapshot| {
+            let before = ids_between(..(FIRST_DAY + 9) * DAY_MS + 6 * HOUR_MS);
+            let lines = self.by_day.range(snapshot, &paris(), before, Order::Descending)?;
+            let lines = lines.take(1).map(|line| line.map(|(_, city)| city));
+            Ok((lines.collect::<Result<_>>()?, ()))
+        })
+    }
+}

@@ -1,0 +1,181 @@
+//! What a program has changed, brought into what is stored.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use ciborium::Value;
+use keyloom::{Error, Result};
+
+use super::path::Step;
+use super::position::Position;
+use super::tree::{Kind, Node, encode, step_of};
+
+/// What is to be stored when a program has read `stored` as `before` and made `after` of it: what it did
+/// not change, or did not know, stays.
+pub(super) fn merge(stored: &Node, before: &Value, after: &Value) -> Result<Node> {
+    if before == after {
+        return Ok(stored.clone());
+    }
+    match (Kind::of(&stored.value), before, after) {
+        (Some(Kind::Map), Value::Map(before), Value::Map(after)) => maps(stored, before, after),
+        // A program that keeps the items in another order, such as a set, has lost which is which.
+        (Some(Kind::List), Value::Array(before), Value::Array(after))
+            if are_views(stored.children.values(), before) =>
+        {
+            lists(stored, before, after)
+        }
+        (None, Value::Array(_), Value::Array(_)) | (None, Value::Map(_), Value::Map(_)) => {
+            Ok(Node::leaf(after.clone()))
+        }
+        _ => Node::divide(after.clone()),
+    }
+}
+
+/// Whether each of `views` is what a program can have read from the item at its place.
+fn are_views<'n>(stored: impl ExactSizeIterator<Item = &'n Node>, views: &[Value]) -> bool {
+    stored.len() == views.len() && stored.zip(views).all(|(stored, view)| is_view(stored, view))
+}
+
+/// Whether `view` is what a program can have read: the same, but for fields that it does not know, and
+/// those that it takes for something when they are not there.
+fn is_view(stored: &Node, view: &Value) -> bool {
+    match (Kind::of(&stored.value), view) {
+        (Some(Kind::List), Value::Array(items)) => are_views(stored.children.values(), items),
+        (Some(Kind::Map), Value::Map(entries)) => entries.iter().all(|(key, view)| {
+            let step = step_of(key).ok();
+            let stored = step.and_then(|step| stored.children.get(&step));
+            stored.is_none_or(|stored| is_view(stored, view))
+        }),
+        _ => stored.value == *view,
+    }
+}
+
+type Entries<'v> = &'v [(Value, Value)];
+
+fn maps(stored: &Node, before: Entries<'_>, after: Entries<'_>) -> Result<Node> {
+    let entry = |(key, value): &'_ (Value, Value)| Ok((step_of(key)?, value.clone()));
+    let known: BTreeMap<Step, Value> = before.iter().map(entry).collect::<Result<_>>()?;
+    let unknown = stored.children.iter().filter(|(step, _)| !known.contains_key(step));
+    let mut children: BTreeMap<Step, Node> =
+        unknown.map(|(step, child)| (step.clone(), child.clone())).collect();
+    for (key, value) in after {
+        let step = step_of(key)?;
+        let child = match (stored.children.get(&step), known.get(&step)) {
+            (Some(stored), Some(before)) => merge(stored, before, value)?,
+            // Not stored, and still what the program takes it for then.
+            (None, Some(before)) if before == value => continue,
+            _ => Node::divide(value.clone())?,
+        };
+        children.insert(step, child);
+    }
+    Ok(Node { value: stored.value.clone(), children })
+}
+
+fn lists(stored: &Node, before: &[Value], after: &[Value]) -> Result<Node> {
+    let old: Vec<(&Step, &Node)> = stored.children.iter().collect();
+    let same = same_items(before, after)?;
+    let item = |(new, value): (usize, &Value)| match same.get(new).copied().flatten() {
+        Some(at) => match (old.get(at), before.get(at)) {
+            (Some((_, stored)), Some(before)) => merge(stored, before, value),
+            _ => Node::divide(value.clone()),
+        },
+        None => Node::divide(value.clone()),
+    };
+    let items = after.iter().enumerate().map(item).collect::<Result<Vec<Node>>>()?;
+    // Those that keep their position are in its order; the others find a place between them.
+    let mut stay = longest_ascending(&same).into_iter().peekable();
+    let place_of = |new: usize| {
+        let at = same.get(new).copied().flatten();
+        match at.and_then(|at| old.get(at)) {
+            Some((Step::Item(position), _)) => Some(position),
+            _ => None,
+        }
+    };
+    let mut children = BTreeMap::new();
+    let mut last: Option<Position> = None;
+    for (new, node) in items.into_iter().enumerate() {
+        let position = match stay.next_if_eq(&new).and_then(place_of) {
+            Some(position) => position.clone(),
+            None => {
+                let high = stay.peek().copied().and_then(place_of);
+                Position::between(last.as_ref(), high).ok_or_else(|| Error::other(NoRoom))?
+            }
+        };
+        last = Some(position.clone());
+        children.insert(Step::Item(position), node);
+    }
+    Ok(Node { value: stored.value.clone(), children })
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no room between two items of a list; renumber it")]
+pub(super) struct NoRoom;
+
+/// For each item of `after`, the number of the item of `before` that it is.
+fn same_items(before: &[Value], after: &[Value]) -> Result<Vec<Option<usize>>> {
+    let front = before.iter().zip(after).take_while(|(a, b)| a == b).count();
+    let rest = |items: &'_ [Value]| items.len() - front;
+    let back = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
+    let back = back.min(rest(before)).min(rest(after));
+    let (old, new) = (front..before.len() - back, front..after.len() - back);
+
+    // Equal values have equal bytes, and those can be looked up.
+    let mut by_bytes: HashMap<Vec<u8>, VecDeque<usize>> = HashMap::new();
+    for (at, value) in before.iter().enumerate().take(old.end).skip(front) {
+        by_bytes.entry(encode(value)?).or_default().push_back(at);
+    }
+    let mut find = |value| Ok(by_bytes.get_mut(&encode(value)?).and_then(VecDeque::pop_front));
+    let changed = after.iter().take(new.end).skip(front);
+    let mut middle = changed.map(&mut find).collect::<Result<Vec<Option<usize>>>>()?;
+    if old.len() == new.len() && middle.iter().all(Option::is_none) {
+        middle = old.clone().map(Some).collect();
+    }
+    let (front, back) = ((0..front).map(Some), (old.end..before.len()).map(Some));
+    Ok(front.chain(middle).chain(back).collect())
+}
+
+/// The indexes of a longest subsequence whose numbers ascend; those without a number are not in it.
+fn longest_ascending(numbers: &[Option<usize>]) -> Vec<usize> {
+    // For each length, the index at which a subsequence of it ends with the smallest number.
+    let mut ends: Vec<(usize, usize)> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; numbers.len()];
+    for (index, number) in numbers.iter().enumerate() {
+        let Some(number) = *number else { continue };
+        let length = ends.partition_point(|(end, _)| *end < number);
+        if let (Some(slot), Some((_, previous))) =
+            (before.get_mut(index), length.checked_sub(1).and_then(|at| ends.get(at)))
+        {
+            *slot = Some(*previous);
+        }
+        ends.truncate(ends.len().max(length));
+        match ends.get_mut(length) {
+            Some(end) => *end = (number, index),
+            None => ends.push((number, index)),
+        }
+    }
+    let mut found = Vec::new();
+    let mut next = ends.last().map(|(_, index)| *index);
+    while let Some(index) = next {
+        found.push(index);
+        next = before.get(index).copied().flatten();
+    }
+    found.reverse();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::longest_ascending;
+
+    #[test]
+    fn as_many_items_as_possible_keep_their_place() {
+        let longest = |numbers: &[usize]| {
+            longest_ascending(&numbers.iter().copied().map(Some).collect::<Vec<_>>()).len()
+        };
+        assert_eq!(longest(&[]), 0);
+        assert_eq!(longest(&[3, 0, 1, 2]), 3, "the last one moved to the front");
+        assert_eq!(longest(&[1, 2, 3, 0]), 3, "the first one moved to the end");
+        assert_eq!(longest(&[3, 2, 1, 0]), 1);
+        assert_eq!(longest(&[0, 4, 1, 5, 2, 3]), 4);
+        assert_eq!(longest_ascending(&[None, Some(7), None, Some(2)]).len(), 1);
+    }
+}

@@ -1,0 +1,72 @@
+//! The way from an entity to a part of it.
+
+use keyloom::key::{Element, Pack, Packer, elements, pack};
+use keyloom::{Error, KeyBuf, Result, Subspace};
+
+use super::position::Position;
+
+/// One step from a list or a map to one of its parts. Sorts like the elements of keys.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// To a field, or to a key of a map that is text.
+    Name(String),
+    /// To an item of a list.
+    Item(Position),
+    /// To a key of a map that is an integer.
+    Number(i128),
+}
+
+impl Step {
+    pub(super) fn from_element(element: Element) -> Option<Self> {
+        match element {
+            Element::Str(name) => Some(Self::Name(name)),
+            Element::Int(number) => Some(Self::Number(number)),
+            Element::Tuple(_) => {
+                // Through the bytes of the element, which know how to be a position.
+                let packed = pack(&element);
+                keyloom::key::unpack::<(Position,)>(&packed).ok().map(|(at,)| Self::Item(at))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Pack for Step {
+    fn pack(&self, out: &mut Packer) {
+        match self {
+            Self::Name(name) => name.pack_element(out),
+            Self::Item(position) => position.pack_element(out),
+            Self::Number(number) => number.pack_element(out),
+        }
+    }
+
+    fn pack_element(&self, out: &mut Packer) {
+        self.pack(out);
+    }
+}
+
+/// The steps of packed elements, or `None` when they are no path.
+pub(super) fn steps(packed: &[u8]) -> Option<Vec<Step>> {
+    elements(packed).ok()?.into_iter().map(Step::from_element).collect()
+}
+
+/// The steps of a path that a program names.
+pub(super) fn path_of(path: &impl Pack) -> Result<Vec<Step>> {
+    let packed = pack(path);
+    steps(&packed).ok_or_else(|| Error::BadOption {
+        what: "the path",
+        value: keyloom::key::display(&packed).to_string(),
+        why: "a step is a text, an integer, or the position of an item",
+    })
+}
+
+/// The keys of an entity and of all parts on the way, the last one that of the part itself.
+pub(super) fn keys_along(entity: &Subspace, path: &[Step]) -> Vec<KeyBuf> {
+    let mut here = entity.clone();
+    let mut keys = vec![KeyBuf::from_slice(here.prefix())];
+    for step in path {
+        here = here.child(step);
+        keys.push(KeyBuf::from_slice(here.prefix()));
+    }
+    keys
+}

@@ -1,0 +1,150 @@
+//! Where an item of a list stands.
+
+use std::fmt;
+
+use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
+
+/// The position of an item in a list: one or more integers, compared one by one, a beginning before what
+/// continues it. Between any two of them there is another one, so an item is inserted without touching its
+/// neighbours.
+///
+/// ```text
+/// (1)  (2)             two items
+/// (1)  (1, 0)  (2)     one between them
+/// (1)  (1, 0)  (1, 65536)  (2)     and one more behind that
+/// ```
+///
+/// Items that are pushed are numbered, 2 bytes of a key for the first 255. Each insertion into the same gap
+/// halves it; after some sixteen at one place a position grows by up to 4 bytes.
+/// [`renumber`](super::Aggregates::renumber) makes them short again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(List<Vec<i64>>);
+
+/// How far apart the items of one gap are, as long as there is room on a side.
+const STEP: i64 = 1 << 16;
+
+impl Position {
+    /// The position of the item with this number, from 1, in a list that was written as a whole.
+    pub(super) fn nth(number: i64) -> Self {
+        Self(List(vec![number]))
+    }
+
+    /// A position behind `low` and before `high`, where `None` stands for the ends of the list. `None`
+    /// where there is no room: they are not in order, or a number is at the end of `i64`.
+    pub(super) fn between(low: Option<&Self>, high: Option<&Self>) -> Option<Self> {
+        let first = |position: &Self| position.0.0.first().copied();
+        match (low, high) {
+            (None, None) => Some(Self::nth(1)),
+            (Some(low), None) => Some(Self::nth(first(low)?.checked_add(1)?)),
+            (None, Some(high)) => Some(Self::nth(first(high)?.checked_sub(1)?)),
+            (Some(low), Some(high)) if low < high => inside(&low.0.0, &high.0.0),
+            _ => None,
+        }
+    }
+}
+
+/// A list of numbers behind `low` and before `high`, which are in order.
+fn inside(low: &[i64], high: &[i64]) -> Option<Position> {
+    let equal = low.iter().zip(high).take_while(|(a, b)| a == b).count();
+    let (common, above) = (high.get(..equal)?, *high.get(equal)?);
+    let joined = |head: &[i64], last| Some(Position(List([head, &[last]].concat())));
+    let Some(&below) = low.get(equal) else {
+        // `high` continues `low`: stay below the first number in which it does.
+        return joined(low, above.checked_sub(STEP)?);
+    };
+    match above.checked_sub(below)? {
+        1 => match low.get(equal + 1) {
+            // Nothing between the two numbers: go on behind `low`, in the numbers that continue it.
+            Some(&next) => joined(low.get(..=equal)?, next.checked_add(STEP)?),
+            None => joined(low, 0),
+        },
+        gap => joined(common, below + gap / 2),
+    }
+}
+
+impl Pack for Position {
+    fn pack(&self, out: &mut Packer) {
+        self.0.pack(out);
+    }
+}
+
+impl<'k> Unpack<'k> for Position {
+    fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
+        List::unpack(input).map(Self)
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<String> = self.0.0.iter().map(ToString::to_string).collect();
+        write!(f, "({})", numbers.join(", "))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use keyloom::key::{pack, unpack};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::Position;
+
+    proptest! {
+        #[test]
+        fn between_any_two_there_is_one_and_keys_sort_like_positions(
+            places in vec((any::<prop::sample::Index>(), 0..3u8), 1..200),
+        ) {
+            let mut list: Vec<Position> = Vec::new();
+            for (place, kind) in places {
+                let at = match kind {
+                    0 => list.len(),
+                    1 => 0,
+                    _ => place.index(list.len() + 1),
+                };
+                let low = at.checked_sub(1).map(|before| &list[before]);
+                let new = Position::between(low, list.get(at)).unwrap();
+                list.insert(at, new);
+                prop_assert!(list.is_sorted_by(|a, b| a < b));
+            }
+            let keys: Vec<_> = list.iter().map(|position| pack(&("x", position, "y"))).collect();
+            prop_assert!(keys.is_sorted_by(|a, b| a < b));
+            for (key, position) in keys.iter().zip(&list) {
+                let unpacked = unpack::<(String, Position, String)>(key).unwrap();
+                prop_assert_eq!(&unpacked.1, position);
+            }
+        }
+    }
+
+    #[test]
+    fn positions_of_pushed_items_stay_short_and_others_grow_slowly() {
+        let mut last = Position::nth(1);
+        for _ in 0..200 {
+            last = Position::between(Some(&last), None).unwrap();
+        }
+        assert_eq!(pack(&(&last,)).len(), 4);
+        // Always behind the one that was inserted before: no growth.
+        let (mut low, high) = (Position::nth(1), Position::nth(2));
+        for _ in 0..10_000 {
+            low = Position::between(Some(&low), Some(&high)).unwrap();
+        }
+        assert!(pack(&(&low,)).len() <= 10, "{low}");
+        // The worst case: always between the last two.
+        let (mut low, mut high) = (Position::nth(1), Position::nth(2));
+        for round in 0..1_000 {
+            let new = Position::between(Some(&low), Some(&high)).unwrap();
+            if round % 2 == 0 { high = new } else { low = new }
+        }
+        assert!(pack(&(&low,)).len() < 300, "{} bytes", pack(&(&low,)).len());
+    }
+
+    #[test]
+    fn what_is_not_in_order_has_nothing_between() {
+        let (one, two) = (Position::nth(1), Position::nth(2));
+        assert_eq!(Position::between(Some(&two), Some(&one)), None);
+        assert_eq!(Position::between(Some(&one), Some(&one)), None);
+        let (least, most) = (Position::nth(i64::MIN), Position::nth(i64::MAX));
+        assert_eq!(Position::between(Some(&most), None), None);
+        assert_eq!(Position::between(None, Some(&least)), None);
+    }
+}

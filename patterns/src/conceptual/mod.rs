@@ -1,0 +1,3 @@
+//! The conceptual techniques of the catalogue.
+
+pub mod aggregates;
