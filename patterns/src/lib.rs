@@ -33,9 +33,12 @@
 //! |---|---|
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
+//! | [`conceptual::denormalization`] | how does a record carry what belongs to another? |
+//! | [`conceptual::joins`] | how are records of several tables read together? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
 
 mod batch;
+pub mod conceptual;
 mod continuation;
 pub mod derived;
 pub mod general;

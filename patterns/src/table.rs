@@ -66,7 +66,7 @@ use keyloom::{
 };
 
 use crate::continuation::Continuation;
-use crate::derived::Derived;
+use crate::derived::{Attach, Derived};
 use crate::select::Select;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
@@ -132,8 +132,8 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// maintain it. What the table holds already is not visited;
     /// [`repair`](crate::Index::repair) does that.
     #[must_use]
-    pub fn with<D: Derived<K, V> + Clone + 'static>(mut self, derived: &D) -> Self {
-        self.derived.push(Arc::new(derived.clone()));
+    pub fn with<How>(mut self, derived: &impl Attach<K, V, How>) -> Self {
+        self.derived.push(derived.attached());
         self
     }
 
@@ -339,9 +339,18 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
     }
 
-    fn read_many(reader: &impl Reader, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<V>>> {
+    /// The records of packed keys, in their order; no keys cost no round trip.
+    pub(crate) fn read_many(
+        reader: &impl Reader,
+        keys: &[impl AsRef<[u8]>],
+    ) -> Result<Vec<Option<V>>> {
         let values = get_many(reader, keys)?;
         keys.iter().zip(values).map(|(key, value)| Self::decode(key.as_ref(), value)).collect()
+    }
+
+    /// Puts a record over one that was read in the same transaction, which is not read again.
+    pub(crate) fn replace(&self, txn: &mut impl Writer, key: &K, old: &V, value: &V) -> Result<()> {
+        self.make(txn, &self.setting(key, value)?, Some(old))
     }
 
     fn setting<'c>(&self, key: &'c K, value: &'c V) -> Result<Change<'c, K, V>> {

@@ -106,7 +106,7 @@ fn walk<'r, R: Reader>(
 }
 
 /// At most `limit` entries of `space` behind `last`, which must lie in it.
-pub(super) fn page_behind<'r, R: Reader>(
+pub(crate) fn page_behind<'r, R: Reader>(
     last: Option<&[u8]>,
     reader: &'r R,
     space: &Subspace,

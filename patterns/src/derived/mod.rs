@@ -28,10 +28,14 @@
 mod check;
 mod repair;
 
+use std::sync::Arc;
+
 use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace, Writer, check_key};
 use smallvec::SmallVec;
 
+pub(crate) use check::page_behind;
 pub use check::{Inconsistency, check};
+pub(crate) use repair::repair_in_batches;
 pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
 
 /// Data that follows from the records of a table and is maintained with them.
@@ -108,7 +112,40 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K>;
 }
 
-impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for D {
+/// What [`Table::with`](crate::Table::with) takes: everything that is [`Derived`], and everything
+/// that is [`DerivedEntries`], for which the difference is written here.
+///
+/// `How` tells the two apart and is always inferred. (One trait for all of the other would keep every
+/// generic pattern from being [`Derived`] itself: some crate could make it `DerivedEntries` as well.)
+pub trait Attach<K, V, How> {
+    /// What the table calls at each change.
+    fn attached(&self) -> Arc<dyn Derived<K, V>>;
+}
+
+/// How [`Derived`] data are attached: as they are.
+#[derive(Debug)]
+pub enum AsDerived {}
+
+/// How [`DerivedEntries`] are attached: by their difference.
+#[derive(Debug)]
+pub enum AsEntries {}
+
+impl<K, V, D: Derived<K, V> + Clone + 'static> Attach<K, V, AsDerived> for D {
+    fn attached(&self) -> Arc<dyn Derived<K, V>> {
+        Arc::new(self.clone())
+    }
+}
+
+impl<K, V, D: DerivedEntries<K, V> + Clone + 'static> Attach<K, V, AsEntries> for D {
+    fn attached(&self) -> Arc<dyn Derived<K, V>> {
+        Arc::new(Difference(self.clone()))
+    }
+}
+
+/// Maintains entries by the difference between those of the old and of the new value.
+struct Difference<D>(D);
+
+impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
@@ -116,7 +153,7 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for D {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        let entries = |value: Option<&V>| value.map_or(Vec::new(), |v| entries_of(self, key, v));
+        let entries = |value: Option<&V>| value.map_or(Vec::new(), |v| entries_of(&self.0, key, v));
         write_difference(txn, &entries(old), &entries(new))
     }
 }

@@ -145,6 +145,11 @@ impl<K: RecordKey, V> Index<K, V> {
         Self { space: space.clone(), function: Arc::new(function) }
     }
 
+    /// The packed parts of the entries of a record.
+    pub(crate) fn parts(&self, key: &K, value: &V) -> impl Iterator<Item = KeyBuf> + use<K, V> {
+        (self.function)(key, value).0.into_iter()
+    }
+
     /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all
     /// of them with `()`, or what else [`Select`] offers.
     ///

@@ -1,0 +1,4 @@
+//! The conceptual techniques of the catalogue.
+
+pub mod denormalization;
+pub mod joins;
