@@ -36,11 +36,13 @@
 //! | [`conceptual::denormalization`] | how does a record carry what belongs to another? |
 //! | [`conceptual::joins`] | how are records of several tables read together? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
+//! | [`general::index_without_transactions`] | how are items found by a property, in a store that is atomic for one key at a time? |
 
 mod batch;
 pub mod conceptual;
 mod continuation;
 pub mod derived;
+mod fnv;
 pub mod general;
 mod select;
 pub mod table;
