@@ -21,6 +21,12 @@ pub mod keys {}
 pub mod transactions {}
 #[doc = include_str!("src/composite_key_index.md")]
 pub mod composite_key_index {}
+#[doc = include_str!("src/joins.md")]
+pub mod joins {}
+#[doc = include_str!("src/denormalization.md")]
+pub mod denormalization {}
+#[doc = include_str!("src/index_without_transactions.md")]
+pub mod index_without_transactions {}
 #[doc = include_str!("src/lmdb.md")]
 pub mod lmdb {}
 #[doc = include_str!("src/far_away.md")]

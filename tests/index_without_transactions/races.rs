@@ -13,6 +13,7 @@ use crate::per_key::PerKey;
 use crate::subjects::{Careless, Pattern, Subject};
 use crate::turns::Work;
 
+/// At the most; where there are fewer, updates of the same value race for the same item.
 const ITEMS: u8 = 2;
 const VALUES: u8 = 3;
 const HOUR_US: u64 = 3_600_000_000;
@@ -28,6 +29,8 @@ struct Wrong {
     lost_meanwhile: usize,
     /// What is there in the end and should not be.
     left_over: usize,
+    /// What the check of the subject itself finds when all is quiet.
+    faults: usize,
 }
 
 impl Wrong {
@@ -36,6 +39,7 @@ impl Wrong {
         self.stale += other.stale;
         self.lost_meanwhile += other.lost_meanwhile;
         self.left_over += other.left_over;
+        self.faults += other.faults;
     }
 }
 
@@ -44,11 +48,11 @@ enum Job {
     Find(u8),
 }
 
-fn job(rng: &mut Rng) -> Job {
+fn job(rng: &mut Rng, items: u8, values: u8) -> Job {
     match rng.u8(..10) {
-        0..3 => Job::Find(rng.u8(..VALUES)),
-        3 => Job::Set(rng.u8(..ITEMS), None),
-        _ => Job::Set(rng.u8(..ITEMS), Some(rng.u8(..VALUES))),
+        0..3 => Job::Find(rng.u8(..values)),
+        3 => Job::Set(rng.u8(..items), None),
+        _ => Job::Set(rng.u8(..items), Some(rng.u8(..values))),
     }
 }
 
@@ -74,17 +78,18 @@ fn race(subject: &dyn Subject, seed: u64) -> Wrong {
     let mut rng = Rng::with_seed(seed);
     let store = PerKey::new();
     let clock = Clock::default();
+    let (items, values) = (rng.u8(1..=ITEMS), rng.u8(1..=VALUES));
     // Values that were there before anything raced.
     let mut stamps = clock.stamps(100, &mut rng);
-    for item in 0..ITEMS {
+    for item in 0..items {
         if rng.bool() {
-            subject.set(&store, &mut stamps, item, Some(rng.u8(..VALUES))).unwrap();
+            subject.set(&store, &mut stamps, item, Some(rng.u8(..values))).unwrap();
         }
     }
     let answers = Mutex::new(Vec::<Answer>::new());
     let workers = (0..rng.u64(2..6)).map(|writer| {
         let dies = rng.bool().then(|| rng.usize(..25));
-        let jobs: Vec<Job> = (0..rng.usize(1..4)).map(|_| job(&mut rng)).collect();
+        let jobs: Vec<Job> = (0..rng.usize(1..4)).map(|_| job(&mut rng, items, values)).collect();
         let mut stamps = clock.stamps(writer, &mut rng);
         let (store, answers) = (&store, &answers);
         let work: Work<'_> = Box::new(move || {
@@ -120,6 +125,7 @@ fn race(subject: &dyn Subject, seed: u64) -> Wrong {
         wrong.lost_meanwhile +=
             (0..ITEMS).filter(|item| held(*item) && !found.contains(item)).count();
     }
+    wrong.faults += subject.faults(&store);
     let current = subject.current(&store.inner);
     // Hours later nobody is on his way any more.
     clock.advance(3 * HOUR_US);

@@ -22,6 +22,9 @@ pub trait Subject: Sync {
     /// How many keys there are beside those that the current values need, from the bytes in the store.
     fn left_over(&self, store: &Memory) -> usize;
 
+    /// How many faults its own check finds.
+    fn faults(&self, store: &PerKey) -> usize;
+
     /// Removes what can be removed, by whatever means there are beside updates.
     fn settle(&self, store: &PerKey, stamps: &Stamps);
 }
@@ -78,6 +81,10 @@ impl Subject for Pattern {
         let updates = entries(store, &self.space.child(&0)).len();
         let entries = entries(store, &self.space.child(&1)).len();
         updates - needed + entries - needed
+    }
+
+    fn faults(&self, store: &PerKey) -> usize {
+        self.index.check(&store.snapshot().unwrap()).unwrap().len()
     }
 
     fn settle(&self, store: &PerKey, stamps: &Stamps) {
@@ -149,6 +156,10 @@ impl Subject for Careless {
     fn left_over(&self, store: &Memory) -> usize {
         let needed = self.current(store).len();
         entries(store, &self.0.child("index")).len().abs_diff(needed)
+    }
+
+    fn faults(&self, _: &PerKey) -> usize {
+        0
     }
 
     fn settle(&self, _: &PerKey, _: &Stamps) {}

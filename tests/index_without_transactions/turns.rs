@@ -13,10 +13,16 @@ thread_local! {
     static WORKER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
+/// The most workers of a run.
+const MOST: usize = 8;
+
 #[derive(Default)]
 pub struct Turns {
     state: Mutex<State>,
-    changed: Condvar,
+    /// Tells the one who gives the turns that a worker waits, or is gone.
+    back: Condvar,
+    /// Tell each worker that it is its turn.
+    begin: [Condvar; MOST],
 }
 
 #[derive(Default)]
@@ -55,9 +61,9 @@ impl Turns {
     fn wait_for_turn(&self, me: usize) -> MutexGuard<'_, State> {
         let mut state = self.lock();
         state.waiting.insert(me);
-        self.changed.notify_all();
+        self.back.notify_one();
         while state.turn != Some(me) {
-            state = self.changed.wait(state).unwrap();
+            state = self.begin[me].wait(state).unwrap();
         }
         state.turn = None;
         state
@@ -93,7 +99,7 @@ impl Turns {
                 state.waiting.remove(&next);
                 state.turn = Some(next);
                 state.step += 1;
-                self.changed.notify_all();
+                self.begin[next].notify_one();
             }
             look();
         });
@@ -103,7 +109,7 @@ impl Turns {
     fn all_wait(&self) -> bool {
         let mut state = self.lock();
         while state.waiting.len() < state.live {
-            state = self.changed.wait(state).unwrap();
+            state = self.back.wait(state).unwrap();
         }
         state.live > 0
     }
@@ -115,6 +121,6 @@ struct Gone<'t>(&'t Turns);
 impl Drop for Gone<'_> {
     fn drop(&mut self) {
         self.0.lock().live -= 1;
-        self.0.changed.notify_all();
+        self.0.back.notify_one();
     }
 }
