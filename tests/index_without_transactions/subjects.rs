@@ -42,10 +42,10 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// With buckets so narrow that levels are opened all the time.
-    pub fn new() -> Self {
+    /// With a width of 1 levels are opened all the time.
+    pub fn new(bucket_width: usize) -> Self {
         let space = Subspace::new("property");
-        Self { index: PropertyIndex::new(&space).bucket_width(1), space }
+        Self { index: PropertyIndex::new(&space).bucket_width(bucket_width), space }
     }
 }
 
@@ -167,7 +167,7 @@ impl Subject for Careless {
 
 #[test]
 fn both_do_what_they_should_while_nothing_races() {
-    let subjects: [&dyn Subject; 2] = [&Pattern::new(), &Careless(Subspace::new("careless"))];
+    let subjects: [&dyn Subject; 2] = [&Pattern::new(1), &Careless(Subspace::new("careless"))];
     for subject in subjects {
         let store = PerKey::new();
         let mut stamps = Stamps::with_clock(1, || 5);
