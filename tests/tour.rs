@@ -55,7 +55,13 @@ fn answers_are_right(address: &str) -> Vec<String> {
         "32 cities",
         "Los Angeles (US), 3,971,883 inhabitants",
         "Anaheim (US), 350,742 inhabitants",
-        "405700 keys",
+        "Istanbul, Turkey: 14,804,116",
+        "EU: 67,129",
+        "Netherlands Antilles; Bouvet Island; Serbia and Montenegro",
+        "1,915 places; the first is in Turkey; 1,915 copies are stale",
+        "1,915 places; the first is in Türkiye; 0 copies are stale",
+        "les Escaldes: 15,853",
+        "409802 keys",
     ] {
         assert!(text.contains(answer), "{answer} is not in: {text}");
     }
@@ -145,5 +151,5 @@ fn damaged_data_are_named_and_a_later_run_with_good_data_completes() {
     fails_with(&with_data, &["cities.csv.gz", "damaged"]);
     // What was loaded from the halves does no harm.
     let text = said(&tour(&["--store".as_ref(), address.as_ref()]));
-    assert!(text.contains("135,233 loaded") && text.contains("405700 keys"), "{text}");
+    assert!(text.contains("135,233 loaded") && text.contains("409802 keys"), "{text}");
 }

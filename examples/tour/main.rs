@@ -8,6 +8,10 @@
 
 mod cities;
 mod composite_key_index;
+mod countries;
+mod denormalization;
+mod index_without_transactions;
+mod joins;
 mod options;
 mod report;
 
@@ -35,7 +39,12 @@ trait Step {
 }
 
 fn steps() -> Vec<Box<dyn Step>> {
-    vec![Box::new(composite_key_index::CompositeKeyIndex::new())]
+    vec![
+        Box::new(composite_key_index::CompositeKeyIndex::new()),
+        Box::new(joins::JoinsStep::new()),
+        Box::new(denormalization::Denormalization::new()),
+        Box::new(index_without_transactions::IndexWithoutTransactions::new()),
+    ]
 }
 
 fn main() -> ExitCode {

@@ -31,8 +31,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     // What is copied stays: one key. (And the record that is replaced is read, and the commit.)
     let login = User { name: "Ada".into(), logins: 7 };
     cost_is(writing(&|txn| blog.users.put(txn, &1, &login)), [1, 0, 1, 1, 2]);
-    // Twenty posts fit: the entries, the posts and the mark of the one copy; nothing mentions the user,
-    // which is a range and the mark of the other.
+    // Twenty posts fit: the entries, the posts and the mark of the one copy; nothing mentions the
+    // user, which is a range and the mark of the other.
     let cost = writing(&|txn| blog.put_user(txn, 1, "Countess"));
     cost_is(cost, [1 + 20 + 1 + 1, 2, 1 + 20 + 20, 1 + 20 * 3, 1 + 3 + 2 + 1]);
     // Twenty-one do not: entries are read until that is known, and the mark is written.

@@ -138,7 +138,8 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
         .unwrap();
 }
 
-/// What is read and freshened is what a join would show; and exactly what differed was called stale.
+/// What is read and freshened is what a join would show; and exactly what differed was called
+/// stale.
 fn readers_see_through_stale_copies(blog: &Blog, reader: &impl Reader, model: &Model) {
     let read: Vec<(u32, Post)> =
         blog.posts.range(reader, (), Order::Ascending).unwrap().collect::<Result<_>>().unwrap();
@@ -157,7 +158,8 @@ pub fn check_finds_and_repair_mends_stale_copies(store: &(impl Store + Clone)) {
     let blog = Blog::new(5);
     blog.fill(store, 30);
     let whole = dump(store);
-    // Past the copies: with a name that was never right, and of a user through a table without them.
+    // Past the copies: with a name that was never right, and of a user through a table without
+    // them.
     let bare = Table::<u16, User>::new(blog.users.space());
     store
         .transact(|txn| {
@@ -198,7 +200,8 @@ pub fn check_finds_and_repair_mends_stale_copies(store: &(impl Store + Clone)) {
     assert_eq!(dump(store), whole);
 }
 
-/// A street carries the name of its city, which carries that of its country, and streets carry that too.
+/// A street carries the name of its city, which carries that of its country, and streets carry that
+/// too.
 pub fn copies_chain(store: &(impl Store + Clone)) {
     clear(store);
     type City = (u8, String);

@@ -87,7 +87,8 @@ pub fn a_source_that_changes_again_or_goes_sets_the_propagation_back(store: &(im
         .unwrap();
     blog.authors.propagate(store, 8, on).unwrap();
     assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
-    // With few enough left, the next change needs no propagation and ends the one that was under way.
+    // With few enough left, the next change needs no propagation and ends the one that was under
+    // way.
     half_way();
     store.transact(|txn| (5..20).try_for_each(|id| blog.posts.delete(txn, &id).map(drop))).unwrap();
     store.transact(|txn| blog.put_user(txn, 1, "at once")).unwrap();

@@ -8,8 +8,8 @@ use keyloom_patterns::general::index_without_transactions::Stamps;
 
 use crate::laws::{clear, container, keys, towns};
 
-/// An update that fails anywhere leaves the old value or the new one, findable; setting it again, or tidying, leaves
-/// nothing else.
+/// An update that fails anywhere leaves the old value or the new one, findable; setting it again,
+/// or tidying, leaves nothing else.
 pub fn a_fault_at_any_operation_is_mended(store: &(impl Store + Clone)) {
     let index = towns();
     let (of, item) = (container(1), "a".to_owned());

@@ -1,5 +1,5 @@
-//! The laws of the index for stores without transactions: on every store, and on one that is atomic for one
-//! key at a time, where updates race and die.
+//! The laws of the index for stores without transactions: on every store, and on one that is atomic
+//! for one key at a time, where updates race and die.
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -9,6 +9,7 @@ mod faults;
 mod laws;
 mod per_key;
 mod races;
+mod schedules;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 #[path = "../servers/mod.rs"]
 mod servers;

@@ -1,7 +1,7 @@
 //! A store that is atomic for one key and for nothing else.
 //!
-//! A transaction takes one write and no read, and commits by itself. A snapshot is none: each get sees the store as
-//! it is at that moment, and so does each step of a range.
+//! A transaction takes one write and no read, and commits by itself. A snapshot is none: each get
+//! sees the store as it is at that moment, and so does each step of a range.
 
 use std::sync::Arc;
 

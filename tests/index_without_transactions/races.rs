@@ -113,11 +113,12 @@ fn race(subject: &dyn Subject, seed: u64) -> Wrong {
     let workers: Vec<_> = workers.collect();
     let mut wrong = Wrong::default();
     let mut history = Vec::new();
-    store.turns.run(workers, &mut rng, || {
+    store.turns.run(workers, |waiting| {
         clock.advance(1_000);
         let current = subject.current(&store.inner);
         look(subject, &store, &current, &mut wrong);
         history.push(current);
+        rng.choice(waiting.iter().copied()).unwrap_or_default()
     });
     for (begins, ends, value, found) in answers.into_inner().unwrap() {
         let held =
@@ -158,7 +159,7 @@ fn look(subject: &dyn Subject, store: &PerKey, current: &BTreeMap<u8, u8>, wrong
 /// How many interleavings are tried.
 fn cases() -> u64 {
     let asked_for = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    asked_for.unwrap_or(1_000)
+    asked_for.unwrap_or(400)
 }
 
 #[test]

@@ -19,7 +19,8 @@ pub trait Subject: Sync {
     /// The values of all items, from the bytes in the store.
     fn current(&self, store: &Memory) -> BTreeMap<u8, u8>;
 
-    /// How many keys there are beside those that the current values need, from the bytes in the store.
+    /// How many keys there are beside those that the current values need, from the bytes in the
+    /// store.
     fn left_over(&self, store: &Memory) -> usize;
 
     /// How many faults its own check finds.
@@ -95,8 +96,8 @@ impl Subject for Pattern {
     }
 }
 
-/// The control: the item is a record, an entry is a value and an item, and an update removes the entry of the
-/// value that it has read.
+/// The control: the item is a record, an entry is a value and an item, and an update removes the
+/// entry of the value that it has read.
 pub struct Careless(pub Subspace);
 
 impl Careless {

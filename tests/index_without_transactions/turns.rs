@@ -1,12 +1,11 @@
-//! Threads that run one at a time, each from one operation on the store to the next, in an order that a
-//! generator picks: the same seed, the same interleaving.
+//! Threads that run one at a time, each from one operation on the store to the next, in an order
+//! that somebody picks.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
-use fastrand::Rng;
 use keyloom::{Error, Result};
 
 thread_local! {
@@ -43,8 +42,8 @@ impl Turns {
         self.state.lock().unwrap()
     }
 
-    /// Called at each operation: waits for its turn, and fails from the moment on at which the worker dies. Whoever is
-    /// no worker goes on at once.
+    /// Called at each operation: waits for its turn, and fails from the moment on at which the
+    /// worker dies. Whoever is no worker goes on at once.
     pub fn operation(&self) -> Result<()> {
         let Some(me) = WORKER.get() else { return Ok(()) };
         let mut state = self.wait_for_turn(me);
@@ -74,12 +73,12 @@ impl Turns {
         self.lock().step
     }
 
-    /// Runs the workers to their ends; between two turns, when all of them wait, `look` is called.
+    /// Runs the workers to their ends; between two turns, when all of them wait, `pick` is told who
+    /// they are and says whose turn it is. It is called once more in the end.
     pub fn run(
         &self,
         workers: Vec<(Option<usize>, Work<'_>)>,
-        rng: &mut Rng,
-        mut look: impl FnMut(),
+        mut pick: impl FnMut(&BTreeSet<usize>) -> usize,
     ) {
         let (left, works): (Vec<_>, Vec<_>) = workers.into_iter().unzip();
         *self.lock() = State { live: left.len(), left, ..State::default() };
@@ -93,15 +92,15 @@ impl Turns {
                 });
             }
             while self.all_wait() {
-                look();
+                let waiting = self.lock().waiting.clone();
+                let next = pick(&waiting);
                 let mut state = self.lock();
-                let next = rng.choice(state.waiting.iter().copied()).unwrap();
-                state.waiting.remove(&next);
+                assert!(state.waiting.remove(&next));
                 state.turn = Some(next);
                 state.step += 1;
                 self.begin[next].notify_one();
             }
-            look();
+            pick(&BTreeSet::new());
         });
     }
 

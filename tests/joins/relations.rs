@@ -85,8 +85,8 @@ fn by_key_of_the_right(
     assert_eq!(named_or_not(all(messages().left_hash_join(&side, author))), outer);
 }
 
-/// Users with their messages: by ranges side by side, by a range each, and by a side in memory whose
-/// keys repeat.
+/// Users with their messages: by ranges side by side, by a range each, and by a side in memory
+/// whose keys repeat.
 fn in_the_order_of_both(chat: &Chat, reader: &impl Reader, data: &Data) {
     for order in [Order::Ascending, Order::Descending] {
         let users = || chat.users.range(reader, (), order).unwrap();

@@ -180,7 +180,8 @@ fn memory_is_bounded_by_the_batch_and_not_by_the_data() {
     });
     assert!((400..=520).contains(&most), "{most} records at a time, of which 500 are remembered");
 
-    // As many as there are rows of one key on the right, one row ahead of them, and the pair that is out.
+    // As many as there are rows of one key on the right, one row ahead of them, and the pair that
+    // is out.
     let (most, decoded) = counting(|| {
         let joined = users().merge_join(posts(), Order::Ascending, |(id, _)| *id, |(id, _)| id / 4);
         assert_eq!(joined.count(), 4 * USERS as usize);

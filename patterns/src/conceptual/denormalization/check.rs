@@ -43,8 +43,8 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Every carrier whose copy is not what its source says. Goes through the carriers themselves; that
-    /// the index finds all of them is for the check of the index.
+    /// Every carrier whose copy is not what its source says. Goes through the carriers themselves;
+    /// that the index finds all of them is for the check of the index.
     ///
     /// # Errors
     /// What the store says, and records that do not decode.
@@ -81,9 +81,9 @@ where
         Ok(())
     }
 
-    /// Makes every copy what its source says, in bounded transactions that report progress and can be
-    /// resumed, as [`derived::repair`](crate::derived::repair()). Also the way to fill a copy that is
-    /// declared for records which are there already.
+    /// Makes every copy what its source says, in bounded transactions that report progress and can
+    /// be resumed, as [`derived::repair`](crate::derived::repair()). Also the way to fill a copy
+    /// that is declared for records which are there already.
     ///
     /// Attach the copy to the table that writers use *before* the repair begins.
     ///

@@ -20,8 +20,9 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Sets the copies in carriers that are about to be put to what their sources say now, and tells of
-    /// each whether that changed it. Costs one get per different source, in one round trip.
+    /// Sets the copies in carriers that are about to be put to what their sources say now, and
+    /// tells of each whether that changed it. Costs one get per different source, in one round
+    /// trip.
     ///
     /// # Errors
     /// What the store says; sources that do not decode; [`Error::BadOption`] when the parts of the
@@ -32,8 +33,9 @@ where
         self.set_all(carriers, &sources)
     }
 
-    /// Sets the copies in carriers that were read to what their sources say, and tells of each whether it was
-    /// stale. What nothing is pending for is known to be fresh and costs nothing more.
+    /// Sets the copies in carriers that were read to what their sources say, and tells of each
+    /// whether it was stale. What nothing is pending for is known to be fresh and costs nothing
+    /// more.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -73,7 +75,8 @@ where
         self.set_all(carriers, &sources)
     }
 
-    /// Whether any source has copies that may be stale. Costs one range, which is empty when there is none.
+    /// Whether any source has copies that may be stale. Costs one range, which is empty when there
+    /// is none.
     ///
     /// # Errors
     /// What the store says.
@@ -89,7 +92,8 @@ where
         Ok(reader.get(&self.mark(source))?.is_some())
     }
 
-    /// The parts of the entries of carriers, each once and in order: the packed keys of their sources.
+    /// The parts of the entries of carriers, each once and in order: the packed keys of their
+    /// sources.
     fn different_sources<'c>(&self, carriers: impl IntoIterator<Item = &'c (K, V)>) -> Vec<KeyBuf>
     where
         K: 'c,

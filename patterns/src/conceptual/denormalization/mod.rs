@@ -1,14 +1,15 @@
 //! Denormalization: how does a record carry what belongs to another, without lying for long?
 //!
 //! A list of posts shows the names of their authors. Joined, each page of posts costs a round trip
-//! more; copied into the posts, it is one range. The price is paid when a name changes: every post that
-//! carries it must be written. [`Copies`] declares such a copy and keeps it: the record that owns the value
-//! is the *source* (the user), the record with the copy is the *carrier* (the post).
+//! more; copied into the posts, it is one range. The price is paid when a name changes: every post
+//! that carries it must be written. [`Copies`] declares such a copy and keeps it: the record that
+//! owns the value is the *source* (the user), the record with the copy is the *carrier* (the post).
 //!
 //! * Few carriers change in the transaction of the source: nobody ever sees a stale copy.
 //! * Where there are more, the transaction only *marks* the source, and
-//!   [`propagate`](Copies::propagate) changes the carriers in bounded transactions. Until it is through, readers
-//!   tell a stale copy from a fresh one by the mark ([`freshen`](Copies::freshen)).
+//!   [`propagate`](Copies::propagate) changes the carriers in bounded transactions. Until it is
+//!   through, readers tell a stale copy from a fresh one by the mark
+//!   ([`freshen`](Copies::freshen)).
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -47,8 +48,8 @@
 //!
 //! # Layout
 //!
-//! The copies are in the records of the carriers. Beside them there is only the mark of a source whose
-//! copies are not all fresh:
+//! The copies are in the records of the carriers. Beside them there is only the mark of a source
+//! whose copies are not all fresh:
 //!
 //! | key | value |
 //! |---|---|
@@ -57,16 +58,18 @@
 //! # Invariants
 //!
 //! * A copy that differs from its source has a mark at its source.
-//! * Behind the position of a mark lie only fresh copies. A source that changes once more sets its mark
-//!   back to the beginning.
-//! * Carriers that are put through [`Copies::put`] carry what the source says in that very transaction.
+//! * Behind the position of a mark lie only fresh copies. A source that changes once more sets its
+//!   mark back to the beginning.
+//! * Carriers that are put through [`Copies::put`] carry what the source says in that very
+//!   transaction.
 //!
 //! No version is kept with a copy. Whether it is fresh is a question of its value: a name that was
 //! changed and changed back has made no copy stale.
 //!
 //! # Cost
 //!
-//! For a source with n carriers, of which `inline` may change at once (1,000 unless told otherwise):
+//! For a source with n carriers, of which `inline` may change at once (1,000 unless told
+//! otherwise):
 //!
 //! | operation | cost beside that of the table | round trips |
 //! |---|---|---|
@@ -83,16 +86,17 @@
 //!
 //! # When not to use it
 //!
-//! When sources change about as often as carriers are read: a change costs n writes, a join one get per
-//! source of a page. When nobody can live with a copy that is old for a moment, and sources have more
-//! carriers than one transaction takes: read the source. When the sources are few: a [hash
-//! join](crate::conceptual::joins) with all of them in memory costs nothing per row either. Within one table, as the name of the manager in the
-//! record of the employee: the record that is being put would be written twice.
+//! When sources change about as often as carriers are read: a change costs n writes, a join one get
+//! per source of a page. When nobody can live with a copy that is old for a moment, and sources
+//! have more carriers than one transaction takes: read the source. When the sources are few: a
+//! [hash join](crate::conceptual::joins) with all of them in memory costs nothing per row either.
+//! Within one table, as the name of the manager in the record of the employee: the record that is
+//! being put would be written twice.
 //!
 //! # Source
 //!
-//! "Denormalization" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Marks and resumable batches are how
-//! record stores build indexes while they are in use.
+//! "Denormalization" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Marks and resumable
+//! batches are how record stores build indexes while they are in use.
 
 mod check;
 mod freshen;
@@ -126,10 +130,13 @@ pub struct Copies<SK, S, K, V, CS = Postcard, C = Postcard> {
 
 struct Functions<SK, S, V> {
     /// Whether what is copied differs between two states of a source.
-    differs: Box<dyn Fn(Option<&S>, Option<&S>) -> bool + Send + Sync>,
+    differs: Box<Differs<S>>,
     /// Makes a carrier carry what a source says.
-    copy: Box<dyn Fn(&mut V, &SK, Option<&S>) + Send + Sync>,
+    copy: Box<SetCopy<SK, S, V>>,
 }
+
+type Differs<S> = dyn Fn(Option<&S>, Option<&S>) -> bool + Send + Sync;
+type SetCopy<SK, S, V> = dyn Fn(&mut V, &SK, Option<&S>) + Send + Sync;
 
 impl<SK, S, K, V, CS, C> Clone for Copies<SK, S, K, V, CS, C> {
     fn clone(&self) -> Self {
@@ -165,13 +172,15 @@ where
     /// A copy of what `part` gives of a source, put into carriers by `set`.
     ///
     /// * `space` is for the marks. Nothing else may be there.
-    /// * `sources` is read when a carrier is put. It need not have this copy attached yet; the table
-    ///   through which sources are put must.
-    /// * `by_source` finds the carriers of a source: its parts are the key of the source, and nothing more. A carrier with
-    ///   no entry has no source; one with several carries a copy of each.
-    /// * `carriers` is the table with everything attached, that index among it: carriers are rewritten through it.
-    /// * `set` is told which source the copy is of; `None` stands for a source that is not there. It
-    ///   must do the same each time, and leave the reference to the source alone.
+    /// * `sources` is read when a carrier is put. It need not have this copy attached yet; the
+    ///   table through which sources are put must.
+    /// * `by_source` finds the carriers of a source: its parts are the key of the source, and
+    ///   nothing more. A carrier with no entry has no source; one with several carries a copy of
+    ///   each.
+    /// * `carriers` is the table with everything attached, that index among it: carriers are
+    ///   rewritten through it.
+    /// * `set` is told which source the copy is of; `None` stands for a source that is not there.
+    ///   It must do the same each time, and leave the reference to the source alone.
     pub fn new<T: PartialEq>(
         space: &Subspace,
         sources: &Table<SK, S, CS>,
@@ -196,8 +205,8 @@ where
         }
     }
 
-    /// The same copy, of which at most `carriers` change in the transaction of the source. With 0 all of
-    /// them wait for [`propagate`](Copies::propagate).
+    /// The same copy, of which at most `carriers` change in the transaction of the source. With 0
+    /// all of them wait for [`propagate`](Copies::propagate).
     ///
     /// Let it fit the store: each carrier is one write, and some for what is attached to it.
     #[must_use]

@@ -46,12 +46,12 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Makes all copies of all marked sources fresh, at most `batch` carriers in a transaction, while others read and
-    /// write.
+    /// Makes all copies of all marked sources fresh, at most `batch` carriers in a transaction,
+    /// while others read and write.
     ///
-    /// `progress` is told after each transaction what was done so far; with `ControlFlow::Break` it stops
-    /// the work. How far it is stands in the store: whoever calls next, after a stop or a crash, goes on
-    /// there. Any number of programs may do so at once.
+    /// `progress` is told after each transaction what was done so far; with `ControlFlow::Break` it
+    /// stops the work. How far it is stands in the store: whoever calls next, after a stop or a
+    /// crash, goes on there. Any number of programs may do so at once.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -75,8 +75,8 @@ where
     /// ```
     ///
     /// # Errors
-    /// What the store says; carriers and sources that do not decode; what lies among the marks and is
-    /// none.
+    /// What the store says; carriers and sources that do not decode; what lies among the marks and
+    /// is none.
     pub fn propagate(
         &self,
         store: &impl Store,

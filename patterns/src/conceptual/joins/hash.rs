@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use keyloom::{Error, KeyBuf, Pack, Result, pack};
 
-/// The rows of a small side by their keys, in memory: read once, and used for any number of joins. It
-/// shows the snapshot that it was read from.
+/// The rows of a small side by their keys, in memory: read once, and used for any number of joins.
+/// It shows the snapshot that it was read from.
 pub struct BuildSide<K, V> {
     rows: HashMap<KeyBuf, Vec<Arc<V>>>,
     len: usize,

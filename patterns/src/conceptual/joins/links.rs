@@ -17,8 +17,8 @@ const FORMAT: u8 = 1;
 
 /// Which lefts belong to which rights, such as users to groups; see [the layout](super#layout).
 ///
-/// A link is a record of the table of pairs `(left, right)`, whose value says what there is to say of
-/// it, `()` for nothing. The other direction is derived from it.
+/// A link is a record of the table of pairs `(left, right)`, whose value says what there is to say
+/// of it, `()` for nothing. The other direction is derived from it.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -74,8 +74,8 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         Self { table: Table::with_codec(&space.child(&0)).with(&reversed), reversed }
     }
 
-    /// The links as a table by `(left, right)`: to put and delete many of them, to read what they say,
-    /// and to attach more to it.
+    /// The links as a table by `(left, right)`: to put and delete many of them, to read what they
+    /// say, and to attach more to it.
     pub fn table(&self) -> &Table<(L, R), V, C> {
         &self.table
     }
@@ -130,8 +130,8 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
         self.table.delete(txn, &(left.clone(), right.clone()))
     }
 
-    /// Takes away at most `most` links of a left, and tells how many there were: to do when the left
-    /// itself goes. Where it may have many, go on until there is none.
+    /// Takes away at most `most` links of a left, and tells how many there were: to do when the
+    /// left itself goes. Where it may have many, go on until there is none.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -190,8 +190,8 @@ impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
     }
 }
 
-/// The other direction of a table whose key is a pair: derived entries, maintained by the table. What
-/// [`Links`] attaches.
+/// The other direction of a table whose key is a pair: derived entries, maintained by the table.
+/// What [`Links`] attaches.
 pub struct Reversed<L, R> {
     space: Subspace,
     ends: PhantomData<fn() -> (L, R)>,

@@ -10,8 +10,8 @@ use keyloom::{KeyBuf, Reader, Result};
 
 use crate::table::{RecordKey, Table};
 
-/// The right side of a lookup join: a table, and how it is asked. A reference to a table is one with
-/// the defaults.
+/// The right side of a lookup join: a table, and how it is asked. A reference to a table is one
+/// with the defaults.
 ///
 /// ```
 /// use keyloom::Subspace;
@@ -39,8 +39,8 @@ impl<K: RecordKey, V, C> Lookup<K, V, C> {
         Self { batch: rows.max(1), ..self }
     }
 
-    /// Remembers the records, and the absence of records, of up to so many keys from batch to batch. For a small right side:
-    /// when there would be more, all are forgotten.
+    /// Remembers the records, and the absence of records, of up to so many keys from batch to
+    /// batch. For a small right side: when there would be more, all are forgotten.
     #[must_use]
     pub fn remember(self, keys: usize) -> Self {
         Self { remember: keys, ..self }
@@ -112,8 +112,8 @@ where
         Ok(())
     }
 
-    /// Reads the records of those keys that are not known, each once and in the order of the store, whose pages are then visited in
-    /// order too.
+    /// Reads the records of those keys that are not known, each once and in the order of the store,
+    /// whose pages are then visited in order too.
     fn learn(&mut self, keys: &[Option<KeyBuf>]) -> Result<()> {
         let mut unknown: Vec<&KeyBuf> =
             keys.iter().flatten().filter(|key| !self.known.contains_key(*key)).collect();

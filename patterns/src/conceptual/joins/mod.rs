@@ -1,9 +1,11 @@
-//! Application-side joins: how are records of several tables read together, without a query planner?
+//! Application-side joins: how are records of several tables read together, without a query
+//! planner?
 //!
-//! A store of keys has no joins, so the program joins. What matters is how: a `get` for every row costs
-//! a round trip for every row. Each join here is an adaptor of an iterator of `Result` rows, such as
-//! [`Table::range`] and [`Index::range`](crate::Index::range) give, and is again one, so they compose.
-//! They stream: none of them reads its input to the end before its first row comes out.
+//! A store of keys has no joins, so the program joins. What matters is how: a `get` for every row
+//! costs a round trip for every row. Each join here is an adaptor of an iterator of `Result` rows,
+//! such as [`Table::range`](crate::Table::range) and [`Index::range`](crate::Index::range) give,
+//! and is again one, so they compose. They stream: none of them reads its input to the end before
+//! its first row comes out.
 //!
 //! ```
 //! use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -36,12 +38,13 @@
 //! | a range of its own for each of few left rows | [`nested_loop_join`](Joins::nested_loop_join) | of the left rows, and within one of its range |
 //! | only to be tested for | [`semi_join`](Joins::semi_join), [`anti_join`](Joins::anti_join) with a [`KeySet`] | of the left rows |
 //!
-//! An **inner** join gives the pairs that match. Its **left outer** form, `left_..`, gives every left
-//! row at least once: with `None` where nothing matches. Where keys repeat, on either side, every pair
-//! that matches comes out.
+//! An **inner** join gives the pairs that match. Its **left outer** form, `left_..`, gives every
+//! left row at least once: with `None` where nothing matches. Where keys repeat, on either side,
+//! every pair that matches comes out.
 //!
 //! Keys are equal, and in order, when their packed bytes are: that is the order of the store, for
-//! every type of key. In a lookup and a hash join a left row can have no key at all (`None`): it matches nothing.
+//! every type of key. In a lookup and a hash join a left row can have no key at all (`None`): it
+//! matches nothing.
 //!
 //! # Layout
 //!
@@ -52,8 +55,8 @@
 //! | subspace, 0, left, right | what is to be said of the link, as the codec writes it; nothing for `()` |
 //! | subspace, 1, right, left | the format (1), one byte |
 //!
-//! One to many needs no links: it is a table whose key begins with the one (`(author, number)` above),
-//! or an [`Index`](crate::Index) by the one.
+//! One to many needs no links: it is a table whose key begins with the one (`(author, number)`
+//! above), or an [`Index`](crate::Index) by the one.
 //!
 //! # Invariants
 //!
@@ -62,7 +65,8 @@
 //!
 //! # Cost
 //!
-//! Beside what it costs to read the left rows; n of them, in batches of b (1,000 unless told otherwise):
+//! Beside what it costs to read the left rows; n of them, in batches of b (1,000 unless told
+//! otherwise):
 //!
 //! | operation | cost | round trips | rows in memory |
 //! |---|---|---|---|
@@ -78,14 +82,14 @@
 //! # When not to use it
 //!
 //! When the same join is asked all day and its right side changes rarely: keep a copy in the left
-//! record ([`denormalization`](crate::conceptual::denormalization)). When two records are always read and written together:
-//! make them one.
+//! record ([`denormalization`](crate::conceptual::denormalization)). When two records are always
+//! read and written together: make them one.
 //!
 //! # Source
 //!
-//! "Application side joins" in I. Katsov, *NoSQL Data Modeling Techniques* (2012); "Application-side
-//! joins" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide* (2015). The algorithms are those of every
-//! relational database.
+//! "Application side joins" in I. Katsov, *NoSQL Data Modeling Techniques* (2012);
+//! "Application-side joins" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide*
+//! (2015). The algorithms are those of every relational database.
 
 mod hash;
 mod inner;
@@ -105,18 +109,18 @@ pub use merge::MergeJoin;
 pub use nested::NestedLoopJoin;
 
 use crate::table::RecordKey;
-#[expect(unused_imports, reason = "named in the documentation")]
-use crate::table::Table;
 
 /// The joins, for every iterator of `Result<T>`; see the [module](self).
 pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
-    /// Each row with the record of its key: those that have one. `lookup` is a table, or a [`Lookup`]
-    /// with options of its own; `key` gives the key of a row, or an `Option` of it.
+    /// Each row with the record of its key: those that have one. `lookup` is a table, or a
+    /// [`Lookup`] with options of its own; `key` gives the key of a row, or an `Option` of it.
     ///
-    /// Costs one round trip per batch. The record comes shared, since many rows may meet the same one.
+    /// Costs one round trip per batch. The record comes shared, since many rows may meet the same
+    /// one.
     ///
     /// # Errors
-    /// As the rows; as [`Table::get_many`]. The rows of the batch that fails do not come out.
+    /// As the rows; as [`Table::get_many`](crate::Table::get_many). The rows of the batch that
+    /// fails do not come out.
     fn lookup_join<'r, R, K, V, C, F, O>(
         self,
         reader: &'r R,
@@ -203,8 +207,8 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         HashJoin::new(self, side, key)
     }
 
-    /// Each row with each of the rows of `right` that have the same key, where both sides come in the
-    /// `order` of that key, as ranges of tables and indexes do.
+    /// Each row with each of the rows of `right` that have the same key, where both sides come in
+    /// the `order` of that key, as ranges of tables and indexes do.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -235,8 +239,8 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// Keeps the right rows of one key in memory: let the side with fewer of them be the right one.
     ///
     /// # Errors
-    /// As the rows of both sides; an error that names both keys when a side is not in order, without which
-    /// rows would be missing.
+    /// As the rows of both sides; an error that names both keys when a side is not in order,
+    /// without which rows would be missing.
     fn merge_join<U, J, P, F, G>(
         self,
         right: J,
@@ -255,8 +259,8 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         Inner(self.left_merge_join(right, order, left_key, right_key))
     }
 
-    /// Each row with each of the rows of `right` that have the same key, or with `None`. Otherwise as
-    /// [`merge_join`](Joins::merge_join).
+    /// Each row with each of the rows of `right` that have the same key, or with `None`. Otherwise
+    /// as [`merge_join`](Joins::merge_join).
     fn left_merge_join<U, J, P, F, G>(
         self,
         right: J,

@@ -18,8 +18,8 @@ const CHUNK: usize = 1_000;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// What should never be, whatever raced or died: values without their entry
-    /// ([`Inconsistency::Missing`]), and entries that no list knows, so that nothing would remove them
-    /// ([`Inconsistency::Dangling`]). For a moment without updates.
+    /// ([`Inconsistency::Missing`]), and entries that no list knows, so that nothing would remove
+    /// them ([`Inconsistency::Dangling`]). For a moment without updates.
     ///
     /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::tidy) removes them.
     ///
@@ -48,9 +48,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         }
     }
 
-    /// Removes what is stale and mends what [`check`](PropertyIndex::check) finds, while others read and write: tidies all
-    /// items, and then removes the entries that no list knows. Goes on from
-    /// [`RepairOptions::resume`], and tells `progress` after each batch of keys.
+    /// Removes what is stale and mends what [`check`](PropertyIndex::check) finds, while others
+    /// read and write: tidies all items, and then removes the entries that no list knows. Goes on
+    /// from [`RepairOptions::resume`], and tells `progress` after each batch of keys.
     ///
     /// In the progress, `records` are updates and `entries` entries visited; `removed` counts both.
     ///
@@ -128,8 +128,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         drop(entries);
         drop(snapshot);
         for fault in faults {
-            // It was put on the list before the entry was put, and came off after the entry was deleted: whoever is not
-            // listed will not come back.
+            // It was put on the list before the entry was put, and came off after the entry was
+            // deleted: whoever is not listed will not come back.
             delete(store, fault.entry())?;
             done.removed += 1;
         }
@@ -161,7 +161,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(reader.get(&entry)?.is_none().then_some(entry))
     }
 
-    /// Puts the entry that the value of an item should have. If the value has changed meanwhile, takes it back.
+    /// Puts the entry that the value of an item should have. If the value has changed meanwhile,
+    /// takes it back.
     fn restore_entry(&self, store: &impl Store, place: &Place) -> Result<bool> {
         let Some(entry) = self.missing_entry(&store.snapshot()?, place)? else { return Ok(false) };
         put(store, &entry, &[FORMAT])?;

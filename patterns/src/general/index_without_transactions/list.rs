@@ -82,8 +82,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// The newest update that is written.
     ///
     /// While one is under way the list may change as it is read, so that the update before is gone
-    /// already when the reader comes there, and the new one was not written yet when it was there. A list that is the same
-    /// twice was so at one moment.
+    /// already when the reader comes there, and the new one was not written yet when it was there.
+    /// A list that is the same twice was so at one moment.
     pub(super) fn current(&self, reader: &impl Reader, place: &Place) -> Result<Option<Update>> {
         let prefix = key_of(&self.updates, &[&place.container, &place.item]);
         let newest = reader.last(KeyRange::children(&prefix))?;

@@ -1,15 +1,16 @@
-//! Index without transactions: how are items found by a property, in a store that is atomic for one key
-//! at a time?
+//! Index without transactions: how are items found by a property, in a store that is atomic for one
+//! key at a time?
 //!
-//! Where a transaction cannot change an item and its index entry together, somebody sees the moment in
-//! between, and a crash makes that moment last. And an update that removes "the entry of the value that
-//! was there before" is wrong as soon as two of them race: both read the same old value, and the entry of the one that loses is
-//! removed by nobody; or the entry that an update removes has become right again.
+//! Where a transaction cannot change an item and its index entry together, somebody sees the moment
+//! in between, and a crash makes that moment last. And an update that removes "the entry of the
+//! value that was there before" is wrong as soon as two of them race: both read the same old value,
+//! and the entry of the one that loses is removed by nobody; or the entry that an update removes
+//! has become right again.
 //!
-//! The way out: an entry of the index names not only the value and the item, but the *update* that wrote it, and each item has a
-//! list of the updates that may have entries. An update removes what it finds in the list and nothing
-//! else, so no entry is removed twice for two reasons, and none is forgotten. Readers look whether what they found still
-//! holds.
+//! The way out: an entry of the index names not only the value and the item, but the *update* that
+//! wrote it, and each item has a list of the updates that may have entries. An update removes what
+//! it finds in the list and nothing else, so no entry is removed twice for two reasons, and none is
+//! forgotten. Readers look whether what they found still holds.
 //!
 //! ```
 //! use keyloom::{Memory, Result, Store, Subspace};
@@ -37,14 +38,14 @@
 //! | subspace, 1, container, level, bucket, value, item, time, writer | an *entry* of the index: the format (1), one byte |
 //! | subspace, 2, container, level | this level is open: the format (1), one byte |
 //!
-//! The value of an item is that of its newest *written* update: there is no record of the item beside it that
-//! could be overwritten by an older one. Time and writer are a [stamp](Stamps) that no two updates share, and that is newer than
-//! all that its update has seen.
+//! The value of an item is that of its newest *written* update: there is no record of the item
+//! beside it that could be overwritten by an older one. Time and writer are a [stamp](Stamps) that
+//! no two updates share, and that is newer than all that its update has seen.
 //!
-//! A **bucket** keeps rows (what such a store keeps on one machine) from growing without bound. Level n has 2ⁿ buckets; the
-//! hash of an item picks one. When a bucket of the newest level is found to be wider than the
-//! [bound](PropertyIndex::bucket_width), the next level is opened, and new entries go there. Readers look into the
-//! buckets of all levels.
+//! A **bucket** keeps rows (what such a store keeps on one machine) from growing without bound.
+//! Level n has 2ⁿ buckets; the hash of an item picks one. When a bucket of the newest level is
+//! found to be wider than the [bound](PropertyIndex::bucket_width), the next level is opened, and
+//! new entries go there. Readers look into the buckets of all levels.
 //!
 //! # Invariants
 //!
@@ -54,21 +55,22 @@
 //! 2. puts its entry;
 //! 3. puts itself into the list once more, *written*: from now on its value is that of the item;
 //! 4. for each update that it read in the list, all of which are older: deletes the entry, and then
-//!    takes it off the list, unless it was only intended. Such a one may be on its way still, so it stays for later.
+//!    takes it off the list, unless it was only intended. Such a one may be on its way still, so it
+//!    stays for later.
 //!
 //! So, after each step and each crash:
 //!
 //! * every entry is listed: what is stale can be found and removed;
-//! * the value of an item has its entry: 2 comes before 3, and an entry is deleted only when a newer update is
-//!   written, which never ceases to be newer;
+//! * the value of an item has its entry: 2 comes before 3, and an entry is deleted only when a
+//!   newer update is written, which never ceases to be newer;
 //! * an entry that is replaced by one of the same value is on a level that readers visit no later.
 //!
 //! A query that runs while others write finds each item whose value was the one asked for
 //! all the time. An item that is updated meanwhile may come twice.
 //!
 //! The stamp of an update that died stays on the list, intended, until it is older than the
-//! [grace](PropertyIndex::grace_us): no update may take longer than that, the difference of the clocks included. One that finds itself to be
-//! slow gives up.
+//! [grace](PropertyIndex::grace_us): no update may take longer than that, the difference of the
+//! clocks included. One that finds itself to be slow gives up.
 //!
 //! # Cost
 //!
@@ -88,16 +90,17 @@
 //!
 //! # When not to use it
 //!
-//! With transactions: an [`Index`](crate::Index) costs a fifth of it and needs no cleaning. Every store of
-//! keyloom has them; this pattern is for what stands between, such as a log of changes, a
-//! cache, a store of another kind behind [`Store`](keyloom::Store), or many machines that may not wait for each other.
-//! It uses transactions of one write.
+//! With transactions: an [`Index`](crate::Index) costs a fifth of it and needs no cleaning. Every
+//! store of keyloom has them; this pattern is for what stands between, such as a log of changes, a
+//! cache, a store of another kind behind [`Store`](keyloom::Store), or many machines that may not
+//! wait for each other. It uses transactions of one write.
 //!
 //! # Source
 //!
-//! E. Anuff, *Secondary indexes in Cassandra* (2010) and *Indexing in Cassandra* (Cassandra SF 2011): the items
-//! of a container, the index of a property with composite columns, the list of previous entries. There the store resolves
-//! writes of one cell by their time; here each update is a key of its own, which needs no such store.
+//! E. Anuff, *Secondary indexes in Cassandra* (2010) and *Indexing in Cassandra* (Cassandra SF
+//! 2011): the items of a container, the index of a property with composite columns, the list of
+//! previous entries. There the store resolves writes of one cell by their time; here each update is
+//! a key of its own, which needs no such store.
 
 mod check;
 mod list;
@@ -121,16 +124,20 @@ const FORMAT: u8 = 1;
 /// The last level: a million buckets.
 const LAST_LEVEL: u8 = 20;
 
+/// Shared between threads whatever the types are: none of them is held.
+type Types<C, I, V> = PhantomData<fn() -> (C, I, V)>;
+
 /// One property of the items of any number of containers, and its index; see the [module](self).
 ///
-/// `C` is the key of a container, `I` that of an item in it, `V` the value: each is one element of a key.
+/// `C` is the key of a container, `I` that of an item in it, `V` the value: each is one element of
+/// a key.
 pub struct PropertyIndex<C, I, V> {
     updates: Subspace,
     entries: Subspace,
     levels: Subspace,
     bucket_width: usize,
     grace_us: u64,
-    types: PhantomData<fn() -> (C, I, V)>,
+    types: Types<C, I, V>,
 }
 
 impl<C, I, V> Clone for PropertyIndex<C, I, V> {

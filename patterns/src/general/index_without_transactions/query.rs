@@ -69,8 +69,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.items_within(reader, container, value.clone()..=value)
     }
 
-    /// The items of a container whose values lie in a range, with the values: bucket by bucket, and within a bucket in the
-    /// order of the values. Where all of it is to be in one order, collect and sort.
+    /// The items of a container whose values lie in a range, with the values: bucket by bucket, and
+    /// within a bucket in the order of the values. Where all of it is to be in one order, collect
+    /// and sort.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -87,7 +88,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// ```
     ///
     /// # Errors
-    /// What the store says, here or from the iterator; there also entries and updates that do not decode.
+    /// What the store says, here or from the iterator; there also entries and updates that do not
+    /// decode.
     pub fn items_within<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -153,7 +155,8 @@ impl<R: Reader, C: RecordKey, I: RecordKey, V: RecordKey + Clone> Matches<'_, R,
     fn open_next(&mut self) -> Result<bool> {
         let Some((level, bucket)) = self.next else { return Ok(false) };
         if level > self.newest_level {
-            // A level that was opened meanwhile may hold what has moved on from those that were read.
+            // A level that was opened meanwhile may hold what has moved on from those that were
+            // read.
             self.newest_level = self.index.newest_level(self.reader, &self.container)?;
         }
         if level > self.newest_level {

@@ -10,8 +10,8 @@ pub(super) struct Stamp {
     pub(super) writer: u64,
 }
 
-/// Hands out the stamps of one writer: each later than the one before, and than all that the update has
-/// seen, whatever the clock says.
+/// Hands out the stamps of one writer: each later than the one before, and than all that the update
+/// has seen, whatever the clock says.
 ///
 /// ```
 /// use keyloom_patterns::general::index_without_transactions::Stamps;
@@ -27,8 +27,8 @@ pub struct Stamps {
 impl Stamps {
     /// The stamps of a writer, by the clock of the system.
     ///
-    /// `writer` is a number that no other writer has at the same time: 64 random bits, or what names the machine, the
-    /// process and the thread. Two that share a number lose updates.
+    /// `writer` is a number that no other writer has at the same time: 64 random bits, or what
+    /// names the machine, the process and the thread. Two that share a number lose updates.
     pub fn new(writer: u64) -> Self {
         let clock = || {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

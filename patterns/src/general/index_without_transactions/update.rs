@@ -11,12 +11,14 @@ use crate::table::RecordKey;
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// Gives an item of a container a value.
     ///
-    /// Nothing is locked and nothing waits. Of updates at the same time the one with the newest stamp
-    /// stays. After an error, or a crash, the value may be the old or the new one, and is found in either case; set it again.
+    /// Nothing is locked and nothing waits. Of updates at the same time the one with the newest
+    /// stamp stays. After an error, or a crash, the value may be the old or the new one, and is
+    /// found in either case; set it again.
     ///
     /// # Errors
     /// [`Error::KeyTooLong`] before anything is written, when container, value and item are too long together; what the
-    /// store says; an error when the update has taken half of the [grace](PropertyIndex::grace_us) already.
+    /// store says; an error when the update has taken half of the [grace](PropertyIndex::grace_us)
+    /// already.
     pub fn set(
         &self,
         store: &impl Store,
@@ -28,8 +30,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.update(store, stamps, &Self::place(container, item), Some(pack(&(value,))))
     }
 
-    /// Takes the value of an item away; the item is then none of the container's any more. What is left of it goes with the next
-    /// [`tidy`](PropertyIndex::tidy) behind the grace.
+    /// Takes the value of an item away; the item is then none of the container's any more. What is
+    /// left of it goes with the next [`tidy`](PropertyIndex::tidy) behind the grace.
     ///
     /// # Errors
     /// As [`set`](PropertyIndex::set).
@@ -60,9 +62,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
             return self.remove_stale(store, place, list.get(1..).unwrap_or_default(), now_us);
         }
         let stamp = stamps.next_after(list.first().map(|newest| newest.stamp));
-        // Never on a lower level than what it replaces: readers go up the levels.
-        let level = list.iter().map(|update| update.level).max();
-        let level = level.max(Some(self.level(&store.snapshot()?, place)?)).unwrap_or_default();
+        // Read behind the list, so it is no lower than that of what is replaced: readers go up the
+        // levels.
+        let level = self.newest_level(&store.snapshot()?, place.container())?;
         let update = Update { stamp, state: State::Intended, level, value };
         self.write(store, stamps, place, &update)?;
         self.remove_stale(store, place, &list, now_us)?;
@@ -92,8 +94,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         put(store, &key, &update.bytes(State::Written))
     }
 
-    /// Step 4, for updates that are older than one that is written. Entries go before the list forgets
-    /// them.
+    /// Step 4, for updates that are older than one that is written. Entries go before the list
+    /// forgets them.
     fn remove_stale(
         &self,
         store: &impl Store,
@@ -117,9 +119,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         now_us.saturating_sub(stamp.time_us) > self.grace_us
     }
 
-    /// Removes what updates of an item have left behind: those that raced, and, when they are older than the grace, those
-    /// that died. Every [`set`](PropertyIndex::set) does the same, so this is for items that are not
-    /// updated any more. `stamps` tells the time.
+    /// Removes what updates of an item have left behind: those that raced, and, when they are older
+    /// than the grace, those that died. Every [`set`](PropertyIndex::set) does the same, so this is
+    /// for items that are not updated any more. `stamps` tells the time.
     ///
     /// # Errors
     /// What the store says.
@@ -154,16 +156,11 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(before - kept)
     }
 
-    /// The newest level of a container.
-    fn level(&self, reader: &impl Reader, place: &Place) -> Result<u8> {
-        self.newest_level(reader, place.container())
-    }
-
-    /// Opens the next level when the bucket of this update, on the newest one, is wider than the bound. Counting is for
-    /// few updates, by their stamps.
+    /// Opens the next level when the bucket of this update, on the newest one, is wider than the
+    /// bound. Counting is for few updates, by their stamps.
     fn widen(&self, store: &impl Store, place: &Place, update: &Update) -> Result<()> {
         let every = (self.bucket_width / 8).max(1) as u64;
-        if update.value.is_none() || update.level >= LAST_LEVEL || sample(update.stamp) % every != 0
+        if update.value.is_none() || update.level >= LAST_LEVEL || !sample(update.stamp).is_multiple_of(every)
         {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! The workloads: one per pattern, and one of the store's own operations.
 
+mod blog;
 mod cities;
 mod entries;
 mod ledger;
@@ -12,6 +13,7 @@ use crate::workload::Registered;
 pub fn all() -> Vec<Arc<dyn Registered>> {
     vec![
         Arc::new(entries::Entries),
+        Arc::new(blog::Blog::new()),
         Arc::new(cities::Cities::new()),
         Arc::new(ledger::Ledger::new()),
     ]
