@@ -45,6 +45,7 @@ pub mod derived;
 mod fnv;
 pub mod general;
 mod select;
+mod sorted_writes;
 pub mod table;
 
 pub use batch::BatchSize;

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace, Writer, check_key};
 use smallvec::SmallVec;
 
+pub use crate::sorted_writes::SortedWrites;
 pub(crate) use check::page_behind;
 pub use check::{Inconsistency, check};
 pub(crate) use repair::repair_in_batches;
@@ -86,6 +87,25 @@ pub trait Derived<K, V>: Send + Sync {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()>;
+
+    /// Adds to `writes` what [`update`](Derived::update) would do, and tells whether it could: where
+    /// that is known without a look at the store, and consists of puts and deletes.
+    ///
+    /// [`Table::put_many`](crate::Table::put_many) asks this first: the writes of many records are
+    /// quicker in the order of their keys. The default says no, and is asked to update.
+    ///
+    /// # Errors
+    /// As [`update`](Derived::update).
+    fn plan(
+        &self,
+        writes: &mut SortedWrites,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<bool> {
+        let _ = (writes, key, old, new);
+        Ok(false)
+    }
 }
 
 /// A derived entry: its whole key, and its value.
@@ -153,9 +173,41 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        let entries = |value: Option<&V>| value.map_or(Vec::new(), |v| entries_of(&self.0, key, v));
-        write_difference(txn, &entries(old), &entries(new))
+        let [old, new] = [old, new].map(|value| entries_if(&self.0, key, value));
+        // An entry that the store would refuse is refused before the first of them is written.
+        new.iter().try_for_each(|(key, _)| check_key(key))?;
+        difference(&old, &new, |key, value| match value {
+            Some(value) => txn.put(key, value),
+            None => txn.delete(key),
+        })
     }
+
+    fn plan(
+        &self,
+        writes: &mut SortedWrites,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<bool> {
+        let [old, new] = [old, new].map(|value| entries_if(&self.0, key, value));
+        difference(&old, &new, |key, value| match value {
+            Some(value) => writes.put(key, value),
+            None => {
+                writes.delete(key);
+                Ok(())
+            }
+        })?;
+        Ok(true)
+    }
+}
+
+/// The entries of a record that may not be there.
+fn entries_if<K, V, D: DerivedEntries<K, V> + ?Sized>(
+    derived: &D,
+    key: &K,
+    value: Option<&V>,
+) -> Vec<DerivedEntry> {
+    value.map_or(Vec::new(), |value| entries_of(derived, key, value))
 }
 
 /// The entries of a record in the order of their keys, each key once.
@@ -192,22 +244,21 @@ fn newer_format<T>(outcome: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Writes what turns the entries `old` into the entries `new`, and nothing else.
-fn write_difference(
-    txn: &mut impl Writer,
+/// Tells `write` what turns the entries `old` into the entries `new`, and nothing else: keys to be
+/// deleted, and those to be put with their values.
+fn difference(
     old: &[DerivedEntry],
     new: &[DerivedEntry],
+    mut write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
 ) -> Result<()> {
-    // An entry that the store would refuse is refused before the first of them is written.
-    new.iter().try_for_each(|(key, _)| check_key(key))?;
     let has_key = |entries: &[DerivedEntry], key: &KeyBuf| {
         entries.binary_search_by(|(other, _)| other.cmp(key)).is_ok()
     };
     for (key, _) in old.iter().filter(|(key, _)| !has_key(new, key)) {
-        txn.delete(key)?;
+        write(key, None)?;
     }
     for (key, value) in new.iter().filter(|entry| old.binary_search(entry).is_err()) {
-        txn.put(key, value)?;
+        write(key, Some(value))?;
     }
     Ok(())
 }

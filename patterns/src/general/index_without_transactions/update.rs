@@ -160,7 +160,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// bound. Counting is for few updates, by their stamps.
     fn widen(&self, store: &impl Store, place: &Place, update: &Update) -> Result<()> {
         let every = (self.bucket_width / 8).max(1) as u64;
-        if update.value.is_none() || update.level >= LAST_LEVEL || !sample(update.stamp).is_multiple_of(every)
+        if update.value.is_none()
+            || update.level >= LAST_LEVEL
+            || !sample(update.stamp).is_multiple_of(every)
         {
             return Ok(());
         }
