@@ -31,7 +31,6 @@ pub struct Blog {
     /// With both copies attached.
     pub users: Table<u16, User>,
     pub posts: Table<u32, Post>,
-    pub by_author: Index<u32, Post>,
     pub authors: PostCopies,
     pub mentions: PostCopies,
 }
@@ -72,7 +71,7 @@ impl Blog {
         )
         .inline(inline);
         let users = users.with(&authors).with(&mentions);
-        Self { users, posts, by_author, authors, mentions }
+        Self { users, posts, authors, mentions }
     }
 
     pub fn put_user(&self, txn: &mut impl Writer, id: u16, name: &str) -> Result<()> {
