@@ -6,10 +6,10 @@
 
 use std::sync::Mutex;
 
-use keyloom::{Store, Subspace};
+use keyloom::{KeyRange, Reader, Store, Subspace};
 use keyloom_patterns::general::index_without_transactions::{PropertyIndex, Stamps};
 
-use crate::per_key::PerKey;
+use crate::per_key::{PerKey, PerKeyReader};
 use crate::turns::Work;
 
 type Sizes = PropertyIndex<u8, u8, u8>;
@@ -31,29 +31,46 @@ impl Scene {
     fn new() -> Self {
         let narrow = Sizes::new(&Subspace::new("sizes")).bucket_width(1);
         let scene = Self { store: PerKey::new(), narrow };
-        scene.set(1, 10, ITEM);
-        let dying: Work<'_> = Box::new(|| scene.set(2, 20, ITEM));
-        // The list (two entries and its end), the level, and the intention; then no more.
+        scene.set(1, 10, ITEM, VALUE);
+        let dying: Work<'_> = Box::new(|| scene.set(2, 20, ITEM, 9));
+        // The list (an update and the end), the level, and the intention; then no more.
         scene.store.turns.run(vec![(Some(4), dying)], |_| 0);
+        let keys = scene.store.inner.snapshot().unwrap().count(KeyRange::all()).unwrap();
+        assert_eq!(keys, 3, "an update, its entry, and the intention");
         scene
     }
 
-    /// Sets the item to its value, or another item to another value. A dead worker cannot.
-    fn set(&self, writer: u64, time_us: u64, item: u8) {
+    /// Sets a value. A dead worker cannot.
+    fn set(&self, writer: u64, time_us: u64, item: u8, value: u8) {
         let mut stamps = Stamps::with_clock(writer, move || time_us);
-        let value = if item == ITEM { VALUE } else { item };
         let _ = self.narrow.set(&self.store, &mut stamps, &1, &item, &value);
+    }
+
+    /// Opens levels, and then writes the value of the item again.
+    fn widen_and_move(&self) {
+        (2..6).for_each(|item| self.set(3, 30, item, item));
+        self.set(3, 30, ITEM, VALUE);
     }
 
     /// Runs the workers for as many operations as the script says, one after the other, and then to
     /// their ends; tells whether the query found the item.
     fn finds(&self, script: &[(usize, usize)], writers: Vec<Work<'_>>) -> bool {
+        self.holds(script, writers, |reader| {
+            let mut items = self.narrow.items_with(reader, &1, VALUE).unwrap();
+            items.any(|found| found.unwrap().1 == ITEM)
+        })
+    }
+
+    /// The same with another query.
+    fn holds(
+        &self,
+        script: &[(usize, usize)],
+        writers: Vec<Work<'_>>,
+        query: impl FnOnce(&PerKeyReader) -> bool + Send,
+    ) -> bool {
         let found = Mutex::new(false);
-        let query: Work<'_> = Box::new(|| {
-            let snapshot = self.store.snapshot().unwrap();
-            let mut items = self.narrow.items_with(&snapshot, &1, VALUE).unwrap();
-            *found.lock().unwrap() = items.any(|found| found.unwrap().1 == ITEM);
-        });
+        let query: Work<'_> =
+            Box::new(|| *found.lock().unwrap() = query(&self.store.snapshot().unwrap()));
         let workers: Vec<_> =
             std::iter::once(query).chain(writers).map(|work| (None, work)).collect();
         let mut script: Vec<(usize, usize)> = script.to_vec();
@@ -79,11 +96,29 @@ const OTHER: usize = 2;
 fn a_value_that_is_written_again_is_found_at_every_point() {
     for before in 0..14 {
         for first in 0..14 {
-            for second in (1..14).chain([ALL]) {
+            for second in (1..9).chain([ALL]) {
                 let scene = Scene::new();
                 let script = [(ONE, before), (QUERY, first), (ONE, second), (QUERY, ALL)];
-                let again: Work<'_> = Box::new(|| scene.set(3, 30, ITEM));
+                let again: Work<'_> = Box::new(|| scene.set(3, 30, ITEM, VALUE));
                 assert!(scene.finds(&script, vec![again]), "lost in {script:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_item_that_always_has_a_value_is_never_without_one() {
+    for before in 0..14 {
+        for first in 0..14 {
+            for second in 1..10 {
+                let scene = Scene::new();
+                let script = [(ONE, before), (QUERY, first), (ONE, second), (QUERY, ALL)];
+                let other: Work<'_> = Box::new(|| scene.set(3, 30, ITEM, 8));
+                let has_one = |reader: &PerKeyReader| {
+                    let value = scene.narrow.value(reader, &1, &ITEM).unwrap();
+                    value == Some(VALUE) || value == Some(8)
+                };
+                assert!(scene.holds(&script, vec![other], has_one), "none in {script:?}");
             }
         }
     }
@@ -95,10 +130,7 @@ fn a_value_that_moves_to_a_new_level_is_found_at_every_point() {
         for first in 0..14 {
             let scene = Scene::new();
             let script = [(ONE, before), (QUERY, first), (ONE, ALL), (QUERY, ALL)];
-            let widen_and_move: Work<'_> = Box::new(|| {
-                (2..6).for_each(|item| scene.set(3, 30, item));
-                scene.set(3, 30, ITEM);
-            });
+            let widen_and_move: Work<'_> = Box::new(|| scene.widen_and_move());
             assert!(scene.finds(&script, vec![widen_and_move]), "lost in {script:?}");
         }
     }
@@ -110,11 +142,8 @@ fn a_value_that_is_written_by_somebody_who_does_not_know_the_new_level_is_found_
         for first in 0..14 {
             let scene = Scene::new();
             let script = [(ONE, before), (OTHER, ALL), (QUERY, first), (ONE, ALL), (QUERY, ALL)];
-            let again: Work<'_> = Box::new(|| scene.set(4, 1_000, ITEM));
-            let widen_and_move: Work<'_> = Box::new(|| {
-                (2..6).for_each(|item| scene.set(3, 30, item));
-                scene.set(3, 30, ITEM);
-            });
+            let again: Work<'_> = Box::new(|| scene.set(4, 1_000, ITEM, VALUE));
+            let widen_and_move: Work<'_> = Box::new(|| scene.widen_and_move());
             assert!(scene.finds(&script, vec![again, widen_and_move]), "lost in {script:?}");
         }
     }
