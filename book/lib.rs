@@ -31,6 +31,12 @@ pub mod aggregates {}
 pub mod atomic_aggregates {}
 #[doc = include_str!("src/enumerable_keys.md")]
 pub mod enumerable_keys {}
+#[doc = include_str!("src/joins.md")]
+pub mod joins {}
+#[doc = include_str!("src/denormalization.md")]
+pub mod denormalization {}
+#[doc = include_str!("src/index_without_transactions.md")]
+pub mod index_without_transactions {}
 #[doc = include_str!("src/lmdb.md")]
 pub mod lmdb {}
 #[doc = include_str!("src/far_away.md")]

@@ -11,8 +11,12 @@ mod aggregation;
 mod atomic_aggregates;
 mod cities;
 mod composite_key_index;
+mod countries;
+mod denormalization;
 mod enumerable_keys;
 mod index_table;
+mod index_without_transactions;
+mod joins;
 mod options;
 mod report;
 
@@ -47,6 +51,9 @@ fn steps() -> Vec<Box<dyn Step>> {
         Box::new(aggregates::Aggregated::new()),
         Box::new(atomic_aggregates::AtomicAggregates::new()),
         Box::new(enumerable_keys::EnumerableKeys::new()),
+        Box::new(joins::JoinsStep::new()),
+        Box::new(denormalization::Denormalization::new()),
+        Box::new(index_without_transactions::IndexWithoutTransactions::new()),
     ]
 }
 

@@ -5,6 +5,8 @@ use std::ops::Bound;
 use keyloom::key::display;
 use keyloom::{Error, KeyRange, Order, Result};
 
+use crate::fnv::Fnv;
+
 /// The format that this code writes.
 const FORMAT: u8 = 1;
 
@@ -87,14 +89,7 @@ const HASH_BYTES: usize = 8;
 /// Tells queries apart. It keeps mistakes out, not attackers: a continuation gives nobody more than
 /// its query does.
 fn hash(range: &KeyRange<'_>) -> [u8; HASH_BYTES] {
-    const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01B3;
-    let mut hash = BASIS;
-    let mut add = |bytes: &[u8]| {
-        for byte in bytes {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
-        }
-    };
+    let mut hash = Fnv::new();
     let (start, end) = range.normalized().unwrap_or((Bound::Unbounded, Bound::Excluded(&[])));
     for bound in [start, end] {
         let (kind, key): (u8, &[u8]) = match bound {
@@ -103,9 +98,9 @@ fn hash(range: &KeyRange<'_>) -> [u8; HASH_BYTES] {
             Bound::Unbounded => (3, &[]),
         };
         // The length keeps one bound from reaching into the other.
-        add(&[kind]);
-        add(&(key.len() as u64).to_be_bytes());
-        add(key);
+        hash.add(&[kind]);
+        hash.add(&(key.len() as u64).to_be_bytes());
+        hash.add(key);
     }
-    hash.to_be_bytes()
+    hash.finish().to_be_bytes()
 }

@@ -39,12 +39,16 @@
 //! | [`conceptual::aggregates`] | how does one entity of many parts live under one key, without a schema? |
 //! | [`general::atomic_aggregates`] | how does a change take effect only if the record is still what it was thought to be? |
 //! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
+//! | [`conceptual::denormalization`] | how does a record carry what belongs to another? |
+//! | [`conceptual::joins`] | how are records of several tables read together? |
+//! | [`general::index_without_transactions`] | how are items found by a property, in a store that is atomic for one key at a time? |
 
 mod batch;
 pub mod conceptual;
 mod continuation;
 pub mod derived;
 mod explain;
+mod fnv;
 pub mod general;
 mod select;
 pub mod table;

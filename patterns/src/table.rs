@@ -75,7 +75,7 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use crate::continuation::Continuation;
-use crate::derived::{Derived, RecordChange, SortedWrites};
+use crate::derived::{Attach, Derived, RecordChange, SortedWrites};
 use crate::general::index_table::IndexCatalog;
 use crate::select::Select;
 
@@ -142,8 +142,8 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// maintain it. What the table holds already is not visited;
     /// [`repair`](crate::Index::repair) does that.
     #[must_use]
-    pub fn with<D: Derived<K, V> + Clone + 'static>(mut self, derived: &D) -> Self {
-        self.derived.push(Arc::new(derived.clone()));
+    pub fn with<How>(mut self, derived: &impl Attach<K, V, How>) -> Self {
+        self.derived.push(derived.attached());
         self
     }
 
@@ -209,7 +209,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             true => None,
             false => Self::decode(&change.packed, txn.get(&change.packed)?)?,
         };
-        self.make(txn, &[change], &[old])
+        self.make(txn, &[change], &[old.as_ref()])
     }
 
     /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one after
@@ -256,7 +256,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
         let change = self.removing(key);
         let old = Self::decode(&change.packed, txn.get(&change.packed)?)?;
-        self.make(txn, &[change], std::slice::from_ref(&old))?;
+        self.make(txn, &[change], &[old.as_ref()])?;
         Ok(old.is_some())
     }
 
@@ -365,14 +365,18 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             Some(value) => self.setting(key, value)?,
             None => self.removing(key),
         };
-        self.make(txn, &change, old)
+        self.make(txn, &[change], &[old])
     }
 
     fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {
         bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
     }
 
-    fn read_many(reader: &impl Reader, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<V>>> {
+    /// The records of packed keys, in their order; no keys cost no round trip.
+    pub(crate) fn read_many(
+        reader: &impl Reader,
+        keys: &[impl AsRef<[u8]>],
+    ) -> Result<Vec<Option<V>>> {
         let mut records = Vec::with_capacity(keys.len());
         for (key, value) in keys.iter().zip(get_many(reader, keys)?) {
             records.push(Self::decode(key.as_ref(), value)?);
@@ -399,6 +403,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     fn make_all(&self, txn: &mut impl Writer, changes: Vec<Change<'_, K, V>>) -> Result<usize> {
         let changes = last_of_each(changes);
         let old = self.replaced_by(txn, &changes)?;
+        let old: Vec<Option<&V>> = old.iter().map(Option::as_ref).collect();
         self.make(txn, &changes, &old)?;
         Ok(old.iter().flatten().count())
     }
@@ -409,12 +414,12 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         &self,
         txn: &mut impl Writer,
         changes: &[Change<'_, K, V>],
-        old: &[Option<V>],
+        old: &[Option<&V>],
     ) -> Result<()> {
         let mut writes = SortedWrites::default();
         let mut changed = SmallVec::<[_; 1]>::with_capacity(changes.len());
         for (n, change) in changes.iter().enumerate() {
-            let old = old.get(n).and_then(Option::as_ref);
+            let old = old.get(n).copied().flatten();
             match change.new {
                 Some(value) => {
                     writes.put_with(&change.packed, |bytes| Self::encode(change, value, bytes))?;

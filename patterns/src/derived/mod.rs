@@ -33,6 +33,7 @@ mod repair;
 mod writes;
 
 use std::fmt;
+use std::sync::Arc;
 
 use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace, Writer};
 use smallvec::SmallVec;
@@ -40,6 +41,7 @@ use smallvec::SmallVec;
 pub(crate) use check::refuse_foreign;
 pub use check::{Inconsistency, check};
 pub(crate) use check::{page_behind, superfluous};
+pub(crate) use repair::repair_in_batches;
 pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
 pub use writes::SortedWrites;
 
@@ -145,8 +147,7 @@ pub type DerivedEntry = (KeyBuf, EntryValue);
 
 pub(crate) type EntryValue = SmallVec<[u8; 16]>;
 
-/// Derived data that are plain entries in a subspace of their own, each made by one record. To attach
-/// them to a table, implement [`Derived`] by [`update_entries`] and [`maintain`](DerivedEntries::maintain).
+/// Derived data that are plain entries in a subspace of their own, each made by one record.
 pub trait DerivedEntries<K, V>: Send + Sync {
     /// Where the entries are. Nothing else may be there.
     fn space(&self) -> &Subspace;
@@ -182,6 +183,60 @@ pub trait DerivedEntries<K, V>: Send + Sync {
             writes.difference(&old, &new)?;
         }
         Ok(())
+    }
+}
+
+/// What [`Table::with`](crate::Table::with) takes: everything that is [`Derived`], and everything
+/// that is [`DerivedEntries`], for which the difference is written here.
+///
+/// `How` tells the two apart and is always inferred. (One trait for all of the other would keep every
+/// generic pattern from being [`Derived`] itself: some crate could make it `DerivedEntries` as well.)
+pub trait Attach<K, V, How> {
+    /// What the table calls at each change.
+    fn attached(&self) -> Arc<dyn Derived<K, V>>;
+}
+
+/// How [`Derived`] data are attached: as they are.
+#[derive(Debug)]
+pub enum AsDerived {}
+
+/// How [`DerivedEntries`] are attached: by their difference.
+#[derive(Debug)]
+pub enum AsEntries {}
+
+impl<K, V, D: Derived<K, V> + Clone + 'static> Attach<K, V, AsDerived> for D {
+    fn attached(&self) -> Arc<dyn Derived<K, V>> {
+        Arc::new(self.clone())
+    }
+}
+
+impl<K, V, D: DerivedEntries<K, V> + Clone + 'static> Attach<K, V, AsEntries> for D {
+    fn attached(&self) -> Arc<dyn Derived<K, V>> {
+        Arc::new(Difference(self.clone()))
+    }
+}
+
+/// Maintains entries by the difference between those of the old and of the new value.
+struct Difference<D>(D);
+
+impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        update_entries(&self.0, txn, key, old, new)
+    }
+
+    fn update_many(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.0.maintain(txn, changes, writes)
     }
 }
 

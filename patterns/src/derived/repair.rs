@@ -107,19 +107,29 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     table: &Table<K, V, C>,
     store: &S,
     options: &RepairOptions,
-    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
 ) -> Result<RepairProgress> {
     refuse_overlap(derived.space(), table.space())?;
+    repair_in_batches(store, options, progress, |txn, batch, next| match next.position.phase {
+        RepairPhase::Records => write_missing(derived, table, txn, batch, next),
+        RepairPhase::Entries => remove_superfluous(derived, table, txn, batch, next),
+    })
+}
+
+/// The loop of every repair: `body` does some of the work in one transaction and notes how far it is.
+pub(crate) fn repair_in_batches<S: Store>(
+    store: &S,
+    options: &RepairOptions,
+    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    mut body: impl FnMut(&mut S::Transaction<'_>, usize, &mut RepairProgress) -> Result<()>,
+) -> Result<RepairProgress> {
     let mut size = BatchSize::new(options.batch);
     let mut done = RepairProgress::beginning(options);
     while !done.finished {
         // The body may run more than once, so it starts each time from what is known to be done.
         done = size.transact(store, |txn, batch| {
             let mut next = done.clone();
-            match next.position.phase {
-                RepairPhase::Records => write_missing(derived, table, txn, batch, &mut next)?,
-                RepairPhase::Entries => remove_superfluous(derived, table, txn, batch, &mut next)?,
-            }
+            body(txn, batch, &mut next)?;
             Ok(next)
         })?;
         if progress(&done).is_break() {

@@ -5,3 +5,4 @@ pub mod atomic_aggregates;
 pub mod composite_key_index;
 pub mod enumerable_keys;
 pub mod index_table;
+pub mod index_without_transactions;

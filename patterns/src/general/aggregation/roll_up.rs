@@ -12,7 +12,7 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use super::totals::{Contributions, Totals, read};
-use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress};
+use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress, update_entries};
 use crate::explain::Explain;
 use crate::general::composite_key_index::{Index, IndexEntries};
 use crate::select::{Select, within};
@@ -210,7 +210,7 @@ impl<K: RecordKey, V> Derived<K, V> for RollUp<K, V> {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        self.events.update(txn, key, old, new)?;
+        update_entries(&self.events, txn, key, old, new)?;
         self.buckets.update(txn, key, old, new)
     }
 }

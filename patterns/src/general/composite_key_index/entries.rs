@@ -45,6 +45,11 @@ impl IndexEntries {
         Self(parts.into_iter().map(entry).collect())
     }
 
+    /// The packed parts.
+    pub(crate) fn into_parts(self) -> impl Iterator<Item = KeyBuf> {
+        self.0.into_iter().map(|entry| entry.parts)
+    }
+
     /// The same entries, each with a copy of these fields: a query that needs no others reads no record.
     /// It takes them from [`Found::covered`](super::Found::covered).
     ///

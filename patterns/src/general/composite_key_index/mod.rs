@@ -86,8 +86,8 @@ use keyloom::{DynWriter, Entry, Error, KeyBuf, Order, Pack, Reader, Result, Stor
 
 use crate::continuation::Continuation;
 use crate::derived::{
-    self, Derived, DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions,
-    RepairProgress, SortedWrites,
+    self, DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
+    SortedWrites,
 };
 use crate::general::aggregation::{Grouping, Groups};
 use crate::select::Select;
@@ -216,6 +216,12 @@ impl<K: RecordKey, V> Index<K, V> {
     /// An entry of this index.
     pub(crate) fn found<B: Deref<Target = [u8]>>(&self, entry: Entry<B>) -> Result<Found<B, K>> {
         Found::new(&self.space, entry)
+    }
+
+    /// The packed parts of the entries of a record.
+    pub(crate) fn parts(&self, key: &K, value: &V) -> impl Iterator<Item = KeyBuf> + use<K, V> {
+        let entries = (self.function)(key, value);
+        entries.into_parts()
     }
 
     /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all
@@ -436,26 +442,5 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V> {
             true => self.take_values(txn, changes, writes),
             false => self.follow(changes, writes),
         }
-    }
-}
-
-impl<K: RecordKey, V> Derived<K, V> for Index<K, V> {
-    fn update(
-        &self,
-        txn: &mut DynWriter<'_>,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<()> {
-        derived::update_entries(self, txn, key, old, new)
-    }
-
-    fn update_many(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
-        self.maintain(txn, changes, writes)
     }
 }

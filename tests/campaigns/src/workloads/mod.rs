@@ -1,6 +1,7 @@
 //! The workloads: one per pattern, and one of the store's own operations.
 
 mod aggregates;
+mod blog;
 mod cities;
 mod clicks;
 mod entries;
@@ -15,6 +16,7 @@ use crate::workload::Registered;
 pub fn all() -> Vec<Arc<dyn Registered>> {
     vec![
         Arc::new(entries::Entries),
+        Arc::new(blog::Blog::new()),
         Arc::new(cities::Cities::new()),
         Arc::new(clicks::Clicks::new()),
         Arc::new(ledger::Ledger::new()),

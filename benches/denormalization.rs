@@ -1,0 +1,103 @@
+//! Copies against joins: reading a page, changing a source; on LMDB and in memory.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::ops::ControlFlow;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use keyloom::lmdb::Durability;
+use keyloom::{Lmdb, Memory, Order, Result, Store, Subspace};
+use keyloom_patterns::conceptual::denormalization::Copies;
+use keyloom_patterns::conceptual::joins::Joins;
+use keyloom_patterns::{Index, Table, entry};
+
+const AUTHORS: u32 = 100;
+const POSTS: u64 = 100_000;
+const PAGE: usize = 20;
+
+/// The author, the copy of the name, the text.
+type Post = (u32, String, String);
+
+fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
+    let space = Subspace::new("bench");
+    let bare = Table::<u32, String>::new(&space.child("users"));
+    let by_author = Index::new(&space.child("by_author"), |_, post: &Post| entry(post.0));
+    let posts = Table::<u64, Post>::new(&space.child("posts")).with(&by_author);
+    let names = Copies::new(
+        &space.child("names"),
+        &bare,
+        &by_author,
+        &posts,
+        |name: &String| name.clone(),
+        |post: &mut Post, _, name| post.1 = name.unwrap_or_default(),
+    );
+    let users = bare.clone().with(&names);
+    let deferred = names.clone().inline(10);
+    let users_deferred = bare.clone().with(&deferred);
+    let post = |id: u64| (id, (id as u32 % AUTHORS, String::new(), format!("post number {id}")));
+    store
+        .transact(|txn| {
+            users.put_many(txn, (0..AUTHORS).map(|id| (id, format!("user {id}"))))?;
+            names.put_many(txn, (0..POSTS).map(post))
+        })
+        .unwrap();
+
+    let mut group = c.benchmark_group(format!("denormalization/{name}"));
+    group.throughput(Throughput::Elements(PAGE as u64));
+    let snapshot = store.snapshot().unwrap();
+    let page = || posts.range(&snapshot, (), Order::Ascending).unwrap().take(PAGE);
+    group.bench_function("a page with the copies", |b| {
+        b.iter(|| black_box(page().collect::<Result<Vec<_>>>().unwrap()));
+    });
+    group.bench_function("a page with the copies, freshened", |b| {
+        b.iter(|| {
+            let mut page = page().collect::<Result<Vec<_>>>().unwrap();
+            names.freshen(&snapshot, &mut page).unwrap();
+            black_box(page)
+        });
+    });
+    group.bench_function("a page joined", |b| {
+        b.iter(|| {
+            let joined = page().lookup_join(&snapshot, &bare, |(_, post)| post.0);
+            black_box(joined.collect::<Result<Vec<_>>>().unwrap())
+        });
+    });
+    drop(snapshot);
+
+    let mut round = 0u64;
+    let mut next = move || {
+        round += 1;
+        ((round % u64::from(AUTHORS)) as u32, format!("name {round}"))
+    };
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("change a source of 1,000 carriers, joined", |b| {
+        b.iter(|| {
+            let (id, name) = next();
+            store.transact(|txn| bare.put(txn, &id, &name)).unwrap();
+        });
+    });
+    group.bench_function("change a source of 1,000 carriers, at once", |b| {
+        b.iter(|| {
+            let (id, name) = next();
+            store.transact(|txn| users.put(txn, &id, &name)).unwrap();
+        });
+    });
+    group.bench_function("change a source of 1,000 carriers, propagated by 100", |b| {
+        b.iter(|| {
+            let (id, name) = next();
+            store.transact(|txn| users_deferred.put(txn, &id, &name)).unwrap();
+            deferred.propagate(store, 100, |_| ControlFlow::Continue(())).unwrap();
+        });
+    });
+    group.finish();
+}
+
+fn denormalization(c: &mut Criterion) {
+    operations(c, "memory", &Memory::new());
+    let directory = tempfile::tempdir().unwrap();
+    let options = Lmdb::options().durability(Durability::MayLoseStore);
+    operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+}
+
+criterion_group!(benches, denormalization);
+criterion_main!(benches);

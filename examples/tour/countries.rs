@@ -1,0 +1,41 @@
+//! The countries of the world: the table that cities are joined with.
+
+use std::path::Path;
+
+use keyloom::{Store, Subspace};
+use keyloom_patterns::Table;
+use serde::{Deserialize, Serialize};
+
+use crate::{TourResult, TourStore};
+
+/// A country, by its ISO 3166 code of two letters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Country {
+    pub name: String,
+    /// GeoNames' code of two letters.
+    pub continent: String,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    code: String,
+    name: String,
+    continent: String,
+}
+
+/// Where they are.
+pub fn table() -> Table<String, Country> {
+    Table::new(&Subspace::new("tour").child("countries"))
+}
+
+/// Puts all of them into `countries`. Putting them again changes nothing.
+pub fn load(store: &TourStore, countries: &Table<String, Country>, data: &Path) -> TourResult {
+    let path = data.join("countries.csv");
+    let damaged = |error: csv::Error| format!("{}: {error}", path.display());
+    let mut rows = Vec::new();
+    for row in csv::Reader::from_path(&path).map_err(damaged)?.into_deserialize::<Row>() {
+        let Row { code, name, continent } = row.map_err(damaged)?;
+        rows.push((code, Country { name, continent }));
+    }
+    Ok(store.transact(|txn| countries.put_many(txn, &rows))?)
+}

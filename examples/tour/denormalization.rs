@@ -1,0 +1,109 @@
+//! Cities that carry the name of their country; and a country that changes its name.
+
+use std::ops::ControlFlow;
+
+use keyloom::{Order, Result, Store, Subspace};
+use keyloom_patterns::conceptual::denormalization::Copies;
+use keyloom_patterns::{Index, Table, entry};
+use serde::{Deserialize, Serialize};
+
+use crate::cities::City;
+use crate::countries::{self, Country};
+use crate::options::Options;
+use crate::report::{ask, grouped};
+use crate::{Step, TourResult, TourStore};
+
+/// The countries whose cities are copied: those of one that has changed its name.
+const COUNTRY: &str = "TR";
+
+/// A city with what its country calls itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Place {
+    name: String,
+    country: String,
+    country_name: String,
+}
+
+pub struct Denormalization {
+    cities: Table<u32, City>,
+    countries: Table<String, Country>,
+    places: Table<u32, Place>,
+    names: Copies<String, Country, u32, Place>,
+}
+
+impl Denormalization {
+    pub fn new() -> Self {
+        let space = Subspace::new("tour");
+        let cities = Table::new(&space.child("cities"));
+        let countries = countries::table();
+        let by_country =
+            Index::new(&space.child("by_country"), |_, place: &Place| entry(&place.country));
+        let places = Table::new(&space.child("places")).with(&by_country);
+        let names = Copies::new(
+            &space.child("country_names"),
+            &countries,
+            &by_country,
+            &places,
+            |country: &Country| country.name.clone(),
+            |place: &mut Place, _, name| place.country_name = name.unwrap_or_default(),
+        );
+        let countries = countries.with(&names);
+        Self { cities, countries, places, names }
+    }
+
+    fn rename(&self, store: &TourStore, name: &str) -> Result<()> {
+        let code = COUNTRY.to_owned();
+        let country = Country { name: name.to_owned(), continent: "AS".to_owned() };
+        store.transact(|txn| self.countries.put(txn, &code, &country))
+    }
+
+    /// How many places carry which name, as they are read and as they are when freshened.
+    fn names(&self, reader: &impl keyloom::Reader) -> Result<Vec<String>> {
+        let mut places =
+            self.places.range(reader, (), Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+        let first = places.first().map_or(String::new(), |(_, place)| place.country_name.clone());
+        let stale = self.names.freshen(reader, &mut places)?;
+        let stale = stale.iter().filter(|stale| **stale).count();
+        Ok(vec![format!(
+            "{} places; the first is in {first}; {} copies are stale",
+            grouped(places.len() as u64),
+            grouped(stale as u64)
+        )])
+    }
+}
+
+impl Step for Denormalization {
+    fn name(&self) -> &'static str {
+        "denormalization"
+    }
+
+    fn load(&self, store: &TourStore, _: &Options) -> TourResult {
+        // What an earlier run has left begins anew: the old name, in all places.
+        self.rename(store, "Turkey")?;
+        let snapshot = store.snapshot()?;
+        let mut places = Vec::new();
+        for row in self.cities.range(&snapshot, (), Order::Ascending)? {
+            let (id, City { name, country, .. }) = row?;
+            if country == COUNTRY {
+                places.push((id, Place { name, country, country_name: String::new() }));
+            }
+        }
+        drop(snapshot);
+        // 1,000 of two writes each fit every store.
+        for some in places.chunks(1_000) {
+            store.transact(|txn| self.names.put_many(txn, some.to_vec()))?;
+        }
+        self.names.propagate(store, 1_000, |_| ControlFlow::Continue(()))?;
+        Ok(())
+    }
+
+    fn ask(&self, store: &TourStore) -> TourResult {
+        let said = "Turkey becomes Türkiye. What do its cities say? (too many to change at once)";
+        self.rename(store, "Türkiye")?;
+        ask(store, said, |snapshot| Ok((self.names(snapshot)?, ())))?;
+        let (done, cost) = store
+            .measure(|store| self.names.propagate(store, 1_000, |_| ControlFlow::Continue(())));
+        println!("\n  propagated to {} places: {cost}", grouped(done?.written));
+        ask(store, "And now?", |snapshot| Ok((self.names(snapshot)?, ())))
+    }
+}

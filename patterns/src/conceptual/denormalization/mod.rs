@@ -1,0 +1,312 @@
+//! Denormalization: how does a record carry what belongs to another, without lying for long?
+//!
+//! A list of posts shows the names of their authors. Joined, each page of posts costs a round trip
+//! more; copied into the posts, it is one range. The price is paid when a name changes: every post
+//! that carries it must be written. [`Copies`] declares such a copy and keeps it: the record that
+//! owns the value is the *source* (the user), the record with the copy is the *carrier* (the post).
+//!
+//! * Few carriers change in the transaction of the source: nobody ever sees a stale copy.
+//! * Where there are more, the transaction only *marks* the source, and
+//!   [`propagate`](Copies::propagate) changes the carriers in bounded transactions. Until it is
+//!   through, readers tell a stale copy from a fresh one by the mark
+//!   ([`freshen`](Copies::freshen)).
+//!
+//! ```
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_patterns::conceptual::denormalization::Copies;
+//! use keyloom_patterns::{Index, Table, entry};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+//! struct Post { author: u32, author_name: String, text: String }
+//!
+//! let users = Table::<u32, String>::new(&Subspace::new("users"));
+//! let by_author = Index::new(&Subspace::new("by_author"), |_, post: &Post| entry(post.author));
+//! let posts = Table::<u64, Post>::new(&Subspace::new("posts")).with(&by_author);
+//! // "A post carries its author's name."
+//! let names = Copies::new(
+//!     &Subspace::new("author_names"),
+//!     &users,
+//!     &by_author,
+//!     &posts,
+//!     |name: &String| name.clone(),
+//!     |post, _author, name| post.author_name = name.unwrap_or_default(),
+//! );
+//! let users = users.with(&names);
+//!
+//! let store = Memory::new();
+//! let post = Post { author: 7, author_name: String::new(), text: "hello".into() };
+//! store.transact(|txn| {
+//!     users.put(txn, &7, &"Ada".into())?;
+//!     names.put(txn, &1, post.clone())
+//! })?;
+//! assert_eq!(posts.get(&store.snapshot()?, &1)?.unwrap().author_name, "Ada");
+//! store.transact(|txn| users.put(txn, &7, &"Ada Lovelace".into()))?;
+//! assert_eq!(posts.get(&store.snapshot()?, &1)?.unwrap().author_name, "Ada Lovelace");
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Layout
+//!
+//! The copies are in the records of the carriers. Beside them there is only the mark of a source
+//! whose copies are not all fresh:
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, source key | 1 byte: the format (1); then how far the propagation is: nothing at the beginning, else a [continuation](crate::Continuation) of the index |
+//!
+//! # Invariants
+//!
+//! * A copy that differs from its source has a mark at its source.
+//! * Behind the position of a mark lie only fresh copies. A source that changes once more sets its
+//!   mark back to the beginning.
+//! * Carriers that are put through [`Copies::put`] carry what the source says in that very
+//!   transaction.
+//!
+//! No version is kept with a copy. Whether it is fresh is a question of its value: a name that was
+//! changed and changed back has made no copy stale.
+//!
+//! # Cost
+//!
+//! For a source with n carriers, of which `inline` may change at once (1,000 unless told
+//! otherwise):
+//!
+//! | operation | cost beside that of the table | round trips |
+//! |---|---|---|
+//! | put of a source, what is copied stays | 0 | 0 |
+//! | put or delete of a source, n ≤ inline | n entries, n + 1 gets, n keys written (and what is attached to the carriers) | 2, 3 when n > 0 |
+//! | put or delete of a source, n > inline | inline + 1 entries, 1 key written | 1 |
+//! | [`put`](Copies::put), [`put_many`](Copies::put_many) of carriers | 1 get per different source | 1 |
+//! | reading a carrier as it is | 0 | 0 |
+//! | [`freshen`](Copies::freshen), nothing pending | 1 range, of nothing | 1 |
+//! | [`freshen`](Copies::freshen), something pending | 1 get per different source, and 1 for each of them that is pending | 3 |
+//! | [`propagate`](Copies::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5 |
+//! | [`check`](Copies::check), per 1,000 carriers | all of them, 1 get per different source; 1 more when some are stale | 2 to 3 |
+//! | [`repair`](Copies::repair), per batch of b | b carriers, 1 get per different source, 1 key written per stale one | 3 |
+//!
+//! # When not to use it
+//!
+//! When sources change about as often as carriers are read: a change costs n writes, a join one get
+//! per source of a page. When nobody can live with a copy that is old for a moment, and sources
+//! have more carriers than one transaction takes: read the source. When the sources are few: a
+//! [hash join](crate::conceptual::joins) with all of them in memory costs nothing per row either.
+//! Within one table, as the name of the manager in the record of the employee: the record that is
+//! being put would be written twice.
+//!
+//! # Source
+//!
+//! "Denormalization" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Marks and resumable
+//! batches are how record stores build indexes while they are in use.
+
+mod check;
+mod freshen;
+mod propagate;
+
+use std::fmt;
+use std::sync::Arc;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Subspace, Writer};
+
+pub use check::StaleCopy;
+pub use propagate::Propagation;
+
+use crate::derived::Derived;
+use crate::general::composite_key_index::{Found, Index};
+use crate::table::{RecordKey, Table};
+
+/// A declared copy: part of each source record, carried by other records; see the [module](self).
+///
+/// Cheap to clone. Attach it to the table of the sources with [`Table::with`], and put carriers
+/// through it.
+pub struct Copies<SK, S, K, V, CS = Postcard, C = Postcard> {
+    space: Subspace,
+    sources: Table<SK, S, CS>,
+    by_source: Index<K, V>,
+    carriers: Table<K, V, C>,
+    functions: Arc<Functions<SK, S, V>>,
+    inline: usize,
+}
+
+struct Functions<SK, S, V> {
+    /// Whether what is copied differs between two states of a source.
+    differs: Box<Differs<S>>,
+    /// Makes a carrier carry what a source says.
+    copy: Box<SetCopy<SK, S, V>>,
+}
+
+type Differs<S> = dyn Fn(Option<&S>, Option<&S>) -> bool + Send + Sync;
+type SetCopy<SK, S, V> = dyn Fn(&mut V, &SK, Option<&S>) + Send + Sync;
+
+impl<SK, S, K, V, CS, C> Clone for Copies<SK, S, K, V, CS, C> {
+    fn clone(&self) -> Self {
+        Self {
+            space: self.space.clone(),
+            sources: self.sources.clone(),
+            by_source: self.by_source.clone(),
+            carriers: self.carriers.clone(),
+            functions: Arc::clone(&self.functions),
+            inline: self.inline,
+        }
+    }
+}
+
+impl<SK, S, K, V, CS, C> fmt::Debug for Copies<SK, S, K, V, CS, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Copies")
+            .field("space", &self.space)
+            .field("inline", &self.inline)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
+where
+    SK: RecordKey,
+    S: 'static,
+    K: RecordKey,
+    V: Clone + PartialEq + 'static,
+    CS: Codec<S>,
+    C: Codec<V>,
+{
+    /// A copy of what `part` gives of a source, put into carriers by `set`.
+    ///
+    /// * `space` is for the marks. Nothing else may be there.
+    /// * `sources` is read when a carrier is put. It need not have this copy attached yet; the
+    ///   table through which sources are put must.
+    /// * `by_source` finds the carriers of a source: its parts are the key of the source, and
+    ///   nothing more. A carrier with no entry has no source; one with several carries a copy of
+    ///   each.
+    /// * `carriers` is the table with everything attached, that index among it: carriers are
+    ///   rewritten through it.
+    /// * `set` is told which source the copy is of; `None` stands for a source that is not there.
+    ///   It must do the same each time, and leave the reference to the source alone.
+    pub fn new<T: PartialEq>(
+        space: &Subspace,
+        sources: &Table<SK, S, CS>,
+        by_source: &Index<K, V>,
+        carriers: &Table<K, V, C>,
+        part: impl Fn(&S) -> T + Send + Sync + 'static,
+        set: impl Fn(&mut V, &SK, Option<T>) + Send + Sync + 'static,
+    ) -> Self {
+        let part = Arc::new(part);
+        let part_of = Arc::clone(&part);
+        let functions = Functions {
+            differs: Box::new(move |old, new| old.map(&*part_of) != new.map(&*part_of)),
+            copy: Box::new(move |carrier, key, source| set(carrier, key, source.map(&*part))),
+        };
+        Self {
+            space: space.clone(),
+            sources: sources.clone(),
+            by_source: by_source.clone(),
+            carriers: carriers.clone(),
+            functions: Arc::new(functions),
+            inline: 1_000,
+        }
+    }
+
+    /// The same copy, of which at most `carriers` change in the transaction of the source. With 0
+    /// all of them wait for [`propagate`](Copies::propagate).
+    ///
+    /// Let it fit the store: each carrier is one write, and some for what is attached to it.
+    #[must_use]
+    pub fn inline(self, carriers: usize) -> Self {
+        Self { inline: carriers, ..self }
+    }
+
+    /// Where the marks are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// Puts a carrier, with the copies that its sources give.
+    ///
+    /// # Errors
+    /// As [`put_many`](Copies::put_many).
+    pub fn put(&self, txn: &mut impl Writer, key: &K, carrier: V) -> Result<()>
+    where
+        K: Clone,
+    {
+        self.put_many(txn, [(key.clone(), carrier)])
+    }
+
+    /// Puts many carriers, with the copies that their sources give.
+    ///
+    /// A carrier that is put into its table past this may carry a stale copy, which
+    /// [`check`](Copies::check) finds. Where carriers carry more than one declared copy,
+    /// [`fill`](Copies::fill) each and put them into the table.
+    ///
+    /// # Errors
+    /// As [`fill`](Copies::fill) and [`Table::put_many`].
+    pub fn put_many(
+        &self,
+        txn: &mut impl Writer,
+        carriers: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<()> {
+        let mut carriers: Vec<(K, V)> = carriers.into_iter().collect();
+        self.fill(txn, &mut carriers)?;
+        self.carriers.put_many(txn, carriers)
+    }
+
+    /// Makes carriers `keys` carry what their source says, and tells how many did not.
+    fn rewrite(
+        &self,
+        txn: &mut impl Writer,
+        keys: &[K],
+        source_key: &SK,
+        source: Option<&S>,
+    ) -> Result<u64> {
+        let carriers = self.carriers.get_many(txn, keys)?;
+        let mut written = 0;
+        // An entry whose record is not there is a matter of the index.
+        for (key, old) in keys.iter().zip(carriers).filter_map(|(key, old)| Some((key, old?))) {
+            let mut new = old.clone();
+            (self.functions.copy)(&mut new, source_key, source);
+            if new != old {
+                self.carriers.replace(txn, key, Some(&old), Some(&new))?;
+                written += 1;
+            }
+        }
+        Ok(written)
+    }
+
+    fn mark(&self, source: &SK) -> KeyBuf {
+        self.space.pack(source)
+    }
+}
+
+impl<SK, S, K, V, CS, C> Derived<SK, S> for Copies<SK, S, K, V, CS, C>
+where
+    SK: RecordKey,
+    S: 'static,
+    K: RecordKey,
+    V: Clone + PartialEq + 'static,
+    CS: Codec<S>,
+    C: Codec<V>,
+{
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &SK,
+        old: Option<&S>,
+        new: Option<&S>,
+    ) -> Result<()> {
+        if !(self.functions.differs)(old, new) {
+            return Ok(());
+        }
+        let mark = self.mark(key);
+        if self.inline > 0 {
+            let page = self.by_source.page(txn, key, Order::Ascending, self.inline, None)?;
+            if page.next.is_none() {
+                let keys = page.found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
+                self.rewrite(txn, &keys, key, new)?;
+                // A propagation that was under way has nothing left to do.
+                return match txn.get(&mark)? {
+                    Some(_) => txn.delete(&mark),
+                    None => Ok(()),
+                };
+            }
+        }
+        txn.put(&mark, &propagate::at_the_beginning())
+    }
+}

@@ -1,0 +1,157 @@
+//! Changing the copies of marked sources, in transactions of a bounded size.
+
+use std::ops::ControlFlow;
+
+use keyloom::key::display;
+use keyloom::value::Codec;
+use keyloom::{Error, KeyBuf, Order, Result, Store, Writer};
+
+use super::Copies;
+use crate::batch::BatchSize;
+use crate::continuation::Continuation;
+use crate::general::composite_key_index::{Found, IndexPage};
+use crate::table::RecordKey;
+
+/// The format of marks that this code writes.
+const FORMAT: u8 = 1;
+
+/// The value of a mark whose propagation has not begun.
+pub(super) fn at_the_beginning() -> Vec<u8> {
+    vec![FORMAT]
+}
+
+fn behind(position: &Continuation) -> Vec<u8> {
+    [&[FORMAT], position.as_bytes()].concat()
+}
+
+/// What a propagation has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Propagation {
+    /// Whether nothing is pending any more.
+    pub finished: bool,
+    /// Sources whose copies are all fresh again.
+    pub sources: u64,
+    /// Carriers visited.
+    pub visited: u64,
+    /// Carriers written because their copy was stale.
+    pub written: u64,
+}
+
+impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
+where
+    SK: RecordKey,
+    S: 'static,
+    K: RecordKey,
+    V: Clone + PartialEq + 'static,
+    CS: Codec<S>,
+    C: Codec<V>,
+{
+    /// Makes all copies of all marked sources fresh, at most `batch` carriers in a transaction,
+    /// while others read and write.
+    ///
+    /// `progress` is told after each transaction what was done so far; with `ControlFlow::Break` it
+    /// stops the work. How far it is stands in the store: whoever calls next, after a stop or a
+    /// crash, goes on there. Any number of programs may do so at once.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// # use keyloom::{Memory, Store, Subspace};
+    /// # use keyloom_patterns::conceptual::denormalization::Copies;
+    /// # use keyloom_patterns::{Index, Table, entry};
+    /// # let users = Table::<u32, String>::new(&Subspace::new("users"));
+    /// # let by_author = Index::new(&Subspace::new("by"), |_, post: &(u32, String)| entry(post.0));
+    /// # let posts = Table::<u32, (u32, String)>::new(&Subspace::new("posts")).with(&by_author);
+    /// # let names = Copies::new(&Subspace::new("names"), &users, &by_author, &posts,
+    /// #     |name: &String| name.clone(), |post, _, name| post.1 = name.unwrap_or_default()).inline(0);
+    /// # let users = users.with(&names);
+    /// # let store = Memory::new();
+    /// # store.transact(|txn| names.put_many(txn, (0..25).map(|id| (id, (7, String::new())))))?;
+    /// store.transact(|txn| users.put(txn, &7, &"Ada".into()))?;
+    /// let stopped = names.propagate(&store, 10, |_| ControlFlow::Break(()))?;
+    /// assert_eq!((stopped.finished, stopped.written), (false, 10));
+    /// let done = names.propagate(&store, 10, |_| ControlFlow::Continue(()))?;
+    /// assert_eq!((done.finished, done.sources, done.written), (true, 1, 15));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says; carriers and sources that do not decode; what lies among the marks and
+    /// is none.
+    pub fn propagate(
+        &self,
+        store: &impl Store,
+        batch: usize,
+        mut progress: impl FnMut(&Propagation) -> ControlFlow<()>,
+    ) -> Result<Propagation> {
+        let mut size = BatchSize::new(batch);
+        let mut done = Propagation::default();
+        while !done.finished {
+            let step = size.transact(store, |txn, batch| self.propagate_batch(txn, batch))?;
+            done = Propagation {
+                finished: step.finished,
+                sources: done.sources + step.sources,
+                visited: done.visited + step.visited,
+                written: done.written + step.written,
+            };
+            if progress(&done).is_break() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// One step of [`propagate`](Copies::propagate) in a transaction of one's own: at most `batch`
+    /// carriers of one source.
+    ///
+    /// # Errors
+    /// As [`propagate`](Copies::propagate).
+    pub fn propagate_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Propagation> {
+        let Some((mark, position)) = self.first_mark(txn)? else {
+            return Ok(Propagation { finished: true, ..Propagation::default() });
+        };
+        let source_key: SK =
+            self.space.unpack(&mark).map_err(|error| Error::from(error).at(&mark))?;
+        let source = self.sources.get(txn, &source_key)?;
+        let IndexPage { found, next } = self
+            .by_source
+            .page(txn, &source_key, Order::Ascending, batch, position.as_ref())
+            .map_err(|error| error.at(&mark))?;
+        let keys = found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
+        drop(found);
+        let written = self.rewrite(txn, &keys, &source_key, source.as_ref())?;
+        match &next {
+            Some(position) => txn.put(&mark, &behind(position))?,
+            None => txn.delete(&mark)?,
+        }
+        Ok(Propagation {
+            finished: false,
+            sources: next.is_none().into(),
+            visited: keys.len() as u64,
+            written,
+        })
+    }
+
+    /// A marked source and how far its propagation is.
+    fn first_mark(&self, txn: &impl Writer) -> Result<Option<(KeyBuf, Option<Continuation>)>> {
+        let Some((key, value)) = txn.first(self.space.self_and_children())? else {
+            return Ok(None);
+        };
+        let position = match &*value {
+            [FORMAT] => None,
+            [FORMAT, position @ ..] => Some(Continuation::from_bytes(position)),
+            [format, ..] if *format > FORMAT => {
+                return Err(Error::NewerFormat {
+                    what: format!("the mark {}", display(&key)),
+                    found: (*format).into(),
+                    supported: FORMAT.into(),
+                });
+            }
+            _ => return Err(Error::other(NoMark(display(&key).to_string()))),
+        };
+        Ok(Some((KeyBuf::from_slice(&key), position)))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is no mark of a source; is another kind of data in the subspace of the copies?")]
+struct NoMark(String);

@@ -1,0 +1,281 @@
+//! Links: a relation of many to many, walked from both ends.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, Deref};
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Entry, Error, Order, Pack, Reader, Result, Store, Subspace, Writer};
+
+use crate::derived::{
+    self, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
+};
+use crate::table::{RecordKey, Table};
+
+/// The format of the entries of the other direction.
+const FORMAT: u8 = 1;
+
+/// Which lefts belong to which rights, such as users to groups; see [the layout](super#layout).
+///
+/// A link is a record of the table of pairs `(left, right)`, whose value says what there is to say
+/// of it, `()` for nothing. The other direction is derived from it.
+///
+/// ```
+/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom_patterns::Table;
+/// use keyloom_patterns::conceptual::joins::{Joins, Links};
+/// let users = Table::<u32, String>::new(&Subspace::new("users"));
+/// let members = Links::<String, u32>::new(&Subspace::new("members")); // of groups
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     users.put_many(txn, [(1, "Ada".to_owned()), (2, "Bob".to_owned())])?;
+///     members.link(txn, &"chess".into(), &2)?;
+///     members.link(txn, &"chess".into(), &1)?;
+///     members.link(txn, &"go".into(), &2)
+/// })?;
+/// let snapshot = store.snapshot()?;
+/// let of_chess = members
+///     .rights_of(&snapshot, &"chess".into(), Order::Ascending)?
+///     .lookup_join(&snapshot, &users, |user| *user);
+/// let names = of_chess.map(|row| row.map(|(_, name)| name.to_string())).collect::<Result<Vec<_>>>()?;
+/// assert_eq!(names, ["Ada", "Bob"]);
+/// let of_bob = members.lefts_of(&snapshot, &2, Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+/// assert_eq!(of_bob, ["chess", "go"]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct Links<L, R, V = (), C = Postcard> {
+    table: Table<(L, R), V, C>,
+    reversed: Reversed<L, R>,
+}
+
+impl<L, R, V, C> Clone for Links<L, R, V, C> {
+    fn clone(&self) -> Self {
+        Self { table: self.table.clone(), reversed: self.reversed.clone() }
+    }
+}
+
+impl<L, R, V, C> fmt::Debug for Links<L, R, V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Links").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
+impl<L: RecordKey, R: RecordKey, V> Links<L, R, V> {
+    /// Links in `space`. Nothing else may be there.
+    pub fn new(space: &Subspace) -> Self {
+        Self::with_codec(space)
+    }
+}
+
+impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
+    /// Links in `space`, whose values are written with the codec `C`.
+    pub fn with_codec(space: &Subspace) -> Self {
+        let reversed = Reversed { space: space.child(&1), ends: PhantomData };
+        Self { table: Table::with_codec(&space.child(&0)).with(&reversed), reversed }
+    }
+
+    /// The links as a table by `(left, right)`: to put and delete many of them, to read what they
+    /// say, and to attach more to it.
+    pub fn table(&self) -> &Table<(L, R), V, C> {
+        &self.table
+    }
+
+    /// The rights of a left, in `order`.
+    ///
+    /// # Errors
+    /// What the store says; the iterator, also when a key is not that of a link.
+    pub fn rights_of<'r, Q: Reader>(
+        &self,
+        reader: &'r Q,
+        left: &L,
+        order: Order,
+    ) -> Result<Linked<Q::Entries<'r>, L, R>> {
+        Linked::new(self.table.space(), reader, left, order)
+    }
+
+    /// The lefts of a right, in `order`.
+    ///
+    /// # Errors
+    /// As [`rights_of`](Links::rights_of).
+    pub fn lefts_of<'r, Q: Reader>(
+        &self,
+        reader: &'r Q,
+        right: &R,
+        order: Order,
+    ) -> Result<Linked<Q::Entries<'r>, R, L>> {
+        Linked::new(&self.reversed.space, reader, right, order)
+    }
+}
+
+impl<L: RecordKey, R: RecordKey, C: Codec<()>> Links<L, R, (), C> {
+    /// Links two; if they are linked already, nothing changes.
+    ///
+    /// # Errors
+    /// As [`Table::put`].
+    pub fn link(&self, txn: &mut impl Writer, left: &L, right: &R) -> Result<()>
+    where
+        L: Clone,
+        R: Clone,
+    {
+        self.table.put(txn, &(left.clone(), right.clone()), &())
+    }
+}
+
+impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, C> {
+    /// Takes a link away, and tells whether it was there.
+    ///
+    /// # Errors
+    /// As [`Table::delete`].
+    pub fn unlink(&self, txn: &mut impl Writer, left: &L, right: &R) -> Result<bool> {
+        self.table.delete(txn, &(left.clone(), right.clone()))
+    }
+
+    /// Takes away at most `most` links of a left, and tells how many there were: to do when the
+    /// left itself goes. Where it may have many, go on until there is none.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::BatchSize;
+    /// use keyloom_patterns::conceptual::joins::Links;
+    /// let links = Links::<u32, u32>::new(&Subspace::new("follows"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| links.table().put_many(txn, (0..2_500).map(|n| ((7, n), ()))))?;
+    /// let mut size = BatchSize::new(1_000);
+    /// while size.transact(&store, |txn, most| links.unlink_left(txn, &7, most))? > 0 {}
+    /// assert_eq!(links.table().count(&store.snapshot()?, ())?, 0);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Table::delete_many`].
+    pub fn unlink_left(&self, txn: &mut impl Writer, left: &L, most: usize) -> Result<usize> {
+        let rights = self.rights_of(txn, left, Order::Ascending)?.take(most);
+        let links = rights.map(|right| Ok((left.clone(), right?))).collect::<Result<Vec<_>>>()?;
+        self.table.delete_many(txn, &links)
+    }
+
+    /// Takes away at most `most` links of a right; see [`unlink_left`](Links::unlink_left).
+    ///
+    /// # Errors
+    /// As [`Table::delete_many`].
+    pub fn unlink_right(&self, txn: &mut impl Writer, right: &R, most: usize) -> Result<usize> {
+        let lefts = self.lefts_of(txn, right, Order::Ascending)?.take(most);
+        let links = lefts.map(|left| Ok((left?, right.clone()))).collect::<Result<Vec<_>>>()?;
+        self.table.delete_many(txn, &links)
+    }
+}
+
+impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
+    /// Every link that is there in one direction only.
+    ///
+    /// # Errors
+    /// As [`derived::check`].
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut found = Vec::new();
+        derived::check(&self.reversed, &self.table, reader, |fault| found.push(fault))?;
+        Ok(found)
+    }
+
+    /// Makes the other direction what the table of pairs says, in bounded transactions.
+    ///
+    /// # Errors
+    /// As [`derived::repair`].
+    pub fn repair<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        derived::repair(&self.reversed, &self.table, store, options, progress)
+    }
+}
+
+/// The other direction of a table whose key is a pair: derived entries, maintained by the table.
+/// What [`Links`] attaches.
+pub struct Reversed<L, R> {
+    space: Subspace,
+    ends: PhantomData<fn() -> (L, R)>,
+}
+
+impl<L, R> Clone for Reversed<L, R> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), ends: PhantomData }
+    }
+}
+
+impl<L, R> fmt::Debug for Reversed<L, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reversed").field("space", &self.space).finish_non_exhaustive()
+    }
+}
+
+impl<L: RecordKey, R: RecordKey, V> DerivedEntries<(L, R), V> for Reversed<L, R> {
+    fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    fn entries(&self, (left, right): &(L, R), _: &V) -> Vec<DerivedEntry> {
+        vec![(self.space.pack(&(right, left)), [FORMAT].as_slice().into())]
+    }
+
+    fn record_key(&self, key: &[u8], value: &[u8]) -> Result<(L, R)> {
+        match value {
+            [FORMAT] => {
+                let (right, left) = self.space.unpack(key)?;
+                Ok((left, right))
+            }
+            [format] if *format > FORMAT => Err(Error::NewerFormat {
+                what: format!("the links {}", self.space),
+                found: (*format).into(),
+                supported: FORMAT.into(),
+            }),
+            _ => Err(Error::other(NoLink)),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("this is no entry of a link; is another kind of data in its subspace?")]
+struct NoLink;
+
+/// What is linked to one end: the other ends, in order.
+pub struct Linked<I, A, B> {
+    entries: I,
+    space: Subspace,
+    ends: PhantomData<fn() -> (A, B)>,
+}
+
+impl<I, A: Pack, B> Linked<I, A, B> {
+    fn new<'r, Q: Reader<Entries<'r> = I>>(
+        space: &Subspace,
+        reader: &'r Q,
+        end: &A,
+        order: Order,
+    ) -> Result<Self> {
+        // As one element: an end that is a tuple stands nested in the pair.
+        let entries = reader.range(space.range_of(&(end,)), order)?;
+        Ok(Self { entries, space: space.clone(), ends: PhantomData })
+    }
+}
+
+impl<I, Y, A: RecordKey, B: RecordKey> Iterator for Linked<I, A, B>
+where
+    I: Iterator<Item = Result<Entry<Y>>>,
+    Y: Deref<Target = [u8]>,
+{
+    type Item = Result<B>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let other_end = |(key, _): Entry<Y>| {
+            let ends = self.space.unpack::<(A, B)>(&key);
+            ends.map(|(_, other)| other).map_err(|error| Error::from(error).at(&key))
+        };
+        Some(self.entries.next()?.and_then(other_end))
+    }
+}
+
+impl<I, A, B> fmt::Debug for Linked<I, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Linked").field("space", &self.space).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,196 @@
+//! Entries against updates: what should not be, and mending it.
+
+use std::ops::{ControlFlow, Deref};
+
+use keyloom::{Entry, Error, KeyBuf, Page, Reader, Result, Store};
+
+use super::list::{Place, newer};
+use super::stamps::Stamps;
+use super::update::{delete, put};
+use super::{FORMAT, PropertyIndex};
+use crate::derived::{
+    Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress, page_behind,
+};
+use crate::table::RecordKey;
+
+/// How many keys [`PropertyIndex::check`] looks at together.
+const CHUNK: usize = 1_000;
+
+impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
+    /// What should never be, whatever raced or died: values without their entry
+    /// ([`Inconsistency::Missing`]), and entries that no list knows, so that nothing would remove
+    /// them ([`Inconsistency::Dangling`]). For a moment without updates.
+    ///
+    /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::tidy) removes them.
+    ///
+    /// # Errors
+    /// What the store says; updates that do not decode; [`Error::NewerFormat`].
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut found = Vec::new();
+        let mut last = None;
+        loop {
+            let page = page_behind(last.as_deref(), reader, &self.updates, CHUNK)?;
+            for place in self.places(&page.entries)? {
+                let missing = self.missing_entry(reader, &place)?;
+                found.extend(missing.map(|entry| Inconsistency::Missing { entry }));
+            }
+            let Some(key) = page.last else { break };
+            last = Some(key);
+        }
+        last = None;
+        loop {
+            let page = page_behind(last.as_deref(), reader, &self.entries, CHUNK)?;
+            for entry in &page.entries {
+                found.extend(self.fault_of(reader, entry)?);
+            }
+            let Some(key) = page.last else { return Ok(found) };
+            last = Some(key);
+        }
+    }
+
+    /// Removes what is stale and mends what [`check`](PropertyIndex::check) finds, while others
+    /// read and write: tidies all items, and then removes the entries that no list knows. Goes on
+    /// from [`RepairOptions::resume`], and tells `progress` after each batch of keys.
+    ///
+    /// In the progress, `records` are updates and `entries` entries visited; `removed` counts both.
+    ///
+    /// # Errors
+    /// As [`check`](PropertyIndex::check).
+    pub fn repair(
+        &self,
+        store: &impl Store,
+        stamps: &Stamps,
+        options: &RepairOptions,
+        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        let mut done = RepairProgress::beginning(options);
+        while !done.finished {
+            match done.position.phase {
+                RepairPhase::Records => {
+                    self.tidy_batch(store, stamps.now_us(), options.batch, &mut done)?;
+                }
+                RepairPhase::Entries => self.remove_unlisted(store, options.batch, &mut done)?,
+            }
+            if progress(&done).is_break() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn tidy_batch(
+        &self,
+        store: &impl Store,
+        now_us: u64,
+        batch: usize,
+        done: &mut RepairProgress,
+    ) -> Result<()> {
+        let snapshot = store.snapshot()?;
+        let Page { entries, last } =
+            page_behind(done.position.last.as_deref(), &snapshot, &self.updates, batch)?;
+        let places = self.places(&entries)?;
+        done.records += entries.len() as u64;
+        drop(entries);
+        drop(snapshot);
+        for place in places {
+            done.removed += self.tidy_place(store, now_us, &place)?;
+            done.written += u64::from(self.restore_entry(store, &place)?);
+        }
+        done.position = match last {
+            Some(last) => RepairPosition { phase: RepairPhase::Records, last: Some(last) },
+            None => RepairPosition { phase: RepairPhase::Entries, last: None },
+        };
+        Ok(())
+    }
+
+    fn remove_unlisted(
+        &self,
+        store: &impl Store,
+        batch: usize,
+        done: &mut RepairProgress,
+    ) -> Result<()> {
+        let snapshot = store.snapshot()?;
+        let Page { entries, last } =
+            page_behind(done.position.last.as_deref(), &snapshot, &self.entries, batch)?;
+        let mut faults = Vec::new();
+        for entry in &entries {
+            faults.extend(self.fault_of(&snapshot, entry)?);
+        }
+        done.entries += entries.len() as u64;
+        drop(entries);
+        drop(snapshot);
+        for fault in faults {
+            // It was put on the list before the entry was put, and came off after the entry was
+            // deleted: whoever is not listed will not come back.
+            delete(store, fault.entry())?;
+            done.removed += 1;
+        }
+        done.finished = last.is_none();
+        done.position.last = last.or_else(|| done.position.last.take());
+        Ok(())
+    }
+
+    /// The items of some updates, each once.
+    fn places<B: Deref<Target = [u8]>>(&self, updates: &[Entry<B>]) -> Result<Vec<Place>> {
+        let mut places: Vec<Place> = Vec::new();
+        for (key, _) in updates {
+            let unpacked = self.updates.unpack::<(C, I, u64, u64)>(key);
+            let (container, item, _, _) = unpacked.map_err(|error| Error::from(error).at(key))?;
+            let place = Self::place(&container, &item);
+            if places.last() != Some(&place) {
+                places.push(place);
+            }
+        }
+        Ok(places)
+    }
+
+    /// The entry that the value of an item should have and has not.
+    fn missing_entry(&self, reader: &impl Reader, place: &Place) -> Result<Option<KeyBuf>> {
+        let current = self.current(reader, place)?;
+        let Some(entry) = current.and_then(|update| self.entry_key(place, &update)) else {
+            return Ok(None);
+        };
+        Ok(reader.get(&entry)?.is_none().then_some(entry))
+    }
+
+    /// Puts the entry that the value of an item should have. If the value has changed meanwhile,
+    /// takes it back.
+    fn restore_entry(&self, store: &impl Store, place: &Place) -> Result<bool> {
+        let Some(entry) = self.missing_entry(&store.snapshot()?, place)? else { return Ok(false) };
+        put(store, &entry, &[FORMAT])?;
+        let current = self.current(&store.snapshot()?, place)?;
+        let still =
+            current.and_then(|update| self.entry_key(place, &update)) == Some(entry.clone());
+        if !still {
+            delete(store, &entry)?;
+        }
+        Ok(still)
+    }
+
+    /// What is wrong with an entry: it is none, or no list knows it.
+    fn fault_of<B: Deref<Target = [u8]>>(
+        &self,
+        reader: &impl Reader,
+        (key, value): &Entry<B>,
+    ) -> Result<Option<Inconsistency>> {
+        if let [format] = &**value
+            && *format > FORMAT
+        {
+            return Err(newer(key, *format));
+        }
+        let foreign = || Inconsistency::Foreign { entry: KeyBuf::from_slice(key) };
+        let Some(update) = self.update_of(key) else { return Ok(Some(foreign())) };
+        Ok(match reader.get(&update)? {
+            Some(_) => None,
+            None => Some(Inconsistency::Dangling { entry: KeyBuf::from_slice(key) }),
+        })
+    }
+
+    /// The key of the update that wrote an entry.
+    fn update_of(&self, entry: &[u8]) -> Option<KeyBuf> {
+        type Parts<C, V, I> = (C, u8, u64, V, I, u64, u64);
+        let (container, _, _, _, item, time_us, writer) =
+            self.entries.unpack::<Parts<C, V, I>>(entry).ok()?;
+        Some(self.updates.pack(&(container, item, time_us, writer)))
+    }
+}

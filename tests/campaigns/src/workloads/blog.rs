@@ -1,0 +1,181 @@
+//! Joins and copies: posts that carry the names of their authors, and readers linked to authors.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastrand::Rng;
+use keyloom::{DynWriter, Order, Result, Subspace};
+use keyloom_patterns::conceptual::denormalization::Copies;
+use keyloom_patterns::conceptual::joins::{Joins, Links, Lookup};
+use keyloom_patterns::{Index, Table, entry};
+use serde::{Deserialize, Serialize};
+
+use crate::Workload;
+
+/// A record that carries a copy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Post {
+    author: u8,
+    author_name: Option<String>,
+}
+
+/// Users, their posts, and who reads whom.
+#[derive(Clone)]
+pub struct Blog {
+    users: Table<u8, String>,
+    by_author: Index<u16, Post>,
+    posts: Table<u16, Post>,
+    names: Copies<u8, String, u16, Post>,
+    readers: Links<u8, u8>,
+}
+
+/// One operation of the patterns.
+#[derive(Clone, Debug)]
+pub enum Change {
+    PutUser(u8, &'static str),
+    /// With the links of the user, as whom they read and by whom they are read.
+    DeleteUser(u8),
+    PutPosts(Vec<(u16, u8)>),
+    DeletePost(u16),
+    Link(u8, u8),
+    Unlink(u8, u8),
+}
+
+/// What should be there.
+#[derive(Clone, Default)]
+pub struct Model {
+    users: BTreeMap<u8, String>,
+    posts: BTreeMap<u16, u8>,
+    readers: BTreeSet<(u8, u8)>,
+}
+
+/// Few, so that users have many posts.
+const USERS: u8 = 6;
+const POSTS: u16 = 60;
+
+impl Blog {
+    /// In a subspace of its own.
+    pub fn new() -> Self {
+        let space = Subspace::new("blog");
+        let users = Table::new(&space.child("users"));
+        let by_author = Index::new(&space.child("by_author"), |_, post: &Post| entry(post.author));
+        let posts = Table::new(&space.child("posts")).with(&by_author);
+        let names = Copies::new(
+            &space.child("names"),
+            &users,
+            &by_author,
+            &posts,
+            |name: &String| name.clone(),
+            |post: &mut Post, _, name| post.author_name = name,
+        );
+        // So that both ways are gone: at once, and through a mark.
+        let names = names.inline(4);
+        let users = users.with(&names);
+        Self { users, by_author, posts, names, readers: Links::new(&space.child("readers")) }
+    }
+
+    /// Works off what did not fit, in steps of the same transaction.
+    fn propagate(&self, txn: &mut DynWriter<'_>) -> Result<()> {
+        while !self.names.propagate_batch(txn, 3)?.finished {}
+        Ok(())
+    }
+}
+
+impl Workload for Blog {
+    type Operation = Change;
+    type Model = Model;
+
+    fn name(&self) -> &'static str {
+        "blog"
+    }
+
+    fn operation(&self, rng: &mut Rng) -> Change {
+        let (user, other, post) = (rng.u8(..USERS), rng.u8(..USERS), rng.u16(..POSTS));
+        match rng.u8(..12) {
+            0..3 => {
+                Change::PutUser(user, rng.choice(["", "John", "Mary", "a\0"]).unwrap_or_default())
+            }
+            3 => Change::DeleteUser(user),
+            4..8 => Change::PutPosts(
+                (0..rng.usize(1..8)).map(|_| (rng.u16(..POSTS), rng.u8(..USERS))).collect(),
+            ),
+            8 => Change::DeletePost(post),
+            9..11 => Change::Link(user, other),
+            _ => Change::Unlink(user, other),
+        }
+    }
+
+    fn perform(&self, operation: &Change, txn: &mut DynWriter<'_>) -> Result<()> {
+        match operation {
+            Change::PutUser(id, name) => self.users.put(txn, id, &(*name).to_owned())?,
+            Change::DeleteUser(id) => {
+                self.users.delete(txn, id)?;
+                self.readers.unlink_left(txn, id, usize::from(USERS))?;
+                self.readers.unlink_right(txn, id, usize::from(USERS))?;
+            }
+            Change::PutPosts(posts) => {
+                let post =
+                    |(id, author): &(u16, u8)| (*id, Post { author: *author, author_name: None });
+                self.names.put_many(txn, posts.iter().map(post))?;
+            }
+            Change::DeletePost(id) => drop(self.posts.delete(txn, id)?),
+            Change::Link(reader, author) => self.readers.link(txn, reader, author)?,
+            Change::Unlink(reader, author) => drop(self.readers.unlink(txn, reader, author)?),
+        }
+        self.propagate(txn)
+    }
+
+    fn imitate(&self, operation: &Change, model: &mut Model) {
+        match operation {
+            Change::PutUser(id, name) => drop(model.users.insert(*id, (*name).to_owned())),
+            Change::DeleteUser(id) => {
+                model.users.remove(id);
+                model.readers.retain(|(reader, author)| reader != id && author != id);
+            }
+            Change::PutPosts(posts) => model.posts.extend(posts.iter().copied()),
+            Change::DeletePost(id) => drop(model.posts.remove(id)),
+            Change::Link(reader, author) => drop(model.readers.insert((*reader, *author))),
+            Change::Unlink(reader, author) => drop(model.readers.remove(&(*reader, *author))),
+        }
+    }
+
+    fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
+        let mut wrong: Vec<String> =
+            self.names.check(txn)?.iter().map(ToString::to_string).collect();
+        wrong.extend(self.readers.check(txn)?.iter().map(ToString::to_string));
+        wrong.extend(self.by_author.check(txn, &self.posts)?.iter().map(ToString::to_string));
+        // What is copied is what is joined is what the model says.
+        let posts = self.posts.range(txn, (), Order::Ascending)?;
+        let lookup = Lookup::new(&self.users).batch(7).remember(3);
+        let joined = posts.left_lookup_join(txn, lookup, |(_, post)| post.author);
+        let mut found = Vec::new();
+        for row in joined {
+            let ((id, post), name) = row?;
+            found.push((id, post.author, post.author_name, name.map(|name| name.to_string())));
+        }
+        let name = |author: &u8| model.users.get(author).cloned();
+        let wanted = model.posts.iter().map(|(id, by)| (*id, *by, name(by), name(by))).collect();
+        super::compare(&mut wrong, "the posts", found, wanted);
+        // The posts that each reader sees, through the links.
+        for reader in 0..USERS {
+            let authors = self.readers.rights_of(txn, &reader, Order::Ascending)?;
+            let seen = authors
+                .nested_loop_join(|author| self.by_author.range(txn, *author, Order::Ascending));
+            let seen = seen.map(|row| row?.1.record_key()).collect::<Result<Vec<u16>>>()?;
+            let mut wanted = Vec::new();
+            for author in 0..USERS {
+                let reads = model.readers.contains(&(reader, author));
+                let posts = model.posts.iter().filter(|(_, by)| reads && **by == author);
+                wanted.extend(posts.map(|(id, _)| *id));
+            }
+            super::compare(&mut wrong, "what a reader sees", seen, wanted);
+        }
+        Ok(wrong)
+    }
+
+    fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
+        self.users.put_many(txn, model.users.clone())?;
+        let post = |(id, author): (&u16, &u8)| (*id, Post { author: *author, author_name: None });
+        self.names.put_many(txn, model.posts.iter().map(post))?;
+        self.readers.table().put_many(txn, model.readers.iter().map(|link| (*link, ())))
+    }
+}

@@ -1,0 +1,131 @@
+//! Faults, conflicts and bad input.
+
+use keyloom::{DynWriter, Error, Fault, Faulty, Memory, Result, Store, Subspace};
+use keyloom_patterns::conceptual::denormalization::Copies;
+use keyloom_patterns::{Index, Table, entry};
+
+use crate::fixture::{Blog, Post, clear, dump, of, on};
+
+/// A name that changes at once, one that has too many carriers, a post, and a user who goes.
+fn change(blog: &Blog, txn: &mut DynWriter<'_>) -> Result<()> {
+    blog.put_user(txn, 2, "Robert")?;
+    blog.put_user(txn, 1, "Countess")?;
+    blog.authors.put(txn, &50, of(1))?;
+    blog.users.delete(txn, &2).map(drop)
+}
+
+fn filled(blog: &Blog, store: &impl Store) {
+    blog.fill(store, 6);
+    store.transact(|txn| blog.authors.put_many(txn, (10..12).map(|id| (id, of(2))))).unwrap();
+}
+
+pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
+    let blog = Blog::new(3);
+    let faulty = Faulty::new(store.clone());
+    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
+        for n in 0.. {
+            filled(&blog, store);
+            let before = dump(store);
+            faulty.fail_at(n, fault);
+            let outcome = faulty.transact(|txn| change(&blog, &mut DynWriter::new(txn)));
+            faulty.heal();
+            let changed = before != dump(store);
+            assert!(blog.stale(&store.snapshot().unwrap()).iter().all(|stale| stale.pending));
+            match outcome {
+                Ok(()) => {
+                    assert!(changed && n > 30, "{n} operations can fail");
+                    break;
+                }
+                Err(error) => {
+                    let committed = fault == Fault::UnknownButCommitted && error.maybe_committed();
+                    assert_eq!(changed, committed, "{error}");
+                    assert!(error.to_string().contains("made to fail"), "{error}");
+                }
+            }
+        }
+    }
+}
+
+fn change_and_propagate(blog: &Blog, store: &impl Store) {
+    store.transact(|txn| change(blog, &mut DynWriter::new(txn))).unwrap();
+    blog.authors.propagate(store, 2, on).unwrap();
+}
+
+pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
+    let blog = Blog::new(3);
+    let faulty = Faulty::new(store.clone());
+    filled(&blog, store);
+    change_and_propagate(&blog, &faulty);
+    let (wanted, operations) = (dump(store), faulty.operations());
+    for n in 0..operations {
+        filled(&blog, store);
+        faulty.fail_at(n, Fault::Conflict);
+        change_and_propagate(&blog, &faulty);
+        assert_eq!(dump(store), wanted);
+    }
+    assert!(operations > 60, "{operations}");
+}
+
+pub fn a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was(
+    store: &(impl Store + Clone),
+) {
+    let blog = Blog::new(0);
+    let faulty = Faulty::new(store.clone());
+    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
+        for n in 0.. {
+            blog.fill(store, 7);
+            blog.authors.propagate(store, 100, on).unwrap();
+            store.transact(|txn| blog.put_user(txn, 1, "Countess")).unwrap();
+            faulty.fail_at(n, fault);
+            let outcome = blog.authors.propagate(&faulty, 2, on);
+            faulty.heal();
+            // Whatever is stale is still marked.
+            assert!(blog.stale(&store.snapshot().unwrap()).iter().all(|stale| stale.pending));
+            let done = blog.authors.propagate(store, 2, on).unwrap();
+            assert!(done.visited <= 7);
+            assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
+            if outcome.is_ok() {
+                assert!(n > 40, "{n} operations can fail");
+                break;
+            }
+        }
+    }
+}
+
+pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
+    let blog = Blog::new(10);
+    blog.fill(store, 5);
+    let before = dump(store);
+    // A name that fits a user, but no entry of the index by it: the posts cannot carry it.
+    let error = store.transact(|txn| blog.put_user(txn, 1, &"n".repeat(600))).unwrap_err();
+    assert!(matches!(&error, Error::KeyTooLong { key, .. } if key.contains("by_name")), "{error}");
+    assert_eq!(dump(store), before);
+    // A source that does not decode is an error for those who would copy from it.
+    let broken = blog.users.space().pack(&9u16);
+    store.transact(|txn| keyloom::Writer::put(txn, &broken, b"\xFF\xFF")).unwrap();
+    let error = store.transact(|txn| blog.authors.put(txn, &70, of(9))).unwrap_err();
+    assert!(error.to_string().starts_with(r#"at key ("blog", "users", 9): "#), "{error}");
+    clear(store);
+}
+
+#[test]
+fn an_index_by_something_else_than_the_source_is_refused_with_a_remedy() {
+    let store = Memory::new();
+    let space = Subspace::new("wrong");
+    let users = Table::<u16, String>::new(&space.child("users"));
+    let by_text = Index::new(&space.child("by_text"), |_, post: &Post| entry(&post.text));
+    let posts = Table::<u32, Post>::new(&space.child("posts")).with(&by_text);
+    let copies = Copies::new(
+        &space.child("copies"),
+        &users,
+        &by_text,
+        &posts,
+        |name: &String| name.clone(),
+        |post: &mut Post, _, name| post.author_name = name,
+    );
+    let post = Post { text: "hello".into(), ..Post::default() };
+    let error = store.transact(|txn| copies.put(txn, &1, post.clone())).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("hello") && text.contains("no key of a source"), "{text}");
+    assert!(dump(&store).is_empty());
+}

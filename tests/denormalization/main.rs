@@ -1,0 +1,50 @@
+//! The laws of declared copies, on every store.
+#![cfg(feature = "lmdb")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod costs;
+mod faults;
+mod fixture;
+mod maintenance;
+mod propagation;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[path = "../servers/mod.rs"]
+mod servers;
+
+use costs::operations_cost_what_the_documentation_says;
+use faults::{
+    a_conflict_at_any_operation_is_retried_to_the_same_end,
+    a_fault_at_any_operation_leaves_nothing_half_done,
+    a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was, bad_input_is_refused,
+};
+use maintenance::{
+    check_finds_and_repair_mends_stale_copies, copies_chain,
+    rebuilt_equals_maintained_and_only_marked_copies_are_stale,
+};
+use propagation::{
+    a_source_that_changes_again_or_goes_sets_the_propagation_back,
+    propagation_is_bounded_and_goes_on_where_it_was,
+    propagators_and_writers_at_once_leave_no_stale_copy,
+};
+
+macro_rules! run {
+    ($on:ident) => {
+        $on! {
+            rebuilt_equals_maintained_and_only_marked_copies_are_stale,
+            check_finds_and_repair_mends_stale_copies,
+            copies_chain,
+            propagation_is_bounded_and_goes_on_where_it_was,
+            a_source_that_changes_again_or_goes_sets_the_propagation_back,
+            propagators_and_writers_at_once_leave_no_stale_copy,
+            operations_cost_what_the_documentation_says,
+            a_fault_at_any_operation_leaves_nothing_half_done,
+            a_conflict_at_any_operation_is_retried_to_the_same_end,
+            a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was,
+            bad_input_is_refused,
+        }
+    };
+}
+run!(on_every_store);
+run!(on_every_server);

@@ -1,0 +1,178 @@
+//! Propagation: bounded, resumable, and right whatever happens meanwhile.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use keyloom::{Error, Memory, Reader, Store, Writer};
+use keyloom_patterns::conceptual::denormalization::Propagation;
+
+use crate::fixture::{Blog, Post, clear, dump, of, on};
+
+fn ada() -> Option<String> {
+    Some("Ada".into())
+}
+
+fn stop(_: &Propagation) -> ControlFlow<()> {
+    ControlFlow::Break(())
+}
+
+pub fn propagation_is_bounded_and_goes_on_where_it_was(store: &(impl Store + Clone)) {
+    let blog = Blog::new(5);
+    blog.fill(store, 25);
+    store.transact(|txn| blog.put_user(txn, 1, "Countess")).unwrap();
+    assert!(blog.authors.is_pending(&store.snapshot().unwrap(), &1).unwrap());
+    assert!(!blog.authors.is_pending(&store.snapshot().unwrap(), &2).unwrap());
+    assert_eq!(blog.names(&store.snapshot().unwrap()), vec![ada(); 25]);
+
+    let mut told = Vec::new();
+    for fresh in [10, 20, 25] {
+        // Each time by a program that knows nothing of the one before.
+        let program = Blog::new(5);
+        let done = program.authors.propagate(store, 10, stop).unwrap();
+        told.push((done.finished, done.sources, done.visited, done.written));
+        let names = blog.names(&store.snapshot().unwrap());
+        assert_eq!(names.iter().filter(|name| **name != ada()).count(), fresh);
+    }
+    assert_eq!(told, [(false, 0, 10, 10), (false, 0, 10, 10), (false, 1, 5, 5)]);
+    let done = blog.authors.propagate(store, 10, on).unwrap();
+    assert_eq!(done, Propagation { finished: true, ..Propagation::default() });
+    assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
+}
+
+pub fn a_source_that_changes_again_or_goes_sets_the_propagation_back(store: &(impl Store + Clone)) {
+    let blog = Blog::new(5);
+    let half_way = || {
+        blog.fill(store, 20);
+        store.transact(|txn| blog.put_user(txn, 1, "Countess")).unwrap();
+        blog.authors.propagate(store, 8, stop).unwrap();
+    };
+    let ends_with = |name: Option<&str>| {
+        blog.authors.propagate(store, 8, on).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(blog.names(&snapshot), vec![name.map(String::from); 20]);
+        assert_eq!(blog.stale(&snapshot), []);
+        assert!(!blog.authors.is_anything_pending(&snapshot).unwrap());
+    };
+    half_way();
+    store.transact(|txn| blog.put_user(txn, 1, "Lady Lovelace")).unwrap();
+    ends_with(Some("Lady Lovelace"));
+    // Back to the name that most of them still have.
+    half_way();
+    store.transact(|txn| blog.put_user(txn, 1, "Ada")).unwrap();
+    ends_with(Some("Ada"));
+    half_way();
+    store.transact(|txn| blog.users.delete(txn, &1)).unwrap();
+    ends_with(None);
+    half_way();
+    store.transact(|txn| blog.users.delete(txn, &1)).unwrap();
+    blog.authors.propagate(store, 8, stop).unwrap();
+    store.transact(|txn| blog.put_user(txn, 1, "Augusta")).unwrap();
+    ends_with(Some("Augusta"));
+
+    // Posts that come, go, and change their author behind and before the position.
+    half_way();
+    store
+        .transact(|txn| {
+            for id in [0, 1, 18, 19] {
+                blog.posts.delete(txn, &id)?;
+            }
+            for id in [0, 19, 30] {
+                blog.authors.put(txn, &id, of(1))?;
+            }
+            for id in [2, 17] {
+                blog.authors.put(txn, &id, of(2))?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    blog.authors.propagate(store, 8, on).unwrap();
+    assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
+    // With few enough left, the next change needs no propagation and ends the one that was under
+    // way.
+    half_way();
+    store.transact(|txn| (5..20).try_for_each(|id| blog.posts.delete(txn, &id).map(drop))).unwrap();
+    store.transact(|txn| blog.put_user(txn, 1, "at once")).unwrap();
+    assert!(!blog.authors.is_anything_pending(&store.snapshot().unwrap()).unwrap());
+    assert_eq!(blog.names(&store.snapshot().unwrap()), vec![Some("at once".to_owned()); 5]);
+}
+
+pub fn propagators_and_writers_at_once_leave_no_stale_copy(store: &(impl Store + Clone)) {
+    let blog = Blog::new(2);
+    blog.fill(store, 20);
+    let writing = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while writing.load(Relaxed) {
+                    blog.authors.propagate(store, 3, on).unwrap();
+                }
+            });
+        }
+        let writers = [1u32, 2].map(|writer| {
+            let blog = &blog;
+            scope.spawn(move || {
+                for n in 0..15u32 {
+                    store
+                        .transact(|txn| blog.put_user(txn, 1, &format!("name {writer} {n}")))
+                        .unwrap();
+                    let author = 1 + (n % 2) as u16;
+                    let post = Post { text: n.to_string(), ..of(author) };
+                    store
+                        .transact(|txn| blog.authors.put(txn, &(n * writer % 25), post.clone()))
+                        .unwrap();
+                }
+            })
+        });
+        let outcomes = writers.map(|writer| writer.join());
+        writing.store(false, Relaxed);
+        assert!(outcomes.iter().all(Result::is_ok));
+    });
+    blog.authors.propagate(store, 3, on).unwrap();
+    assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
+}
+
+/// The control: a propagation that goes on where it was although its source has changed again.
+#[test]
+fn a_mark_that_is_not_set_back_is_caught() {
+    let store = Memory::new();
+    let blog = Blog::new(5);
+    blog.fill(&store, 20);
+    store.transact(|txn| blog.put_user(txn, 1, "Countess")).unwrap();
+    blog.authors.propagate(&store, 8, stop).unwrap();
+    let mark = blog.authors.space().pack(&1u16);
+    let position = store.snapshot().unwrap().get(&mark).unwrap().unwrap().to_vec();
+    store
+        .transact(|txn| {
+            blog.put_user(txn, 1, "Lady Lovelace")?;
+            txn.put(&mark, &position)
+        })
+        .unwrap();
+    blog.authors.propagate(&store, 8, on).unwrap();
+    assert_eq!(blog.stale(&store.snapshot().unwrap()).len(), 8);
+}
+
+#[test]
+fn what_is_no_mark_stops_a_propagation_and_is_named() {
+    let store = Memory::new();
+    let blog = Blog::new(5);
+    blog.fill(&store, 8);
+    let mark = blog.authors.space().pack(&1u16);
+    let with_mark = |key: &[u8], value: &[u8]| {
+        clear_marks(&blog, &store);
+        store.transact(|txn| txn.put(key, value)).unwrap();
+        let before = dump(&store);
+        let error = blog.authors.propagate(&store, 8, on).unwrap_err();
+        assert_eq!(dump(&store), before);
+        error
+    };
+    assert!(matches!(with_mark(&mark, &[2]), Error::NewerFormat { found: 2, .. }));
+    assert!(with_mark(&mark, b"").to_string().contains("is no mark of a source"));
+    assert!(with_mark(&mark, &[1, 9, 9]).to_string().contains(r#"("blog", "author_names", 1)"#));
+    let foreign = blog.authors.space().pack("no number");
+    assert!(with_mark(&foreign, &[1]).to_string().contains("no number"));
+    clear(&store);
+}
+
+fn clear_marks(blog: &Blog, store: &Memory) {
+    store.transact(|txn| txn.delete_range(blog.authors.space().self_and_children())).unwrap();
+}

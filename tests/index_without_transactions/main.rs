@@ -1,0 +1,38 @@
+//! The laws of the index for stores without transactions: on every store, and on one that is atomic
+//! for one key at a time, where updates race and die.
+#![cfg(feature = "lmdb")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod faults;
+mod laws;
+mod per_key;
+mod races;
+mod schedules;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[path = "../servers/mod.rs"]
+mod servers;
+mod subjects;
+mod turns;
+
+use faults::{a_fault_at_any_operation_is_mended, bad_input_is_refused};
+use laws::{
+    buckets_that_become_too_wide_are_split, check_finds_and_repair_mends_what_should_never_be,
+    every_query_finds_what_a_map_holds, operations_cost_what_the_documentation_says,
+};
+
+macro_rules! run {
+    ($on:ident) => {
+        $on! {
+            every_query_finds_what_a_map_holds,
+            operations_cost_what_the_documentation_says,
+            buckets_that_become_too_wide_are_split,
+            check_finds_and_repair_mends_what_should_never_be,
+            a_fault_at_any_operation_is_mended,
+            bad_input_is_refused,
+        }
+    };
+}
+run!(on_every_store);
+run!(on_every_server);

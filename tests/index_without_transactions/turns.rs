@@ -1,0 +1,125 @@
+//! Threads that run one at a time, each from one operation on the store to the next, in an order
+//! that somebody picks.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread;
+
+use keyloom::{Error, Result};
+
+thread_local! {
+    static WORKER: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The most workers of a run.
+const MOST: usize = 8;
+
+#[derive(Default)]
+pub struct Turns {
+    state: Mutex<State>,
+    /// Tells the one who gives the turns that a worker waits, or is gone.
+    back: Condvar,
+    /// Tell each worker that it is its turn.
+    begin: [Condvar; MOST],
+}
+
+#[derive(Default)]
+struct State {
+    live: usize,
+    waiting: BTreeSet<usize>,
+    turn: Option<usize>,
+    /// How many operations are left until a worker dies.
+    left: Vec<Option<usize>>,
+    step: usize,
+}
+
+/// What a worker does.
+pub type Work<'w> = Box<dyn FnOnce() + Send + 'w>;
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Called at each operation: waits for its turn, and fails from the moment on at which the
+    /// worker dies. Whoever is no worker goes on at once.
+    pub fn operation(&self) -> Result<()> {
+        let Some(me) = WORKER.get() else { return Ok(()) };
+        let mut state = self.wait_for_turn(me);
+        match &mut state.left[me] {
+            Some(0) => Err(Error::other("the worker died")),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn wait_for_turn(&self, me: usize) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        state.waiting.insert(me);
+        self.back.notify_one();
+        while state.turn != Some(me) {
+            state = self.begin[me].wait(state).unwrap();
+        }
+        state.turn = None;
+        state
+    }
+
+    /// How many turns were given so far.
+    pub fn step(&self) -> usize {
+        self.lock().step
+    }
+
+    /// Runs the workers to their ends; between two turns, when all of them wait, `pick` is told who
+    /// they are and says whose turn it is. It is called once more in the end.
+    pub fn run(
+        &self,
+        workers: Vec<(Option<usize>, Work<'_>)>,
+        mut pick: impl FnMut(&BTreeSet<usize>) -> usize,
+    ) {
+        let (left, works): (Vec<_>, Vec<_>) = workers.into_iter().unzip();
+        *self.lock() = State { live: left.len(), left, ..State::default() };
+        thread::scope(|scope| {
+            for (me, work) in works.into_iter().enumerate() {
+                scope.spawn(move || {
+                    WORKER.set(Some(me));
+                    let _gone = Gone(self);
+                    drop(self.wait_for_turn(me));
+                    work();
+                });
+            }
+            while self.all_wait() {
+                let waiting = self.lock().waiting.clone();
+                let next = pick(&waiting);
+                let mut state = self.lock();
+                assert!(state.waiting.remove(&next));
+                state.turn = Some(next);
+                state.step += 1;
+                self.begin[next].notify_one();
+            }
+            pick(&BTreeSet::new());
+        });
+    }
+
+    /// Waits until every worker waits, and tells whether there is one.
+    fn all_wait(&self) -> bool {
+        let mut state = self.lock();
+        while state.waiting.len() < state.live {
+            state = self.back.wait(state).unwrap();
+        }
+        state.live > 0
+    }
+}
+
+/// Signs a worker off, also when it panics.
+struct Gone<'t>(&'t Turns);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.0.lock().live -= 1;
+        self.0.back.notify_one();
+    }
+}

@@ -1,0 +1,105 @@
+//! Users, the messages that they write, and the groups that they are in.
+
+use std::collections::BTreeMap;
+
+use keyloom::{KeyRange, Order, Reader, Store, Subspace, Writer};
+use keyloom_patterns::conceptual::joins::Links;
+use keyloom_patterns::{Index, IndexEntries, Table, entry};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Message {
+    /// Nobody wrote what the house announces.
+    pub author: Option<u16>,
+    pub text: String,
+}
+
+#[derive(Clone)]
+pub struct Chat {
+    pub users: Table<u16, String>,
+    pub by_name: Index<u16, String>,
+    pub messages: Table<u32, Message>,
+    pub by_author: Index<u32, Message>,
+    pub members: Links<String, u16>,
+    pub space: Subspace,
+}
+
+impl Chat {
+    pub fn new() -> Self {
+        let space = Subspace::new("chat");
+        let by_name = Index::new(&space.child("by_name"), |_, name: &String| entry(name));
+        let by_author = Index::new(&space.child("by_author"), |_, m: &Message| {
+            m.author.map_or(IndexEntries::none(), entry)
+        });
+        Self {
+            users: Table::new(&space.child("users")).with(&by_name),
+            messages: Table::new(&space.child("messages")).with(&by_author),
+            members: Links::new(&space.child("members")),
+            by_name,
+            by_author,
+            space,
+        }
+    }
+
+    /// Puts all of it in one transaction.
+    pub fn fill(&self, store: &impl Store, data: &Data) {
+        clear(store);
+        store
+            .transact(|txn| {
+                self.users.put_many(txn, data.users.clone())?;
+                self.messages.put_many(txn, data.messages.clone())?;
+                let links = data.members.iter().map(|link| (link.clone(), ()));
+                self.members.table().put_many(txn, links)
+            })
+            .unwrap();
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Data {
+    pub users: BTreeMap<u16, String>,
+    pub messages: BTreeMap<u32, Message>,
+    pub members: Vec<(String, u16)>,
+}
+
+/// Few users and names, so that many share one, and messages of users who are gone.
+pub fn data() -> impl Strategy<Value = Data> {
+    let name = prop::sample::select(vec!["John", "Mary", "", "a\0"]).prop_map(String::from);
+    let author = prop::option::weighted(0.9, 0..12u16);
+    let message = (author, "[a-c]{0,2}").prop_map(|(author, text)| Message { author, text });
+    let group = prop::sample::select(vec!["chess", "go", "go\0"]).prop_map(String::from);
+    let users = prop::collection::btree_map(0..12u16, name, 0..10);
+    let messages = prop::collection::btree_map(0..1_000u32, message, 0..30);
+    let members = prop::collection::btree_set((group, 0..12u16), 0..15);
+    (users, messages, members).prop_map(|(users, messages, members)| Data {
+        users,
+        messages,
+        members: members.into_iter().collect(),
+    })
+}
+
+pub fn clear(store: &impl Store) {
+    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+}
+
+pub fn dump(reader: &impl Reader, range: KeyRange<'_>) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let entries = reader.range(range, Order::Ascending).unwrap();
+    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
+}
+
+pub fn dump_all(store: &impl Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    dump(&store.snapshot().unwrap(), KeyRange::all())
+}
+
+/// Runs a property with a fixed number of cases, 256 unless the environment asks for more.
+pub fn property<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    TestRunner::new(config)
+        .run(&strategy, |case| {
+            law(case);
+            Ok(())
+        })
+        .unwrap();
+}
