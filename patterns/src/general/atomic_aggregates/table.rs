@@ -7,7 +7,7 @@ use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Reader, Result, Subspace, Writer};
 
 use super::{Expected, Full, RecordConflict, VersionedRecord, WithVersion};
-use crate::derived::Derived;
+use crate::derived::Attach;
 use crate::table::{RecordKey, Table};
 
 /// Records with versions; see the [module](super).
@@ -63,7 +63,7 @@ impl<K: RecordKey, V, C> AtomicTable<K, V, C> {
 
     /// The same table with `derived` attached, as [`Table::with`].
     #[must_use]
-    pub fn with<D: Derived<K, VersionedRecord<V>> + Clone + 'static>(self, derived: &D) -> Self {
+    pub fn with<How>(self, derived: &impl Attach<K, VersionedRecord<V>, How>) -> Self {
         Self { records: self.records.with(derived), ..self }
     }
 

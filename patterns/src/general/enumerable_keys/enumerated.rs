@@ -10,7 +10,7 @@ use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
 use super::Sequence;
 use super::walk::ids;
 use crate::continuation::Continuation;
-use crate::derived::Derived;
+use crate::derived::Attach;
 use crate::table::{RecordKey, RecordPage, Records, Table};
 
 /// Records of a container under the numbers 1, 2, 3 ...; see the [module](super).
@@ -84,7 +84,7 @@ impl<C: RecordKey + Clone, V, K> Enumerated<C, V, K> {
 
     /// The same with `derived` attached to the records, as [`Table::with`].
     #[must_use]
-    pub fn with<D: Derived<(C, u64), V> + Clone + 'static>(self, derived: &D) -> Self {
+    pub fn with<How>(self, derived: &impl Attach<(C, u64), V, How>) -> Self {
         Self { records: self.records.with(derived), ..self }
     }
 
