@@ -144,8 +144,8 @@ pub fn bad_input_is_refused_with_a_reason_and_nothing_is_written(store: &(impl S
     for (table, name) in &tables {
         let mut txn = store.begin().unwrap();
         let error = table.put(&mut txn, &3, &long).unwrap_err();
-        assert!(matches!(error, Error::KeyTooLong { limit: 511, .. }), "{name}: {error:?}");
-        assert!(error.to_string().contains(name), "{error}");
+        let says = error.to_string();
+        assert!(says.contains(name) && says.contains("the limit is 511"), "{name}: {says}");
         drop(txn);
     }
     // An entry that fits while its counts would not is refused all the same, whatever its hash.

@@ -2,7 +2,7 @@
 
 use keyloom::{DynWriter, Error, Fault, Faulty, Memory, Result, Store, Subspace};
 use keyloom_patterns::conceptual::denormalization::Copies;
-use keyloom_patterns::{Index, Table, entry};
+use keyloom_patterns::{Index, IndexError, Table, entry};
 
 use crate::fixture::{Blog, Post, clear, dump, of, on};
 
@@ -98,7 +98,10 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let before = dump(store);
     // A name that fits a user, but no entry of the index by it: the posts cannot carry it.
     let error = store.transact(|txn| blog.put_user(txn, 1, &"n".repeat(600))).unwrap_err();
-    assert!(matches!(&error, Error::KeyTooLong { key, .. } if key.contains("by_name")), "{error}");
+    let error = error.downcast_ref();
+    assert!(
+        matches!(error, Some(IndexError::EntryTooLong { index, .. }) if index.contains("by_name"))
+    );
     assert_eq!(dump(store), before);
     // A source that does not decode is an error for those who would copy from it.
     let broken = blog.users.space().pack(&9u16);

@@ -133,7 +133,7 @@ impl File<'_> {
             return Ok(());
         }
         let place = self.context.directory("shrunk")?;
-        let (bytes, _, count) = child::files(&self.context.mix, self.task.seed, &place)?;
+        let [(bytes, count), _] = child::files(&self.context.mix, self.task.seed, &place)?;
         let edits = child::edits(self.task.seed, number, &bytes);
         let again = |edits: &[Edit]| self.replay(&place, number, edits).ok().flatten();
         let shortest = match again(&edits) {
