@@ -64,7 +64,9 @@
 //!
 //! Which item of a list is which, after a program has changed the list, is found by comparison: equal items
 //! are the same item, wherever they moved; if none is equal and there are as many as before, each is the
-//! old one at its place, edited. Else they are new. Where that is too vague, make it a map by id.
+//! old one at its place, edited. Else they are new. A program that keeps a list in another order than it is
+//! stored in, such as a set, and changes it, writes it as it sees it. Where that is too vague, make it a map
+//! by id.
 //!
 //! # Cost
 //!
