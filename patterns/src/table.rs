@@ -416,22 +416,25 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         changes: &[Change<'_, K, V>],
         old: &[Option<&V>],
     ) -> Result<()> {
-        let mut writes = SortedWrites::default();
+        let mut records = SortedWrites::default();
         let mut changed = SmallVec::<[_; 1]>::with_capacity(changes.len());
         for (n, change) in changes.iter().enumerate() {
             let old = old.get(n).copied().flatten();
             match change.new {
                 Some(value) => {
-                    writes.put_with(&change.packed, |bytes| Self::encode(change, value, bytes))?;
+                    records.put_with(&change.packed, |bytes| Self::encode(change, value, bytes))?;
                 }
-                None if old.is_some() => writes.delete(&change.packed)?,
+                None if old.is_some() => records.delete(&change.packed)?,
                 None => continue,
             }
             changed.push(RecordChange { key: change.key, old, new: change.new });
         }
+        // What is attached may write at once, and so comes first: it may refuse the change.
+        let mut writes = SortedWrites::default();
         for attached in self.derived.iter().filter(|_| !changed.is_empty()) {
             attached.update_many(&mut DynWriter::new(txn), &changed, &mut writes)?;
         }
+        writes.append(records);
         writes.apply(txn)
     }
 

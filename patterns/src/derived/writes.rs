@@ -112,6 +112,17 @@ impl SortedWrites {
         Ok(Write { word: 0, at, key_bytes, value_bytes: None })
     }
 
+    /// Collects what `other` has, which is about other keys.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        if other.bytes.len() > self.bytes.len() {
+            std::mem::swap(self, &mut other);
+        }
+        let from = self.bytes.len();
+        self.bytes.append(&mut other.bytes);
+        self.writes
+            .extend(other.writes.iter().map(|write| Write { at: from + write.at, ..*write }));
+    }
+
     /// Makes the writes, and is empty again.
     ///
     /// # Errors
