@@ -97,7 +97,7 @@ fn perform(blog: &Blog, store: &impl Store, step: &Step) {
 }
 
 pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl Store + Clone)) {
-    let steps = prop::collection::vec(step(), 1..30);
+    let steps = prop::collection::vec(step(), 1..20);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let law = |(steps, inline): (Vec<Step>, usize)| {
         let blog = Blog::new(inline);

@@ -120,11 +120,11 @@ fn three_ways_to_the_posts_of_johns(store: impl Store, of: Size) {
 
 #[test]
 fn the_posts_of_very_many_users_are_found_three_ways_in_memory() {
-    three_ways_to_the_posts_of_johns(Memory::new(), Size { users: 100_000, posts: 100_000 });
+    three_ways_to_the_posts_of_johns(Memory::new(), Size { users: 50_000, posts: 100_000 });
 }
 
 #[test]
 fn the_posts_of_very_many_users_are_found_three_ways_on_lmdb() {
     let store = TemporaryLmdb::new();
-    three_ways_to_the_posts_of_johns((*store).clone(), Size { users: 10_000, posts: 10_000 });
+    three_ways_to_the_posts_of_johns((*store).clone(), Size { users: 4_000, posts: 8_000 });
 }

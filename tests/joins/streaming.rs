@@ -148,8 +148,8 @@ pub fn joins_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     cost_is(cost, [1, 0, 1, 1_050, 0]);
 }
 
-const POSTS: u32 = 20_000;
-const USERS: u32 = 4_000;
+const POSTS: u32 = 10_000;
+const USERS: u32 = 2_000;
 
 #[test]
 fn memory_is_bounded_by_the_batch_and_not_by_the_data() {

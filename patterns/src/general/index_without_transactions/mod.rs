@@ -90,10 +90,10 @@
 //!
 //! # When not to use it
 //!
-//! With transactions: an [`Index`](crate::Index) costs a fifth of it and needs no cleaning. Every
-//! store of keyloom has them; this pattern is for what stands between, such as a log of changes, a
-//! cache, a store of another kind behind [`Store`](keyloom::Store), or many machines that may not
-//! wait for each other. It uses transactions of one write.
+//! With transactions: an [`Index`](crate::Index) needs one commit instead of five, and no cleaning.
+//! Every store of keyloom has them; this pattern is for what stands between, such as a log of
+//! changes, a cache, a store of another kind behind [`Store`](keyloom::Store), or many machines
+//! that may not wait for each other. It uses transactions of one write.
 //!
 //! # Source
 //!
