@@ -21,6 +21,8 @@ pub mod keys {}
 pub mod transactions {}
 #[doc = include_str!("src/composite_key_index.md")]
 pub mod composite_key_index {}
+#[doc = include_str!("src/aggregation.md")]
+pub mod aggregation {}
 #[doc = include_str!("src/lmdb.md")]
 pub mod lmdb {}
 #[doc = include_str!("src/far_away.md")]

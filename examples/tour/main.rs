@@ -6,6 +6,7 @@
 //! cargo run --release --example tour --features postgres -- --store postgres://user@host/database
 //! ```
 
+mod aggregation;
 mod cities;
 mod composite_key_index;
 mod options;
@@ -35,7 +36,10 @@ trait Step {
 }
 
 fn steps() -> Vec<Box<dyn Step>> {
-    vec![Box::new(composite_key_index::CompositeKeyIndex::new())]
+    vec![
+        Box::new(composite_key_index::CompositeKeyIndex::new()),
+        Box::new(aggregation::Aggregation::new()),
+    ]
 }
 
 fn main() -> ExitCode {

@@ -169,6 +169,104 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Stor
     }
 }
 
+pub fn prefixes_of_any_length_reach_into_the_record_key(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    clear(store);
+    let city = |id: u16| City {
+        country: if id < 60 { "FR" } else { "US" }.into(),
+        name: format!("{}", id % 4),
+        ..sample(id)
+    };
+    store.transact(|txn| cities.table.put_many(txn, (0..90).map(|id| (id, city(id))))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let ids = |range: KeyRange<'static>, order| -> Vec<u16> {
+        let entries = snapshot.range(range, order).unwrap();
+        let unpack = |key: &[u8]| cities.by_name.space().unpack::<(String, String, u16)>(key);
+        entries.map(|entry| unpack(&entry.unwrap().0).unwrap().2).collect()
+    };
+    let expected = |is_asked: &dyn Fn(u16) -> bool| {
+        let mut ids: Vec<u16> = (0..90).filter(|id| is_asked(*id)).collect();
+        ids.sort_by_key(|id| (city(*id).country, city(*id).name, *id));
+        ids
+    };
+    // The country; the country and the name; these and a range of record keys; these and one of them.
+    let cases: [(&dyn Select, Vec<u16>); 5] = [
+        (&"FR", expected(&|id| id < 60)),
+        (&("FR", "3"), expected(&|id| id < 60 && id % 4 == 3)),
+        (&within(("FR", "3", 10u16)..("FR", "3", 30)), vec![11, 15, 19, 23, 27]),
+        (
+            &within(("FR", "3", 50u16)..=("US", "0", 65)),
+            expected(&|id| (id < 60 && id % 4 == 3 && id >= 50) || (id == 60 || id == 64)),
+        ),
+        (&("FR", "3", 15u16), vec![15]),
+    ];
+    for (n, (select, expected)) in cases.iter().enumerate() {
+        let range = || select.key_range(cities.by_name.space());
+        assert_eq!(&ids(range(), Order::Ascending), expected, "case {n}");
+        let mut reversed = ids(range(), Order::Descending);
+        reversed.reverse();
+        assert_eq!(&reversed, expected, "case {n}");
+        assert_eq!(snapshot.count(range()).unwrap(), expected.len() as u64, "case {n}");
+    }
+}
+
+pub fn the_first_and_the_last_of_each_group_are_found(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    property(history(), |history| {
+        clear(store);
+        let oracle = apply(&cities, store, history);
+        let snapshot = store.snapshot().unwrap();
+        // By country the largest first; those without population are not in the index.
+        let mut by_size: Vec<_> = oracle
+            .iter()
+            .filter(|(_, city)| city.population > 0)
+            .map(|(id, city)| (city.country.clone(), std::cmp::Reverse(city.population), *id))
+            .collect();
+        by_size.sort();
+        let groups = || by_size.chunk_by(|a, b| a.0 == b.0);
+        for order in [Order::Ascending, Order::Descending] {
+            let ordered = |mut ids: Vec<u16>| {
+                if order == Order::Descending {
+                    ids.reverse();
+                }
+                ids
+            };
+            let first = cities.by_size.first_of_each(&snapshot, (), 1, order).unwrap();
+            let first: Vec<u16> = first.map(|found| found.unwrap().record_key().unwrap()).collect();
+            assert_eq!(first, ordered(groups().map(|group| group[0].2).collect()));
+            let last = cities.by_size.last_of_each(&snapshot, (), 1, order).unwrap();
+            let last: Vec<u16> = last.map(|found| found.unwrap().record_key().unwrap()).collect();
+            assert_eq!(last, ordered(groups().map(|group| group[group.len() - 1].2).collect()));
+        }
+    });
+}
+
+#[test]
+fn a_continuation_outlives_the_store_that_it_was_made_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let cities = Cities::new();
+    let page = |after: Option<&[u8]>| {
+        // Opened and closed for each page, as by a program that is started again.
+        let store = keyloom::Lmdb::open(directory.path()).unwrap();
+        if after.is_none() {
+            fill(&cities, &store, 1..=20);
+        }
+        let after = after.map(Continuation::from_bytes);
+        let snapshot = store.snapshot().unwrap();
+        let page = cities.by_size.page(&snapshot, "FR", Order::Ascending, 4, after.as_ref());
+        let page = page.unwrap();
+        let ids: Vec<u16> = page.found.iter().map(|found| found.record_key().unwrap()).collect();
+        (ids, page.next.map(|next| next.as_bytes().to_vec()))
+    };
+    let (mut all, mut next) = page(None);
+    while let Some(after) = next {
+        let (ids, behind) = page(Some(&after));
+        all.extend(ids);
+        next = behind;
+    }
+    assert_eq!(all, [20, 18, 16, 14, 12, 10, 8, 6, 4, 2]);
+}
+
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let cities = Cities::new();
     clear(store);

@@ -31,6 +31,8 @@
 //! |---|---|
 //! | put of a record | 1 key written per entry that appears or disappears, 0 when the parts stay |
 //! | [`range`](Index::range), [`page`](Index::page) | 1 range; reads exactly the entries that it returns; a page also looks whether there is one behind it |
+//! | [`first_of_each`](Index::first_of_each), [`last_of_each`](Index::last_of_each) | about 1 range per group, see [`aggregation`](crate::general::aggregation#cost) |
+//! | [`count`](Index::count) | 1 range; reads all of it, or the store counts |
 //! | [`records`](Index::records) | n entries and n gets, in 2 round trips; 1 where nothing is found |
 //! | [`check`](Index::check), [`repair`](Index::repair) | see [`derived`] |
 //!

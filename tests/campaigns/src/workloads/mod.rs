@@ -1,6 +1,7 @@
 //! The workloads: one per pattern, and one of the store's own operations.
 
 mod cities;
+mod clicks;
 mod entries;
 mod ledger;
 
@@ -13,6 +14,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
     vec![
         Arc::new(entries::Entries),
         Arc::new(cities::Cities::new()),
+        Arc::new(clicks::Clicks::new()),
         Arc::new(ledger::Ledger::new()),
     ]
 }

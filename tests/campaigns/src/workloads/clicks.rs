@@ -1,0 +1,147 @@
+//! Clicks, and what is maintained of them: totals, ranks, sums per time bucket.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastrand::Rng;
+use keyloom::{Desc, DynWriter, Order, Result, Subspace};
+use keyloom_patterns::general::aggregation::{Contributions, Event, RankedIndex, RollUp, Totals};
+use keyloom_patterns::{Table, entry};
+use serde::{Deserialize, Serialize};
+
+use crate::Workload;
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Click {
+    site: String,
+    second: i64,
+    bytes: i64,
+}
+
+/// The table and what is derived from it.
+#[derive(Clone)]
+pub struct Clicks {
+    table: Table<u16, Click>,
+    totals: Totals<u16, Click>,
+    ranked: RankedIndex<u16, Click>,
+    roll_up: RollUp<u16, Click>,
+}
+
+/// One operation of the pattern.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Put(u16, Click),
+    Delete(u16),
+    PutMany(Vec<(u16, Click)>),
+}
+
+/// What should be there.
+#[derive(Clone, Default)]
+pub struct Model {
+    records: BTreeMap<u16, Click>,
+    /// Sites and seconds that were ever clicked at: a total that came down to 0 stays.
+    touched: BTreeSet<(String, i64)>,
+}
+
+/// Enough for two levels of counts.
+const IDS: u16 = 300;
+const SITES: [&str; 4] = ["", "a", "a\0", "b.org"];
+
+impl Clicks {
+    /// In a subspace of its own.
+    pub fn new() -> Self {
+        let space = Subspace::new("clicks");
+        let totals = Totals::new(&space.child("totals"), |_, c: &Click| {
+            Contributions::from_iter([((&c.site, "clicks"), 1), ((&c.site, "bytes"), c.bytes)])
+        });
+        let ranked = RankedIndex::new(&space.child("ranked"), |_, c: &Click| {
+            entry((&c.site, Desc(c.bytes)))
+        });
+        let roll_up = RollUp::new(&space.child("roll_up"), &[60, 600], |_, c: &Click| {
+            Some(Event::new(&c.site, c.second, c.bytes))
+        })
+        .unwrap_or_else(|error| unreachable!("the widths fill each other: {error}"));
+        let table = Table::new(&space.child("records"));
+        let table = table.with(&totals).with(&ranked).with(&roll_up);
+        Self { table, totals, ranked, roll_up }
+    }
+
+    fn click(rng: &mut Rng) -> Click {
+        let site = rng.choice(SITES).unwrap_or_default().to_owned();
+        // Few different seconds, so that buckets come and go. Never 0 bytes, so that each one touches.
+        Click { site, second: rng.i64(-20..20) * 37, bytes: rng.i64(1..50) }
+    }
+}
+
+impl Workload for Clicks {
+    type Operation = Change;
+    type Model = Model;
+
+    fn name(&self) -> &'static str {
+        "clicks"
+    }
+
+    fn operation(&self, rng: &mut Rng) -> Change {
+        match rng.u8(..10) {
+            0..5 => Change::Put(rng.u16(..IDS), Self::click(rng)),
+            5..8 => Change::Delete(rng.u16(..IDS)),
+            _ => Change::PutMany(
+                (0..rng.usize(..8)).map(|_| (rng.u16(..IDS), Self::click(rng))).collect(),
+            ),
+        }
+    }
+
+    fn perform(&self, operation: &Change, txn: &mut DynWriter<'_>) -> Result<()> {
+        match operation {
+            Change::Put(id, click) => self.table.put(txn, id, click),
+            Change::Delete(id) => self.table.delete(txn, id).map(drop),
+            Change::PutMany(clicks) => self.table.put_many(txn, clicks),
+        }
+    }
+
+    fn imitate(&self, operation: &Change, model: &mut Model) {
+        let mut put = |id: u16, click: &Click| {
+            model.touched.insert((click.site.clone(), click.second));
+            model.records.insert(id, click.clone());
+        };
+        match operation {
+            Change::Put(id, click) => put(*id, click),
+            Change::Delete(id) => drop(model.records.remove(id)),
+            Change::PutMany(clicks) => clicks.iter().for_each(|(id, click)| put(*id, click)),
+        }
+    }
+
+    fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
+        let mut found = self.totals.check(txn, &self.table)?;
+        found.extend(self.ranked.check(txn, &self.table)?);
+        found.extend(self.roll_up.check(txn, &self.table)?);
+        let mut wrong: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let records: BTreeMap<u16, Click> =
+            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        super::compare(&mut wrong, "the table", &records, &model.records);
+        // And what a user would ask.
+        for site in SITES {
+            let clicks: Vec<&Click> = records.values().filter(|click| click.site == site).collect();
+            let bytes: i64 = clicks.iter().map(|click| click.bytes).sum();
+            super::compare(&mut wrong, "a sum", self.totals.get(txn, (site, "bytes"))?, bytes);
+            let before = clicks.iter().filter(|click| click.bytes > 25).count() as u64;
+            let rank = self.ranked.rank(txn, site, (site, Desc(25_i64)))?;
+            super::compare(&mut wrong, "a rank", rank, before);
+            let within = clicks.iter().filter(|click| (-100..333).contains(&click.second));
+            let within: i64 = within.map(|click| click.bytes).sum();
+            let (total, _) = self.roll_up.total(txn, site, -100..333)?;
+            super::compare(&mut wrong, "a sum over an interval", total, within);
+        }
+        Ok(wrong)
+    }
+
+    fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
+        // Each total that was ever touched is there, even if it has come down to 0.
+        for (site, second) in &model.touched {
+            let click = Click { site: site.clone(), second: *second, bytes: 1 };
+            self.table.put(txn, &0, &click)?;
+        }
+        self.table.delete(txn, &0)?;
+        model.records.iter().try_for_each(|(id, click)| self.table.put(txn, id, click))
+    }
+}
