@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use keyloom::{Entry, KeyBuf, Result, Unpack, unpack};
+use keyloom::{Entry, KeyBuf, Result, Subspace, Unpack, unpack};
 
 use super::grouping::Grouping;
 
@@ -47,8 +47,8 @@ pub struct Folded<I, A, F> {
     entries: Option<I>,
     start: A,
     fold: F,
-    /// The key of the group that is being folded, and what it has come to.
-    open: Option<(KeyBuf, A)>,
+    /// The group that is being folded, as the subspace of its keys, and what it has come to.
+    open: Option<(Subspace, A)>,
 }
 
 impl<I, A: Clone, F> Folded<I, A, F> {
@@ -66,17 +66,25 @@ where
 {
     /// Takes one entry; gives the group before it where it begins another.
     fn take(&mut self, (key, value): &Entry<B>) -> Result<Option<(KeyBuf, A)>> {
-        let group = self.grouping.prefix(key)?;
-        let is_new = self.open.as_ref().is_none_or(|(open, _)| open[..] != *group);
+        // Looking for the end of each element costs several times as much as this.
+        let is_new = self.open.as_ref().is_none_or(|(open, _)| !open.contains(key));
         let done = match is_new {
-            true => self.open.replace((KeyBuf::from_slice(group), self.start.clone())),
+            true => {
+                let group = Subspace::from_bytes(self.grouping.prefix(key)?);
+                self.open.replace((group, self.start.clone()))
+            }
             false => None,
         };
         if let Some((group, state)) = &mut self.open {
-            (self.fold)(state, Member { key, rest_at: group.len(), value })?;
+            (self.fold)(state, Member { key, rest_at: group.prefix().len(), value })?;
         }
-        Ok(done)
+        Ok(done.map(closed))
     }
+}
+
+/// A group that is complete, with its key.
+fn closed<A>((group, value): (Subspace, A)) -> (KeyBuf, A) {
+    (KeyBuf::from_slice(group.prefix()), value)
 }
 
 impl<B, I, A, F> Iterator for Folded<I, A, F>
@@ -106,7 +114,7 @@ where
                 }
             }
         }
-        self.open.take().map(Ok)
+        self.open.take().map(closed).map(Ok)
     }
 }
 

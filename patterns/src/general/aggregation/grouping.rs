@@ -94,7 +94,7 @@ impl Grouping {
     /// let snapshot = store.snapshot()?;
     /// let by_machine = Grouping::new(&log, 1);
     /// let mut latest = by_machine.last_of_each(&snapshot, (), Order::Descending)?;
-    /// let keys: Vec<_> = latest.by_ref().map(|entry| Ok(log.unpack(entry?.0)?)).collect::<keyloom::Result<_>>()?;
+    /// let keys: Vec<(u8, u32)> = latest.by_ref().map(|entry| Ok(log.unpack(entry?.0)?)).collect::<keyloom::Result<_>>()?;
     /// assert_eq!(keys, [(1, 999), (0, 998)]);
     /// assert_eq!(latest.explain().ranges, 2);
     /// # Ok::<(), keyloom::Error>(())
