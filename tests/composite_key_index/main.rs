@@ -35,7 +35,6 @@ use queries::{
     pages_join_to_the_whole_whatever_is_written_in_between,
     prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes,
     prefixes_of_any_length_reach_into_the_record_key,
-    the_first_and_the_last_of_each_group_are_found,
 };
 
 macro_rules! run {
@@ -54,8 +53,7 @@ macro_rules! run {
             continuations_of_other_queries_are_refused,
             prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes,
             prefixes_of_any_length_reach_into_the_record_key,
-            the_first_and_the_last_of_each_group_are_found,
-            many_at_once_leave_what_one_by_one_leaves,
+                    many_at_once_leave_what_one_by_one_leaves,
             many_cost_few_round_trips,
             check_repair_and_lookups_cost_few_round_trips,
             damage_in_every_chunk_is_found_and_mended,

@@ -1,6 +1,6 @@
 //! What queries find, and what they cost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::key::{Subspace, pack};
 use keyloom::{
@@ -85,6 +85,8 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
             assert_eq!((country, size, found.record_key().unwrap()), ("US", population.0, *id));
         }
         assert_eq!(cities.by_size.count(&snapshot, "US").unwrap(), expected.len() as u64);
+
+        first_and_last_of_each_group_are_right(&cities, &snapshot, &oracle);
 
         // A half-open range of parts: populations above 1 and up to 3.
         let between = cities
@@ -210,35 +212,33 @@ pub fn prefixes_of_any_length_reach_into_the_record_key(store: &(impl Store + Cl
     }
 }
 
-pub fn the_first_and_the_last_of_each_group_are_found(store: &(impl Store + Clone)) {
-    let cities = Cities::new();
-    property(history(), |history| {
-        clear(store);
-        let oracle = apply(&cities, store, history);
-        let snapshot = store.snapshot().unwrap();
-        // By country the largest first; those without population are not in the index.
-        let mut by_size: Vec<_> = oracle
-            .iter()
-            .filter(|(_, city)| city.population > 0)
-            .map(|(id, city)| (city.country.clone(), std::cmp::Reverse(city.population), *id))
-            .collect();
-        by_size.sort();
-        let groups = || by_size.chunk_by(|a, b| a.0 == b.0);
-        for order in [Order::Ascending, Order::Descending] {
-            let ordered = |mut ids: Vec<u16>| {
-                if order == Order::Descending {
-                    ids.reverse();
-                }
-                ids
-            };
-            let first = cities.by_size.first_of_each(&snapshot, (), 1, order).unwrap();
-            let first: Vec<u16> = first.map(|found| found.unwrap().record_key().unwrap()).collect();
-            assert_eq!(first, ordered(groups().map(|group| group[0].2).collect()));
-            let last = cities.by_size.last_of_each(&snapshot, (), 1, order).unwrap();
-            let last: Vec<u16> = last.map(|found| found.unwrap().record_key().unwrap()).collect();
-            assert_eq!(last, ordered(groups().map(|group| group[group.len() - 1].2).collect()));
-        }
-    });
+/// By country the largest and the smallest; those without population are not in the index.
+fn first_and_last_of_each_group_are_right(
+    cities: &Cities,
+    reader: &impl Reader,
+    oracle: &BTreeMap<u16, City>,
+) {
+    let mut by_size: Vec<_> = oracle
+        .iter()
+        .filter(|(_, city)| city.population > 0)
+        .map(|(id, city)| (&city.country, std::cmp::Reverse(city.population), *id))
+        .collect();
+    by_size.sort();
+    let groups = || by_size.chunk_by(|a, b| a.0 == b.0);
+    for order in [Order::Ascending, Order::Descending] {
+        let ordered = |mut ids: Vec<u16>| {
+            if order == Order::Descending {
+                ids.reverse();
+            }
+            ids
+        };
+        let first = cities.by_size.first_of_each(reader, (), 1, order).unwrap();
+        let first: Vec<u16> = first.map(|found| found.unwrap().record_key().unwrap()).collect();
+        assert_eq!(first, ordered(groups().map(|group| group[0].2).collect()));
+        let last = cities.by_size.last_of_each(reader, (), 1, order).unwrap();
+        let last: Vec<u16> = last.map(|found| found.unwrap().record_key().unwrap()).collect();
+        assert_eq!(last, ordered(groups().map(|group| group[group.len() - 1].2).collect()));
+    }
 }
 
 #[test]
