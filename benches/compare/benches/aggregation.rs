@@ -30,14 +30,14 @@ fn sale(n: u64) -> (u32, u32, i64) {
 }
 
 fn main() {
-    let numbers = std::env::args().filter_map(|argument| argument.parse().ok());
-    let entries: u64 = numbers.last().unwrap_or(1_000_000);
+    let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+    let entries: u64 = numbers.next().unwrap_or(1_000_000);
     println!(
         "ratios are keyloom / SQLite: below 1 keyloom is faster; {entries} entries, {SHOPS} groups\n"
     );
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(8 << 30);
-    let store = options.open(&directory.path().join("lmdb")).unwrap();
+    let store = options.open(directory.path().join("lmdb")).unwrap();
     reading(&store, &sqlite(&directory.path().join("sqlite"), entries), entries);
     maintaining(&store, entries / 5);
 }
@@ -190,7 +190,7 @@ fn maintaining(store: &Lmdb, records: u64) {
             sum.add(sale.rest::<(Desc<i64>, u32)>()?.0.0);
             Ok(())
         });
-        assert_eq!(folded.map(|group| black_box(group.unwrap().1)).count(), 1);
+        assert!(folded.map(|group| black_box(group.unwrap().1).count).sum::<u64>() > 0);
     });
     asked("total of one shop", &|| {
         black_box(totals.get(&snapshot, (7, "cents")).unwrap());
