@@ -181,3 +181,23 @@ fn a_forgetful_writer_is_caught() {
     // Two totals; an entry, its level heads; an event and three buckets; a sketch.
     assert!(faults.len() >= 8, "{faults:?}");
 }
+
+#[test]
+fn writers_into_one_total_do_not_conflict_where_the_store_adds_by_itself() {
+    let clicks = Clicks::new();
+    let store = crate::common::optimistic_memory();
+    let same = |id: u32| Click { site: "hot".into(), ..sample(id) };
+    let conflicts = |table: &keyloom_patterns::Table<u32, Click>, ids: [u32; 2]| {
+        let mut both = [store.begin().unwrap(), store.begin().unwrap()];
+        for (txn, id) in both.iter_mut().zip(ids) {
+            table.put(txn, &id, &same(id)).unwrap();
+        }
+        let outcomes = both.map(keyloom::Transaction::commit);
+        outcomes.iter().filter(|outcome| outcome.is_err()).count()
+    };
+    assert_eq!(conflicts(&clicks.bare().with(&clicks.totals), [1, 2]), 0);
+    assert_eq!(clicks.totals.get(&store.snapshot().unwrap(), ("hot", "clicks")).unwrap(), 2);
+    assert_eq!(conflicts(&clicks.bare().with(&clicks.roll_up), [3, 4]), 0);
+    // The counts of a ranked index are read: that is their price.
+    assert_eq!(conflicts(&clicks.bare().with(&clicks.ranked), [5, 6]), 1);
+}

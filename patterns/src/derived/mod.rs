@@ -11,6 +11,9 @@
 //!   and the new value and writes only that; and since it knows what *should* be there it also
 //!   [checks](check()) and [repairs](repair()).
 //!
+//! What is no plain entry, such as a count that many records add to, brings a check and a repair of its
+//! own, in the same words: see [`Totals`](crate::general::aggregation::Totals::repair).
+//!
 //! One law holds for all derived data, and one property test per pattern holds it:
 //! **rebuilt from scratch equals maintained step by step**.
 //!

@@ -21,7 +21,7 @@ use crate::table::{RecordKey, Table};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contributions(SmallVec<[(KeyBuf, i64); 1]>);
 
-/// `amount` for the total of `parts`: 1 to count.
+/// `amount` for the total of `parts`: 1 to count. A total wraps around where it leaves the `i64`.
 ///
 /// ```
 /// use keyloom_patterns::general::aggregation::contribution;

@@ -146,3 +146,47 @@ fn mend(txn: &mut impl Writer, faults: &[Fault], batch: usize) -> Result<usize> 
     }
     Ok(taken)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use keyloom::{Memory, Subspace};
+
+    use super::super::totals::contribution;
+    use super::*;
+
+    /// Totals of which every third lacks something and every fourth is superfluous.
+    fn damaged() -> (Memory, Table<u32, u32>, Totals<u32, u32>) {
+        let totals = Totals::new(&Subspace::new("totals"), |_, group: &u32| contribution(group, 1));
+        let bare = Table::<u32, u32>::new(&Subspace::new("records"));
+        let store = Memory::new();
+        store
+            .transact(|txn| {
+                (0..90).try_for_each(|id| bare.clone().with(&totals).put(txn, &id, &(id % 30)))?;
+                (0..30).step_by(3).try_for_each(|n| txn.add(&totals.space().pack(&n), 7))?;
+                (30..60).step_by(4).try_for_each(|n| txn.add(&totals.space().pack(&n), 1))
+            })
+            .unwrap();
+        (store, bare, totals)
+    }
+
+    #[test]
+    fn passes_that_keep_little_find_together_what_one_finds_that_keeps_all() {
+        let (store, table, totals) = damaged();
+        let snapshot = store.snapshot().unwrap();
+        let all = check(&totals, &snapshot, &table).unwrap();
+        assert_eq!(all.len(), 18);
+        for kept in [1, 2, 7, 29, 30, 31] {
+            let (mut found, mut left, mut passes) = (Vec::new(), Some(totals.all()), 0);
+            while let Some(range) = left {
+                let pass = pass(&totals, &snapshot, &table, &range, kept).unwrap();
+                assert!(pass.faults.len() <= kept && pass.records == 90);
+                found.extend(pass.faults.into_iter().map(|fault| fault.what));
+                left = pass.left;
+                passes += 1;
+            }
+            assert_eq!(found, all, "{kept} kept");
+            assert!(passes >= 30 / kept, "{passes} passes that keep {kept}");
+        }
+    }
+}
