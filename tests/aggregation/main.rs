@@ -10,6 +10,9 @@ mod fixture;
 mod group_by;
 mod ranked;
 mod roll_up;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[path = "../servers/mod.rs"]
+mod servers;
 mod sketches;
 mod skip_scan;
 mod totals;
@@ -51,6 +54,20 @@ on_every_store! {
     damaged_counts_are_found_and_mended_while_others_write,
     an_interval_reads_raw_entries_at_its_edges_only,
     sketches_hold_what_was_put_and_are_rebuilt_to_what_is_there,
+    a_fault_at_any_operation_leaves_nothing_half_done,
+    a_conflict_at_any_operation_is_retried_to_the_same_end,
+    bad_input_is_refused_with_a_reason_and_nothing_is_written,
+}
+
+// Without those that put more into one transaction than etcd takes.
+on_every_server! {
+    every_scan_finds_what_a_filter_over_all_keys_finds,
+    group_by_gives_what_a_map_of_groups_gives,
+    what_is_attached_is_maintained_checked_and_rebuilt,
+    operations_cost_what_the_documentation_says,
+    damaged_totals_are_found_and_mended,
+    a_repair_loses_nothing_that_is_written_meanwhile,
+    a_repair_goes_on_where_it_was_stopped,
     a_fault_at_any_operation_leaves_nothing_half_done,
     a_conflict_at_any_operation_is_retried_to_the_same_end,
     bad_input_is_refused_with_a_reason_and_nothing_is_written,
