@@ -184,7 +184,12 @@ pub trait Reader {
     /// # Errors
     /// As [`get`](Reader::get).
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Self::Bytes<'_>>>> {
-        keys.iter().map(|key| self.get(key.as_ref())).collect()
+        // Collecting results would not know how many they are.
+        let mut values = Vec::with_capacity(keys.len());
+        for key in keys {
+            values.push(self.get(key.as_ref())?);
+        }
+        Ok(values)
     }
 
     /// How many keys lie in `range`. The store visits all of them.

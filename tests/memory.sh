@@ -78,7 +78,8 @@ if command -v valgrind >/dev/null; then
     rustc -o "$directory/control" tests/memory_safety/out_of_bounds.rs
     valgrind=(valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite)
     control Valgrind 'Invalid read' "${valgrind[@]}" "$directory/control"
-    CARGO_TARGET_DIR=$directory CARGO_TARGET_$(tr '[:lower:]-' '[:upper:]_' <<<"$host")_RUNNER="${valgrind[*]}" \
+    runner=CARGO_TARGET_$(tr '[:lower:]-' '[:upper:]_' <<<"$host")_RUNNER
+    env CARGO_TARGET_DIR="$directory" "$runner=${valgrind[*]}" \
         cargo test --locked --profile memory --package keyloom --no-default-features --lib 2>&1 |
         tee "$directory/valgrind.log" || fail 'Valgrind: see above'
     tests=$((tests + $(passed_in "$directory/valgrind.log")))

@@ -42,6 +42,7 @@ pub mod derived;
 mod explain;
 pub mod general;
 mod select;
+mod sorted_writes;
 pub mod table;
 
 pub use batch::BatchSize;

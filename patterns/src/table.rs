@@ -29,7 +29,11 @@
 //! | [`delete_many`](Table::delete_many) | the same per record | 1 |
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
 //!
-//! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing.
+//! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing, a key
+//! that comes twice costs as much as its last record alone, and 4,096 records or more cost a look (1 range,
+//! 1 round trip) that spares the gets where there is no record yet from the first of them to the last. The
+//! many are written in the order of their keys, the records and what is attached together, which a store
+//! takes about twice as fast as in no order.
 //! How many records a transaction takes is the store's matter: see
 //! [`BatchSize`](crate::BatchSize) for loads of any size.
 //!
@@ -54,7 +58,6 @@
 //! FoundationDB's, are built so.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -62,12 +65,14 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{
-    DynWriter, Entry, KeyBuf, Order, Pack, Reader, Result, Subspace, Unpack, Writer, check_key,
+    DynWriter, Entry, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack, Writer,
+    check_key,
 };
 
 use crate::continuation::Continuation;
 use crate::derived::Derived;
 use crate::select::Select;
+use crate::sorted_writes::SortedWrites;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
 /// number and string is one.
@@ -225,10 +230,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let changes = records.iter().map(Borrow::borrow);
         let changes = changes.map(|(key, value)| self.setting(key, value));
         let changes = changes.collect::<Result<Vec<_>>>()?;
-        match self.derived.is_empty() {
-            true => changes.iter().try_for_each(|change| self.make(txn, change, None)),
-            false => self.make_all(txn, &changes).map(drop),
-        }
+        self.make_all(txn, changes).map(drop)
     }
 
     /// Removes the record of `key` and what is attached to it, and tells whether it was there.
@@ -264,7 +266,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         keys: impl IntoIterator<Item = &'k K>,
     ) -> Result<usize> {
         let changes: Vec<_> = keys.into_iter().map(|key| self.removing(key)).collect();
-        self.make_all(txn, &changes)
+        self.make_all(txn, changes)
     }
 
     /// The records whose keys are as `select` says, in `order`: those whose keys begin with some
@@ -340,20 +342,25 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     }
 
     fn read_many(reader: &impl Reader, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<V>>> {
-        let values = get_many(reader, keys)?;
-        keys.iter().zip(values).map(|(key, value)| Self::decode(key.as_ref(), value)).collect()
+        let mut records = Vec::with_capacity(keys.len());
+        for (key, value) in keys.iter().zip(get_many(reader, keys)?) {
+            records.push(Self::decode(key.as_ref(), value)?);
+        }
+        Ok(records)
     }
 
     fn setting<'c>(&self, key: &'c K, value: &'c V) -> Result<Change<'c, K, V>> {
         let packed = self.space.pack(key);
         check_key(&packed)?;
-        let mut bytes = Vec::new();
-        C::encode(value, &mut bytes).map_err(|error| error.at(&packed))?;
-        Ok(Change { key, packed, new: Some((value, bytes)) })
+        Ok(Change { key, packed, new: Some(value) })
     }
 
     fn removing<'c>(&self, key: &'c K) -> Change<'c, K, V> {
         Change { key, packed: self.space.pack(key), new: None }
+    }
+
+    fn encode(change: &Change<'_, K, V>, value: &V, bytes: &mut Vec<u8>) -> Result<()> {
+        C::encode(value, bytes).map_err(|error| error.at(&change.packed))
     }
 
     /// Changes what is attached, and then the record, which is `old` until now.
@@ -366,45 +373,98 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         if change.new.is_none() && old.is_none() {
             return Ok(());
         }
+        let mut bytes = Vec::new();
+        if let Some(value) = change.new {
+            Self::encode(change, value, &mut bytes)?;
+        }
         let mut attached = DynWriter::new(txn);
         let update = |derived: &Arc<dyn Derived<K, V>>| {
-            derived.update(&mut attached, change.key, old, change.record())
+            derived.update(&mut attached, change.key, old, change.new)
         };
         self.derived.iter().try_for_each(update)?;
-        match &change.new {
-            Some((_, bytes)) => txn.put(&change.packed, bytes),
+        match change.new {
+            Some(_) => txn.put(&change.packed, &bytes),
             None => txn.delete(&change.packed),
         }
     }
 
-    /// Makes one change after the other, and tells how many met a record. Reads all of them at once.
-    fn make_all(&self, txn: &mut impl Writer, changes: &[Change<'_, K, V>]) -> Result<usize> {
-        let old = Self::read_many(txn, changes)?;
-        // Where a key comes twice, the second change meets what the first one left.
-        let mut latest: HashMap<&[u8], Option<&V>> =
-            changes.iter().map(AsRef::as_ref).zip(old.iter().map(Option::as_ref)).collect();
-        let mut met = 0;
-        for change in changes {
-            let old = latest.insert(change.as_ref(), change.record()).flatten();
-            met += usize::from(old.is_some());
-            self.make(txn, change, old)?;
+    /// Makes many changes, the last one of each key, and tells how many met a record. Reads all of them
+    /// at once, and writes in the order of the keys.
+    fn make_all(&self, txn: &mut impl Writer, changes: Vec<Change<'_, K, V>>) -> Result<usize> {
+        let changes = last_of_each(changes);
+        let old = self.replaced_by(txn, &changes)?;
+        let old = |n: usize| old.get(n).and_then(Option::as_ref);
+        let mut writes = SortedWrites::default();
+        let mut unplanned = Vec::new();
+        for (n, change) in changes.iter().enumerate() {
+            match change.new {
+                Some(value) => {
+                    writes.put_with(&change.packed, |bytes| Self::encode(change, value, bytes))?
+                }
+                None if old(n).is_some() => writes.delete(&change.packed),
+                None => continue,
+            }
+            for derived in &self.derived {
+                if !derived.plan(&mut writes, change.key, old(n), change.new)? {
+                    unplanned.push((n, change, derived));
+                }
+            }
         }
-        Ok(met)
+        for (n, change, derived) in unplanned {
+            derived.update(&mut DynWriter::new(txn), change.key, old(n), change.new)?;
+        }
+        writes.apply(txn)?;
+        Ok((0..changes.len()).filter(|&n| old(n).is_some()).count())
     }
+
+    /// The records that changes meet; none at all where nobody asks for them, or there are none.
+    fn replaced_by(
+        &self,
+        txn: &impl Writer,
+        changes: &[Change<'_, K, V>],
+    ) -> Result<Vec<Option<V>>> {
+        let nobody_asks = self.derived.is_empty() && changes.iter().all(|c| c.new.is_some());
+        if nobody_asks || Self::is_free(txn, changes)? {
+            return Ok(Vec::new());
+        }
+        Self::read_many(txn, changes)
+    }
+
+    /// Whether there is no record at all from the first of many changes to the last: then one look
+    /// spares the gets. Of few changes it does not ask.
+    fn is_free(txn: &impl Writer, changes: &[Change<'_, K, V>]) -> Result<bool> {
+        let [first, .., last] = changes else { return Ok(false) };
+        if changes.len() < MANY {
+            return Ok(false);
+        }
+        let between =
+            KeyRange::starting_at(&first.packed).intersect(KeyRange::through(&last.packed));
+        Ok(txn.first(between)?.is_none())
+    }
+}
+
+/// From how many changes on it is worth a round trip to know that all records are new.
+const MANY: usize = 4_096;
+
+/// The changes in the order of their keys, of those with one key the last.
+fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V>> {
+    changes.sort_by(|a, b| a.packed.cmp(&b.packed));
+    changes.dedup_by(|later, earlier| {
+        let same = later.packed == earlier.packed;
+        if same {
+            std::mem::swap(later, earlier);
+        }
+        same
+    });
+    changes
 }
 
 /// What is to become of one record.
 struct Change<'c, K, V> {
     key: &'c K,
     packed: KeyBuf,
-    /// The record and its bytes, `None` to remove it.
-    new: Option<(&'c V, Vec<u8>)>,
-}
-
-impl<'c, K, V> Change<'c, K, V> {
-    fn record(&self) -> Option<&'c V> {
-        self.new.as_ref().map(|(value, _)| *value)
-    }
+    /// The record, `None` to remove it.
+    new: Option<&'c V>,
 }
 
 impl<K, V> AsRef<[u8]> for Change<'_, K, V> {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Bound;
 
-use heed::{MdbError, RwTxn};
+use heed::{MdbError, PutFlags, RwTxn};
 
 use super::gate::Ticket;
 use super::owned_by::OwnedBy;
@@ -25,6 +25,46 @@ pub struct LmdbTransaction<'s> {
     _turn: WriterTurn<'s>,
     /// The map was found full: the engine refuses everything further.
     full: Cell<bool>,
+    at_end: AtEnd,
+}
+
+/// When a put should be tried at the end of the store, behind every key.
+///
+/// There it costs no search, and the engine leaves pages full that it would leave half full: it is
+/// meant for loads in the order of the keys. A try elsewhere costs a look at the last key, so those
+/// that fail are made more and more seldom.
+#[derive(Debug)]
+struct AtEnd {
+    /// How many puts go by before the next try.
+    pass: u32,
+    /// How many will, if that one fails.
+    then: u32,
+}
+
+impl AtEnd {
+    /// Small transactions do not try at all.
+    const FIRST: u32 = 8;
+    const MOST: u32 = 256;
+
+    fn is_worth_a_try(&mut self) -> bool {
+        self.pass = self.pass.saturating_sub(1);
+        self.pass == 0
+    }
+
+    fn was_there(&mut self) {
+        self.then = 1;
+    }
+
+    fn was_elsewhere(&mut self) {
+        self.then = (self.then * 2).min(Self::MOST);
+        self.pass = self.then;
+    }
+}
+
+impl Default for AtEnd {
+    fn default() -> Self {
+        Self { pass: Self::FIRST, then: Self::FIRST }
+    }
 }
 
 impl<'s> LmdbTransaction<'s> {
@@ -37,7 +77,31 @@ impl<'s> LmdbTransaction<'s> {
         let turn = shared.writer.take()?;
         shared.grow_if_full()?;
         let (txn, ticket) = shared.enter(|env| env.write_txn())?;
-        Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full: Cell::new(false) })
+        let (full, at_end) = (Cell::new(false), AtEnd::default());
+        Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full, at_end })
+    }
+
+    /// Puts an entry if it lies behind all that is in the store, and tells whether it does.
+    fn append(&mut self, key: &[u8], value: &[u8]) -> heed::Result<bool> {
+        let flags = PutFlags::APPEND;
+        match self.shared.database.put_with_flags(&mut self.txn, flags, key, value) {
+            Ok(()) => {
+                self.at_end.was_there();
+                Ok(true)
+            }
+            Err(heed::Error::Mdb(MdbError::KeyExist)) => {
+                self.at_end.was_elsewhere();
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn put_anywhere(&mut self, key: &[u8], value: &[u8]) -> heed::Result<()> {
+        if self.at_end.is_worth_a_try() && self.append(key, value)? {
+            return Ok(());
+        }
+        self.shared.database.put(&mut self.txn, key, value)
     }
 
     fn explain(&self, error: heed::Error) -> Error {
@@ -80,8 +144,7 @@ impl Writer for LmdbTransaction<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         check_value(key, value, Limits::default().max_value_bytes)?;
-        let put = self.shared.database.put(&mut self.txn, key, value);
-        put.map_err(|error| self.explain(error))
+        self.put_anywhere(key, value).map_err(|error| self.explain(error))
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -103,7 +166,7 @@ impl Writer for LmdbTransaction<'_> {
 impl Transaction for LmdbTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
-        let Self { txn, shared, full, _ticket, _turn } = self;
+        let Self { txn, shared, full, .. } = self;
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Mdb(MdbError::BadTxn) if full.get() => shared.map_full(),
             heed::Error::Io(source) if shared.may_be_unusable() => {

@@ -3,11 +3,11 @@
 #
 #     tests/campaigns/install.sh
 #
-# strace writes down what LMDB asks of its file. Does nothing where it is there already. Needs root, or
-# sudo.
+# strace writes down what LMDB asks of its file, Valgrind watches memory. Does nothing where they are there
+# already. Needs root, or sudo.
 set -euo pipefail
 
-if command -v strace >/dev/null; then
+if command -v strace >/dev/null && command -v valgrind >/dev/null; then
     exit 0
 fi
 
@@ -16,4 +16,4 @@ as_root=()
 
 "${as_root[@]}" apt-get update --quiet
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install --quiet --yes --no-install-recommends strace
+    apt-get install --quiet --yes --no-install-recommends strace valgrind libc6-dbg

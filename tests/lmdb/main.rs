@@ -6,6 +6,7 @@
 mod backups;
 mod beginning;
 mod child;
+mod loads;
 mod one_handle;
 mod opening;
 mod snapshots;

@@ -34,6 +34,7 @@ mod repair;
 use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace, Writer, check_key};
 use smallvec::SmallVec;
 
+pub use crate::sorted_writes::SortedWrites;
 pub(crate) use check::refuse_foreign;
 pub use check::{Inconsistency, check};
 pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
@@ -86,6 +87,25 @@ pub trait Derived<K, V>: Send + Sync {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()>;
+
+    /// Adds to `writes` what [`update`](Derived::update) would do, and tells whether it could: where
+    /// that is known without a look at the store, and consists of puts and deletes.
+    ///
+    /// [`Table::put_many`](crate::Table::put_many) asks this first: the writes of many records are
+    /// quicker in the order of their keys. The default says no, and is asked to update.
+    ///
+    /// # Errors
+    /// As [`update`](Derived::update).
+    fn plan(
+        &self,
+        writes: &mut SortedWrites,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<bool> {
+        let _ = (writes, key, old, new);
+        Ok(false)
+    }
 }
 
 /// A derived entry: its whole key, and its value.
@@ -94,7 +114,7 @@ pub type DerivedEntry = (KeyBuf, EntryValue);
 type EntryValue = SmallVec<[u8; 16]>;
 
 /// Derived data that are plain entries in a subspace of their own, each made by one record. To attach
-/// them to a table, implement [`Derived`] by [`update_entries`].
+/// them to a table, implement [`Derived`] by [`update_entries`] and [`plan_entries`].
 pub trait DerivedEntries<K, V>: Send + Sync {
     /// Where the entries are. Nothing else may be there.
     fn space(&self) -> &Subspace;
@@ -128,12 +148,48 @@ pub fn update_entries<K, V>(
     old: Option<&V>,
     new: Option<&V>,
 ) -> Result<()> {
-    let entries = |value: Option<&V>| value.map_or(Vec::new(), |v| entries_of(derived, key, v));
-    write_difference(txn, &entries(old), &entries(new))
+    let [old, new] = [old, new].map(|value| entries_if(derived, key, value));
+    // An entry that the store would refuse is refused before the first of them is written.
+    new.iter().try_for_each(|(key, _)| check_key(key))?;
+    difference(&old, &new, |key, value| match value {
+        Some(value) => txn.put(key, value),
+        None => txn.delete(key),
+    })
+}
+
+/// Plans the same: what [`Derived::plan`] does where the data are plain entries.
+///
+/// # Errors
+/// As [`update_entries`].
+pub fn plan_entries<K, V>(
+    derived: &impl DerivedEntries<K, V>,
+    writes: &mut SortedWrites,
+    key: &K,
+    old: Option<&V>,
+    new: Option<&V>,
+) -> Result<bool> {
+    let [old, new] = [old, new].map(|value| entries_if(derived, key, value));
+    difference(&old, &new, |key, value| match value {
+        Some(value) => writes.put(key, value),
+        None => {
+            writes.delete(key);
+            Ok(())
+        }
+    })?;
+    Ok(true)
+}
+
+/// The entries of a record that may not be there.
+pub(crate) fn entries_if<K, V, D: DerivedEntries<K, V> + ?Sized>(
+    derived: &D,
+    key: &K,
+    value: Option<&V>,
+) -> Vec<DerivedEntry> {
+    value.map_or(Vec::new(), |value| entries_of(derived, key, value))
 }
 
 /// The entries of a record in the order of their keys, each key once.
-pub(crate) fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
+fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
     derived: &D,
     key: &K,
     value: &V,
@@ -166,22 +222,21 @@ fn newer_format<T>(outcome: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Writes what turns the entries `old` into the entries `new`, and nothing else.
-fn write_difference(
-    txn: &mut impl Writer,
+/// Tells `write` what turns the entries `old` into the entries `new`, and nothing else: keys to be
+/// deleted, and those to be put with their values.
+fn difference(
     old: &[DerivedEntry],
     new: &[DerivedEntry],
+    mut write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
 ) -> Result<()> {
-    // An entry that the store would refuse is refused before the first of them is written.
-    new.iter().try_for_each(|(key, _)| check_key(key))?;
     let has_key = |entries: &[DerivedEntry], key: &KeyBuf| {
         entries.binary_search_by(|(other, _)| other.cmp(key)).is_ok()
     };
     for (key, _) in old.iter().filter(|(key, _)| !has_key(new, key)) {
-        txn.delete(key)?;
+        write(key, None)?;
     }
     for (key, value) in new.iter().filter(|entry| old.binary_search(entry).is_err()) {
-        txn.put(key, value)?;
+        write(key, Some(value))?;
     }
     Ok(())
 }

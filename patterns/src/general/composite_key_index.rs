@@ -62,6 +62,7 @@ use smallvec::SmallVec;
 use crate::continuation::Continuation;
 use crate::derived::{
     self, Derived, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
+    SortedWrites,
 };
 use crate::general::aggregation::{Grouping, Groups};
 use crate::select::Select;
@@ -197,11 +198,10 @@ impl<K: RecordKey, V> Index<K, V> {
         let query = select.key_range(&self.space);
         let rest = Continuation::resume(after, query.clone(), order)?;
         let page = reader.page(rest, order, limit)?;
-        let found = page
-            .entries
-            .into_iter()
-            .map(|entry| Found::new(&self.space, entry))
-            .collect::<Result<_>>()?;
+        let mut found = Vec::with_capacity(page.entries.len());
+        for entry in page.entries {
+            found.push(Found::new(&self.space, entry)?);
+        }
         Ok(IndexPage {
             found,
             next: page.last.map(|last| Continuation::behind(&last, &query, order)),
@@ -239,14 +239,16 @@ impl<K: RecordKey, V> Index<K, V> {
         after: Option<&Continuation>,
     ) -> Result<RecordPage<K, V>> {
         let IndexPage { found, next } = self.page(reader, select, order, limit, after)?;
-        let keys = found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
+        let mut keys = Vec::with_capacity(found.len());
+        for found in &found {
+            keys.push(found.record_key()?);
+        }
         let values = table.get_many(reader, &keys)?;
-        let record = |((key, value), found): ((K, Option<V>), &Found<_, K>)| match value {
-            Some(value) => Ok((key, value)),
-            None => Err(Error::other(Dangling).at(found.entry_key())),
-        };
-        let records =
-            keys.into_iter().zip(values).zip(&found).map(record).collect::<Result<_>>()?;
+        let mut records = Vec::with_capacity(found.len());
+        for ((key, value), found) in keys.into_iter().zip(values).zip(&found) {
+            let value = value.ok_or_else(|| Error::other(Dangling).at(found.entry_key()))?;
+            records.push((key, value));
+        }
         Ok(RecordPage { records, next })
     }
 
@@ -386,6 +388,16 @@ impl<K: RecordKey, V> Derived<K, V> for Index<K, V> {
         new: Option<&V>,
     ) -> Result<()> {
         derived::update_entries(self, txn, key, old, new)
+    }
+
+    fn plan(
+        &self,
+        writes: &mut SortedWrites,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<bool> {
+        derived::plan_entries(self, writes, key, old, new)
     }
 }
 

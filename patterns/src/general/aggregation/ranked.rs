@@ -11,7 +11,7 @@ use keyloom::{
 
 use super::ranked_counts::Counts;
 use super::ranked_repair;
-use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress, entries_of};
+use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress, entries_if};
 use crate::general::composite_key_index::{Found, Index, IndexEntries};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
@@ -221,12 +221,7 @@ impl<K: RecordKey, V> Derived<K, V> for RankedIndex<K, V> {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        let entries = |value: Option<&V>| -> BTreeSet<_> {
-            value
-                .map_or(Vec::new(), |value| entries_of(&self.index, key, value))
-                .into_iter()
-                .collect()
-        };
+        let entries = |value| BTreeSet::from_iter(entries_if(&self.index, key, value));
         let (old, new) = (entries(old), entries(new));
         // What the store would refuse is refused before the first of them is written.
         for (entry, _) in &new {

@@ -1,0 +1,116 @@
+//! The same keys and values, written by hand on raw heed.
+
+use std::path::Path;
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, RoPrefix, RoTxn, RwTxn, WithoutTls};
+use keyloom::value::{Codec, Postcard};
+use keyloom::{KeyBuf, pack, unpack};
+
+use super::{Peer, Sale};
+
+/// One database with the keys and values that keyloom writes: what the patterns cost beyond them.
+pub struct ByHand {
+    env: Env<WithoutTls>,
+    database: Database<'static, Bytes, Bytes>,
+}
+
+const BY_CUSTOMER: (u8, u8) = (1, 2);
+const BY_STATE: (u8, u8) = (1, 3);
+const SALES: (u8, u8) = (1, 4);
+
+/// What keyloom writes as the value of an entry: the format, and the length of the record key.
+fn entry_value(id: u64) -> [u8; 2] {
+    (1 << 12 | pack(&id).len() as u16).to_be_bytes()
+}
+
+fn entries(id: u64, sale: &Sale) -> [KeyBuf; 2] {
+    let (by_customer, by_state) = (BY_CUSTOMER, BY_STATE);
+    [
+        pack(&(by_customer.0, by_customer.1, sale.customer, sale.at, sale.cents, id)),
+        pack(&(by_state.0, by_state.1, sale.state, sale.cents, id)),
+    ]
+}
+
+fn sale_key(id: u64) -> KeyBuf {
+    pack(&(SALES.0, SALES.1, id))
+}
+
+/// What stands in an entry by customer.
+type ByCustomer = (u8, u8, u32, u64, u64, u64);
+
+impl ByHand {
+    fn insert_one(&self, txn: &mut RwTxn<'_>, id: u64, sale: &Sale, bytes: &mut Vec<u8>) {
+        let key = sale_key(id);
+        if let Some(old) = self.database.get(txn, &key).unwrap() {
+            let old: Sale = <Postcard as Codec<Sale>>::decode(old).unwrap();
+            for entry in entries(id, &old) {
+                self.database.delete(txn, &entry).unwrap();
+            }
+        }
+        let value = entry_value(id);
+        for entry in entries(id, sale) {
+            self.database.put(txn, &entry, &value).unwrap();
+        }
+        bytes.clear();
+        <Postcard as Codec<Sale>>::encode(sale, bytes).unwrap();
+        self.database.put(txn, &key, bytes).unwrap();
+    }
+
+    fn of_customer<'t>(
+        &self,
+        txn: &'t RoTxn<'_, WithoutTls>,
+        customer: u32,
+    ) -> RoPrefix<'t, Bytes, Bytes> {
+        let prefix = pack(&(BY_CUSTOMER.0, BY_CUSTOMER.1, customer));
+        self.database.prefix_iter(txn, &prefix).unwrap()
+    }
+}
+
+impl Peer for ByHand {
+    fn open(directory: &Path) -> Self {
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        options.map_size(4 << 30).max_dbs(2).max_readers(1024);
+        // SAFETY: a new file in a directory of our own, opened once.
+        let env = unsafe { options.open(directory) }.unwrap();
+        let txn = env.write_txn().unwrap();
+        let created = env.create_databases_and_commit(txn, |opener, txn| {
+            let mut database = opener.database_options().types::<Bytes, Bytes>();
+            let database = database.name("shop").create(txn)?;
+            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
+        });
+        let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
+        Self { env, database }
+    }
+
+    fn insert(&mut self, records: &[(u64, Sale)]) {
+        let mut txn = self.env.write_txn().unwrap();
+        let mut bytes = Vec::new();
+        for (id, sale) in records {
+            self.insert_one(&mut txn, *id, sale, &mut bytes);
+        }
+        txn.commit().unwrap();
+    }
+
+    fn load(&mut self, records: &[(u64, Sale)]) {
+        self.insert(records);
+    }
+
+    fn covered(&mut self, customer: u32) -> u64 {
+        let txn = self.env.read_txn().unwrap();
+        let found = self.of_customer(&txn, customer);
+        found.map(|entry| unpack::<ByCustomer>(entry.unwrap().0).unwrap().4).sum()
+    }
+
+    fn fetched(&mut self, customer: u32) -> u64 {
+        let txn = self.env.read_txn().unwrap();
+        let mut sum = 0;
+        for entry in self.of_customer(&txn, customer) {
+            let (.., id) = unpack::<ByCustomer>(entry.unwrap().0).unwrap();
+            let bytes = self.database.get(&txn, &sale_key(id)).unwrap().unwrap();
+            let sale: Sale = <Postcard as Codec<Sale>>::decode(bytes).unwrap();
+            sum += sale.note.len() as u64;
+        }
+        sum
+    }
+}

@@ -1,0 +1,109 @@
+//! The records in SQLite: prepared statements, WAL, as durable as the others.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::{Peer, Sale};
+
+pub struct Sqlite(Connection);
+
+const INDEXES: &str = "
+    CREATE INDEX by_customer ON sales (customer, at, cents);
+    CREATE INDEX by_state ON sales (state, cents);";
+const INSERT: &str =
+    "INSERT INTO sales (id, customer, state, cents, at, note) VALUES (?, ?, ?, ?, ?, ?)";
+const COVERED: &str = "SELECT coalesce(sum(cents), 0) FROM sales WHERE customer = ?";
+const FETCHED: &str = "SELECT note FROM sales WHERE customer = ? ORDER BY at";
+
+fn open(directory: &Path) -> Connection {
+    let connection = Connection::open(directory.join("sales.sqlite")).unwrap();
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    connection.pragma_update(None, "synchronous", "FULL").unwrap();
+    // As much memory as the others may use of the system's cache.
+    connection.pragma_update(None, "cache_size", -1_000_000).unwrap();
+    connection.pragma_update(None, "mmap_size", 4_i64 << 30).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE sales (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL,
+             state INTEGER NOT NULL, cents INTEGER NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL)",
+        )
+        .unwrap();
+    connection
+}
+
+fn insert(connection: &mut Connection, records: &[(u64, Sale)]) {
+    let txn = connection.transaction().unwrap();
+    let mut statement = txn.prepare_cached(INSERT).unwrap();
+    for (id, sale) in records {
+        statement
+            .execute((
+                *id as i64,
+                sale.customer,
+                sale.state,
+                sale.cents as i64,
+                sale.at as i64,
+                &sale.note,
+            ))
+            .unwrap();
+    }
+    drop(statement);
+    txn.commit().unwrap();
+}
+
+impl Peer for Sqlite {
+    fn open(directory: &Path) -> Self {
+        let connection = open(directory);
+        connection.execute_batch(INDEXES).unwrap();
+        Self(connection)
+    }
+
+    fn insert(&mut self, records: &[(u64, Sale)]) {
+        insert(&mut self.0, records);
+    }
+
+    fn load(&mut self, records: &[(u64, Sale)]) {
+        insert(&mut self.0, records);
+    }
+
+    fn covered(&mut self, customer: u32) -> u64 {
+        let mut statement = self.0.prepare_cached(COVERED).unwrap();
+        statement.query_row([customer], |row| row.get::<_, i64>(0)).unwrap() as u64
+    }
+
+    fn fetched(&mut self, customer: u32) -> u64 {
+        let mut statement = self.0.prepare_cached(FETCHED).unwrap();
+        let mut rows = statement.query([customer]).unwrap();
+        let mut sum = 0;
+        while let Some(row) = rows.next().unwrap() {
+            sum += row.get_ref(0).unwrap().as_str().unwrap().len() as u64;
+        }
+        sum
+    }
+}
+
+/// SQLite as one loads it: the indexes are made when the records are there, by sorting.
+pub struct IndexesLast(Connection);
+
+impl Peer for IndexesLast {
+    fn open(directory: &Path) -> Self {
+        Self(open(directory))
+    }
+
+    fn insert(&mut self, records: &[(u64, Sale)]) {
+        insert(&mut self.0, records);
+    }
+
+    fn load(&mut self, records: &[(u64, Sale)]) {
+        insert(&mut self.0, records);
+        self.0.execute_batch(INDEXES).unwrap();
+    }
+
+    fn covered(&mut self, _: u32) -> u64 {
+        0
+    }
+
+    fn fetched(&mut self, _: u32) -> u64 {
+        0
+    }
+}
