@@ -207,3 +207,42 @@ fn ranks_cost_a_few_ranges_and_some_dozen_keys_however_many_entries_there_are() 
     done.unwrap();
     assert_eq!((cost.gets, cost.ranges, cost.keys_written), (1, 0, 1));
 }
+
+#[test]
+fn checks_and_repairs_cost_what_the_documentation_says() {
+    let store = Metered::new(keyloom::Memory::new());
+    let clicks = Clicks::new();
+    store.transact(|txn| clicks.table.put_many(txn, (0..500).map(|id| (id, sample(id))))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let table = &clicks.table;
+    // Gets, ranges, keys written, commits.
+    let cost = |work: &dyn Fn()| {
+        let cost = store.measure(|_| work()).1;
+        (cost.gets, cost.ranges, cost.keys_written, cost.commits)
+    };
+    // Records and entries in one chunk each, the other side of each by a get, and four levels.
+    let check = || assert_eq!(clicks.ranked.check(&snapshot, table).unwrap(), []);
+    assert_eq!(cost(&check), (1_000, 2 + 8, 0, 0));
+    let check = || assert_eq!(clicks.roll_up.check(&snapshot, table).unwrap(), []);
+    assert_eq!(cost(&check).1, 2 + 2);
+    let check = || assert_eq!(clicks.users.check(&snapshot, table).unwrap(), []);
+    assert_eq!(cost(&check), (0, 2, 0, 0));
+    let options = RepairOptions::default();
+    let on = |_: &_| ControlFlow::Continue(());
+    let repair = || drop(clicks.totals.repair(&store, table, &options, on).unwrap());
+    assert_eq!(cost(&repair), (0, 2, 0, 1));
+    let repair = || drop(clicks.ranked.repair(&store, table, &options, on).unwrap());
+    assert_eq!(cost(&repair), (1_000, 2 + 8, 0, 2 + 4));
+    let rebuild = || {
+        let written = store.transact(|txn| clicks.users.rebuild(txn, table)).unwrap();
+        assert_eq!(written, 3);
+    };
+    assert_eq!(cost(&rebuild), (0, 1, 1 + 3, 1));
+    // And the questions.
+    let ask = || assert_eq!(clicks.ranked.count(&snapshot, ()).unwrap(), 500);
+    assert_eq!(cost(&ask), (0, 10, 0, 0));
+    let ask = || assert!(clicks.users.estimate(&snapshot, "site 1").unwrap() > 10.0);
+    assert_eq!(cost(&ask), (1, 0, 0, 0));
+    let ask = || assert!(clicks.users.estimate_together(&snapshot, ()).unwrap() > 10.0);
+    assert_eq!(cost(&ask), (0, 1, 0, 0));
+}

@@ -105,3 +105,42 @@ fn more_groups_than_are_kept_in_memory_are_rebuilt_in_several_passes() {
     assert_eq!(sketches.check(&snapshot, &bare).unwrap(), []);
     assert!((0..5_000).all(|n| sketches.estimate(&snapshot, n).unwrap().round() == 2.0));
 }
+
+#[test]
+fn damaged_sketches_are_estimated_or_refused_and_nothing_panics() {
+    let sketches = Sketches::new(&Subspace::new("s"), 8, |id: &u32, _: &()| Seen::one(id % 3, id));
+    let sketches = sketches.unwrap();
+    let table = Table::<u32, ()>::new(&Subspace::new("t")).with(&sketches);
+    let store = Memory::new();
+    // A list of a few, a set of some dozens, and registers.
+    let ids = (0..9u32)
+        .chain((9..120).filter(|id| id % 3 == 1))
+        .chain((9..9_000).filter(|id| id % 3 == 2));
+    store.transact(|txn| table.put_many(txn, ids.clone().map(|id| (id, ())))).unwrap();
+    let mut random = fastrand::Rng::with_seed(3);
+    for round in 0..900u32 {
+        let key = sketches.space().pack(&(round % 3));
+        let sound = store.snapshot().unwrap().get(&key).unwrap().unwrap().to_vec();
+        let mut bytes = sound.clone();
+        for _ in 0..random.usize(1..4) {
+            let at = if random.bool() {
+                random.usize(..bytes.len().min(40))
+            } else {
+                random.usize(..bytes.len())
+            };
+            bytes[at] = random.u8(..);
+        }
+        if random.u8(..4) == 0 {
+            bytes.truncate(random.usize(..bytes.len()));
+        }
+        store.transact(|txn| txn.put(&key, &bytes)).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let _ = sketches.estimate(&snapshot, round % 3).map_err(|error| error.to_string());
+        let _ = sketches.estimate_together(&snapshot, ()).map_err(|error| error.to_string());
+        if round % 20 < 3 {
+            let _ = sketches.check(&snapshot, &table).map_err(|error| error.to_string());
+        }
+        let _ = store.transact(|txn| table.put(txn, &(90_000 + round), &()));
+        store.transact(|txn| txn.put(&key, &sound)).unwrap();
+    }
+}

@@ -147,7 +147,7 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     }
 
     /// Everything that is not as it should be: [`Index::check`] of the entries, then the counts of each
-    /// level against those of the level below.
+    /// level against those of the level below, in 2 ranges per level.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -177,7 +177,8 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     }
 
     /// Makes the entries what they should be, then the counts, or builds both, in bounded transactions
-    /// while others write; as [`derived::repair`](crate::derived::repair()).
+    /// while others write; as [`derived::repair`](crate::derived::repair()). A transaction for the counts
+    /// visits `batch` entries of one level, and on to the next that has a count: 2 ranges and a commit.
     ///
     /// # Errors
     /// What the store says, and records that do not decode.

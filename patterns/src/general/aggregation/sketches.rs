@@ -212,7 +212,8 @@ impl<K: RecordKey, V> Sketches<K, V> {
 
     /// Makes every sketch what the records say, and tells how many were written.
     ///
-    /// Reads the whole table in the transaction that it is given, and again for each further 4,096
+    /// Removes what is there and writes one key per group. Reads the whole table in the transaction that it
+    /// is given, and again for each further 4,096
     /// groups: on a store with one writer at a time others wait meanwhile, on others a conflict is
     /// likely. In place of it a new `Sketches` in another subspace can be attached from some day on.
     ///

@@ -208,7 +208,8 @@ impl<K: RecordKey, V> Totals<K, V> {
     /// whose outcome is unknown.
     ///
     /// `progress` hears of each transaction, as in [`derived::repair`](crate::derived::repair()), whose
-    /// options and positions are used. Attach the totals to the table that writers use before this
+    /// options and positions are used. Costs what [`check`](Totals::check) does, and a commit for each
+    /// `batch` of totals that lack something, one at least. Attach the totals to the table that writers use before this
     /// begins.
     ///
     /// ```
