@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use arbitrary::{Arbitrary, Unstructured};
 use keyloom::{Error, Memory, Store};
-use keyloom_patterns::{Continuation, DerivedEntries};
+use keyloom_patterns::Continuation;
 
 use crate::records::{Id, Town, Towns, order, sorted};
 

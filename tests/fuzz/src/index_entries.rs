@@ -9,7 +9,7 @@ use keyloom::key::unpack;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, MAX_KEY_BYTES, Memory, Order, Store, Subspace, Writer};
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{DerivedEntries, Index, starting_with};
+use keyloom_patterns::{Index, starting_with};
 
 use crate::records::{Id, Town, Towns, dump, order};
 
