@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::{Desc, DynWriter, Error, Memory, Store};
+use keyloom_patterns::derived::update_entries;
 use keyloom_patterns::{Derived, Index, Table, starting_with, within};
 
 use crate::records::{Id, Town, Towns, few, id, order, sorted};
@@ -82,7 +83,7 @@ pub(crate) fn with_an_index_that_forgets(data: &[u8]) {
             _old: Option<&Town>,
             new: Option<&Town>,
         ) -> keyloom::Result<()> {
-            self.0.update(txn, key, None, new)
+            update_entries(&self.0, txn, key, None, new)
         }
     }
     let towns = Towns::bare();
