@@ -1,6 +1,6 @@
 //! Faults, conflicts and bad input.
 
-use keyloom::{DynWriter, Error, Fault, Faulty, Memory, Result, Store, Subspace};
+use keyloom::{DynWriter, Fault, Faulty, Memory, Result, Store, Subspace};
 use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::{Index, IndexError, Table, entry};
 
