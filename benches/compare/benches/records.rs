@@ -65,6 +65,8 @@ pub trait Peer: Sized {
     fn load(&mut self, records: &[(u64, Sale)]);
     /// Sums up the amounts of a customer, from the index.
     fn covered(&mut self, customer: u32) -> u64;
+    /// Sums up the amounts of a state, from the index.
+    fn of_state(&mut self, state: u16) -> u64;
     /// Sums up the lengths of the notes of a customer, from the records that the index finds.
     fn fetched(&mut self, customer: u32) -> u64;
 }
@@ -152,6 +154,9 @@ fn queries(ours: &mut Ours, sqlite: &mut Sqlite, by_hand: &mut ByHand) {
     for customer in (0..CUSTOMERS as u32).step_by(997) {
         assert_eq!(ours.covered(customer), sqlite.covered(customer));
         assert_eq!(ours.covered(customer), by_hand.covered(customer));
+        let state = (customer % STATES as u32) as u16;
+        assert_eq!(ours.of_state(state), sqlite.of_state(state));
+        assert_eq!(ours.of_state(state), by_hand.of_state(state));
         assert_eq!(ours.fetched(customer), sqlite.fetched(customer));
         assert_eq!(ours.fetched(customer), by_hand.fetched(customer));
     }
@@ -176,6 +181,24 @@ fn queries(ours: &mut Ours, sqlite: &mut Sqlite, by_hand: &mut ByHand) {
             }),
             ("raw heed by hand", &mut || {
                 black_box(c().map(|c| by_hand.covered(c)).sum::<u64>());
+            }),
+        ],
+    );
+    let states = || (0..STATES as u16).cycle();
+    let (mut a, mut b, mut c) = (states(), states(), states());
+    compare(
+        "query by index, covered (10,000 entries)",
+        1,
+        200,
+        &mut [
+            ("keyloom", &mut || {
+                black_box(ours.of_state(a.next().unwrap()));
+            }),
+            ("SQLite", &mut || {
+                black_box(sqlite.of_state(b.next().unwrap()));
+            }),
+            ("raw heed by hand", &mut || {
+                black_box(by_hand.of_state(c.next().unwrap()));
             }),
         ],
     );

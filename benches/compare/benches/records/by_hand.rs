@@ -19,16 +19,23 @@ const BY_CUSTOMER: (u8, u8) = (1, 2);
 const BY_STATE: (u8, u8) = (1, 3);
 const SALES: (u8, u8) = (1, 4);
 
-/// What keyloom writes as the value of an entry: the format, and the length of the record key.
-fn entry_value(id: u64) -> [u8; 2] {
-    (1 << 12 | pack(&id).len() as u16).to_be_bytes()
+/// What keyloom writes as the value of an entry: the format, the length of the record key, and what the
+/// entry covers.
+fn entry_value(id: u64, covered: &[u8]) -> EntryValue {
+    let header = (1 << 12 | pack(&id).len() as u16).to_be_bytes();
+    header.iter().chain(covered).copied().collect()
 }
 
-fn entries(id: u64, sale: &Sale) -> [KeyBuf; 2] {
+type EntryValue = smallvec::SmallVec<[u8; 16]>;
+
+fn entries(id: u64, sale: &Sale) -> [(KeyBuf, EntryValue); 2] {
     let (by_customer, by_state) = (BY_CUSTOMER, BY_STATE);
     [
-        pack(&(by_customer.0, by_customer.1, sale.customer, sale.at, sale.cents, id)),
-        pack(&(by_state.0, by_state.1, sale.state, sale.cents, id)),
+        (
+            pack(&(by_customer.0, by_customer.1, sale.customer, sale.at, id)),
+            entry_value(id, &pack(&sale.cents)),
+        ),
+        (pack(&(by_state.0, by_state.1, sale.state, sale.cents, id)), entry_value(id, &[])),
     ]
 }
 
@@ -36,20 +43,20 @@ fn sale_key(id: u64) -> KeyBuf {
     pack(&(SALES.0, SALES.1, id))
 }
 
-/// What stands in an entry by customer.
-type ByCustomer = (u8, u8, u32, u64, u64, u64);
+/// What stands in the key of an entry by customer, and of one by state.
+type ByCustomer = (u8, u8, u32, u64, u64);
+type ByState = (u8, u8, u16, u64, u64);
 
 impl ByHand {
     fn insert_one(&self, txn: &mut RwTxn<'_>, id: u64, sale: &Sale, bytes: &mut Vec<u8>) {
         let key = sale_key(id);
         if let Some(old) = self.database.get(txn, &key).unwrap() {
             let old: Sale = <Postcard as Codec<Sale>>::decode(old).unwrap();
-            for entry in entries(id, &old) {
+            for (entry, _) in entries(id, &old) {
                 self.database.delete(txn, &entry).unwrap();
             }
         }
-        let value = entry_value(id);
-        for entry in entries(id, sale) {
+        for (entry, value) in entries(id, sale) {
             self.database.put(txn, &entry, &value).unwrap();
         }
         bytes.clear();
@@ -99,7 +106,14 @@ impl Peer for ByHand {
     fn covered(&mut self, customer: u32) -> u64 {
         let txn = self.env.read_txn().unwrap();
         let found = self.of_customer(&txn, customer);
-        found.map(|entry| unpack::<ByCustomer>(entry.unwrap().0).unwrap().4).sum()
+        found.map(|entry| unpack::<u64>(&entry.unwrap().1[2..]).unwrap()).sum()
+    }
+
+    fn of_state(&mut self, state: u16) -> u64 {
+        let txn = self.env.read_txn().unwrap();
+        let prefix = pack(&(BY_STATE.0, BY_STATE.1, state));
+        let found = self.database.prefix_iter(&txn, &prefix).unwrap();
+        found.map(|entry| unpack::<ByState>(entry.unwrap().0).unwrap().3).sum()
     }
 
     fn fetched(&mut self, customer: u32) -> u64 {

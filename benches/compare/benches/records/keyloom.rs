@@ -11,6 +11,7 @@ pub struct Ours {
     pub store: Lmdb,
     pub sales: Table<u64, Sale>,
     pub by_customer: Index<u64, Sale>,
+    pub by_state: Index<u64, Sale>,
 }
 
 impl Peer for Ours {
@@ -18,12 +19,12 @@ impl Peer for Ours {
         let store = Lmdb::options().map_bytes(4 << 30).open(directory).unwrap();
         let space = Subspace::new(&1_u8);
         let by_customer = Index::new(&space.child(&2_u8), |_, sale: &Sale| {
-            entry((sale.customer, sale.at, sale.cents))
+            entry((sale.customer, sale.at)).covering(sale.cents)
         });
-        let by_state: Index<u64, Sale> =
+        let by_state =
             Index::new(&space.child(&3_u8), |_, sale: &Sale| entry((sale.state, sale.cents)));
         let sales = Table::new(&space.child(&4_u8)).with(&by_customer).with(&by_state);
-        Self { store, sales, by_customer }
+        Self { store, sales, by_customer, by_state }
     }
 
     fn insert(&mut self, records: &[(u64, Sale)]) {
@@ -40,7 +41,13 @@ impl Peer for Ours {
     fn covered(&mut self, customer: u32) -> u64 {
         let snapshot = self.store.snapshot().unwrap();
         let found = self.by_customer.range(&snapshot, customer, Order::Ascending).unwrap();
-        found.map(|found| found.unwrap().parts::<(u32, u64, u64)>().unwrap().2).sum()
+        found.map(|found| found.unwrap().covered::<u64>().unwrap()).sum()
+    }
+
+    fn of_state(&mut self, state: u16) -> u64 {
+        let snapshot = self.store.snapshot().unwrap();
+        let found = self.by_state.range(&snapshot, state, Order::Ascending).unwrap();
+        found.map(|found| found.unwrap().parts::<(u16, u64)>().unwrap().1).sum()
     }
 
     fn fetched(&mut self, customer: u32) -> u64 {

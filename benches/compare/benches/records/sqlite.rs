@@ -14,6 +14,7 @@ const INDEXES: &str = "
 const INSERT: &str =
     "INSERT INTO sales (id, customer, state, cents, at, note) VALUES (?, ?, ?, ?, ?, ?)";
 const COVERED: &str = "SELECT coalesce(sum(cents), 0) FROM sales WHERE customer = ?";
+const OF_STATE: &str = "SELECT coalesce(sum(cents), 0) FROM sales WHERE state = ?";
 const FETCHED: &str = "SELECT note FROM sales WHERE customer = ? ORDER BY at";
 
 fn open(directory: &Path) -> Connection {
@@ -71,6 +72,11 @@ impl Peer for Sqlite {
         statement.query_row([customer], |row| row.get::<_, i64>(0)).unwrap() as u64
     }
 
+    fn of_state(&mut self, state: u16) -> u64 {
+        let mut statement = self.0.prepare_cached(OF_STATE).unwrap();
+        statement.query_row([state], |row| row.get::<_, i64>(0)).unwrap() as u64
+    }
+
     fn fetched(&mut self, customer: u32) -> u64 {
         let mut statement = self.0.prepare_cached(FETCHED).unwrap();
         let mut rows = statement.query([customer]).unwrap();
@@ -100,6 +106,10 @@ impl Peer for IndexesLast {
     }
 
     fn covered(&mut self, _: u32) -> u64 {
+        0
+    }
+
+    fn of_state(&mut self, _: u16) -> u64 {
         0
     }
 
