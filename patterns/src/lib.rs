@@ -55,13 +55,19 @@ pub mod table;
 
 pub use batch::BatchSize;
 pub use conceptual::aggregates::Aggregates;
+pub use conceptual::aggregates::wide_column::WideColumns;
+pub use conceptual::denormalization::Copies;
+pub use conceptual::joins::{Joins, Links};
 pub use continuation::Continuation;
-pub use derived::{Derived, DerivedEntries, Inconsistency, RecordChange};
+pub use derived::{
+    Derived, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairProgress,
+};
 pub use explain::Explain;
-pub use general::aggregation::Grouping;
+pub use general::aggregation::{Grouping, RankedIndex, RollUp, Sketches, Totals};
 pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
 pub use general::composite_key_index::{Index, IndexEntries, IndexError, entry};
-pub use general::enumerable_keys::{Enumerated, TimeBuckets};
+pub use general::enumerable_keys::{Blocks, Enumerated, Sequence, TimeBuckets};
 pub use general::index_table::IndexCatalog;
+pub use general::index_without_transactions::PropertyIndex;
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, RecordPage, Table};
