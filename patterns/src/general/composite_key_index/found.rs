@@ -24,6 +24,7 @@ pub struct Found<B, K, Q = B> {
 }
 
 impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, Q> {
+    #[inline]
     pub(super) fn new(space: &Subspace, (key, value): (Q, B)) -> Result<Self> {
         let parts_at = space.prefix().len();
         match Header::read(space, &key, &value)? {
@@ -39,6 +40,7 @@ impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, Q> {
     /// # Errors
     /// When the parts are not a `P`; for a `&str` or `&[u8]` also when it holds a NUL, which is stored
     /// in two bytes and cannot be borrowed (take a `String`, or a `Cow`).
+    #[inline]
     pub fn parts<'k, P: Unpack<'k>>(&'k self) -> Result<P> {
         let end = self.header.parts_end(&self.key);
         Ok(unpack(self.key.get(self.parts_at..end).unwrap_or_default())?)
@@ -110,8 +112,13 @@ where
 {
     type Item = Result<Found<B, K>>;
 
+    // Laid into the caller's loop: what is found would else travel through memory, entry by entry.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.entries.next()?.and_then(|entry| Found::new(&self.space, entry)))
+        match self.entries.next()? {
+            Ok(entry) => Some(Found::new(&self.space, entry)),
+            Err(error) => Some(Err(error)),
+        }
     }
 }
 
