@@ -107,7 +107,11 @@ impl Workload for Clicks {
         match operation {
             Change::Put(id, click) => put(*id, click),
             Change::Delete(id) => drop(model.records.remove(id)),
-            Change::PutMany(clicks) => clicks.iter().for_each(|(id, click)| put(*id, click)),
+            // Of a record that comes twice only the last is seen.
+            Change::PutMany(clicks) => {
+                let last: BTreeMap<u16, &Click> = clicks.iter().map(|(id, c)| (*id, c)).collect();
+                last.into_iter().for_each(|(id, click)| put(id, click));
+            }
         }
     }
 
