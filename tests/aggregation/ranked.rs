@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 use keyloom::{Desc, Metered, Order, Store, Writer};
-use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::derived::{RepairOptions, RepairProgress};
 use keyloom_patterns::within;
 
 use crate::fixture::{Click, Clicks, clear, sample};
@@ -174,6 +174,44 @@ pub fn damaged_counts_are_found_and_mended_while_others_write(store: &(impl Stor
     clicks.ranked.repair(store, &table, &options, write).unwrap();
     assert!(round.get() > 30, "{}", round.get());
     assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+}
+
+/// The nodes that a batch ends with go, and some come back, before the next batch: what they counted is
+/// neither lost nor counted wrong.
+pub fn a_repair_whose_last_node_is_deleted_meanwhile_ends_right(store: &(impl Store + Clone)) {
+    let clicks = Clicks::new();
+    let table = clicks.bare().with(&clicks.ranked);
+    let counts = clicks.space.child("ranked").child("counts");
+    for (stops, comes_back) in [(false, false), (false, true), (true, false), (true, true)] {
+        clear(store);
+        store.transact(|txn| table.put_many(txn, (0..600).map(|id| (id, sample(id))))).unwrap();
+        let keys = crate::fixture::dump(&store.snapshot().unwrap(), counts.range());
+        store.transact(|txn| keys.keys().try_for_each(|key| txn.add(key, 1_000))).unwrap();
+        let deleted = Cell::new(0);
+        let delete = |done: &RepairProgress| {
+            let last = done.position.last.as_deref().unwrap_or_default();
+            if let Ok((_, _, _, id)) = counts.unpack::<(u8, String, Desc<i64>, u32)>(last) {
+                deleted.set(deleted.get() + 1);
+                store.transact(|txn| table.delete(txn, &id)).unwrap();
+                if comes_back {
+                    store.transact(|txn| table.put(txn, &id, &sample(id))).unwrap();
+                }
+            }
+            if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let mut options = RepairOptions { batch: 40, resume: None };
+        for round in 0.. {
+            let done = clicks.ranked.repair(store, &table, &options, delete).unwrap();
+            if done.finished {
+                break;
+            }
+            assert!(stops && round < 200);
+            options.resume = Some(done.position);
+        }
+        assert!(deleted.get() > 5, "{}", deleted.get());
+        let found = clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap();
+        assert_eq!(found, [], "stops: {stops}, comes back: {comes_back}");
+    }
 }
 
 #[test]

@@ -55,7 +55,7 @@
 //! | maintained | put or delete of a record | question |
 //! |---|---|---|
 //! | [`Totals`] | 1 counter added to per total that changes; 0 reads | [`get`](Totals::get): 1 get |
-//! | [`RankedIndex`] | per entry that comes or goes 4 ranges, 1 key for it and up to 5 counts; one of 16 reads some 16 keys more | [`rank`](RankedIndex::rank), [`count`](RankedIndex::count): 10 ranges, some 140 keys; [`nth`](RankedIndex::nth): 15 ranges |
+//! | [`RankedIndex`] | per entry that comes or goes 4 ranges, 1 key for it and up to 5 counts; one of 16 that come takes 3 ranges and some 16 keys more | [`rank`](RankedIndex::rank), [`count`](RankedIndex::count): 10 ranges, some 140 keys; [`nth`](RankedIndex::nth): 15 ranges |
 //! | [`RollUp`] | 1 raw entry, and 1 counter added to per width | [`total`](RollUp::total): at most 2 w + 1 ranges for w widths, and raw entries of less than one narrow bucket at each end |
 //! | [`Sketches`] | 1 get per value that is new to the record; 1 key written if it is new to the sketch | [`estimate`](Sketches::estimate): 1 get |
 //!

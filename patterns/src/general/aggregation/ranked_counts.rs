@@ -56,10 +56,21 @@ impl Level {
         }
     }
 
-    /// How many entries lie from `from` to before `to`, both nodes of this level.
-    fn between(&self, reader: &impl Reader, from: &[u8], to: &[u8]) -> Result<i64> {
-        let (from, to) = (self.key(from), self.key(to));
-        let range = self.all().intersect(KeyRange::half_open(&from, &to));
+    /// The first node at or behind `key`.
+    pub(super) fn node_from(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<KeyBuf>> {
+        let first = reader.first(self.all().intersect(KeyRange::starting_at(key)))?;
+        Ok(first.map(|(key, _)| KeyBuf::from_slice(&key)))
+    }
+
+    /// How many entries lie from `from` to before `to`, both nodes of this level; to its end where there
+    /// is no `to`.
+    fn between(&self, reader: &impl Reader, from: &[u8], to: Option<&[u8]>) -> Result<i64> {
+        let from = self.key(from);
+        let to = to.map(|tail| self.key(tail));
+        let range = self.all().intersect(match &to {
+            Some(to) => KeyRange::half_open(&from, to),
+            None => KeyRange::starting_at(&from),
+        });
         if self.number == 0 {
             return Ok(reader.count(range)?.cast_signed());
         }
@@ -116,10 +127,13 @@ impl Counts {
                 level.set(txn, &before, count, count.wrapping_add(1))?;
                 continue;
             }
-            // A new node takes over what lies behind it.
-            let kept = below.between(txn, level.tail(&before), tail)?;
+            // A new node takes over what lies behind it. Both are counted anew, so that a count that is
+            // wrong is not handed on: a repair goes from the end to the beginning.
+            let next = level.node_from(txn, &key)?;
+            let next = next.as_deref().map(|next| level.tail(next));
+            let kept = below.between(txn, level.tail(&before), Some(tail))?;
             level.set(txn, &before, count, kept)?;
-            level.set(txn, &key, 0, count.wrapping_add(1).wrapping_sub(kept))?;
+            level.set(txn, &key, 0, below.between(txn, tail, next)?)?;
         }
         Ok(())
     }
@@ -156,7 +170,7 @@ impl Counts {
             }
         }
         let [entries, ..] = &self.levels;
-        total = total.wrapping_add(entries.between(reader, &from, tail)?);
+        total = total.wrapping_add(entries.between(reader, &from, Some(tail))?);
         Ok(total.max(0).cast_unsigned())
     }
 
