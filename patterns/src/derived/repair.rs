@@ -95,8 +95,8 @@ impl RepairProgress {
 /// Attach `derived` to the table that writers use *before* the repair begins, else records that
 /// change behind it are missed.
 ///
-/// An entry that two records claim, as in a unique index, is left to the one that has it and counted
-/// ([`RepairProgress::contested`]).
+/// An entry that two records claim, as in a unique index, is left to the one that has it, or given to the
+/// first where none has, and the other is counted ([`RepairProgress::contested`]).
 ///
 /// A transaction costs three round trips: a page, the other side of all that is on it, and the commit.
 ///
