@@ -3,6 +3,7 @@
 use keyloom::{DynWriter, Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
 
 use super::totals::read;
+use crate::fnv::Fnv;
 
 /// How many levels of counts there are above the entries. A part of the layout.
 pub(super) const LEVELS: u8 = 4;
@@ -207,9 +208,9 @@ impl Counts {
 /// On how many levels above the entries an entry is a node: the zero bits at the end of a hash of its
 /// tail (FNV-1a, mixed as MurmurHash3 ends), in fours. A part of the layout.
 pub(super) fn height(tail: &[u8]) -> u8 {
-    const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01B3;
-    let fnv = tail.iter().fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    let mut fnv = Fnv::new();
+    fnv.add(tail);
+    let fnv = fnv.finish();
     let mixed = (fnv ^ fnv >> 33).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     let mixed = (mixed ^ mixed >> 33).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
     let fours = (mixed ^ mixed >> 33).trailing_zeros() / FAN_OUT_BITS;
