@@ -186,18 +186,24 @@ fn a_forgetful_writer_is_caught() {
 fn writers_into_one_total_do_not_conflict_where_the_store_adds_by_itself() {
     let clicks = Clicks::new();
     let store = crate::common::optimistic_memory();
-    let same = |id: u32| Click { site: "hot".into(), ..sample(id) };
-    let conflicts = |table: &keyloom_patterns::Table<u32, Click>, ids: [u32; 2]| {
-        let mut both = [store.begin().unwrap(), store.begin().unwrap()];
-        for (txn, id) in both.iter_mut().zip(ids) {
-            table.put(txn, &id, &same(id)).unwrap();
-        }
-        let outcomes = both.map(keyloom::Transaction::commit);
-        outcomes.iter().filter(|outcome| outcome.is_err()).count()
-    };
+    let conflicts_in =
+        |table: &keyloom_patterns::Table<u32, Click>, ids: [u32; 2], sites: [&str; 2]| {
+            let mut both = [store.begin().unwrap(), store.begin().unwrap()];
+            for (txn, (id, site)) in both.iter_mut().zip(ids.into_iter().zip(sites)) {
+                table.put(txn, &id, &Click { site: site.into(), ..sample(id) }).unwrap();
+            }
+            let outcomes = both.map(keyloom::Transaction::commit);
+            outcomes.iter().filter(|outcome| outcome.is_err()).count()
+        };
+    let conflicts = |table: &_, ids| conflicts_in(table, ids, ["hot", "hot"]);
     assert_eq!(conflicts(&clicks.bare().with(&clicks.totals), [1, 2]), 0);
     assert_eq!(clicks.totals.get(&store.snapshot().unwrap(), ("hot", "clicks")).unwrap(), 2);
     assert_eq!(conflicts(&clicks.bare().with(&clicks.roll_up), [3, 4]), 0);
-    // The counts of a ranked index are read: that is their price.
-    assert_eq!(conflicts(&clicks.bare().with(&clicks.ranked), [5, 6]), 1);
+    // The counts of a ranked index are read: that is their price, also where groups are far apart.
+    let ranked = clicks.bare().with(&clicks.ranked);
+    assert_eq!(conflicts(&ranked, [5, 6]), 1);
+    store.transact(|txn| ranked.put_many(txn, (100..1_100).map(|id| (id, sample(id))))).unwrap();
+    for n in 0..50 {
+        assert_eq!(conflicts_in(&ranked, [2_000 + n, 3_000 + n], ["site 0", "site 2"]), 1);
+    }
 }

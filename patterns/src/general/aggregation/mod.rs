@@ -65,8 +65,10 @@
 //! the page is free.
 //!
 //! Totals and buckets are added to without being read, so where a store adds by itself, hot groups do
-//! not conflict. Writers to a ranked index read the counts above their entry: on a store whose
-//! transactions run side by side, two of them near each other conflict.
+//! not conflict. A writer to a ranked index reads and writes a count on each level, and one of the top level
+//! stands for some 65,536 entries. So on a store whose transactions run side by side, two writers whose entries
+//! come or go below the same top count conflict, and **in an index of fewer than some 65,536 entries nearly all
+//! of them do**: they write one after the other, whatever groups they write to.
 //!
 //! # When not to use it
 //!
