@@ -8,7 +8,7 @@ use keyloom_patterns::Inconsistency;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::aggregation::{Totals, contribution};
 
-use crate::fixture::{Click, Clicks, clear, sample};
+use crate::fixture::{Click, Clicks, clear, dump, sample};
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
@@ -45,6 +45,40 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(reading(&|| assert!(totals.sum(&snapshot, "site 1").unwrap() > 0)), (0, 1, 2));
     let check = || assert_eq!(totals.check(&snapshot, &table).unwrap(), []);
     assert_eq!(reading(&check), (0, 2, 40), "30 records, 10 totals");
+}
+
+#[test]
+fn many_records_at_once_cost_what_the_documentation_says() {
+    let clicks = Clicks::new();
+    let load = |table: &keyloom_patterns::Table<u32, Click>| {
+        let store = Metered::new(keyloom::Memory::new());
+        let records: Vec<_> = (0..300).map(|id| (id, sample(id))).collect();
+        let (done, cost) = store.measure(|s| s.transact(|txn| table.put_many(txn, &records)));
+        done.unwrap();
+        let buckets = dump(&store.snapshot().unwrap(), clicks.roll_up.buckets().space().range());
+        ((cost.gets, cost.ranges, cost.keys_written, cost.round_trips), buckets.len() as u64, store)
+    };
+    // The records are read together; two totals of each of three sites; the commit.
+    let (cost, _, store) = load(&clicks.bare().with(&clicks.totals));
+    assert_eq!(cost, (300, 0, 300 + 6, 2));
+    let more = |id| (id, Click { bytes: 1, ..sample(id + 1) });
+    let more: Vec<_> = (200..500).map(more).collect();
+    let table = clicks.bare().with(&clicks.totals);
+    let (done, cost) = store.measure(|s| s.transact(|txn| table.put_many(txn, &more)));
+    done.unwrap();
+    assert_eq!((cost.keys_written, cost.round_trips), (300 + 6, 2));
+    assert_eq!(clicks.totals.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+    // A raw entry for each that has an amount, and each bucket once.
+    let (cost, buckets, _) = load(&clicks.bare().with(&clicks.roll_up));
+    let events = (0..300).filter(|id| sample(*id).bytes != 0).count() as u64;
+    assert!(buckets < 700, "{buckets}");
+    assert_eq!(cost, (300, 0, 300 + events + buckets, 2));
+    // The sketches of three sites, read together.
+    let (cost, ..) = load(&clicks.bare().with(&clicks.users));
+    assert_eq!(cost, (300 + 3, 0, 300 + 3, 3));
+    // A ranked index waits for each entry.
+    let (cost, ..) = load(&clicks.bare().with(&clicks.ranked));
+    assert!((4 * 300..5 * 300).contains(&cost.1) && cost.3 == cost.1 + 2, "{cost:?}");
 }
 
 pub fn damaged_totals_are_found_and_mended(store: &(impl Store + Clone)) {

@@ -12,7 +12,10 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use super::totals::{Contributions, Totals, read};
-use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress, update_entries};
+use crate::derived::{
+    Derived, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairProgress,
+    SortedWrites,
+};
 use crate::explain::Explain;
 use crate::general::composite_key_index::{Index, IndexEntries};
 use crate::select::{Select, within};
@@ -210,8 +213,19 @@ impl<K: RecordKey, V> Derived<K, V> for RollUp<K, V> {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        update_entries(&self.events, txn, key, old, new)?;
-        self.buckets.update(txn, key, old, new)
+        let mut writes = SortedWrites::default();
+        self.update_many(txn, &[RecordChange { key, old, new }], &mut writes)?;
+        writes.apply(txn)
+    }
+
+    fn update_many(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.events.maintain(txn, changes, writes)?;
+        self.buckets.add_all(txn, changes)
     }
 }
 
