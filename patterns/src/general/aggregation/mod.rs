@@ -22,7 +22,7 @@
 //! | [`RankedIndex`] | subspace, `"entries"`, parts, record key | as in an [`Index`](crate::general::composite_key_index#layout) |
 //! | | subspace, `"counts"`, level (1 to 4), parts, record key | a counter: the entries from this one to before the next of the level |
 //! | | subspace, `"counts"`, level | a counter: the entries before the first one of the level |
-//! | [`RollUp`] | subspace, `"events"`, group, time, amount, record key | as in an [`Index`](crate::general::composite_key_index#layout) |
+//! | [`RollUp`] | subspace, `"events"`, group (one element: a tuple is nested), time, amount, record key | as in an [`Index`](crate::general::composite_key_index#layout) |
 //! | | subspace, `"buckets"`, width, group, begin | a counter |
 //! | [`Sketches`] | subspace, group | an HLL sketch as Apache DataSketches stores it (serial version 1) |
 //!

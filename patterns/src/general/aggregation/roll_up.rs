@@ -24,6 +24,7 @@ use crate::table::{RecordKey, Table};
 /// What a record counts in a [`RollUp`]: in which group, when, and how much.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
+    /// Packed, as one element.
     group: KeyBuf,
     time: i64,
     amount: i64,
@@ -33,12 +34,15 @@ impl Event {
     /// `amount` in the group `group` (`()` where there is one only) at `time`, in the unit of the
     /// widths. An amount of 1 counts.
     ///
+    /// The group is one element of the keys, and a tuple a nested one: no group is a part of another, and
+    /// `("a",)` is another group than `"a"`.
+    ///
     /// ```
     /// use keyloom_patterns::general::aggregation::Event;
     /// let half_a_kilowatt_hour = Event::new("meter 7", 1_700_000_000, 500);
     /// ```
     pub fn new(group: impl Pack, time: i64, amount: i64) -> Self {
-        Self { group: pack(&group), time, amount }
+        Self { group: pack(&(group,)), time, amount }
     }
 }
 
@@ -126,12 +130,12 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
         Ok(Self { events, buckets, widths })
     }
 
-    /// The raw entries, with the parts `(group, time, amount)`.
+    /// The raw entries, with the parts `(group, time, amount)`, of which the group is one element.
     pub fn events(&self) -> &Index<K, V> {
         &self.events
     }
 
-    /// The sums of the buckets, with the parts `(width, group, begin)`.
+    /// The sums of the buckets, with the parts `(width, group, begin)`, of which the group is one element.
     pub fn buckets(&self) -> &Totals<K, V> {
         &self.buckets
     }
@@ -153,8 +157,8 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
         let (mut total, mut explain) = (0_i64, Explain::default());
         for Span { width, times } in spans(times, &self.widths) {
             let space = match width {
-                Some(width) => self.buckets.space().child(&width).child(&group),
-                None => self.events.space().child(&group),
+                Some(width) => self.buckets.space().child(&width).child(&(&group,)),
+                None => self.events.space().child(&(&group,)),
             };
             explain.ranges += 1;
             for entry in reader.range(within(times).key_range(&space), Order::Ascending)? {
