@@ -271,6 +271,13 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
     assert_eq!(cost(&repair), (0, 2, 0, 1));
     let repair = || drop(clicks.ranked.repair(&store, table, &options, on).unwrap());
     assert_eq!(cost(&repair), (1_000, 2 + 8, 0, 2 + 4));
+    // One record more or less has 0 bytes, and so no event.
+    let none = (0..500).filter(|id| sample(*id).bytes == 0).count() as u64;
+    let repair = || {
+        let done = clicks.roll_up.repair(&store, table, &options, on).unwrap();
+        assert!(done.finished && done.records == 2 * 500 && done.written == 0);
+    };
+    assert_eq!(cost(&repair), (1_000 - 2 * none, 2 + 2, 0, 2 + 1));
     let rebuild = || {
         let written = store.transact(|txn| clicks.users.rebuild(txn, table)).unwrap();
         assert_eq!(written, 3);

@@ -82,6 +82,19 @@ impl RepairProgress {
             contested: 0,
         }
     }
+
+    /// What this repair and a second one behind it have done together; it is where the second one is.
+    pub(crate) fn followed_by(&self, second: &Self) -> Self {
+        Self {
+            position: second.position.clone(),
+            finished: second.finished,
+            records: self.records + second.records,
+            entries: self.entries + second.entries,
+            written: self.written + second.written,
+            removed: self.removed + second.removed,
+            contested: self.contested + second.contested,
+        }
+    }
 }
 
 /// Brings what `derived` keeps of `table` in step, in bounded transactions, while others read and
