@@ -219,7 +219,12 @@ fn ranks_cost_a_few_ranges_and_some_dozen_keys_however_many_entries_there_are() 
     let store = Metered::new(keyloom::Memory::new());
     let clicks = Clicks::new();
     let table = clicks.bare().with(&clicks.ranked);
-    store.transact(|txn| table.put_many(txn, (0..20_000).map(|id| (id, sample(id))))).unwrap();
+    let records = || (0..20_000).map(|id| (id, sample(id)));
+    let (done, cost) = store.measure(|s| s.transact(|txn| table.put_many(txn, records())));
+    done.unwrap();
+    // Four for each, and three more on each level to which one of 16 goes up.
+    let [ranges, keys] = [cost.ranges, cost.keys_read].map(|n| n as f64 / 20_000.0);
+    assert!((4.1..4.3).contains(&ranges) && keys < 7.0, "{ranges} ranges, {keys} keys per put");
     let snapshot = store.snapshot().unwrap();
     let (mut keys, mut most) = (0, 0);
     for bytes in 0..100 {
