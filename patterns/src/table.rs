@@ -30,7 +30,10 @@
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
 //!
 //! A [unique](crate::Index::unique) index and a [catalog](Table::with_catalog) read before they write: each
-//! adds its gets, in one round trip per call.
+//! adds its gets, in one round trip per call. What is no plain entry adds
+//! [round trips of its own](crate::general::aggregation#cost), and what does not
+//! [take many changes at once](crate::Derived::update_many) adds them for each record: a
+//! [`RankedIndex`](crate::general::aggregation::RankedIndex) is of that kind.
 //!
 //! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing, a key
 //! that comes twice costs as much as its last record alone, and 4,096 records or more cost a look (1 range,

@@ -31,6 +31,18 @@ pub fn what_is_attached_is_maintained_checked_and_rebuilt(store: &(impl Store + 
             .unwrap();
         assert_eq!(clicks.derived(store), maintained);
 
+        // Many at once, over others that are there, and none again.
+        clear(store);
+        let others = oracle.keys().copied().zip(oracle.values().rev().cloned());
+        store.transact(|txn| clicks.table.put_many(txn, others.clone())).unwrap();
+        assert_eq!(clicks.faults(store), []);
+        store.transact(|txn| clicks.table.put_many(txn, oracle.clone())).unwrap();
+        assert_eq!(clicks.derived(store), maintained);
+        assert_eq!(clicks.faults(store), []);
+        store.transact(|txn| clicks.table.delete_many(txn, oracle.keys())).unwrap();
+        assert!(clicks.derived(store).is_empty());
+        assert_eq!(clicks.faults(store), []);
+
         // And by repairs, from records with nothing attached.
         clear(store);
         store.transact(|txn| clicks.bare().put_many(txn, oracle.clone())).unwrap();

@@ -77,7 +77,7 @@ impl Clicks {
         let on = |_: &_| ControlFlow::Continue(());
         self.totals.repair(store, &self.table, &options, on).unwrap();
         self.ranked.repair(store, &self.table, &options, on).unwrap();
-        self.roll_up.repair(store, &self.table, batch).unwrap();
+        self.roll_up.repair(store, &self.table, &options, on).unwrap();
         store.transact(|txn| self.users.rebuild(txn, &self.table)).unwrap();
     }
 

@@ -26,6 +26,7 @@ use faults::{
 };
 use group_by::group_by_gives_what_a_map_of_groups_gives;
 use ranked::{
+    a_repair_whose_last_node_is_deleted_meanwhile_ends_right,
     damaged_counts_are_found_and_mended_while_others_write,
     ranks_counts_and_positions_are_those_of_a_sorted_list,
 };
@@ -52,6 +53,7 @@ on_every_store! {
     a_repair_goes_on_where_it_was_stopped,
     ranks_counts_and_positions_are_those_of_a_sorted_list,
     damaged_counts_are_found_and_mended_while_others_write,
+    a_repair_whose_last_node_is_deleted_meanwhile_ends_right,
     an_interval_reads_raw_entries_at_its_edges_only,
     sketches_hold_what_was_put_and_are_rebuilt_to_what_is_there,
     a_fault_at_any_operation_leaves_nothing_half_done,

@@ -8,7 +8,7 @@ use keyloom_patterns::Inconsistency;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::aggregation::{Totals, contribution};
 
-use crate::fixture::{Click, Clicks, clear, sample};
+use crate::fixture::{Click, Clicks, clear, dump, sample};
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
@@ -45,6 +45,40 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(reading(&|| assert!(totals.sum(&snapshot, "site 1").unwrap() > 0)), (0, 1, 2));
     let check = || assert_eq!(totals.check(&snapshot, &table).unwrap(), []);
     assert_eq!(reading(&check), (0, 2, 40), "30 records, 10 totals");
+}
+
+#[test]
+fn many_records_at_once_cost_what_the_documentation_says() {
+    let clicks = Clicks::new();
+    let load = |table: &keyloom_patterns::Table<u32, Click>| {
+        let store = Metered::new(keyloom::Memory::new());
+        let records: Vec<_> = (0..300).map(|id| (id, sample(id))).collect();
+        let (done, cost) = store.measure(|s| s.transact(|txn| table.put_many(txn, &records)));
+        done.unwrap();
+        let buckets = dump(&store.snapshot().unwrap(), clicks.roll_up.buckets().space().range());
+        ((cost.gets, cost.ranges, cost.keys_written, cost.round_trips), buckets.len() as u64, store)
+    };
+    // The records are read together; two totals of each of three sites; the commit.
+    let (cost, _, store) = load(&clicks.bare().with(&clicks.totals));
+    assert_eq!(cost, (300, 0, 300 + 6, 2));
+    let more = |id| (id, Click { bytes: 1, ..sample(id + 1) });
+    let more: Vec<_> = (200..500).map(more).collect();
+    let table = clicks.bare().with(&clicks.totals);
+    let (done, cost) = store.measure(|s| s.transact(|txn| table.put_many(txn, &more)));
+    done.unwrap();
+    assert_eq!((cost.keys_written, cost.round_trips), (300 + 6, 2));
+    assert_eq!(clicks.totals.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+    // A raw entry for each that has an amount, and each bucket once.
+    let (cost, buckets, _) = load(&clicks.bare().with(&clicks.roll_up));
+    let events = (0..300).filter(|id| sample(*id).bytes != 0).count() as u64;
+    assert!(buckets < 700, "{buckets}");
+    assert_eq!(cost, (300, 0, 300 + events + buckets, 2));
+    // The sketches of three sites, read together.
+    let (cost, ..) = load(&clicks.bare().with(&clicks.users));
+    assert_eq!(cost, (300 + 3, 0, 300 + 3, 3));
+    // A ranked index waits for each entry.
+    let (cost, ..) = load(&clicks.bare().with(&clicks.ranked));
+    assert!((4 * 300..5 * 300).contains(&cost.1) && cost.3 == cost.1 + 2, "{cost:?}");
 }
 
 pub fn damaged_totals_are_found_and_mended(store: &(impl Store + Clone)) {
@@ -150,6 +184,23 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     }
     assert!(rounds > 20, "{rounds}");
     assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &clicks.table).unwrap(), []);
+    // And for a roll-up, whose buckets come behind its events; nothing is done twice.
+    let mut options = RepairOptions { batch: 7, resume: None };
+    let (mut rounds, mut written) = (0, 0);
+    loop {
+        let stop = |_: &_| ControlFlow::Break(());
+        let done = clicks.roll_up.repair(store, &clicks.table, &options, stop).unwrap();
+        (rounds, written) = (rounds + 1, written + done.written);
+        assert!(rounds < 200);
+        if done.finished {
+            break;
+        }
+        options.resume = Some(done.position);
+    }
+    let there = dump(&store.snapshot().unwrap(), clicks.space.child("roll_up").range());
+    assert_eq!(written, there.len() as u64, "nothing is added twice");
+    assert!(rounds as u64 > written / 7, "{rounds}");
+    assert_eq!(clicks.roll_up.check(&store.snapshot().unwrap(), &clicks.table).unwrap(), []);
     // A position of somebody else.
     let last = Some(keyloom::pack(&("elsewhere", 1)));
     options.resume = options
@@ -159,6 +210,8 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     let error = clicks.totals.repair(store, &clicks.table, &options, on).unwrap_err();
     assert!(matches!(error, Error::BadOption { .. }), "{error}");
     let error = clicks.ranked.repair(store, &clicks.table, &options, on).unwrap_err();
+    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    let error = clicks.roll_up.repair(store, &clicks.table, &options, on).unwrap_err();
     assert!(matches!(error, Error::BadOption { .. }), "{error}");
 }
 
@@ -186,18 +239,24 @@ fn a_forgetful_writer_is_caught() {
 fn writers_into_one_total_do_not_conflict_where_the_store_adds_by_itself() {
     let clicks = Clicks::new();
     let store = crate::common::optimistic_memory();
-    let same = |id: u32| Click { site: "hot".into(), ..sample(id) };
-    let conflicts = |table: &keyloom_patterns::Table<u32, Click>, ids: [u32; 2]| {
-        let mut both = [store.begin().unwrap(), store.begin().unwrap()];
-        for (txn, id) in both.iter_mut().zip(ids) {
-            table.put(txn, &id, &same(id)).unwrap();
-        }
-        let outcomes = both.map(keyloom::Transaction::commit);
-        outcomes.iter().filter(|outcome| outcome.is_err()).count()
-    };
+    let conflicts_in =
+        |table: &keyloom_patterns::Table<u32, Click>, ids: [u32; 2], sites: [&str; 2]| {
+            let mut both = [store.begin().unwrap(), store.begin().unwrap()];
+            for (txn, (id, site)) in both.iter_mut().zip(ids.into_iter().zip(sites)) {
+                table.put(txn, &id, &Click { site: site.into(), ..sample(id) }).unwrap();
+            }
+            let outcomes = both.map(keyloom::Transaction::commit);
+            outcomes.iter().filter(|outcome| outcome.is_err()).count()
+        };
+    let conflicts = |table: &_, ids| conflicts_in(table, ids, ["hot", "hot"]);
     assert_eq!(conflicts(&clicks.bare().with(&clicks.totals), [1, 2]), 0);
     assert_eq!(clicks.totals.get(&store.snapshot().unwrap(), ("hot", "clicks")).unwrap(), 2);
     assert_eq!(conflicts(&clicks.bare().with(&clicks.roll_up), [3, 4]), 0);
-    // The counts of a ranked index are read: that is their price.
-    assert_eq!(conflicts(&clicks.bare().with(&clicks.ranked), [5, 6]), 1);
+    // The counts of a ranked index are read: that is their price, also where groups are far apart.
+    let ranked = clicks.bare().with(&clicks.ranked);
+    assert_eq!(conflicts(&ranked, [5, 6]), 1);
+    store.transact(|txn| ranked.put_many(txn, (100..1_100).map(|id| (id, sample(id))))).unwrap();
+    for n in 0..50 {
+        assert_eq!(conflicts_in(&ranked, [2_000 + n, 3_000 + n], ["site 0", "site 2"]), 1);
+    }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use keyloom::{Desc, Order, Reader, Store, Writer};
+use keyloom::{Desc, KeyBuf, Order, Reader, Store, Writer};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::{Inconsistency, Index, IndexEntries, entry};
 use proptest::collection::vec;
@@ -206,6 +206,61 @@ fn two_records_with_one_value_are_contested_and_a_repair_leaves_them_to_their_ow
     store.transact(|txn| people.table.delete(txn, &2)).unwrap();
     assert_eq!(check(), []);
     assert_eq!(imitate(&Oracle::new(), &[(1, Some(sample(1)))]).unwrap().len(), 1);
+}
+
+#[test]
+fn of_two_records_with_one_value_that_nobody_holds_the_first_gets_the_entry() {
+    let store = keyloom::Memory::new();
+    let people = People::opened(&store);
+    let twin = |id| crate::fixture::Person { email: sample(1).email, ..sample(id) };
+    let fill = || {
+        crate::fixture::clear(&store);
+        store
+            .transact(|txn| people.bare.put_many(txn, [(1, twin(1)), (2, twin(2)), (3, twin(3))]))
+            .unwrap();
+    };
+    let check = || people.by_email.check(&store.snapshot().unwrap(), &people.table).unwrap();
+    let contested = |found: &Inconsistency, id: u16| {
+        assert!(
+            matches!(found, Inconsistency::Contested { record, .. } if *record == keyloom::pack(&id)),
+            "{found:?}"
+        );
+    };
+    // Together, and apart from each other.
+    for batch in [1_000, 2, 1] {
+        fill();
+        let found = check();
+        assert!(
+            matches!(&found[0], Inconsistency::Missing { .. }) && found.len() == 3,
+            "{found:?}"
+        );
+        contested(&found[1], 2);
+        contested(&found[2], 3);
+        let options = RepairOptions { batch, resume: None };
+        let metered = keyloom::Metered::new(store.clone());
+        let (done, cost) = metered
+            .measure(|store| people.by_email.repair(store, &people.table, &options, going_on));
+        let done = done.unwrap();
+        assert_eq!((done.contested, done.written, done.removed), (2, 1, 0), "{batch} at once");
+        assert_eq!(cost.keys_written, 1, "{batch} at once");
+        let found = check();
+        assert_eq!(found.len(), 2, "{found:?}");
+        contested(&found[0], 2);
+        contested(&found[1], 3);
+        let email = sample(1).email.unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let holder = people.by_email.get(&snapshot, &*email).unwrap().unwrap();
+        assert_eq!(holder.record_key().unwrap(), 1);
+    }
+    // An entry that is there and wrong is the same to them.
+    fill();
+    let entry = KeyBuf::from_slice(check()[0].entry());
+    store.transact(|txn| txn.put(&entry, b"\x10\x01")).unwrap();
+    let found = check();
+    assert!(found.contains(&Inconsistency::Wrong { entry }), "{found:?}");
+    let options = RepairOptions::default();
+    let done = people.by_email.repair(&store, &people.table, &options, going_on).unwrap();
+    assert_eq!((done.contested, done.written, done.removed), (2, 1, 0));
 }
 
 /// The control: what goes past the catalog is not maintained, and found.

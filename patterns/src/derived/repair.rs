@@ -82,6 +82,19 @@ impl RepairProgress {
             contested: 0,
         }
     }
+
+    /// What this repair and a second one behind it have done together; it is where the second one is.
+    pub(crate) fn followed_by(&self, second: &Self) -> Self {
+        Self {
+            position: second.position.clone(),
+            finished: second.finished,
+            records: self.records + second.records,
+            entries: self.entries + second.entries,
+            written: self.written + second.written,
+            removed: self.removed + second.removed,
+            contested: self.contested + second.contested,
+        }
+    }
 }
 
 /// Brings what `derived` keeps of `table` in step, in bounded transactions, while others read and
@@ -95,8 +108,8 @@ impl RepairProgress {
 /// Attach `derived` to the table that writers use *before* the repair begins, else records that
 /// change behind it are missed.
 ///
-/// An entry that two records claim, as in a unique index, is left to the one that has it and counted
-/// ([`RepairProgress::contested`]).
+/// An entry that two records claim, as in a unique index, is left to the one that has it, or given to the
+/// first where none has, and the other is counted ([`RepairProgress::contested`]).
 ///
 /// A transaction costs three round trips: a page, the other side of all that is on it, and the commit.
 ///

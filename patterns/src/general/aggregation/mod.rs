@@ -22,7 +22,7 @@
 //! | [`RankedIndex`] | subspace, `"entries"`, parts, record key | as in an [`Index`](crate::general::composite_key_index#layout) |
 //! | | subspace, `"counts"`, level (1 to 4), parts, record key | a counter: the entries from this one to before the next of the level |
 //! | | subspace, `"counts"`, level | a counter: the entries before the first one of the level |
-//! | [`RollUp`] | subspace, `"events"`, group, time, amount, record key | as in an [`Index`](crate::general::composite_key_index#layout) |
+//! | [`RollUp`] | subspace, `"events"`, group (one element: a tuple is nested), time, amount, record key | as in an [`Index`](crate::general::composite_key_index#layout) |
 //! | | subspace, `"buckets"`, width, group, begin | a counter |
 //! | [`Sketches`] | subspace, group | an HLL sketch as Apache DataSketches stores it (serial version 1) |
 //!
@@ -55,9 +55,15 @@
 //! | maintained | put or delete of a record | question |
 //! |---|---|---|
 //! | [`Totals`] | 1 counter added to per total that changes; 0 reads | [`get`](Totals::get): 1 get |
-//! | [`RankedIndex`] | per entry that comes or goes 4 ranges, 1 key for it and up to 5 counts; one of 16 reads some 16 keys more | [`rank`](RankedIndex::rank), [`count`](RankedIndex::count): 10 ranges, some 140 keys; [`nth`](RankedIndex::nth): 15 ranges |
+//! | [`RankedIndex`] | per entry that comes or goes 4 ranges, 1 key for it and up to 5 counts; one of 16 that come takes 3 ranges and some 16 keys more | [`rank`](RankedIndex::rank), [`count`](RankedIndex::count): 10 ranges, some 140 keys; [`nth`](RankedIndex::nth): 15 ranges |
 //! | [`RollUp`] | 1 raw entry, and 1 counter added to per width | [`total`](RollUp::total): at most 2 w + 1 ranges for w widths, and raw entries of less than one narrow bucket at each end |
-//! | [`Sketches`] | 1 get per value that is new to the record; 1 key written if it is new to the sketch | [`estimate`](Sketches::estimate): 1 get |
+//! | [`Sketches`] | 1 get per group with a value that is new to the record; 1 key written if it is new to the sketch | [`estimate`](Sketches::estimate): 1 get |
+//!
+//! | attached | round trips that it adds to a put or delete, where the store waits for a server | to those of many records at once |
+//! |---|---|---|
+//! | [`Totals`], [`RollUp`] | none; where the store does not add by itself, 1 per total | each total is added to once, whatever number of records change it: so none, or 1 per total |
+//! | [`Sketches`] | 1 | 1: the sketches of all groups are read together, each is written once |
+//! | [`RankedIndex`] | 4 or more per entry that comes or goes, 1 per range | the same per entry: **1,000 new records wait some 4,000 times**. Begin with a [repair](RankedIndex::repair) in place of a load |
 //!
 //! A put that changes nothing in a group costs nothing there. Where a page of entries comes with each
 //! range ([`Reader::entries_at_hand`](keyloom::Reader::entries_at_hand)), as on stores behind a network, a
@@ -65,8 +71,10 @@
 //! the page is free.
 //!
 //! Totals and buckets are added to without being read, so where a store adds by itself, hot groups do
-//! not conflict. Writers to a ranked index read the counts above their entry: on a store whose
-//! transactions run side by side, two of them near each other conflict.
+//! not conflict. A writer to a ranked index reads and writes a count on each level, and one of the top level
+//! stands for some 65,536 entries. So on a store whose transactions run side by side, two writers whose entries
+//! come or go below the same top count conflict, and **in an index of fewer than some 65,536 entries nearly all
+//! of them do**: they write one after the other, whatever groups they write to.
 //!
 //! # When not to use it
 //!

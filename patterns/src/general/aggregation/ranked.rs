@@ -20,6 +20,10 @@ use crate::table::{RecordKey, Table};
 /// n-th entry are found without reading what lies between; see the
 /// [module](crate::general::aggregation).
 ///
+/// Each entry that comes or goes finds its counts by 4 ranges, one after the other, also where many
+/// records change at once: on a store behind a network each is a round trip. To load many records, load them
+/// with nothing attached, and [`repair`](RankedIndex::repair) then.
+///
 /// ```
 /// use keyloom::{Desc, Memory, Store, Subspace};
 /// use keyloom_patterns::{Table, entry};

@@ -3,6 +3,7 @@
 use keyloom::{DynWriter, Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
 
 use super::totals::read;
+use crate::fnv::Fnv;
 
 /// How many levels of counts there are above the entries. A part of the layout.
 pub(super) const LEVELS: u8 = 4;
@@ -56,10 +57,21 @@ impl Level {
         }
     }
 
-    /// How many entries lie from `from` to before `to`, both nodes of this level.
-    fn between(&self, reader: &impl Reader, from: &[u8], to: &[u8]) -> Result<i64> {
-        let (from, to) = (self.key(from), self.key(to));
-        let range = self.all().intersect(KeyRange::half_open(&from, &to));
+    /// The first node at or behind `key`.
+    pub(super) fn node_from(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<KeyBuf>> {
+        let first = reader.first(self.all().intersect(KeyRange::starting_at(key)))?;
+        Ok(first.map(|(key, _)| KeyBuf::from_slice(&key)))
+    }
+
+    /// How many entries lie from `from` to before `to`, both nodes of this level; to its end where there
+    /// is no `to`.
+    fn between(&self, reader: &impl Reader, from: &[u8], to: Option<&[u8]>) -> Result<i64> {
+        let from = self.key(from);
+        let to = to.map(|tail| self.key(tail));
+        let range = self.all().intersect(match &to {
+            Some(to) => KeyRange::half_open(&from, to),
+            None => KeyRange::starting_at(&from),
+        });
         if self.number == 0 {
             return Ok(reader.count(range)?.cast_signed());
         }
@@ -116,10 +128,13 @@ impl Counts {
                 level.set(txn, &before, count, count.wrapping_add(1))?;
                 continue;
             }
-            // A new node takes over what lies behind it.
-            let kept = below.between(txn, level.tail(&before), tail)?;
+            // A new node takes over what lies behind it. Both are counted anew, so that a count that is
+            // wrong is not handed on: a repair goes from the end to the beginning.
+            let next = level.node_from(txn, &key)?;
+            let next = next.as_deref().map(|next| level.tail(next));
+            let kept = below.between(txn, level.tail(&before), Some(tail))?;
             level.set(txn, &before, count, kept)?;
-            level.set(txn, &key, 0, count.wrapping_add(1).wrapping_sub(kept))?;
+            level.set(txn, &key, 0, below.between(txn, tail, next)?)?;
         }
         Ok(())
     }
@@ -156,7 +171,7 @@ impl Counts {
             }
         }
         let [entries, ..] = &self.levels;
-        total = total.wrapping_add(entries.between(reader, &from, tail)?);
+        total = total.wrapping_add(entries.between(reader, &from, Some(tail))?);
         Ok(total.max(0).cast_unsigned())
     }
 
@@ -193,9 +208,9 @@ impl Counts {
 /// On how many levels above the entries an entry is a node: the zero bits at the end of a hash of its
 /// tail (FNV-1a, mixed as MurmurHash3 ends), in fours. A part of the layout.
 pub(super) fn height(tail: &[u8]) -> u8 {
-    const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01B3;
-    let fnv = tail.iter().fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    let mut fnv = Fnv::new();
+    fnv.add(tail);
+    let fnv = fnv.finish();
     let mixed = (fnv ^ fnv >> 33).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     let mixed = (mixed ^ mixed >> 33).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
     let fours = (mixed ^ mixed >> 33).trailing_zeros() / FAN_OUT_BITS;

@@ -92,8 +92,9 @@ fn is_node(tail: &[u8], level: &Level) -> bool {
 
 /// Mends the counts, from the lowest level to the highest and each from its end to its beginning.
 ///
-/// Backwards, since a writer that removes a node hands a wrong count to the node before it: that one
-/// is still to be mended then.
+/// Backwards, since a writer that removes a node hands its count to the node before it: that one is still
+/// to be mended then. A node that a writer adds counts what the level below says, whatever is wrong
+/// before it. So all nodes behind those that were mended last are right, whoever writes meanwhile.
 pub(super) fn repair<S: Store>(
     counts: &Counts,
     store: &S,
@@ -146,7 +147,7 @@ struct Part {
 }
 
 /// Mends the nodes of `level` before the tail `before`, as many as `batch` entries of the level below
-/// make, and on to the next node.
+/// make, and on to the next node. From `before` on all of them are right.
 fn mend(
     txn: &mut impl Writer,
     below: &Level,
@@ -154,9 +155,14 @@ fn mend(
     before: Option<&[u8]>,
     batch: usize,
 ) -> Result<Part> {
-    let upto = |level: &Level| match before {
-        Some(tail) => level.all().before(&level.key(tail)).into_owned(),
-        None => level.all(),
+    // The node that the last batch ended with may be gone: what it counted is the node before it to count.
+    let behind = match before {
+        Some(tail) => level.node_from(txn, &level.key(tail))?,
+        None => None,
+    };
+    let upto = |of: &Level| match &behind {
+        Some(node) => of.all().before(&of.key(level.tail(node))).into_owned(),
+        None => of.all(),
     };
     let (mut part, mut nodes, mut count) = (Part::default(), Vec::new(), 0_i64);
     for entry in txn.range(upto(below), Order::Descending)? {

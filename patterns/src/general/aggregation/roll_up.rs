@@ -12,7 +12,10 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use super::totals::{Contributions, Totals, read};
-use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress, update_entries};
+use crate::derived::{
+    Derived, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairPhase,
+    RepairPosition, RepairProgress, SortedWrites,
+};
 use crate::explain::Explain;
 use crate::general::composite_key_index::{Index, IndexEntries};
 use crate::select::{Select, within};
@@ -21,6 +24,7 @@ use crate::table::{RecordKey, Table};
 /// What a record counts in a [`RollUp`]: in which group, when, and how much.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
+    /// Packed, as one element.
     group: KeyBuf,
     time: i64,
     amount: i64,
@@ -30,12 +34,15 @@ impl Event {
     /// `amount` in the group `group` (`()` where there is one only) at `time`, in the unit of the
     /// widths. An amount of 1 counts.
     ///
+    /// The group is one element of the keys, and a tuple a nested one: no group is a part of another, and
+    /// `("a",)` is another group than `"a"`.
+    ///
     /// ```
     /// use keyloom_patterns::general::aggregation::Event;
     /// let half_a_kilowatt_hour = Event::new("meter 7", 1_700_000_000, 500);
     /// ```
     pub fn new(group: impl Pack, time: i64, amount: i64) -> Self {
-        Self { group: pack(&group), time, amount }
+        Self { group: pack(&(group,)), time, amount }
     }
 }
 
@@ -123,12 +130,12 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
         Ok(Self { events, buckets, widths })
     }
 
-    /// The raw entries, with the parts `(group, time, amount)`.
+    /// The raw entries, with the parts `(group, time, amount)`, of which the group is one element.
     pub fn events(&self) -> &Index<K, V> {
         &self.events
     }
 
-    /// The sums of the buckets, with the parts `(width, group, begin)`.
+    /// The sums of the buckets, with the parts `(width, group, begin)`, of which the group is one element.
     pub fn buckets(&self) -> &Totals<K, V> {
         &self.buckets
     }
@@ -150,8 +157,8 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
         let (mut total, mut explain) = (0_i64, Explain::default());
         for Span { width, times } in spans(times, &self.widths) {
             let space = match width {
-                Some(width) => self.buckets.space().child(&width).child(&group),
-                None => self.events.space().child(&group),
+                Some(width) => self.buckets.space().child(&width).child(&(&group,)),
+                None => self.events.space().child(&(&group,)),
             };
             explain.ranges += 1;
             for entry in reader.range(within(times).key_range(&space), Order::Ascending)? {
@@ -184,8 +191,31 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
     }
 
     /// Makes both what they should be, or builds them: [`Index::repair`] of the raw entries, then
-    /// [`Totals::repair`] of the buckets, each from its beginning. To stop and resume, repair the two by
-    /// themselves: [`events`](RollUp::events), [`buckets`](RollUp::buckets).
+    /// [`Totals::repair`] of the buckets, in bounded transactions while others write. Costs what these two
+    /// do; like the second, one at a time.
+    ///
+    /// `progress` hears of each transaction what both have done so far, as in
+    /// [`derived::repair`](crate::derived::repair()), and the positions that it is told are those to resume at.
+    /// The records are visited by both, and are counted twice.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::derived::RepairOptions;
+    /// use keyloom_patterns::general::aggregation::{Event, RollUp};
+    /// use std::ops::ControlFlow;
+    /// let visits = RollUp::new(&Subspace::new("visits"), &[60, 3_600], |_id, second: &i64| {
+    ///     Some(Event::new((), *second, 1))
+    /// })?;
+    /// let clicks = Table::<u32, i64>::new(&Subspace::new("clicks"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| clicks.put_many(txn, (0..600).map(|n| (n, i64::from(n) * 10))))?;
+    /// let clicks = clicks.with(&visits);
+    /// let done = visits.repair(&store, &clicks, &RepairOptions::default(), |_| ControlFlow::Continue(()))?;
+    /// assert_eq!(done.written, 600 + 100 + 2);
+    /// assert_eq!(visits.check(&store.snapshot()?, &clicks)?, []);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As these.
@@ -193,12 +223,60 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
         &self,
         store: &S,
         table: &Table<K, V, C>,
-        batch: usize,
-    ) -> Result<[RepairProgress; 2]> {
-        let options = RepairOptions { batch, resume: None };
-        let events = self.events.repair(store, table, &options, |_| ControlFlow::Continue(()))?;
-        let buckets = self.buckets.repair(store, table, &options, |_| ControlFlow::Continue(()))?;
-        Ok([events, buckets])
+        options: &RepairOptions,
+        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        let buckets = self.buckets.space().self_and_children();
+        let is_in_buckets = |last: &KeyBuf| buckets.contains(last);
+        let resume = options.resume.clone();
+        let resume = resume.filter(|position| position.last.as_ref().is_some_and(is_in_buckets));
+        let mut before = None;
+        if resume.is_none() {
+            let (done, stopped) = self.repair_events(store, table, options, &mut progress)?;
+            if stopped {
+                return Ok(done);
+            }
+            before = Some(done);
+        }
+        let beginning = self.buckets_begin();
+        let both = |done: &RepairProgress| {
+            let mut both = before.as_ref().map_or_else(|| done.clone(), |e| e.followed_by(done));
+            both.position.last = both.position.last.or_else(|| beginning.last.clone());
+            both
+        };
+        let resume = resume.filter(|position| *position != beginning);
+        let options = RepairOptions { resume, ..options.clone() };
+        let done = self.buckets.repair(store, table, &options, |done| progress(&both(done)))?;
+        Ok(both(&done))
+    }
+
+    /// The first part of a repair, behind which the buckets are still to come; and whether it was stopped.
+    fn repair_events<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: &mut impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<(RepairProgress, bool)> {
+        let still = |done: &RepairProgress| {
+            let mut done = done.clone();
+            if std::mem::replace(&mut done.finished, false) {
+                done.position = self.buckets_begin();
+            }
+            done
+        };
+        let mut stopped = false;
+        let done = self.events.repair(store, table, options, |done| {
+            let told = progress(&still(done));
+            stopped = told.is_break();
+            told
+        })?;
+        Ok((still(&done), stopped))
+    }
+
+    fn buckets_begin(&self) -> RepairPosition {
+        let last = Some(KeyBuf::from_slice(self.buckets.space().prefix()));
+        RepairPosition { phase: RepairPhase::Entries, last }
     }
 }
 
@@ -210,8 +288,19 @@ impl<K: RecordKey, V> Derived<K, V> for RollUp<K, V> {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        update_entries(&self.events, txn, key, old, new)?;
-        self.buckets.update(txn, key, old, new)
+        let mut writes = SortedWrites::default();
+        self.update_many(txn, &[RecordChange { key, old, new }], &mut writes)?;
+        writes.apply(txn)
+    }
+
+    fn update_many(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.events.maintain(txn, changes, writes)?;
+        self.buckets.add_all(txn, changes)
     }
 }
 

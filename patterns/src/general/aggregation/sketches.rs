@@ -12,9 +12,9 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use super::expected::{self, SideBySide};
-use crate::derived::{Derived, Inconsistency, refuse_overlap};
+use crate::derived::{Derived, Inconsistency, RecordChange, SortedWrites, refuse_overlap};
 use crate::select::Select;
-use crate::table::{RecordKey, Table};
+use crate::table::{RecordKey, Table, get_many};
 
 /// How many groups one pass over a table keeps in memory, with their sketches.
 const KEPT: usize = 4_096;
@@ -160,6 +160,16 @@ impl<K, V> Sketches<K, V> {
     }
 }
 
+impl<K, V> Sketches<K, V> {
+    /// What a change brings: what the old record had is in there.
+    fn new_coupons(&self, change: &RecordChange<'_, K, V>) -> Vec<(KeyBuf, Coupon)> {
+        let of = |value: Option<&V>| value.map_or(Vec::new(), |v| self.coupons(change.key, v));
+        let (old, mut new) = (of(change.old), of(change.new));
+        new.retain(|coupon| !old.contains(coupon));
+        new
+    }
+}
+
 impl<K: RecordKey, V> Sketches<K, V> {
     /// The sketches that lack a value of a record, and what is no sketch. Values that a sketch holds
     /// and no record has any more are not faults: see [`rebuild`](Sketches::rebuild).
@@ -281,19 +291,31 @@ impl<K, V> Derived<K, V> for Sketches<K, V> {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        let coupons = |value: Option<&V>| value.map_or(Vec::new(), |v| self.coupons(key, v));
-        let (old, mut new) = (coupons(old), coupons(new));
-        // What the old record had is in there.
-        new.retain(|coupon| !old.contains(coupon));
-        new.iter().try_for_each(|(key, _)| check_key(key))?;
-        new.sort_by(|(a, _), (b, _)| a.cmp(b));
-        for group in new.chunk_by(|(a, _), (b, _)| a == b) {
-            let Some((key, _)) = group.first() else { continue };
-            let there = txn.get(key)?.map(|value| decode(key, &value)).transpose()?;
+        let mut writes = SortedWrites::default();
+        self.update_many(txn, &[RecordChange { key, old, new }], &mut writes)?;
+        writes.apply(txn)
+    }
+
+    fn update_many(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let mut seen = Vec::new();
+        changes.iter().for_each(|change| seen.extend(self.new_coupons(change)));
+        seen.sort_by(|(a, _), (b, _)| a.cmp(b));
+        seen.iter().try_for_each(|(key, _)| check_key(key))?;
+        let groups: Vec<_> = seen.chunk_by(|(a, _), (b, _)| a == b).collect();
+        let keys: Vec<&KeyBuf> =
+            groups.iter().flat_map(|g| g.first()).map(|(key, _)| key).collect();
+        let stored = get_many(txn, &keys)?;
+        for ((group, key), there) in groups.iter().zip(keys).zip(stored) {
+            let there = there.map(|value| decode(key, &value)).transpose()?;
             let mut sketch = there.clone().unwrap_or_else(|| self.empty.clone());
             group.iter().for_each(|(_, coupon)| sketch.update_with_coupon(*coupon));
             if there.as_ref() != Some(&sketch) {
-                txn.put(key, &sketch.serialize())?;
+                writes.put(key, &sketch.serialize())?;
             }
         }
         Ok(())

@@ -13,7 +13,9 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use super::totals_repair;
-use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress};
+use crate::derived::{
+    Derived, Inconsistency, RecordChange, RepairOptions, RepairProgress, SortedWrites,
+};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
@@ -253,13 +255,35 @@ impl<K, V> Derived<K, V> for Totals<K, V> {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        let mut changes = Vec::new();
-        self.collect(key, old, &mut changes, i64::wrapping_neg);
-        self.collect(key, new, &mut changes, |amount| amount);
-        let changes = merge(changes);
+        self.add_all(txn, &[RecordChange { key, old, new }])
+    }
+
+    fn update_many(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        _writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.add_all(txn, changes)
+    }
+}
+
+impl<K, V> Totals<K, V> {
+    /// Adds to each total once what all the changes make there, in the order of the keys.
+    pub(super) fn add_all(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+    ) -> Result<()> {
+        let mut amounts = Vec::new();
+        for RecordChange { key, old, new } in changes {
+            self.collect(key, *old, &mut amounts, i64::wrapping_neg);
+            self.collect(key, *new, &mut amounts, |amount| amount);
+        }
+        let amounts = merge(amounts);
         // What the store would refuse is refused before the first of them is written.
-        changes.iter().try_for_each(|(key, _)| check_key(key))?;
-        changes.iter().try_for_each(|(key, amount)| txn.add(key, *amount))
+        amounts.iter().try_for_each(|(key, _)| check_key(key))?;
+        amounts.iter().try_for_each(|(key, amount)| txn.add(key, *amount))
     }
 }
 
