@@ -248,28 +248,14 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         store: &S,
         table: &Table<K, V, C>,
         options: &RepairOptions,
-        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        let mut size = BatchSize::new(options.batch);
-        let mut done = RepairProgress::beginning(options);
-        while !done.finished {
-            done = size.transact(store, |txn, batch| {
-                let mut next = done.clone();
-                match next.position.phase {
-                    RepairPhase::Records => {
-                        self.repair_records(declared, txn, table, batch, &mut next)?;
-                    }
-                    RepairPhase::Entries => {
-                        self.repair_entries(declared, txn, table, batch, &mut next)?;
-                    }
-                }
-                Ok(next)
-            })?;
-            if progress(&done).is_break() {
-                break;
+        derived::repair_in_batches(store, options, progress, |txn, batch, next| {
+            match next.position.phase {
+                RepairPhase::Records => self.repair_records(declared, txn, table, batch, next),
+                RepairPhase::Entries => self.repair_entries(declared, txn, table, batch, next),
             }
-        }
-        Ok(done)
+        })
     }
 
     fn repair_records<C: Codec<V>>(
