@@ -216,6 +216,8 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         states: States,
         batch: usize,
     ) -> Result<BuildProgress> {
+        // Several tables may have records of the same types.
+        self.claim(txn, table.space())?;
         let beginning = || BuildProgress::beginning(BuildPhase::Records);
         let mut done = self.progress(txn, &declared.name)?.unwrap_or_else(beginning);
         let is_whole = match done.phase {

@@ -55,7 +55,8 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// ```
     ///
     /// # Errors
-    /// [`IndexError::NotReadable`] for an index that is absent or disabled; what the store says, and records
+    /// [`IndexError::NotReadable`] for an index that is absent or disabled;
+    /// [`Error::BadOption`](keyloom::Error::BadOption) when the catalog belongs to another table; what the store says, and records
     /// that do not decode.
     pub fn drain<S: Store, C: Codec<V>>(
         &self,
@@ -103,6 +104,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
                 return Err(IndexError::NotReadable { index: name.into(), state }.into());
             }
         };
+        self.refuse_other_table(txn, table.space())?;
         self.drain_some(declared, txn, table, batch, is_whole, &mut done)?;
         Ok(done)
     }
