@@ -295,7 +295,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
 
     /// Brings an index that is not unique in step with some records. Entries that are there already are
     /// written again: that is cheaper than to look.
-    pub(super) fn bring_in(
+    fn bring_in(
         &self,
         declared: &Declared<K, V>,
         txn: &mut impl Writer,

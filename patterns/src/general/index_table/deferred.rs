@@ -7,7 +7,6 @@ use keyloom::key::List;
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Page, Reader, Result, Store, Subspace, Writer, pack, unpack};
 
-use super::build::{BuildPhase, BuildProgress};
 use super::states::{FORMAT, IndexState, without_format};
 use super::{Declared, IndexCatalog};
 use crate::batch::BatchSize;
@@ -272,10 +271,12 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         let Page { entries, last } = page_behind(position, txn, table.space(), batch)?;
         let records = entries.into_iter().map(|entry| record::<_, K, V, C>(table.space(), entry));
         let records = records.collect::<Result<Vec<_>>>()?;
-        let mut built = BuildProgress::beginning(BuildPhase::Records);
-        self.bring_in(declared, txn, &records, &mut built)?;
+        let mut writes = SortedWrites::default();
+        missing_or_wrong(&declared.index, txn, &records, &mut writes)?;
         done.records += records.len() as u64;
-        done.written += built.written;
+        done.written += writes.len() as u64;
+        self.unqueue(declared, txn, &records, &mut writes)?;
+        writes.apply(txn)?;
         let phase = if last.is_some() { RepairPhase::Records } else { RepairPhase::Entries };
         done.position = RepairPosition { phase, last };
         Ok(())
@@ -327,6 +328,29 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         };
         Ok(IndexEntries::from_stored(stored.0.into_iter().map(entry)))
     }
+}
+
+/// Collects the entries of records that are not there as they should be. Costs one round trip.
+fn missing_or_wrong<K: RecordKey, V>(
+    index: &Index<K, V>,
+    txn: &impl Reader,
+    records: &[(K, V)],
+    writes: &mut SortedWrites,
+) -> Result<()> {
+    let mut asked_for: Vec<DerivedEntry> = Vec::new();
+    for (key, value) in records {
+        let (entries, record_key) = (index.entries_of(key, Some(value)), pack_one(key));
+        index.check_lengths(&entries, &record_key)?;
+        asked_for.extend(entries.iter().map(|entry| index.stored(entry, &record_key)));
+    }
+    let keys: Vec<&KeyBuf> = asked_for.iter().map(|(key, _)| key).collect();
+    let there = get_many(txn, &keys)?;
+    for ((key, value), there) in asked_for.iter().zip(there) {
+        if there.as_deref() != Some(&value[..]) {
+            writes.put(key, value)?;
+        }
+    }
+    Ok(())
 }
 
 fn encode(entries: &IndexEntries) -> Vec<u8> {
