@@ -3,8 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use keyloom::{Error, Memory, Reader, Store, Writer};
-use keyloom_patterns::conceptual::denormalization::Propagation;
+use keyloom::{Error, Memory, Reader, Store, Subspace, Writer};
+use keyloom_patterns::conceptual::denormalization::{Copies, Propagation};
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::{Index, Table};
 
 use crate::fixture::{Blog, Post, clear, dump, of, on};
 
@@ -149,6 +151,43 @@ fn a_mark_that_is_not_set_back_is_caught() {
         .unwrap();
     blog.authors.propagate(&store, 8, on).unwrap();
     assert_eq!(blog.stale(&store.snapshot().unwrap()).len(), 8);
+}
+
+/// The position of a mark is one in the index as it was; in another one it is worth nothing.
+#[test]
+fn a_position_in_an_index_that_has_moved_is_the_beginning() {
+    let store = Memory::new();
+    type Titled = (u16, String);
+    let space = Subspace::new("moving");
+    let users = Table::<u16, String>::new(&space.child("users"));
+    let blog = |by_author: &str| {
+        let by_author =
+            Index::new(&space.child(by_author), |_, post: &Titled| keyloom_patterns::entry(post.0));
+        let posts = Table::<u32, Titled>::new(&space.child("posts")).with(&by_author);
+        let set =
+            |post: &mut Titled, _: &u16, name: Option<String>| post.1 = name.unwrap_or_default();
+        let part = |name: &String| name.clone();
+        let copies = Copies::new(&space.child("names"), &users, &by_author, &posts, part, set);
+        (by_author, posts, copies.inline(0))
+    };
+    let (_, posts, copies) = blog("by_author");
+    let named = users.clone().with(&copies);
+    store
+        .transact(|txn| {
+            (0..2u16).try_for_each(|user| named.put(txn, &user, &"old".into()))?;
+            posts.put_many(txn, (0..20).map(|id| (id, (id as u16 % 2, "old".to_owned()))))?;
+            (0..2u16).try_for_each(|user| named.put(txn, &user, &"new".into()))
+        })
+        .unwrap();
+    copies.propagate(&store, 4, stop).unwrap();
+
+    let (by_author, posts, copies) = blog("moved");
+    by_author
+        .repair(&store, &posts, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+        .unwrap();
+    let done = copies.propagate(&store, 4, on).unwrap();
+    assert_eq!((done.sources, done.visited, done.written), (2, 20, 16), "four were fresh already");
+    assert_eq!(copies.check(&store.snapshot().unwrap()).unwrap(), []);
 }
 
 #[test]

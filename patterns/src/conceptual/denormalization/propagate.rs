@@ -10,6 +10,7 @@ use super::Copies;
 use crate::batch::BatchSize;
 use crate::continuation::Continuation;
 use crate::general::composite_key_index::{Found, IndexPage};
+use crate::select::Select;
 use crate::table::RecordKey;
 
 /// The format of marks that this code writes.
@@ -112,6 +113,7 @@ where
         let source_key: SK =
             self.space.unpack(&mark).map_err(|error| Error::from(error).at(&mark))?;
         let source = self.sources.get(txn, &source_key)?;
+        let position = self.of_index(position, &source_key).map_err(|error| error.at(&mark))?;
         let IndexPage { found, next } = self
             .by_source
             .page(txn, &source_key, Order::Ascending, batch, position.as_ref())
@@ -129,6 +131,17 @@ where
             visited: keys.len() as u64,
             written,
         })
+    }
+
+    /// The position of a mark, or the beginning where it is one in another index, as when the index has
+    /// moved to another subspace since.
+    fn of_index(
+        &self,
+        position: Option<Continuation>,
+        source: &SK,
+    ) -> Result<Option<Continuation>> {
+        let Some(position) = position else { return Ok(None) };
+        position.of_query(&source.key_range(self.by_source.space()), Order::Ascending)
     }
 
     /// A marked source and how far its propagation is.
