@@ -25,6 +25,7 @@ use maintenance::{
 };
 use propagation::{
     a_source_that_changes_again_or_goes_sets_the_propagation_back,
+    a_source_that_keeps_changing_does_not_keep_others_waiting,
     propagation_is_bounded_and_goes_on_where_it_was,
     propagators_and_writers_at_once_leave_no_stale_copy,
 };
@@ -37,6 +38,7 @@ macro_rules! run {
             copies_chain,
             propagation_is_bounded_and_goes_on_where_it_was,
             a_source_that_changes_again_or_goes_sets_the_propagation_back,
+            a_source_that_keeps_changing_does_not_keep_others_waiting,
             propagators_and_writers_at_once_leave_no_stale_copy,
             operations_cost_what_the_documentation_says,
             a_fault_at_any_operation_leaves_nothing_half_done,

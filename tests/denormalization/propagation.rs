@@ -37,7 +37,7 @@ pub fn propagation_is_bounded_and_goes_on_where_it_was(store: &(impl Store + Clo
     }
     assert_eq!(told, [(false, 0, 10, 10), (false, 0, 10, 10), (false, 1, 5, 5)]);
     let done = blog.authors.propagate(store, 10, on).unwrap();
-    assert_eq!(done, Propagation { finished: true, ..Propagation::default() });
+    assert_eq!((done.finished, done.sources, done.visited, done.written), (true, 0, 0, 0));
     assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
 }
 
@@ -151,6 +151,44 @@ fn a_mark_that_is_not_set_back_is_caught() {
         .unwrap();
     blog.authors.propagate(&store, 8, on).unwrap();
     assert_eq!(blog.stale(&store.snapshot().unwrap()).len(), 8);
+}
+
+pub fn a_source_that_keeps_changing_does_not_keep_others_waiting(store: &(impl Store + Clone)) {
+    let blog = Blog::new(0);
+    for restless in [1, 2, 3u16] {
+        blog.fill(store, 0);
+        store
+            .transact(|txn| {
+                blog.authors.put_many(txn, (0..60).map(|id| (id, of(1 + id as u16 % 3))))?;
+                (1..=3).try_for_each(|id| blog.put_user(txn, id, "first"))
+            })
+            .unwrap();
+        // After each batch, or after so many that a whole source could just not be done.
+        for (pace, limit) in [(1, 40), (3, 40)] {
+            store.transact(|txn| (1..=3).try_for_each(|id| blog.put_user(txn, id, "new"))).unwrap();
+            let mut batches = 0;
+            let done = blog.authors.propagate(store, 6, |_| {
+                batches += 1;
+                if batches % pace == 0 {
+                    let name = format!("name {pace} {batches}");
+                    store.transact(|txn| blog.put_user(txn, restless, &name)).unwrap();
+                }
+                let snapshot = store.snapshot().unwrap();
+                let waits = |id: &u16| blog.authors.is_pending(&snapshot, id).unwrap();
+                let others_wait = (1..=3).filter(|id| *id != restless).any(|id| waits(&id));
+                match others_wait && batches < limit {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            assert_eq!(done.unwrap().sources, 2, "{restless} changes every {pace} batches");
+            let rest = blog.authors.propagate(store, 6, on).unwrap();
+            assert_eq!((rest.finished, rest.sources), (true, 1));
+            assert_eq!(blog.authors.check(&store.snapshot().unwrap()).unwrap(), []);
+            store.transact(|txn| (1..=3).try_for_each(|id| blog.put_user(txn, id, "old"))).unwrap();
+        }
+        blog.authors.propagate(store, 100, on).unwrap();
+    }
 }
 
 /// The position of a mark is one in the index as it was; in another one it is worth nothing.

@@ -60,6 +60,7 @@
 //! * A copy that differs from its source has a mark at its source.
 //! * Behind the position of a mark lie only fresh copies. A source that changes once more sets its
 //!   mark back to the beginning.
+//! * Every mark gets its turn, however often other sources change.
 //! * Carriers that are put through [`Copies::put`] carry what the source says in that very
 //!   transaction.
 //!
@@ -80,7 +81,7 @@
 //! | reading a carrier as it is | 0 | 0 |
 //! | [`freshen`](Copies::freshen), nothing pending | 1 range, of nothing | 1 |
 //! | [`freshen`](Copies::freshen), something pending | 1 get per different source, and 1 for each of them that is pending | 3 |
-//! | [`propagate`](Copies::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5 |
+//! | [`propagate`](Copies::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5; up to 7 where a round ends |
 //! | [`check`](Copies::check), per 1,000 carriers | all of them, 1 get per different source; 1 more when some are stale | 2 to 3 |
 //! | [`repair`](Copies::repair), per batch of b | b carriers, 1 get per different source, 1 key written per stale one | 3 |
 //!
