@@ -77,6 +77,18 @@ fn queries<S: Store>(people: &People, store: &Metered<S>) {
         assert!(names.sum::<usize>() > 20 * 8);
     };
     assert_eq!(reading(&covered), (0, 1, 20));
+    for name in ["by_age", "by_tag"] {
+        let records = || {
+            let order = Order::Ascending;
+            let page = people.catalog.records(&snapshot, &people.table, name, (), order, 9, None);
+            assert_eq!(page.unwrap().records.len(), 9);
+        };
+        let cost = store.measure(|_| records()).1;
+        assert_eq!((cost.gets, cost.ranges), (1 + 9, 1), "{name}");
+        if store.inner().round_trips().is_none() {
+            assert_eq!(cost.round_trips, 3);
+        }
+    }
     let by_value = || assert!(people.by_email.get(&snapshot, "7@example.org").unwrap().is_some());
     assert_eq!(reading(&by_value), (1, 0, 1));
     // Whether it may be opened: the table, the states.

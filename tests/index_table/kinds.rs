@@ -82,6 +82,61 @@ pub fn queries_find_what_a_filter_over_all_records_finds(store: &(impl Store + C
     });
 }
 
+/// Whatever waits for a drain, what is found is so, and what did not change is found.
+pub fn records_by_an_index_that_is_behind_are_right(store: &(impl Store + Clone)) {
+    property(24, (history(), vec(change(), 0..8)), |(history, later)| {
+        let people = People::opened(store);
+        let drained = apply(&people, store, &history);
+        people.drain(store);
+        for change in later {
+            drop(store.transact(|txn| make(&people.table, txn, std::slice::from_ref(&change))));
+        }
+        let snapshot = store.snapshot().unwrap();
+        let now: BTreeMap<u16, crate::fixture::Person> = people
+            .table
+            .range(&snapshot, (), Order::Ascending)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        for age in 0..3u8 {
+            let (mut found, mut after) = (Vec::new(), None);
+            loop {
+                let order = Order::Ascending;
+                let page = people.catalog.records(
+                    &snapshot,
+                    &people.table,
+                    "by_age",
+                    age,
+                    order,
+                    2,
+                    after.as_ref(),
+                );
+                let page = page.unwrap();
+                found.extend(page.records);
+                let Some(next) = page.next else { break };
+                after = Some(next);
+            }
+            let has_age = |p: &crate::fixture::Person| age > 0 && p.age == age;
+            let wanted = now.iter().filter(|(id, p)| {
+                has_age(p) && drained.get(id).is_some_and(|before| has_age(before))
+            });
+            assert!(found.iter().map(|(id, p)| (id, p)).eq(wanted), "{age}: {found:?}");
+        }
+        // One that is not behind: as the index itself.
+        let records = people.catalog.records(
+            &snapshot,
+            &people.table,
+            "by_tag",
+            "x",
+            Order::Descending,
+            99,
+            None,
+        );
+        let wanted = now.iter().rev().filter(|(_, p)| p.tags.iter().any(|tag| tag == "x"));
+        assert!(records.unwrap().records.iter().map(|(id, p)| (id, p)).eq(wanted));
+    });
+}
+
 fn is_found_by_email(people: &People, snapshot: &impl Reader, oracle: &Oracle) {
     let by_email = people.catalog.readable(snapshot, "by_email").unwrap();
     for email in ["", "a", "a\0", "b", "c", "d", "e", "f", "nobody"] {

@@ -74,7 +74,8 @@
 //! [`with_deferred`](IndexCatalog::with_deferred): a change writes one key, the record's place in the queue, instead of the entries, and
 //! [`drain`](IndexCatalog::drain) brings the entries in step later, some records to a transaction. What the
 //! queue keeps is what the *index* has, not what the record had: however often a record changes, it is queued
-//! once, as of its first change, and draining writes the difference to what it is then. A query may find what was; [`pending`](IndexCatalog::pending) tells how many
+//! once, as of its first change, and draining writes the difference to what it is then. A query of the entries finds
+//! what was, and [`records`](IndexCatalog::records) leaves out what is no longer so; [`pending`](IndexCatalog::pending) tells how many
 //! records that concerns, [`is_pending`](IndexCatalog::is_pending) whether a certain one. It pays when records change several times between two
 //! drains. A unique index cannot be deferred: the question whether a value is free cannot wait.
 //!
@@ -86,6 +87,7 @@
 //! | put_many, delete_many | 1 get more *in all* |
 //! | deferred index | 1 get, and 1 key written for the first change since the last drain; 0 keys when the entries stay |
 //! | [`readable`](IndexCatalog::readable), [`states`](IndexCatalog::states) | 1 get |
+//! | [`records`](IndexCatalog::records) | 1 get, 1 range, 1 get per record; 3 round trips |
 //! | [`open`](IndexCatalog::open) | 2 gets, and 2 ranges per index that is new; keys are written when something is entered |
 //! | [`build`](IndexCatalog::build), the batch that begins it | 3 gets, 3 ranges, 2 keys written |
 //! | a batch over n records | 3 gets, 1 range, one key written per entry and 1 for the position; unique: 1 get per entry more; deferred: 1 get per record more |
@@ -111,6 +113,7 @@
 mod build;
 mod deferred;
 mod drop;
+mod query;
 mod states;
 mod violations;
 
@@ -291,6 +294,10 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
 
     /// The index `name`, to be asked through the same reader: the door for queries. Costs one get, for any
     /// number of queries.
+    ///
+    /// The entries of a deferred index are those of its last [`drain`](IndexCatalog::drain): their records may
+    /// have changed, or be gone, which [`Index::records`] takes for a fault. Ask for its records through
+    /// [`records`](IndexCatalog::records).
     ///
     /// # Errors
     /// [`IndexError::NotReadable`], [`IndexError::Changed`], [`IndexError::Unknown`]; what the store says.
