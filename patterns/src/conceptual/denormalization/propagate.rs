@@ -89,7 +89,8 @@ where
     ///
     /// # Errors
     /// What the store says; carriers and sources that do not decode; what lies among the marks and
-    /// is none.
+    /// is none; as [`IndexCatalog::readable`](crate::IndexCatalog::readable) when something is marked and
+    /// the index by source is [in a catalog](Copies::in_catalog).
     pub fn propagate(
         &self,
         store: &impl Store,
@@ -123,6 +124,7 @@ where
         let next = self.next_mark(txn, done.served.as_deref())?;
         done.finished = next.is_none();
         let Some(Mark { key: mark, position }) = next else { return Ok(done) };
+        self.require_readable(txn)?;
         let source_key: SK =
             self.space.unpack(&mark).map_err(|error| Error::from(error).at(&mark))?;
         let source = self.sources.get(txn, &source_key)?;

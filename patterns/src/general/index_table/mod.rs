@@ -369,6 +369,11 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         })
     }
 
+    /// What is declared of an index.
+    pub(crate) fn definition(&self, name: &str) -> Result<&Definition> {
+        Ok(&self.declared(name)?.definition)
+    }
+
     fn states_key(&self) -> KeyBuf {
         self.space.pack("states")
     }
