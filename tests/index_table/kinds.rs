@@ -117,9 +117,8 @@ pub fn records_by_an_index_that_is_behind_are_right(store: &(impl Store + Clone)
                 after = Some(next);
             }
             let has_age = |p: &crate::fixture::Person| age > 0 && p.age == age;
-            let wanted = now.iter().filter(|(id, p)| {
-                has_age(p) && drained.get(id).is_some_and(|before| has_age(before))
-            });
+            let wanted =
+                now.iter().filter(|(id, p)| has_age(p) && drained.get(id).is_some_and(has_age));
             assert!(found.iter().map(|(id, p)| (id, p)).eq(wanted), "{age}: {found:?}");
         }
         // One that is not behind: as the index itself.
