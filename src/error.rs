@@ -439,6 +439,22 @@ impl Error {
         self.any(|error| matches!(error, Self::CommitUnknown { .. }))
     }
 
+    /// True when the transaction was too large for the store, or took it too long, and nothing of it was
+    /// kept: the same work can succeed in smaller transactions.
+    ///
+    /// Looks through every error that wraps this one.
+    ///
+    /// ```
+    /// use keyloom::{Error, key::pack};
+    /// let error = Error::TooOld { age_ms: 6_000, limit_ms: 5_000 }.at(&pack(&"users"));
+    /// assert!(error.is_too_much_at_once() && !error.is_retryable());
+    /// ```
+    pub fn is_too_much_at_once(&self) -> bool {
+        let is_too_much =
+            |error: &Self| matches!(error, Self::TransactionTooLarge { .. } | Self::TooOld { .. });
+        self.any(is_too_much) && !self.maybe_committed()
+    }
+
     /// Whether `test` holds for this error or a keyloom error that it wraps.
     fn any(&self, test: impl Fn(&Self) -> bool) -> bool {
         if test(self) {

@@ -180,6 +180,14 @@ fn what_an_error_means_is_seen_through_the_chain_of_sources() {
     assert!(Error::other(Booking::Transparent(conflict().at(b"key"))).is_retryable());
     assert!(Error::other(unknown().at(b"key")).at(b"key").maybe_committed());
     assert!(!Error::ReadOnly.at(b"key").is_retryable());
+    let too_old = || Error::TooOld { age_ms: 6, limit_ms: 5 };
+    let too_large = Error::TransactionTooLarge { unit: "bytes", actual: 6, limit: 5 };
+    assert!(too_old().is_too_much_at_once() && !too_old().is_retryable());
+    assert!(Error::other(Booking::Store(too_large.at(b"key"))).is_too_much_at_once());
+    assert!(Error::other(Booking::Transparent(too_old().at(b"key"))).is_too_much_at_once());
+    let unknown_and_old = Error::CommitUnknown { source: Box::new(too_old()) };
+    assert!(!unknown_and_old.is_too_much_at_once(), "it may have been committed");
+    assert!(!conflict().is_too_much_at_once());
     let given_up = Error::RetriesExhausted { attempts: 3, source: Box::new(conflict()) };
     assert!(!given_up.is_retryable());
     assert!(!Error::other(SoldOut).is_retryable() && !Error::other(SoldOut).maybe_committed());

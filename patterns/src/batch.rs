@@ -1,6 +1,6 @@
 //! Work in transactions as large as a store takes.
 
-use keyloom::{Error, Result, Store};
+use keyloom::{Result, Store};
 
 /// How many items go into one transaction, found out while working: a transaction that the store finds
 /// too large, or too slow, is taken back and done again with half as many.
@@ -44,8 +44,8 @@ impl BatchSize {
     /// For work that finds its items in the store itself, page by page.
     ///
     /// # Errors
-    /// As [`Store::transact`]; [`Error::TransactionTooLarge`] and [`Error::TooOld`] when already one
-    /// item is too much.
+    /// As [`Store::transact`]; what [is too much at once](keyloom::Error::is_too_much_at_once) when
+    /// already one item is.
     pub fn transact<S: Store, T>(
         &mut self,
         store: &S,
@@ -53,9 +53,7 @@ impl BatchSize {
     ) -> Result<T> {
         loop {
             match store.transact(|txn| body(txn, self.0)) {
-                Err(Error::TransactionTooLarge { .. } | Error::TooOld { .. }) if self.0 > 1 => {
-                    self.0 /= 2;
-                }
+                Err(error) if self.0 > 1 && error.is_too_much_at_once() => self.0 /= 2,
                 outcome => return outcome,
             }
         }

@@ -52,6 +52,18 @@ impl Continuation {
         Ok(range.resume(order, last))
     }
 
+    /// This continuation if it belongs to a query over `range` in `order`, `None` if it is one of another.
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`].
+    pub(crate) fn of_query(self, range: &KeyRange<'_>, order: Order) -> Result<Option<Self>> {
+        match self.last_key(range, order) {
+            Ok(_) => Ok(Some(self)),
+            Err(Error::BadOption { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The key to go on behind, if it belongs to a query over `range` in `order`.
     fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         let refused = |why| Error::BadOption {

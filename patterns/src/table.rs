@@ -371,6 +371,24 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         self.make(txn, &[change], &[old])
     }
 
+    /// Changes many records, each another one, from what the caller has read of them in this transaction
+    /// to what it gives: from the first of each pair to the second. Reads nothing but what is attached needs.
+    pub(crate) fn replace_many<'c>(
+        &self,
+        txn: &mut impl Writer,
+        records: impl IntoIterator<Item = (&'c K, [&'c V; 2])>,
+    ) -> Result<()>
+    where
+        V: 'c,
+    {
+        let (mut changes, mut before) = (Vec::new(), Vec::new());
+        for (key, [old, new]) in records {
+            changes.push(self.setting(key, new)?);
+            before.push(Some(old));
+        }
+        self.make(txn, &changes, &before)
+    }
+
     fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {
         bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
     }

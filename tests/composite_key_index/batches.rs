@@ -267,6 +267,18 @@ fn what_is_too_large_by_itself_and_other_errors_come_out() {
     assert!(matches!(too_large, Err(Error::TransactionTooLarge { .. })));
     assert_eq!(size.get(), 1);
 
+    // Whoever meets it may say where: it is too large all the same.
+    let mut size = BatchSize::new(8);
+    let done = size.transact_all(&store, &[0u8; 8], |txn, some| {
+        let too_large = |error: Error| Error::other(error.at(b"where"));
+        match some.len() {
+            0..=2 => Ok(()),
+            _ => (0..=200).try_for_each(|n| txn.put(&[2, n], b"")).map_err(too_large),
+        }
+    });
+    done.unwrap();
+    assert_eq!(size.get(), 2);
+
     // What was committed before an error stays, and no more than that.
     let mut size = BatchSize::new(2);
     let failed = size.transact_all(&store, &[1u8, 2, 3, 4, 5], |txn, some| {

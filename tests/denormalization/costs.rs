@@ -1,7 +1,9 @@
 //! What each operation costs.
 
-use keyloom::{Cost, DynWriter, Metered, Order, Result, Store, Transaction};
+use keyloom::{Cost, DynWriter, Memory, Metered, Order, Result, Store, Subspace, Transaction};
+use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::{Index, IndexCatalog, Table, entry};
 use std::ops::ControlFlow;
 
 use crate::fixture::{Blog, User, of, on};
@@ -75,4 +77,47 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let (_, cost) =
         metered.measure(|store| blog.authors.repair(store, &options, |_| ControlFlow::Break(())));
     cost_is(cost, [1, 1, 11, 0, 3]);
+}
+
+/// A unique index looks whether a place is free, a catalog what it has to maintain.
+#[test]
+fn what_is_attached_to_carriers_is_asked_once_for_all_of_them() {
+    type Post = (u16, String);
+    let space = Subspace::new("blog");
+    let users = Table::<u16, String>::new(&space.child("users"));
+    let by_author = Index::new(&space.child("by_author"), |_, post: &Post| entry(post.0));
+    let by_name = Index::new(&space.child("by_name"), |id, post: &Post| entry((&post.1, id)));
+    let by_name = by_name.unique();
+    let catalog = IndexCatalog::new(&space.child("indexes")).with("by_name", 1, &by_name);
+    let posts = Table::<u32, Post>::new(&space.child("posts")).with(&by_author);
+    let posts = posts.with_catalog(&catalog);
+    let copies = |inline| {
+        let set =
+            |post: &mut Post, _: &u16, name: Option<String>| post.1 = name.unwrap_or_default();
+        let part = |name: &String| name.clone();
+        Copies::new(&space.child("names"), &users, &by_author, &posts, part, set).inline(inline)
+    };
+    let (at_once, later) = (copies(100), copies(0));
+    let store = Metered::new(Memory::new());
+    store.transact(|txn| catalog.open(txn, &posts)).unwrap();
+    let put = |copies: &Copies<u16, String, u32, Post>, name: &str| {
+        let users = users.clone().with(copies);
+        store.measure(|s| s.transact(|txn| users.put(txn, &1, &name.into())).unwrap()).1
+    };
+    put(&at_once, "Ada");
+    let carriers = (0..20).map(|id| (id, (1, String::new())));
+    store.transact(|txn| at_once.put_many(txn, carriers.clone())).unwrap();
+
+    // The user, the entries, the posts; the states, the places by name; the mark, the commit.
+    let cost = put(&at_once, "Countess");
+    assert_eq!((cost.round_trips, cost.gets, cost.keys_written), (7, 1 + 20 + 1 + 40 + 1, 1 + 60));
+    put(&later, "Ada");
+    let (_, cost) = store.measure(|store| later.propagate(store, 10, |_| ControlFlow::Break(())));
+    assert_eq!((cost.round_trips, cost.keys_written), (5 + 2, 30 + 1));
+    let options = RepairOptions { batch: 20, resume: None };
+    let (_, cost) =
+        store.measure(|store| later.repair(store, &options, |_| ControlFlow::Break(())));
+    assert_eq!((cost.round_trips, cost.keys_written), (3 + 2, 30));
+    assert_eq!(later.check(&store.snapshot().unwrap()).unwrap(), []);
+    assert_eq!(by_name.check(&store.snapshot().unwrap(), &posts).unwrap(), []);
 }

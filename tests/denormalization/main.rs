@@ -2,6 +2,7 @@
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod catalogs;
 #[path = "../common/mod.rs"]
 mod common;
 mod costs;
@@ -13,6 +14,7 @@ mod propagation;
 #[path = "../servers/mod.rs"]
 mod servers;
 
+use catalogs::no_change_is_lost_while_the_index_by_source_is_not_readable;
 use costs::operations_cost_what_the_documentation_says;
 use faults::{
     a_conflict_at_any_operation_is_retried_to_the_same_end,
@@ -25,6 +27,7 @@ use maintenance::{
 };
 use propagation::{
     a_source_that_changes_again_or_goes_sets_the_propagation_back,
+    a_source_that_keeps_changing_does_not_keep_others_waiting,
     propagation_is_bounded_and_goes_on_where_it_was,
     propagators_and_writers_at_once_leave_no_stale_copy,
 };
@@ -37,12 +40,14 @@ macro_rules! run {
             copies_chain,
             propagation_is_bounded_and_goes_on_where_it_was,
             a_source_that_changes_again_or_goes_sets_the_propagation_back,
+            a_source_that_keeps_changing_does_not_keep_others_waiting,
             propagators_and_writers_at_once_leave_no_stale_copy,
             operations_cost_what_the_documentation_says,
             a_fault_at_any_operation_leaves_nothing_half_done,
             a_conflict_at_any_operation_is_retried_to_the_same_end,
             a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was,
             bad_input_is_refused,
+            no_change_is_lost_while_the_index_by_source_is_not_readable,
         }
     };
 }

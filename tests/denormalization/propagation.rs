@@ -3,8 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use keyloom::{Error, Memory, Reader, Store, Writer};
-use keyloom_patterns::conceptual::denormalization::Propagation;
+use keyloom::{Error, Memory, Reader, Store, Subspace, Writer};
+use keyloom_patterns::conceptual::denormalization::{Copies, Propagation};
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::{Index, Table};
 
 use crate::fixture::{Blog, Post, clear, dump, of, on};
 
@@ -35,7 +37,7 @@ pub fn propagation_is_bounded_and_goes_on_where_it_was(store: &(impl Store + Clo
     }
     assert_eq!(told, [(false, 0, 10, 10), (false, 0, 10, 10), (false, 1, 5, 5)]);
     let done = blog.authors.propagate(store, 10, on).unwrap();
-    assert_eq!(done, Propagation { finished: true, ..Propagation::default() });
+    assert_eq!((done.finished, done.sources, done.visited, done.written), (true, 0, 0, 0));
     assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
 }
 
@@ -149,6 +151,81 @@ fn a_mark_that_is_not_set_back_is_caught() {
         .unwrap();
     blog.authors.propagate(&store, 8, on).unwrap();
     assert_eq!(blog.stale(&store.snapshot().unwrap()).len(), 8);
+}
+
+pub fn a_source_that_keeps_changing_does_not_keep_others_waiting(store: &(impl Store + Clone)) {
+    let blog = Blog::new(0);
+    for restless in [1, 2, 3u16] {
+        blog.fill(store, 0);
+        store
+            .transact(|txn| {
+                blog.authors.put_many(txn, (0..60).map(|id| (id, of(1 + id as u16 % 3))))?;
+                (1..=3).try_for_each(|id| blog.put_user(txn, id, "first"))
+            })
+            .unwrap();
+        // After each batch, or after so many that a whole source could just not be done.
+        for (pace, limit) in [(1, 40), (3, 40)] {
+            store.transact(|txn| (1..=3).try_for_each(|id| blog.put_user(txn, id, "new"))).unwrap();
+            let mut batches = 0;
+            let done = blog.authors.propagate(store, 6, |_| {
+                batches += 1;
+                if batches % pace == 0 {
+                    let name = format!("name {pace} {batches}");
+                    store.transact(|txn| blog.put_user(txn, restless, &name)).unwrap();
+                }
+                let snapshot = store.snapshot().unwrap();
+                let waits = |id: &u16| blog.authors.is_pending(&snapshot, id).unwrap();
+                let others_wait = (1..=3).filter(|id| *id != restless).any(|id| waits(&id));
+                match others_wait && batches < limit {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            assert_eq!(done.unwrap().sources, 2, "{restless} changes every {pace} batches");
+            let rest = blog.authors.propagate(store, 6, on).unwrap();
+            assert_eq!((rest.finished, rest.sources), (true, 1));
+            assert_eq!(blog.authors.check(&store.snapshot().unwrap()).unwrap(), []);
+            store.transact(|txn| (1..=3).try_for_each(|id| blog.put_user(txn, id, "old"))).unwrap();
+        }
+        blog.authors.propagate(store, 100, on).unwrap();
+    }
+}
+
+/// The position of a mark is one in the index as it was; in another one it is worth nothing.
+#[test]
+fn a_position_in_an_index_that_has_moved_is_the_beginning() {
+    let store = Memory::new();
+    type Titled = (u16, String);
+    let space = Subspace::new("moving");
+    let users = Table::<u16, String>::new(&space.child("users"));
+    let blog = |by_author: &str| {
+        let by_author =
+            Index::new(&space.child(by_author), |_, post: &Titled| keyloom_patterns::entry(post.0));
+        let posts = Table::<u32, Titled>::new(&space.child("posts")).with(&by_author);
+        let set =
+            |post: &mut Titled, _: &u16, name: Option<String>| post.1 = name.unwrap_or_default();
+        let part = |name: &String| name.clone();
+        let copies = Copies::new(&space.child("names"), &users, &by_author, &posts, part, set);
+        (by_author, posts, copies.inline(0))
+    };
+    let (_, posts, copies) = blog("by_author");
+    let named = users.clone().with(&copies);
+    store
+        .transact(|txn| {
+            (0..2u16).try_for_each(|user| named.put(txn, &user, &"old".into()))?;
+            posts.put_many(txn, (0..20).map(|id| (id, (id as u16 % 2, "old".to_owned()))))?;
+            (0..2u16).try_for_each(|user| named.put(txn, &user, &"new".into()))
+        })
+        .unwrap();
+    copies.propagate(&store, 4, stop).unwrap();
+
+    let (by_author, posts, copies) = blog("moved");
+    by_author
+        .repair(&store, &posts, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+        .unwrap();
+    let done = copies.propagate(&store, 4, on).unwrap();
+    assert_eq!((done.sources, done.visited, done.written), (2, 20, 16), "four were fresh already");
+    assert_eq!(copies.check(&store.snapshot().unwrap()).unwrap(), []);
 }
 
 #[test]

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use keyloom::Store;
-use keyloom_patterns::BatchSize;
+use keyloom::{Error, Store};
+use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::index_table::{BuildOptions, BuildPhase};
+use keyloom_patterns::{BatchSize, Table};
 
 use crate::fixture::{NAMES, People, Person, clear, dump_all, going_on, make, sample, samples};
 
@@ -145,4 +146,45 @@ fn a_build_takes_smaller_steps_where_a_store_takes_no_large_ones() {
         assert!(people.build(&store, name, 1_000).is_finished());
     }
     people.is_clean(&store);
+}
+
+#[test]
+fn another_table_with_the_same_types_is_refused_at_every_step() {
+    let store = keyloom::Memory::new();
+    let people = People::new();
+    let guests = Table::new(&people.space.child("guests"));
+    for name in NAMES {
+        fill(&people, &store, 1..=30);
+        store.transact(|txn| guests.put_many(txn, samples(50..=80))).unwrap();
+        let options = BuildOptions { batch: 4, ..BuildOptions::default() };
+        for steps in 1.. {
+            let before = dump_all(&store);
+            // Whoever comes first says which table it is.
+            if steps > 1 {
+                let build = people.catalog.build(&store, &guests, name, &options, going_on);
+                is_refused(build.map(drop));
+                assert_eq!(dump_all(&store), before, "{name} after {steps} steps");
+            }
+            let step = |_: &_| ControlFlow::Break(());
+            let done = people.catalog.build(&store, &people.table, name, &options, step).unwrap();
+            if done.is_finished() {
+                assert!(steps > 8);
+                break;
+            }
+        }
+        let before = dump_all(&store);
+        if name == "by_age" {
+            is_refused(people.catalog.drain(&store, &guests, name, 9, going_on).map(drop));
+        }
+        let options = RepairOptions::default();
+        is_refused(people.catalog.repair(&store, &guests, name, &options, going_on).map(drop));
+        assert_eq!(dump_all(&store), before);
+    }
+}
+
+#[track_caller]
+fn is_refused(outcome: keyloom::Result<()>) {
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, Error::BadOption { what: "the table", .. }), "{error}");
+    assert!(error.to_string().contains("guests"), "{error}");
 }

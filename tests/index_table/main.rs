@@ -29,7 +29,7 @@ use faults::{
 use kinds::{
     check_finds_and_repair_mends_what_is_wrong_with_any_kind,
     many_at_once_leave_what_one_by_one_leaves, queries_find_what_a_filter_over_all_records_finds,
-    rebuilt_equals_maintained_for_every_kind,
+    rebuilt_equals_maintained_for_every_kind, records_by_an_index_that_is_behind_are_right,
 };
 use processes::{
     a_changed_definition_is_refused_until_it_is_built_anew,
@@ -42,6 +42,7 @@ macro_rules! run {
         $on! {
             rebuilt_equals_maintained_for_every_kind,
             queries_find_what_a_filter_over_all_records_finds,
+            records_by_an_index_that_is_behind_are_right,
             many_at_once_leave_what_one_by_one_leaves,
             check_finds_and_repair_mends_what_is_wrong_with_any_kind,
             any_order_of_changes_and_steps_keeps_the_invariants,

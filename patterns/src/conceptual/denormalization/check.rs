@@ -115,11 +115,15 @@ where
         done.records += old.len() as u64;
         let mut new = old;
         let stale = self.fill(txn, &mut new)?;
-        for (((key, new), old), _) in new.iter().zip(&values).zip(stale).filter(|(_, stale)| *stale)
-        {
-            self.carriers.replace(txn, key, Some(old), Some(new))?;
-            done.written += 1;
-        }
+        let stale: Vec<(&K, [&V; 2])> = new
+            .iter()
+            .zip(&values)
+            .zip(stale)
+            .filter(|(_, stale)| *stale)
+            .map(|(((key, new), old), _)| (key, [old, new]))
+            .collect();
+        done.written += stale.len() as u64;
+        self.carriers.replace_many(txn, stale)?;
         done.finished = last.is_none();
         done.position.last = last.or_else(|| done.position.last.take());
         Ok(())

@@ -60,6 +60,7 @@
 //! * A copy that differs from its source has a mark at its source.
 //! * Behind the position of a mark lie only fresh copies. A source that changes once more sets its
 //!   mark back to the beginning.
+//! * Every mark gets its turn, however often other sources change.
 //! * Carriers that are put through [`Copies::put`] carry what the source says in that very
 //!   transaction.
 //!
@@ -80,9 +81,15 @@
 //! | reading a carrier as it is | 0 | 0 |
 //! | [`freshen`](Copies::freshen), nothing pending | 1 range, of nothing | 1 |
 //! | [`freshen`](Copies::freshen), something pending | 1 get per different source, and 1 for each of them that is pending | 3 |
-//! | [`propagate`](Copies::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5 |
+//! | [`propagate`](Copies::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5; up to 7 where a round ends |
 //! | [`check`](Copies::check), per 1,000 carriers | all of them, 1 get per different source; 1 more when some are stale | 2 to 3 |
 //! | [`repair`](Copies::repair), per batch of b | b carriers, 1 get per different source, 1 key written per stale one | 3 |
+//!
+//! What is attached to the carriers is asked once for all of them that change together: a unique index
+//! or a catalog costs one round trip more for each batch, not for each carrier.
+//!
+//! With an index by source [in a catalog](Copies::in_catalog): 1 get more for each put that changes what is
+//! copied, and for each batch of a propagation.
 //!
 //! # When not to use it
 //!
@@ -106,13 +113,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Subspace, Writer};
+use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Subspace, Writer};
 
 pub use check::StaleCopy;
 pub use propagate::Propagation;
 
 use crate::derived::Derived;
-use crate::general::composite_key_index::{Found, Index};
+use crate::general::composite_key_index::{Found, Index, IndexError};
+use crate::general::index_table::IndexCatalog;
 use crate::table::{RecordKey, Table};
 
 /// A declared copy: part of each source record, carried by other records; see the [module](self).
@@ -125,6 +133,8 @@ pub struct Copies<SK, S, K, V, CS = Postcard, C = Postcard> {
     by_source: Index<K, V>,
     carriers: Table<K, V, C>,
     functions: Arc<Functions<SK, S, V>>,
+    /// Where the index by source is declared, and its name there.
+    catalog: Option<(IndexCatalog<K, V>, Arc<str>)>,
     inline: usize,
 }
 
@@ -146,6 +156,7 @@ impl<SK, S, K, V, CS, C> Clone for Copies<SK, S, K, V, CS, C> {
             by_source: self.by_source.clone(),
             carriers: self.carriers.clone(),
             functions: Arc::clone(&self.functions),
+            catalog: self.catalog.clone(),
             inline: self.inline,
         }
     }
@@ -176,7 +187,9 @@ where
     ///   table through which sources are put must.
     /// * `by_source` finds the carriers of a source: its parts are the key of the source, and
     ///   nothing more. A carrier with no entry has no source; one with several carries a copy of
-    ///   each.
+    ///   each. It must be whole and up to date: carriers that it does not have are not found, and keep what
+    ///   they carry without a mark. If it is one of a catalog, say so with
+    ///   [`in_catalog`](Copies::in_catalog).
     /// * `carriers` is the table with everything attached, that index among it: carriers are
     ///   rewritten through it.
     /// * `set` is told which source the copy is of; `None` stands for a source that is not there.
@@ -201,7 +214,81 @@ where
             by_source: by_source.clone(),
             carriers: carriers.clone(),
             functions: Arc::new(functions),
+            catalog: None,
             inline: 1_000,
+        }
+    }
+
+    /// The same copy, whose `by_source` is the index `name` of `catalog`, and may come and go.
+    ///
+    /// While it is not readable, sources can be put: they are marked, however few carriers they have. A
+    /// [propagation](Copies::propagate) is refused until the index is built. Costs one get more for each
+    /// put of a source that changes what is copied, and for each batch.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::conceptual::denormalization::Copies;
+    /// use keyloom_patterns::general::index_table::BuildOptions;
+    /// use keyloom_patterns::{Index, IndexCatalog, Table, entry};
+    /// use std::ops::ControlFlow;
+    /// // A city is (the code of its country, the name of its country).
+    /// type City = (String, String);
+    /// let countries = Table::<String, String>::new(&Subspace::new("countries"));
+    /// let by_country = Index::new(&Subspace::new("by_country"), |_, city: &City| entry(&city.0));
+    /// let catalog = IndexCatalog::new(&Subspace::new("indexes")).with("by_country", 1, &by_country);
+    /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with_catalog(&catalog);
+    /// let names = Copies::new(&Subspace::new("names"), &countries, &by_country, &cities,
+    ///     |name: &String| name.clone(), |city, _, name| city.1 = name.unwrap_or_default());
+    /// let names = names.in_catalog(&catalog, "by_country")?;
+    /// let countries = countries.with(&names);
+    ///
+    /// let store = Memory::new();
+    /// // Cities from before there was an index.
+    /// store.transact(|txn| cities.put(txn, &1, &("TR".into(), "Turkey".into())))?;
+    /// store.transact(|txn| countries.put(txn, &"TR".into(), &"Türkiye".into()))?;
+    /// assert!(names.is_pending(&store.snapshot()?, &"TR".into())?);
+    /// assert!(names.propagate(&store, 100, |_| ControlFlow::Continue(())).is_err());
+    /// catalog.build(&store, &cities, "by_country", &BuildOptions::default(), |_| ControlFlow::Continue(()))?;
+    /// let done = names.propagate(&store, 100, |_| ControlFlow::Continue(()))?;
+    /// assert_eq!(done.written, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`IndexError::Unknown`]; [`Error::BadOption`] when it is another index than `by_source`, or a
+    /// deferred one, which does not have the carriers that were put last.
+    pub fn in_catalog(self, catalog: &IndexCatalog<K, V>, name: &str) -> Result<Self> {
+        let refused =
+            |why| Err(Error::BadOption { what: "the index by source", value: name.into(), why });
+        let definition = catalog.definition(name)?;
+        if definition.space != *self.by_source.space() {
+            return refused(
+                "the catalog has another index of this name; give the name of this one",
+            );
+        }
+        if definition.is_deferred {
+            return refused(
+                "it is deferred, and so does not have the carriers that were put last; declare it `with` and not `with_deferred`",
+            );
+        }
+        Ok(Self { catalog: Some((catalog.clone(), name.into())), ..self })
+    }
+
+    /// Refuses an index by source that cannot be asked.
+    fn require_readable(&self, reader: &impl Reader) -> Result<()> {
+        match &self.catalog {
+            Some((catalog, name)) => catalog.readable(reader, name).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn is_readable(&self, reader: &impl Reader) -> Result<bool> {
+        match self.require_readable(reader) {
+            Ok(()) => Ok(true),
+            Err(error) => match error.downcast_ref() {
+                Some(IndexError::NotReadable { .. }) => Ok(false),
+                _ => Err(error),
+            },
         }
     }
 
@@ -257,17 +344,18 @@ where
         source: Option<&S>,
     ) -> Result<u64> {
         let carriers = self.carriers.get_many(txn, keys)?;
-        let mut written = 0;
+        let mut stale = Vec::new();
         // An entry whose record is not there is a matter of the index.
         for (key, old) in keys.iter().zip(carriers).filter_map(|(key, old)| Some((key, old?))) {
             let mut new = old.clone();
             (self.functions.copy)(&mut new, source_key, source);
             if new != old {
-                self.carriers.replace(txn, key, Some(&old), Some(&new))?;
-                written += 1;
+                stale.push((key, [old, new]));
             }
         }
-        Ok(written)
+        self.carriers
+            .replace_many(txn, stale.iter().map(|(key, [old, new])| (*key, [old, new])))?;
+        Ok(stale.len() as u64)
     }
 
     fn mark(&self, source: &SK) -> KeyBuf {
@@ -295,7 +383,7 @@ where
             return Ok(());
         }
         let mark = self.mark(key);
-        if self.inline > 0 {
+        if self.inline > 0 && self.is_readable(txn)? {
             let page = self.by_source.page(txn, key, Order::Ascending, self.inline, None)?;
             if page.next.is_none() {
                 let keys = page.found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;

@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 
 use keyloom::key::display;
 use keyloom::value::Codec;
-use keyloom::{Error, KeyBuf, Order, Result, Store, Writer};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Result, Store, Writer};
 
 use super::Copies;
 use crate::batch::BatchSize;
 use crate::continuation::Continuation;
 use crate::general::composite_key_index::{Found, IndexPage};
+use crate::select::Select;
 use crate::table::RecordKey;
 
 /// The format of marks that this code writes.
@@ -25,7 +26,7 @@ fn behind(position: &Continuation) -> Vec<u8> {
 }
 
 /// What a propagation has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Propagation {
     /// Whether nothing is pending any more.
     pub finished: bool,
@@ -35,6 +36,14 @@ pub struct Propagation {
     pub visited: u64,
     /// Carriers written because their copy was stale.
     pub written: u64,
+    /// The mark that was served last.
+    served: Option<KeyBuf>,
+}
+
+/// A marked source, and how far its propagation is.
+struct Mark {
+    key: KeyBuf,
+    position: Option<Continuation>,
 }
 
 impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
@@ -49,9 +58,13 @@ where
     /// Makes all copies of all marked sources fresh, at most `batch` carriers in a transaction,
     /// while others read and write.
     ///
+    /// Goes round the marked sources in the order of their keys, each until it is done; one that changes
+    /// meanwhile, and so is back at the beginning, waits for the next round. So no source, however often
+    /// it changes, keeps the others waiting.
+    ///
     /// `progress` is told after each transaction what was done so far; with `ControlFlow::Break` it
     /// stops the work. How far it is stands in the store: whoever calls next, after a stop or a
-    /// crash, goes on there. Any number of programs may do so at once.
+    /// crash, goes on there, with the first mark. Any number of programs may do so at once.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -76,7 +89,8 @@ where
     ///
     /// # Errors
     /// What the store says; carriers and sources that do not decode; what lies among the marks and
-    /// is none.
+    /// is none; as [`IndexCatalog::readable`](crate::IndexCatalog::readable) when something is marked and
+    /// the index by source is [in a catalog](Copies::in_catalog).
     pub fn propagate(
         &self,
         store: &impl Store,
@@ -86,13 +100,8 @@ where
         let mut size = BatchSize::new(batch);
         let mut done = Propagation::default();
         while !done.finished {
-            let step = size.transact(store, |txn, batch| self.propagate_batch(txn, batch))?;
-            done = Propagation {
-                finished: step.finished,
-                sources: done.sources + step.sources,
-                visited: done.visited + step.visited,
-                written: done.written + step.written,
-            };
+            done =
+                size.transact(store, |txn, batch| self.propagate_batch(txn, batch, done.clone()))?;
             if progress(&done).is_break() {
                 break;
             }
@@ -101,17 +110,25 @@ where
     }
 
     /// One step of [`propagate`](Copies::propagate) in a transaction of one's own: at most `batch`
-    /// carriers of one source.
+    /// carriers of one source. Goes on where `done` is, and adds to it; the default begins with the first
+    /// mark.
     ///
     /// # Errors
     /// As [`propagate`](Copies::propagate).
-    pub fn propagate_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Propagation> {
-        let Some((mark, position)) = self.first_mark(txn)? else {
-            return Ok(Propagation { finished: true, ..Propagation::default() });
-        };
+    pub fn propagate_batch(
+        &self,
+        txn: &mut impl Writer,
+        batch: usize,
+        mut done: Propagation,
+    ) -> Result<Propagation> {
+        let next = self.next_mark(txn, done.served.as_deref())?;
+        done.finished = next.is_none();
+        let Some(Mark { key: mark, position }) = next else { return Ok(done) };
+        self.require_readable(txn)?;
         let source_key: SK =
             self.space.unpack(&mark).map_err(|error| Error::from(error).at(&mark))?;
         let source = self.sources.get(txn, &source_key)?;
+        let position = self.of_index(position, &source_key).map_err(|error| error.at(&mark))?;
         let IndexPage { found, next } = self
             .by_source
             .page(txn, &source_key, Order::Ascending, batch, position.as_ref())
@@ -123,19 +140,42 @@ where
             Some(position) => txn.put(&mark, &behind(position))?,
             None => txn.delete(&mark)?,
         }
-        Ok(Propagation {
-            finished: false,
-            sources: next.is_none().into(),
-            visited: keys.len() as u64,
-            written,
-        })
+        done.sources += u64::from(next.is_none());
+        done.visited += keys.len() as u64;
+        done.written += written;
+        done.served = Some(mark);
+        Ok(done)
     }
 
-    /// A marked source and how far its propagation is.
-    fn first_mark(&self, txn: &impl Writer) -> Result<Option<(KeyBuf, Option<Continuation>)>> {
-        let Some((key, value)) = txn.first(self.space.self_and_children())? else {
-            return Ok(None);
-        };
+    /// The position of a mark, or the beginning where it is one in another index, as when the index has
+    /// moved to another subspace since.
+    fn of_index(
+        &self,
+        position: Option<Continuation>,
+        source: &SK,
+    ) -> Result<Option<Continuation>> {
+        let Some(position) = position else { return Ok(None) };
+        position.of_query(&source.key_range(self.by_source.space()), Order::Ascending)
+    }
+
+    /// The mark to serve: the one that was served last, while it is on its way; then the one behind it, and
+    /// behind the last the first. Costs one range, three where a round ends or the mark was set back.
+    fn next_mark(&self, txn: &impl Writer, served: Option<&[u8]>) -> Result<Option<Mark>> {
+        let all = self.space.self_and_children();
+        let Some(served) = served else { return Self::first_mark(txn, all) };
+        let here = all.clone().intersect(KeyRange::starting_at(served));
+        let mut mark = Self::first_mark(txn, here)?;
+        if mark.as_ref().is_some_and(|mark| *mark.key == *served && mark.position.is_none()) {
+            mark = Self::first_mark(txn, all.clone().resume(Order::Ascending, served))?;
+        }
+        match mark {
+            Some(mark) => Ok(Some(mark)),
+            None => Self::first_mark(txn, all),
+        }
+    }
+
+    fn first_mark(txn: &impl Writer, among: KeyRange<'_>) -> Result<Option<Mark>> {
+        let Some((key, value)) = txn.first(among)? else { return Ok(None) };
         let position = match &*value {
             [FORMAT] => None,
             [FORMAT, position @ ..] => Some(Continuation::from_bytes(position)),
@@ -148,7 +188,7 @@ where
             }
             _ => return Err(Error::other(NoMark(display(&key).to_string()))),
         };
-        Ok(Some((KeyBuf::from_slice(&key), position)))
+        Ok(Some(Mark { key: KeyBuf::from_slice(&key), position }))
     }
 }
 

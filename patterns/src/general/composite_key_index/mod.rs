@@ -287,7 +287,8 @@ impl<K: RecordKey, V> Index<K, V> {
     ///
     /// # Errors
     /// As [`page`](Index::page); [`Error::At`] for an entry whose record is not there, which
-    /// [`check`](Index::check) would find too.
+    /// [`check`](Index::check) would find too. Of a deferred index that is no fault: ask for its records
+    /// through [`IndexCatalog::records`](crate::IndexCatalog::records).
     pub fn records<C: Codec<V>>(
         &self,
         reader: &impl Reader,

@@ -216,6 +216,8 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         states: States,
         batch: usize,
     ) -> Result<BuildProgress> {
+        // Several tables may have records of the same types.
+        self.claim(txn, table.space())?;
         let beginning = || BuildProgress::beginning(BuildPhase::Records);
         let mut done = self.progress(txn, &declared.name)?.unwrap_or_else(beginning);
         let is_whole = match done.phase {
@@ -293,7 +295,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
 
     /// Brings an index that is not unique in step with some records. Entries that are there already are
     /// written again: that is cheaper than to look.
-    pub(super) fn bring_in(
+    fn bring_in(
         &self,
         declared: &Declared<K, V>,
         txn: &mut impl Writer,

@@ -7,7 +7,6 @@ use keyloom::key::List;
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Page, Reader, Result, Store, Subspace, Writer, pack, unpack};
 
-use super::build::{BuildPhase, BuildProgress};
 use super::states::{FORMAT, IndexState, without_format};
 use super::{Declared, IndexCatalog};
 use crate::batch::BatchSize;
@@ -55,7 +54,8 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// ```
     ///
     /// # Errors
-    /// [`IndexError::NotReadable`] for an index that is absent or disabled; what the store says, and records
+    /// [`IndexError::NotReadable`] for an index that is absent or disabled;
+    /// [`Error::BadOption`](keyloom::Error::BadOption) when the catalog belongs to another table; what the store says, and records
     /// that do not decode.
     pub fn drain<S: Store, C: Codec<V>>(
         &self,
@@ -103,6 +103,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
                 return Err(IndexError::NotReadable { index: name.into(), state }.into());
             }
         };
+        self.refuse_other_table(txn, table.space())?;
         self.drain_some(declared, txn, table, batch, is_whole, &mut done)?;
         Ok(done)
     }
@@ -248,28 +249,14 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         store: &S,
         table: &Table<K, V, C>,
         options: &RepairOptions,
-        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        let mut size = BatchSize::new(options.batch);
-        let mut done = RepairProgress::beginning(options);
-        while !done.finished {
-            done = size.transact(store, |txn, batch| {
-                let mut next = done.clone();
-                match next.position.phase {
-                    RepairPhase::Records => {
-                        self.repair_records(declared, txn, table, batch, &mut next)?;
-                    }
-                    RepairPhase::Entries => {
-                        self.repair_entries(declared, txn, table, batch, &mut next)?;
-                    }
-                }
-                Ok(next)
-            })?;
-            if progress(&done).is_break() {
-                break;
+        derived::repair_in_batches(store, options, progress, |txn, batch, next| {
+            match next.position.phase {
+                RepairPhase::Records => self.repair_records(declared, txn, table, batch, next),
+                RepairPhase::Entries => self.repair_entries(declared, txn, table, batch, next),
             }
-        }
-        Ok(done)
+        })
     }
 
     fn repair_records<C: Codec<V>>(
@@ -284,10 +271,12 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         let Page { entries, last } = page_behind(position, txn, table.space(), batch)?;
         let records = entries.into_iter().map(|entry| record::<_, K, V, C>(table.space(), entry));
         let records = records.collect::<Result<Vec<_>>>()?;
-        let mut built = BuildProgress::beginning(BuildPhase::Records);
-        self.bring_in(declared, txn, &records, &mut built)?;
+        let mut writes = SortedWrites::default();
+        missing_or_wrong(&declared.index, txn, &records, &mut writes)?;
         done.records += records.len() as u64;
-        done.written += built.written;
+        done.written += writes.len() as u64;
+        self.unqueue(declared, txn, &records, &mut writes)?;
+        writes.apply(txn)?;
         let phase = if last.is_some() { RepairPhase::Records } else { RepairPhase::Entries };
         done.position = RepairPosition { phase, last };
         Ok(())
@@ -339,6 +328,29 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         };
         Ok(IndexEntries::from_stored(stored.0.into_iter().map(entry)))
     }
+}
+
+/// Collects the entries of records that are not there as they should be. Costs one round trip.
+fn missing_or_wrong<K: RecordKey, V>(
+    index: &Index<K, V>,
+    txn: &impl Reader,
+    records: &[(K, V)],
+    writes: &mut SortedWrites,
+) -> Result<()> {
+    let mut asked_for: Vec<DerivedEntry> = Vec::new();
+    for (key, value) in records {
+        let (entries, record_key) = (index.entries_of(key, Some(value)), pack_one(key));
+        index.check_lengths(&entries, &record_key)?;
+        asked_for.extend(entries.iter().map(|entry| index.stored(entry, &record_key)));
+    }
+    let keys: Vec<&KeyBuf> = asked_for.iter().map(|(key, _)| key).collect();
+    let there = get_many(txn, &keys)?;
+    for ((key, value), there) in asked_for.iter().zip(there) {
+        if there.as_deref() != Some(&value[..]) {
+            writes.put(key, value)?;
+        }
+    }
+    Ok(())
 }
 
 fn encode(entries: &IndexEntries) -> Vec<u8> {

@@ -74,7 +74,8 @@
 //! [`with_deferred`](IndexCatalog::with_deferred): a change writes one key, the record's place in the queue, instead of the entries, and
 //! [`drain`](IndexCatalog::drain) brings the entries in step later, some records to a transaction. What the
 //! queue keeps is what the *index* has, not what the record had: however often a record changes, it is queued
-//! once, as of its first change, and draining writes the difference to what it is then. A query may find what was; [`pending`](IndexCatalog::pending) tells how many
+//! once, as of its first change, and draining writes the difference to what it is then. A query of the entries finds
+//! what was, and [`records`](IndexCatalog::records) leaves out what is no longer so; [`pending`](IndexCatalog::pending) tells how many
 //! records that concerns, [`is_pending`](IndexCatalog::is_pending) whether a certain one. It pays when records change several times between two
 //! drains. A unique index cannot be deferred: the question whether a value is free cannot wait.
 //!
@@ -86,10 +87,11 @@
 //! | put_many, delete_many | 1 get more *in all* |
 //! | deferred index | 1 get, and 1 key written for the first change since the last drain; 0 keys when the entries stay |
 //! | [`readable`](IndexCatalog::readable), [`states`](IndexCatalog::states) | 1 get |
+//! | [`records`](IndexCatalog::records) | 1 get, 1 range, 1 get per record; 3 round trips |
 //! | [`open`](IndexCatalog::open) | 2 gets, and 2 ranges per index that is new; keys are written when something is entered |
 //! | [`build`](IndexCatalog::build), the batch that begins it | 3 gets, 3 ranges, 2 keys written |
-//! | a batch over n records | 2 gets, 1 range, one key written per entry and 1 for the position; unique: 1 get per entry more; deferred: 1 get per record more |
-//! | a batch of [`drain`](IndexCatalog::drain) over n records | 1 get, 1 range, n gets; n keys written, and the differences |
+//! | a batch over n records | 3 gets, 1 range, one key written per entry and 1 for the position; unique: 1 get per entry more; deferred: 1 get per record more |
+//! | a batch of [`drain`](IndexCatalog::drain) over n records | 2 gets, 1 range, n gets; n keys written, and the differences |
 //! | a batch of [`drop_index`](IndexCatalog::drop_index) | 1 get, 1 range; n keys removed |
 //!
 //! A writer waits for one batch at the most, where a store has one writer at a time; where it has several, a
@@ -111,6 +113,7 @@
 mod build;
 mod deferred;
 mod drop;
+mod query;
 mod states;
 mod violations;
 
@@ -292,6 +295,10 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// The index `name`, to be asked through the same reader: the door for queries. Costs one get, for any
     /// number of queries.
     ///
+    /// The entries of a deferred index are those of its last [`drain`](IndexCatalog::drain): their records may
+    /// have changed, or be gone, which [`Index::records`] takes for a fault. Ask for its records through
+    /// [`records`](IndexCatalog::records).
+    ///
     /// # Errors
     /// [`IndexError::NotReadable`], [`IndexError::Changed`], [`IndexError::Unknown`]; what the store says.
     pub fn readable(&self, reader: &impl Reader, name: &str) -> Result<&Index<K, V>> {
@@ -320,7 +327,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// takes what is queued into account, which that one cannot.
     ///
     /// # Errors
-    /// As [`readable`](IndexCatalog::readable) and [`Index::repair`].
+    /// [`Error::BadOption`] when the catalog belongs to another table; as [`readable`](IndexCatalog::readable) and [`Index::repair`].
     pub fn repair<S: keyloom::Store, C: keyloom::value::Codec<V>>(
         &self,
         store: &S,
@@ -329,7 +336,10 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         options: &RepairOptions,
         progress: impl FnMut(&RepairProgress) -> std::ops::ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        let declared = self.readable_index(&store.snapshot()?, name)?;
+        let snapshot = store.snapshot()?;
+        let declared = self.readable_index(&snapshot, name)?;
+        self.refuse_other_table(&snapshot, table.space())?;
+        drop(snapshot);
         match declared.definition.is_deferred {
             false => declared.index.repair(store, table, options, progress),
             true => self.repair_deferred(declared, store, table, options, progress),
@@ -357,6 +367,11 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
             let known = names().collect::<Vec<_>>().join(", ");
             IndexError::Unknown { index: name.into(), known }.into()
         })
+    }
+
+    /// What is declared of an index.
+    pub(crate) fn definition(&self, name: &str) -> Result<&Definition> {
+        Ok(&self.declared(name)?.definition)
     }
 
     fn states_key(&self) -> KeyBuf {
@@ -402,19 +417,27 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
 
     /// Writes down which table this is about, or finds that it is about another one.
     fn claim(&self, txn: &mut impl Writer, table: &Subspace) -> Result<()> {
-        let key = self.space.pack("table");
-        match txn.get(&key)?.map(|owner| *owner == *table.prefix()) {
-            Some(true) => return Ok(()),
-            Some(false) => {
-                return Err(Error::BadOption {
-                    what: "the table",
-                    value: table.to_string(),
-                    why: "the catalog belongs to another table; give each table one of its own",
-                });
-            }
-            None => {}
+        match self.refuse_other_table(txn, table)? {
+            true => Ok(()),
+            false => txn.put(&self.owner_key(), table.prefix()),
         }
-        txn.put(&key, table.prefix())
+    }
+
+    /// Refuses another table than the one that this is about, and tells whether it is known yet which one
+    /// that is. Costs one get.
+    fn refuse_other_table(&self, reader: &impl Reader, table: &Subspace) -> Result<bool> {
+        match reader.get(&self.owner_key())?.map(|owner| *owner == *table.prefix()) {
+            Some(false) => Err(Error::BadOption {
+                what: "the table",
+                value: table.to_string(),
+                why: "the catalog belongs to another table; give each table one of its own",
+            }),
+            owner => Ok(owner.is_some()),
+        }
+    }
+
+    fn owner_key(&self) -> KeyBuf {
+        self.space.pack("table")
     }
 
     /// The indexes that a writer must maintain, by these states.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Order, Result, Subspace};
-use keyloom_patterns::conceptual::denormalization::Copies;
+use keyloom_patterns::conceptual::denormalization::{Copies, Propagation};
 use keyloom_patterns::conceptual::joins::{Joins, Links, Lookup};
 use keyloom_patterns::{Index, Table, entry};
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,10 @@ impl Blog {
 
     /// Works off what did not fit, in steps of the same transaction.
     fn propagate(&self, txn: &mut DynWriter<'_>) -> Result<()> {
-        while !self.names.propagate_batch(txn, 3)?.finished {}
+        let mut done = Propagation::default();
+        while !done.finished {
+            done = self.names.propagate_batch(txn, 3, done)?;
+        }
         Ok(())
     }
 }
