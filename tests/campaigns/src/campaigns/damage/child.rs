@@ -173,7 +173,7 @@ impl Original {
         let mut oracle = mix.oracle();
         oracle.advance(task.seed, count);
         // Each of the two files has two meta pages: of its newest transaction and of the one before.
-        let mut lengths = Vec::new();
+        let mut lengths = vec![entries.len()];
         for number in [count, count.saturating_sub(1), copied_at, copied_at.saturating_sub(1)] {
             let mut oracle = mix.oracle();
             oracle.advance(task.seed, number);
