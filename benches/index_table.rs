@@ -115,7 +115,7 @@ fn queries(group: &mut Group<'_>, people: &People, store: &impl Store) {
 fn puts(group: &mut Group<'_>, people: &People, store: &impl Store) {
     group.throughput(Throughput::Elements(100));
     let attached = people.bare.clone().with(&people.by_city).with(&people.by_email);
-    let managed = people.bare.clone().with_catalog(&people.catalog);
+    let managed = people.bare.clone().with(&people.catalog);
     let mut round = 0u32;
     for (what, table) in [("attached", &attached), ("of a catalog", &managed)] {
         group.bench_function(format!("100 puts that move nothing, indexes {what}"), |b| {

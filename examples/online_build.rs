@@ -63,7 +63,7 @@ impl Users {
             1,
             &by_email.unique(),
         );
-        let table = Table::new(&space.child("users")).with_catalog(&catalog);
+        let table = Table::new(&space.child("users")).with(&catalog);
         Self { catalog, table }
     }
 }

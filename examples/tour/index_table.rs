@@ -24,7 +24,7 @@ impl IndexTable {
             entry((&city.name, Desc(city.population))).covering((&city.country, &city.admin1))
         });
         let catalog = IndexCatalog::new(&space.child("indexes")).with("by_name", 1, &by_name);
-        let cities = Table::new(&space.child("cities")).with_catalog(&catalog);
+        let cities = Table::new(&space.child("cities")).with(&catalog);
         Self { cities, catalog }
     }
 }

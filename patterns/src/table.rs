@@ -29,10 +29,10 @@
 //! | [`delete_many`](Table::delete_many) | the same per record | 1 |
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
 //!
-//! A [unique](crate::Index::unique) index and a [catalog](Table::with_catalog) read before they write: each
+//! A [unique](crate::Index::unique) index and a [catalog](crate::IndexCatalog) read before they write: each
 //! adds its gets, in one round trip per call. What is no plain entry adds
-//! [round trips of its own](crate::general::aggregation#cost), and what does not
-//! [take many changes at once](crate::Derived::update_many) adds them for each record: a
+//! [round trips of its own](crate::general::aggregation#cost), and what goes
+//! record by record adds them for each: a
 //! [`RankedIndex`](crate::general::aggregation::RankedIndex) is of that kind.
 //!
 //! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing, a key
@@ -79,7 +79,6 @@ use smallvec::SmallVec;
 
 use crate::continuation::Continuation;
 use crate::derived::{Attach, Derived, RecordChange, SortedWrites};
-use crate::general::index_table::IndexCatalog;
 use crate::select::Select;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
@@ -144,20 +143,13 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// The same table with `derived` attached: from now on puts and deletes *through this value*
     /// maintain it. What the table holds already is not visited;
     /// [`repair`](crate::Index::repair) does that.
+    ///
+    /// Of a catalog, those indexes are maintained that the store says are to be; see
+    /// [`index_table`](crate::general::index_table).
     #[must_use]
     pub fn with<How>(mut self, derived: &impl Attach<K, V, How>) -> Self {
         self.derived.push(derived.attached());
         self
-    }
-
-    /// The same table with the indexes of `catalog` attached: puts and deletes through this value maintain
-    /// those that the store says are to be maintained; see [`index_table`](crate::general::index_table).
-    #[must_use]
-    pub fn with_catalog(self, catalog: &IndexCatalog<K, V>) -> Self
-    where
-        V: 'static,
-    {
-        self.with(catalog)
     }
 
     /// Where the records are.
@@ -453,7 +445,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         // What is attached may write at once, and so comes first: it may refuse the change.
         let mut writes = SortedWrites::default();
         for attached in self.derived.iter().filter(|_| !changed.is_empty()) {
-            attached.update_many(&mut DynWriter::new(txn), &changed, &mut writes)?;
+            attached.update(&mut DynWriter::new(txn), &changed, &mut writes)?;
         }
         writes.append(records);
         writes.apply(txn)

@@ -26,7 +26,7 @@ fn unaware() -> Blog {
     let users = Table::<u16, String>::new(&space.child("users"));
     let by_author = Index::new(&space.child("by_author"), |_, post: &Post| entry(post.0));
     let catalog = IndexCatalog::new(&space.child("indexes")).with("by_author", 1, &by_author);
-    let posts = Table::<u32, Post>::new(&space.child("posts")).with_catalog(&catalog);
+    let posts = Table::<u32, Post>::new(&space.child("posts")).with(&catalog);
     let set = |post: &mut Post, _: &u16, name: Option<String>| post.1 = name.unwrap_or_default();
     let part = |name: &String| name.clone();
     let names = Copies::new(&space.child("names"), &users, &by_author, &posts, part, set);

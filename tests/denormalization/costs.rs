@@ -90,7 +90,7 @@ fn what_is_attached_to_carriers_is_asked_once_for_all_of_them() {
     let by_name = by_name.unique();
     let catalog = IndexCatalog::new(&space.child("indexes")).with("by_name", 1, &by_name);
     let posts = Table::<u32, Post>::new(&space.child("posts")).with(&by_author);
-    let posts = posts.with_catalog(&catalog);
+    let posts = posts.with(&catalog);
     let copies = |inline| {
         let set =
             |post: &mut Post, _: &u16, name: Option<String>| post.1 = name.unwrap_or_default();

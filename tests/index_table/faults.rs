@@ -135,7 +135,7 @@ pub fn a_function_that_panics_leaves_nothing(store: &(impl Store + Clone)) {
     );
     let words = Table::<u16, String>::new(&space.child("words"));
     let plain = words.clone().with(&by_length).with(&by_first);
-    let managed = words.clone().with_catalog(&catalog);
+    let managed = words.clone().with(&catalog);
     store.transact(|txn| catalog.open(txn, &managed)).unwrap();
     for table in [&plain, &managed] {
         store.transact(|txn| table.put(txn, &1, &"one".into())).unwrap();

@@ -61,7 +61,7 @@ impl People {
             .with("by_tag", 1, &by_tag)
             .with_deferred("by_age", 1, &by_age);
         let bare = Table::new(&space.child("records"));
-        let table = bare.clone().with_catalog(&catalog);
+        let table = bare.clone().with(&catalog);
         Self { space, table, bare, catalog, by_city, by_email, by_tag, by_age }
     }
 

@@ -19,7 +19,7 @@ fn older(people: &People) -> Table<u16, Person> {
         .with("by_city", 1, &people.by_city)
         .with("by_email", 1, &people.by_email)
         .with_deferred("by_age", 1, &people.by_age);
-    people.bare.clone().with_catalog(&catalog)
+    people.bare.clone().with(&catalog)
 }
 
 pub fn a_program_that_does_not_know_an_index_cannot_spoil_it(store: &(impl Store + Clone)) {
@@ -62,7 +62,7 @@ pub fn a_changed_definition_is_refused_until_it_is_built_anew(store: &(impl Stor
         .with("by_email", 1, &people.by_email)
         .with("by_tag", 1, &people.by_tag)
         .with_deferred("by_age", 1, &people.by_age);
-    let table = people.bare.clone().with_catalog(&newer);
+    let table = people.bare.clone().with(&newer);
     let before = dump_all(store);
     let errors = [
         store.transact(|txn| newer.open(txn, &table)).unwrap_err(),

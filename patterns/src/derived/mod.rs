@@ -77,6 +77,7 @@ impl<K: fmt::Debug, V> fmt::Debug for RecordChange<'_, K, V> {
 ///
 /// ```
 /// use keyloom::{DynWriter, Memory, Reader, Result, Store, Subspace, Writer};
+/// use keyloom_patterns::derived::{RecordChange, SortedWrites};
 /// use keyloom_patterns::{Derived, Table};
 ///
 /// /// How many records there are of each value.
@@ -84,12 +85,14 @@ impl<K: fmt::Debug, V> fmt::Debug for RecordChange<'_, K, V> {
 /// struct Counts(Subspace);
 ///
 /// impl Derived<u32, String> for Counts {
-///     fn update(&self, txn: &mut DynWriter<'_>, _: &u32, old: Option<&String>, new: Option<&String>) -> Result<()> {
-///         if let Some(old) = old {
-///             txn.add(&self.0.pack(old), -1)?;
-///         }
-///         if let Some(new) = new {
-///             txn.add(&self.0.pack(new), 1)?;
+///     fn update(&self, txn: &mut DynWriter<'_>, changes: &[RecordChange<'_, u32, String>], _: &mut SortedWrites) -> Result<()> {
+///         for change in changes {
+///             if let Some(old) = change.old {
+///                 txn.add(&self.0.pack(old), -1)?;
+///             }
+///             if let Some(new) = change.new {
+///                 txn.add(&self.0.pack(new), 1)?;
+///             }
 ///         }
 ///         Ok(())
 ///     }
@@ -107,39 +110,22 @@ impl<K: fmt::Debug, V> fmt::Debug for RecordChange<'_, K, V> {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Derived<K, V>: Send + Sync {
-    /// Brings the data in step with a record that changes from `old` to `new`. `None` stands for a
-    /// record that is not there.
-    ///
-    /// The record itself is written by the caller, before or after: do not read it here.
-    ///
-    /// # Errors
-    /// Whatever makes the change impossible; the transaction is then given up.
-    fn update(
-        &self,
-        txn: &mut DynWriter<'_>,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<()>;
-
-    /// [`update`](Derived::update) for many changes, each of another record. Provided; worth a method of its
-    /// own where many are cheaper together: read in one round trip, and written with everything else in the
-    /// order of the keys.
+    /// Brings the data in step with changes, each of another record. They come together, since many are
+    /// cheaper so: read in one round trip, and written with everything else in the order of the keys.
     ///
     /// What is put into `writes` is written when all that is attached has been asked. What others have put
     /// there is not seen in `txn` before `writes.apply(txn)`.
     ///
+    /// The records themselves are written by the caller, before or after: do not read them here.
+    ///
     /// # Errors
-    /// As [`update`](Derived::update).
-    fn update_many(
+    /// Whatever makes a change impossible; the transaction is then given up.
+    fn update(
         &self,
         txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
-    ) -> Result<()> {
-        writes.apply(txn)?;
-        changes.iter().try_for_each(|change| self.update(txn, change.key, change.old, change.new))
-    }
+    ) -> Result<()>;
 }
 
 /// A derived entry: its whole key, and its value.
@@ -223,41 +209,11 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<()> {
-        update_entries(&self.0, txn, key, old, new)
-    }
-
-    fn update_many(
-        &self,
-        txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
         self.0.maintain(txn, changes, writes)
     }
-}
-
-/// Writes the difference between the entries of `old` and those of `new`: what [`Derived::update`] does
-/// where the data are plain entries. ([`Derived::update_many`] is [`DerivedEntries::maintain`] there.)
-///
-/// Not done for every [`DerivedEntries`] by itself, since Rust would then let no other generic type be
-/// [`Derived`].
-///
-/// # Errors
-/// [`Error::KeyTooLong`] before anything is written, or what the store says.
-pub fn update_entries<K, V>(
-    derived: &impl DerivedEntries<K, V>,
-    txn: &mut DynWriter<'_>,
-    key: &K,
-    old: Option<&V>,
-    new: Option<&V>,
-) -> Result<()> {
-    let mut writes = SortedWrites::default();
-    derived.maintain(txn, &[RecordChange { key, old, new }], &mut writes)?;
-    writes.apply(txn)
 }
 
 /// The entries of a record that may not be there.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::{Desc, DynWriter, Error, Memory, Store};
-use keyloom_patterns::derived::update_entries;
-use keyloom_patterns::{Derived, Index, Table, starting_with, within};
+use keyloom_patterns::derived::{RecordChange, SortedWrites};
+use keyloom_patterns::{Derived, DerivedEntries, Index, Table, starting_with, within};
 
 use crate::records::{Id, Town, Towns, few, id, order, sorted};
 
@@ -79,11 +79,12 @@ pub(crate) fn with_an_index_that_forgets(data: &[u8]) {
         fn update(
             &self,
             txn: &mut DynWriter<'_>,
-            key: &Id,
-            _old: Option<&Town>,
-            new: Option<&Town>,
+            changes: &[RecordChange<'_, Id, Town>],
+            writes: &mut SortedWrites,
         ) -> keyloom::Result<()> {
-            update_entries(&self.0, txn, key, None, new)
+            let changes: Vec<_> =
+                changes.iter().map(|change| RecordChange { old: None, ..*change }).collect();
+            self.0.maintain(txn, &changes, writes)
         }
     }
     let towns = Towns::bare();

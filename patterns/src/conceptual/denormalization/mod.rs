@@ -118,7 +118,7 @@ use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Subspace, Writer}
 pub use check::StaleCopy;
 pub use propagate::Propagation;
 
-use crate::derived::Derived;
+use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::general::composite_key_index::{Found, Index, IndexError};
 use crate::general::index_table::IndexCatalog;
 use crate::table::{RecordKey, Table};
@@ -236,7 +236,7 @@ where
     /// let countries = Table::<String, String>::new(&Subspace::new("countries"));
     /// let by_country = Index::new(&Subspace::new("by_country"), |_, city: &City| entry(&city.0));
     /// let catalog = IndexCatalog::new(&Subspace::new("indexes")).with("by_country", 1, &by_country);
-    /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with_catalog(&catalog);
+    /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with(&catalog);
     /// let names = Copies::new(&Subspace::new("names"), &countries, &by_country, &cities,
     ///     |name: &String| name.clone(), |city, _, name| city.1 = name.unwrap_or_default());
     /// let names = names.in_catalog(&catalog, "by_country")?;
@@ -375,10 +375,27 @@ where
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
-        key: &SK,
-        old: Option<&S>,
-        new: Option<&S>,
+        changes: &[RecordChange<'_, SK, S>],
+        writes: &mut SortedWrites,
     ) -> Result<()> {
+        // It reads what it writes, and so goes record by record.
+        writes.apply(txn)?;
+        changes.iter().try_for_each(|change| self.follow(txn, change))
+    }
+}
+
+impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
+where
+    SK: RecordKey,
+    S: 'static,
+    K: RecordKey,
+    V: Clone + PartialEq + 'static,
+    CS: Codec<S>,
+    C: Codec<V>,
+{
+    /// Changes all copies of a source, or marks it.
+    fn follow(&self, txn: &mut DynWriter<'_>, change: &RecordChange<'_, SK, S>) -> Result<()> {
+        let RecordChange { key, old, new } = *change;
         if !(self.functions.differs)(old, new) {
             return Ok(());
         }

@@ -11,7 +11,9 @@ use keyloom::{
 
 use super::ranked_counts::Counts;
 use super::ranked_repair;
-use crate::derived::{Derived, Inconsistency, RepairOptions, RepairProgress, entries_if};
+use crate::derived::{
+    Derived, Inconsistency, RecordChange, RepairOptions, RepairProgress, SortedWrites, entries_if,
+};
 use crate::general::composite_key_index::{Found, Index, IndexEntries};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
@@ -222,12 +224,19 @@ impl<K: RecordKey, V> Derived<K, V> for RankedIndex<K, V> {
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
     ) -> Result<()> {
-        let entries = |value| BTreeSet::from_iter(entries_if(&self.index, key, value));
-        let (old, new) = (entries(old), entries(new));
+        // It reads what it writes, and so goes record by record.
+        writes.apply(txn)?;
+        changes.iter().try_for_each(|change| self.follow(txn, change))
+    }
+}
+
+impl<K: RecordKey, V> RankedIndex<K, V> {
+    fn follow(&self, txn: &mut DynWriter<'_>, change: &RecordChange<'_, K, V>) -> Result<()> {
+        let entries = |value| BTreeSet::from_iter(entries_if(&self.index, change.key, value));
+        let (old, new) = (entries(change.old), entries(change.new));
         // What the store would refuse is refused before the first of them is written.
         for (entry, _) in &new {
             check_key(entry)?;

@@ -284,18 +284,6 @@ impl<K: RecordKey, V> Derived<K, V> for RollUp<K, V> {
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<()> {
-        let mut writes = SortedWrites::default();
-        self.update_many(txn, &[RecordChange { key, old, new }], &mut writes)?;
-        writes.apply(txn)
-    }
-
-    fn update_many(
-        &self,
-        txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
     ) -> Result<()> {

@@ -251,16 +251,6 @@ impl<K, V> Derived<K, V> for Totals<K, V> {
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<()> {
-        self.add_all(txn, &[RecordChange { key, old, new }])
-    }
-
-    fn update_many(
-        &self,
-        txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],
         _writes: &mut SortedWrites,
     ) -> Result<()> {

@@ -43,7 +43,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// let space = Subspace::new("shop");
     /// let by_price = Index::new(&space.child("by_price"), |_id, cents: &u32| entry(cents));
     /// let catalog = IndexCatalog::new(&space.child("indexes")).with_deferred("by_price", 1, &by_price);
-    /// let prices = Table::<u32, u32>::new(&space.child("prices")).with_catalog(&catalog);
+    /// let prices = Table::<u32, u32>::new(&space.child("prices")).with(&catalog);
     /// let store = Memory::new();
     /// store.transact(|txn| catalog.open(txn, &prices))?;
     /// store.transact(|txn| prices.put(txn, &1, &250))?;

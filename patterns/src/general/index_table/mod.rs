@@ -146,7 +146,7 @@ pub use states::{Definition, IndexInfo, IndexState};
 /// let space = Subspace::new("shop");
 /// let by_price = Index::new(&space.child("by_price"), |_id, cents: &u32| entry(cents));
 /// let catalog = IndexCatalog::new(&space.child("indexes")).with("by_price", 1, &by_price);
-/// let prices = Table::<u32, u32>::new(&space.child("prices")).with_catalog(&catalog);
+/// let prices = Table::<u32, u32>::new(&space.child("prices")).with(&catalog);
 ///
 /// let store = Memory::new();
 /// store.transact(|txn| prices.put(txn, &1, &250))?; // before there was an index
@@ -474,18 +474,6 @@ impl<K, V> Declared<K, V> {
 
 impl<K: RecordKey, V> Derived<K, V> for IndexCatalog<K, V> {
     fn update(
-        &self,
-        txn: &mut DynWriter<'_>,
-        key: &K,
-        old: Option<&V>,
-        new: Option<&V>,
-    ) -> Result<()> {
-        let mut writes = SortedWrites::default();
-        self.update_many(txn, &[RecordChange { key, old, new }], &mut writes)?;
-        writes.apply(txn)
-    }
-
-    fn update_many(
         &self,
         txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],

@@ -24,7 +24,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// let space = Subspace::new("app");
     /// let by_email = Index::new(&space.child("by_email"), |_id, email: &String| entry(email)).unique();
     /// let catalog = IndexCatalog::new(&space.child("indexes")).with("by_email", 1, &by_email);
-    /// let users = Table::<u32, String>::new(&space.child("users")).with_catalog(&catalog);
+    /// let users = Table::<u32, String>::new(&space.child("users")).with(&catalog);
     /// let store = Memory::new();
     /// store.transact(|txn| users.put_many(txn, [(1, "ada".to_owned()), (2, "ada".to_owned())]))?;
     ///

@@ -67,7 +67,7 @@ impl Members {
             .with("by_town", 1, &by_town)
             .with("by_email", 1, &by_email)
             .with_deferred("by_age", 1, &by_age);
-        let table = Table::new(&space.child("records")).with_catalog(&catalog);
+        let table = Table::new(&space.child("records")).with(&catalog);
         Self { table, catalog, by_email }
     }
 

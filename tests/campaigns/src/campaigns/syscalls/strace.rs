@@ -144,39 +144,49 @@ pub(super) fn record(program: &Command, log: &Path) -> Result<Vec<Fault>> {
     let faults: Vec<Fault> = calls(&text)
         .into_iter()
         .filter(|((call, _), _)| !LEFT_OUT.contains(call))
-        .flat_map(|((call, number), threads)| ways(call, number, threads))
+        .flat_map(|((name, number), call)| ways(name, number, call))
         .collect();
     ensure!(!faults.is_empty(), "strace recorded no call");
     Ok(faults)
 }
 
-fn ways(call: &str, number: u64, threads: u64) -> Vec<Fault> {
-    let own: &[&str] = match call {
+fn ways(name: &str, number: u64, call: Call) -> Vec<Fault> {
+    let own: &[&str] = match name {
         "mmap" => &["ENOMEM"],
         "openat" => &["EMFILE", "EACCES"],
         _ => &[],
     };
-    let fault = |way, is_lasting| Fault { call: call.into(), number, way, is_lasting, threads };
+    let threads = call.threads;
+    let fault = |way, is_lasting| Fault { call: name.into(), number, way, is_lasting, threads };
     let errors = ERRORS.iter().chain(own).map(|error| Way::Error(error));
     let mut ways: Vec<Fault> = errors.chain([Way::Kill]).map(|way| fault(way, false)).collect();
-    if INTERRUPTIBLE.contains(&call) {
+    if INTERRUPTIBLE.contains(&name) && !call.doubles {
         ways.push(fault(INTERRUPTED, false));
     }
     // Who writes the rest of what came short would have to find the first bytes written.
-    if ["pwrite64", "pwritev", "writev"].contains(&call) {
+    if ["pwrite64", "pwritev", "writev"].contains(&name) {
         ways.push(fault(Way::Short, false));
     }
     // The report is written by other calls than these.
-    if ["fdatasync", "pwrite64", "pwritev", "writev"].contains(&call) {
+    if ["fdatasync", "pwrite64", "pwritev", "writev"].contains(&name) {
         ways.extend(["EIO", "ENOSPC"].map(|error| fault(Way::Error(error), true)));
     }
     ways
 }
 
-/// The calls between the marks with their numbers, and how many threads each of them is in.
-fn calls(text: &str) -> BTreeMap<(&str, u64), u64> {
+/// A call of one number between the marks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Call {
+    /// In how many threads there is one.
+    threads: u64,
+    /// At least one of them only doubles a descriptor, which no signal interrupts.
+    doubles: bool,
+}
+
+/// The calls between the marks with their numbers.
+fn calls(text: &str) -> BTreeMap<(&str, u64), Call> {
     let mut counts = BTreeMap::<(&str, &str), u64>::new();
-    let mut calls = BTreeMap::new();
+    let mut calls = BTreeMap::<_, Call>::new();
     let mut is_on = false;
     for line in text.lines() {
         let Some((thread, rest)) = line.split_once(' ') else { continue };
@@ -192,7 +202,11 @@ fn calls(text: &str) -> BTreeMap<(&str, u64), u64> {
         }
         match MARKS.iter().position(|mark| arguments.contains(mark)) {
             Some(mark) => is_on = mark == 0,
-            None if is_on => *calls.entry((call, *count)).or_default() += 1,
+            None if is_on => {
+                let call = calls.entry((call, *count)).or_default();
+                call.threads += 1;
+                call.doubles |= arguments.contains("F_DUPFD");
+            }
             None => {}
         }
     }
