@@ -52,6 +52,7 @@ mod fnv;
 pub mod general;
 mod select;
 pub mod table;
+mod walk;
 
 pub use batch::BatchSize;
 pub use conceptual::aggregates::Aggregates;

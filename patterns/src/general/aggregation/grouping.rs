@@ -9,7 +9,7 @@ use keyloom::{
 
 use super::group_by::{Folded, Member};
 use super::skip_scan::{Groups, InEach, Values};
-use super::walk::Walk;
+use crate::walk::Walk;
 use crate::select::Select;
 
 /// The groups that the leading elements of the keys of a subspace make; see the

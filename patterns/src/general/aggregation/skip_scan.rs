@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Unpack};
 
 use super::grouping::Grouping;
-use super::walk::{Left, Walk};
+use crate::walk::{Left, Walk};
 use crate::explain::Explain;
 
 /// One entry per group: what [`Grouping::first_of_each`] and [`Grouping::last_of_each`] return.
