@@ -1,0 +1,7 @@
+//! Space-filling curves.
+
+mod morton;
+mod next_inside;
+mod word;
+
+pub use morton::Morton;
