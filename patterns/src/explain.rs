@@ -25,6 +25,9 @@ pub struct Explain {
 impl fmt::Display for Explain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ranges, seeks, keys_scanned, keys_returned } = self;
-        write!(f, "{ranges} ranges, {seeks} seeks, {keys_scanned} keys scanned, {keys_returned} returned")
+        write!(
+            f,
+            "{ranges} ranges, {seeks} seeks, {keys_scanned} keys scanned, {keys_returned} returned"
+        )
     }
 }

@@ -9,8 +9,8 @@ use keyloom::{
 
 use super::group_by::{Folded, Member};
 use super::skip_scan::{Groups, InEach, Values};
-use crate::walk::Walk;
 use crate::select::Select;
+use crate::walk::Walk;
 
 /// The groups that the leading elements of the keys of a subspace make; see the
 /// [module](crate::general::aggregation).

@@ -187,6 +187,12 @@ pub(super) fn nearest(centre: &Centre, cell: &CellBounds) -> Haversine {
     Haversine((nearest * (1.0 - RELATIVE) - ABSOLUTE).max(0.0))
 }
 
+/// How far the farthest position of a cell is; never less than the distance to any, as it is computed.
+pub(super) fn farthest(centre: &Centre, cell: &CellBounds) -> Haversine {
+    let (_, Haversine(farthest)) = Sides::of(centre, cell).distances(centre, cell);
+    Haversine(farthest * (1.0 + RELATIVE) + ABSOLUTE)
+}
+
 /// How far the nearest and the farthest meridian of a cell are from that of a position, in degrees from 0 to
 /// 180.
 struct Sides {
@@ -279,7 +285,8 @@ impl Meridian {
         let is_between = (at_south <= 0.0) != (at_north <= 0.0);
         is_between.then(|| {
             // The square of the sine of the angle to the great circle.
-            let square = centre.cosine * centre.cosine * 4.0 * self.difference * (1.0 - self.difference);
+            let square =
+                centre.cosine * centre.cosine * 4.0 * self.difference * (1.0 - self.difference);
             let cosine = (1.0 - square).max(0.0).sqrt();
             let near = square / (2.0 * (1.0 + cosine));
             if self.cosine > 0.0 { near } else { 1.0 - near }
@@ -369,8 +376,10 @@ impl Area for BoundingBox {
         let longitude = position.longitude();
         let is_east = longitude >= self.west;
         let is_west = longitude <= self.east;
-        let is_between = if self.west <= self.east { is_east && is_west } else { is_east || is_west };
-        (self.south..=self.north).contains(&position.latitude()) && (is_between || position.is_pole())
+        let is_between =
+            if self.west <= self.east { is_east && is_west } else { is_east || is_west };
+        (self.south..=self.north).contains(&position.latitude())
+            && (is_between || position.is_pole())
     }
 
     fn relation(&self, cell: &CellBounds) -> Relation {
@@ -383,7 +392,8 @@ impl Area for BoundingBox {
             && cell.west <= 0.0
             && cell.east >= 0.0;
         let stretches = self.stretches();
-        if !has_pole && stretches.iter().all(|(west, east)| cell.east < *west || cell.west > *east) {
+        if !has_pole && stretches.iter().all(|(west, east)| cell.east < *west || cell.west > *east)
+        {
             return Relation::Outside;
         }
         let is_high = self.south <= cell.south && cell.north <= self.north;

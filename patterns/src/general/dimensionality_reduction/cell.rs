@@ -6,11 +6,11 @@ use std::ops::RangeInclusive;
 use geohash::Coord;
 use keyloom::{Error, Result};
 
+use super::Area;
 use super::area::{CellBounds, Relation};
 use super::cover::Region;
-use super::curve::morton::Morton;
+use super::curve::Morton;
 use super::position::{EARTH_RADIUS, Position};
-use super::Area;
 
 /// A cell: what all positions have in common whose codes begin with the same bits.
 ///
@@ -145,6 +145,24 @@ impl Cell {
         let y = i128::from(y) + step(north, y_bits);
         let first = u64::encode([u32::try_from(x).ok()?, u32::try_from(y).ok()?]);
         Some(Self { first, bits: self.bits })
+    }
+
+    pub(super) fn outer_bounds(&self) -> CellBounds {
+        outer_bounds(self.first.decode(), self.codes().end().decode())
+    }
+
+    /// The code in this cell whose place is nearest to that of another, in steps to the north and to the east.
+    pub(super) fn nearest_code(&self, other: u64) -> u64 {
+        let [x, y]: [u32; 2] = other.decode();
+        let ([west, south], [east, north]): ([u32; 2], [u32; 2]) =
+            (self.first.decode(), self.codes().end().decode());
+        let x = match (west..=east).contains(&x) {
+            true => x,
+            // The shorter way around.
+            false if west.wrapping_sub(x) < x.wrapping_sub(east) => west,
+            false => east,
+        };
+        u64::encode([x, y.clamp(south, north)])
     }
 
     pub(super) fn contains(&self, code: u64) -> bool {

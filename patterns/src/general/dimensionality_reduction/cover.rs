@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::area::Relation;
-use super::curve::morton::Morton;
+use super::curve::Morton;
 
 /// Something in the space of a Z-order curve of `N` dimensions.
 pub(super) trait Region<const N: usize> {
@@ -108,7 +108,8 @@ fn ranges(runs: &[Run], budget: usize) -> Vec<usize> {
 impl Run {
     /// Takes in the next one if nothing lies between them and they are of one kind.
     fn take_in(&mut self, next: &Self) -> bool {
-        let is_one = self.is_inside == next.is_inside && self.last.checked_add(1) == Some(next.first);
+        let is_one =
+            self.is_inside == next.is_inside && self.last.checked_add(1) == Some(next.first);
         if is_one {
             self.last = next.last;
         }

@@ -73,7 +73,10 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Result<Option<Position>> + Send + Sync + 'static,
-    ) -> Self {
+    ) -> Self
+    where
+        V: 'static,
+    {
         let function: Arc<Function<K, V>> = Arc::new(function);
         let positions = Arc::clone(&function);
         let index = Index::new(space, move |key: &K, value: &V| match positions(key, value) {
@@ -170,7 +173,8 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for PointIndex<K, V> {
     ) -> Result<()> {
         for change in changes {
             if let Some(new) = change.new {
-                (self.function)(change.key, new).map_err(|error| error.at(&pack_one(change.key)))?;
+                (self.function)(change.key, new)
+                    .map_err(|error| error.at(&pack_one(change.key)))?;
             }
         }
         self.index.maintain(txn, changes, writes)

@@ -105,7 +105,8 @@ impl Area for Polygon {
     fn contains(&self, position: &Position) -> bool {
         let (x, y) = (position.longitude(), position.latitude());
         // A pole has all longitudes.
-        let is_at_pole = position.is_pole() && (self.bounds.min().y..=self.bounds.max().y).contains(&y);
+        let is_at_pole =
+            position.is_pole() && (self.bounds.min().y..=self.bounds.max().y).contains(&y);
         is_at_pole || TURNS.iter().any(|turn| self.has(Coord { x: x + turn, y }))
     }
 
@@ -138,7 +139,8 @@ fn crosses(line: &Line<f64>, cell: &Rect<f64>) -> bool {
         return false;
     }
     let side = |x: f64, y: f64| (to.x - from.x) * (y - from.y) - (to.y - from.y) * (x - from.x);
-    let sides = [side(low.x, low.y), side(low.x, high.y), side(high.x, low.y), side(high.x, high.y)];
+    let sides =
+        [side(low.x, low.y), side(low.x, high.y), side(high.x, low.y), side(high.x, high.y)];
     !(sides.iter().all(|side| *side > 0.0) || sides.iter().all(|side| *side < 0.0))
 }
 

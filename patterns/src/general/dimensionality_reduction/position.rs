@@ -111,7 +111,6 @@ pub(super) fn normalize(longitude: f64) -> f64 {
 pub(super) struct Haversine(pub(super) f64);
 
 impl Haversine {
-    pub(super) const NOWHERE: Self = Self(0.0);
     pub(super) const ANTIPODE: Self = Self(1.0);
 
     /// Of a distance in metres.

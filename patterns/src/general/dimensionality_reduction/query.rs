@@ -1,0 +1,319 @@
+//! Queries for what is in an area.
+
+use std::fmt;
+
+use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace};
+
+use super::area::{Area, Relation};
+use super::cell::OnSphere;
+use super::code_walk::{CodeWalk, Place};
+use super::cover::Cover;
+use super::grid::Grid;
+use super::nearest::{Nearest, NearestPage, Rank};
+use super::point_index::Point;
+use super::position::Position;
+use crate::continuation::Continuation;
+use crate::explain::Explain;
+use crate::general::composite_key_index::Found;
+use crate::select::{Select, within};
+use crate::table::RecordKey;
+
+/// Which records a query takes, by their keys.
+pub(super) type Only<'q, K> = &'q dyn Fn(&K) -> bool;
+
+/// A query for the points in an area; see [`PointIndex::within`](super::PointIndex::within).
+pub struct AreaQuery<'q, K, A> {
+    space: Subspace,
+    area: A,
+    ranges: usize,
+    only: Option<Only<'q, K>>,
+}
+
+impl<K, A: Clone> Clone for AreaQuery<'_, K, A> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), area: self.area.clone(), ..*self }
+    }
+}
+
+impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AreaQuery")
+            .field("space", &self.space)
+            .field("area", &self.area)
+            .field("ranges", &self.ranges)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many ranges a query takes unless it is told otherwise.
+const RANGES: usize = 16;
+
+impl<'q, K, A: Area> AreaQuery<'q, K, A> {
+    pub(super) fn new(space: &Subspace, area: A) -> Self {
+        Self { space: space.clone(), area, ranges: RANGES, only: None }
+    }
+
+    /// The same query in at most so many ranges, instead of 16.
+    ///
+    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. Many are good
+    /// where much is found; few where little is found, and on a store behind a network, where each of them is a
+    /// round trip.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for 0.
+    pub fn in_ranges(self, most: usize) -> Result<Self> {
+        if most == 0 {
+            return Err(Error::BadOption {
+                what: "the number of ranges",
+                value: most.to_string(),
+                why: "a query reads one range or more",
+            });
+        }
+        Ok(Self { ranges: most, ..self })
+    }
+
+    /// The same query for those records only whose keys `only` takes.
+    #[must_use]
+    pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
+        Self { only: Some(only), ..self }
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::of(&OnSphere(&self.area), self.ranges)
+    }
+
+    /// How many ranges the query takes.
+    pub fn ranges(&self) -> usize {
+        self.cover().ranges.len()
+    }
+}
+
+impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
+    /// The points, in the order of their codes.
+    ///
+    /// # Errors
+    /// What the store says; the iterator too.
+    pub fn points<R: Reader>(self, reader: &R) -> Result<Points<'_, 'q, R, K, A>> {
+        let cover = self.cover();
+        Ok(self.walk(reader, cover))
+    }
+
+    fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Points<'_, 'q, R, K, A> {
+        let walk = CodeWalk::new(reader, &self.space, cover);
+        Points { walk, space: self.space, area: self.area, only: self.only }
+    }
+
+    /// How many there are. Reads all of them.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count(self, reader: &impl Reader) -> Result<u64> {
+        let mut points = self.points(reader)?;
+        let mut count = 0;
+        points.try_for_each(|point| point.map(|_| count += 1))?;
+        Ok(count)
+    }
+
+    /// How many there are in each cell of so many bits, for those cells in which there are any, in the order of
+    /// their codes.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for more than 64 bits; what the store says, the iterator too.
+    pub fn grid<R: Reader>(self, reader: &R, bits: u32) -> Result<Grid<'_, 'q, R, K, A>> {
+        Grid::open(self.points(reader)?, bits)
+    }
+
+    /// The points, the nearest to `from` first.
+    ///
+    /// # Errors
+    /// What the store says; the iterator too.
+    pub fn by_distance<R: Reader>(
+        self,
+        reader: &R,
+        from: Position,
+    ) -> Result<Nearest<'_, 'q, R, K, A>> {
+        Nearest::open(reader, &self.space, from, self.area, self.only)
+    }
+
+    /// At most `limit` of the points, the nearest to `from` first, beginning behind `after`.
+    ///
+    /// What lies nearer than the end of the page before is not read again, but for the border.
+    ///
+    /// # Errors
+    /// As [`page`](AreaQuery::page).
+    pub fn page_by_distance<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        from: Position,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<NearestPage<R::Bytes<'r>, K>> {
+        // The continuation names a distance and a record, which stand in the order of the answer.
+        let answers = Subspace::new(&(from.latitude(), from.longitude()));
+        let whole = answers.range();
+        let mut nearest = self.by_distance(reader, from)?;
+        if let Some(after) = after {
+            let rest = Continuation::resume(Some(after), whole.clone(), Order::Ascending)?;
+            nearest.resume(Rank::behind(&answers, &rest)?);
+        }
+        let points = nearest.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+        let has_more = limit > 0 && nearest.next().transpose()?.is_some();
+        let next = points.last().filter(|_| has_more).map(|last| {
+            Continuation::behind(&Rank::of(last).pack(&answers), &whole, Order::Ascending)
+        });
+        Ok(NearestPage { points, next })
+    }
+
+    /// At most `limit` of the points in the order of their codes, beginning behind `after`.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; what the store says.
+    pub fn page<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<PointPage<R::Bytes<'r>, K>> {
+        let mut cover = self.cover();
+        let (space, whole) = (self.space.clone(), cover.key_range(&self.space));
+        let resumed = Continuation::resume(after, whole.clone(), Order::Ascending)?;
+        if after.is_some() {
+            cover.skip_to(first_code(&space, &resumed)?);
+        }
+        let mut points = self.walk(reader, cover).skip_while(|point| {
+            point.as_ref().is_ok_and(|point| !resumed.contains(point.entry().entry_key()))
+        });
+        let found = points.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+        let has_more = limit > 0 && points.next().transpose()?.is_some();
+        let next = found
+            .last()
+            .filter(|_| has_more)
+            .map(|last| Continuation::behind(last.entry().entry_key(), &whole, Order::Ascending));
+        Ok(PointPage { points: found, next })
+    }
+}
+
+/// The code at which a range of keys begins.
+fn first_code(space: &Subspace, range: &KeyRange<'_>) -> Result<u64> {
+    use std::ops::Bound::{Excluded, Included};
+    match range.normalized() {
+        Some((Included(key) | Excluded(key), _)) => {
+            let code = space.leading(key, 1)?.get(space.prefix().len()..);
+            Ok(keyloom::unpack(code.unwrap_or_default())?)
+        }
+        _ => Ok(0),
+    }
+}
+
+/// Some of the points that a query finds, and where it goes on.
+#[derive(Clone, Debug)]
+pub struct PointPage<B, K> {
+    /// The points.
+    pub points: Vec<Point<B, K>>,
+    /// Where the next page begins, `None` when this was the last.
+    pub next: Option<Continuation>,
+}
+
+/// The points in an area, in the order of their codes.
+pub struct Points<'r, 'q, R: Reader, K, A> {
+    walk: CodeWalk<'r, R>,
+    space: Subspace,
+    area: A,
+    only: Option<Only<'q, K>>,
+}
+
+impl<R: Reader, K, A> Points<'_, '_, R, K, A> {
+    /// What was read so far.
+    pub fn explain(&self) -> Explain {
+        self.walk.explain()
+    }
+}
+
+impl<R: Reader, K, A> fmt::Debug for Points<'_, '_, R, K, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Points").field("walk", &self.walk).finish_non_exhaustive()
+    }
+}
+
+impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
+    /// Lets nothing more come, as after a failure.
+    pub(super) fn end(&mut self) {
+        self.walk.end();
+    }
+
+    pub(super) fn step(&mut self) -> Result<Option<(u64, Point<R::Bytes<'r>, K>)>> {
+        while let Some(entry) = self.walk.step()? {
+            let found = Found::new(&self.space, entry)?;
+            let code = Point::code(&found)?;
+            let place = self.walk.place(code)?;
+            if place == Place::InGap {
+                continue;
+            }
+            let point = Point::of(found)?;
+            if place == Place::Across && !self.area.contains(&point.position()) {
+                continue;
+            }
+            if is_taken(self.only, &point)? {
+                self.walk.explain_mut().keys_returned += 1;
+                return Ok(Some((code, point)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<'r, R: Reader, K: RecordKey, A: Area> Iterator for Points<'r, '_, R, K, A> {
+    type Item = Result<Point<R::Bytes<'r>, K>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step();
+        if next.is_err() {
+            self.end();
+        }
+        next.map(|found| found.map(|(_, point)| point)).transpose()
+    }
+}
+
+/// Whether a query takes the record of a point.
+pub(super) fn is_taken<B, K>(only: Option<Only<'_, K>>, point: &Point<B, K>) -> Result<bool>
+where
+    B: std::ops::Deref<Target = [u8]>,
+    K: RecordKey,
+{
+    only.map_or(Ok(true), |only| Ok(only(&point.record_key()?)))
+}
+
+/// All positions.
+#[derive(Clone, Copy, Debug)]
+pub struct Everywhere;
+
+impl Area for Everywhere {
+    fn contains(&self, _: &Position) -> bool {
+        true
+    }
+
+    fn relation(&self, _: &super::area::CellBounds) -> Relation {
+        Relation::Inside
+    }
+}
+
+impl Cover {
+    /// The keys from the first code to the last.
+    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        match (self.runs.first(), self.runs.last()) {
+            (Some(first), Some(last)) => within(first.first..=last.last).key_range(space),
+            _ => KeyRange::half_open(&[], &[]).into_owned(),
+        }
+    }
+
+    /// Leaves out what lies before a code.
+    fn skip_to(&mut self, code: u64) {
+        let skipped = self.runs.partition_point(|run| run.last < code);
+        self.runs.drain(..skipped);
+        self.ranges.retain(|end| *end > skipped);
+        self.ranges.iter_mut().for_each(|end| *end -= skipped);
+        if let Some(first) = self.runs.first_mut() {
+            first.first = first.first.max(code);
+        }
+    }
+}
