@@ -22,9 +22,10 @@ fn range() -> impl Strategy<Value = (f64, f64)> {
         let end = (0..steps).fold(start, |end, _| end.next_up());
         (start, end)
     });
-    prop_oneof![apart, narrow].prop_filter("a range with a start below a finite end", |(start, end)| {
-        start < end && end.is_finite()
-    })
+    prop_oneof![apart, narrow]
+        .prop_filter("a range with a start below a finite end", |(start, end)| {
+            start < end && end.is_finite()
+        })
 }
 
 /// Any value, and values within the range, close to its ends, and at them.
@@ -98,7 +99,10 @@ fn what_is_no_range_and_no_value_is_refused() {
         refused(Dimension::new(start..=end), &["range", &format!("{start:?}"), "finite"]);
     }
     for (start, end) in [(1.0, 1.0), (2.0, 1.0), (-0.0, 0.0)] {
-        refused(Dimension::new(start..=end), &["range", &format!("{end:?}"), "start is below its end"]);
+        refused(
+            Dimension::new(start..=end),
+            &["range", &format!("{end:?}"), "start is below its end"],
+        );
     }
     let dimension = Dimension::new(0.0..=1.0).unwrap();
     refused(dimension.quantize(f64::NAN, 8), &["value", "NaN", "leave it out"]);

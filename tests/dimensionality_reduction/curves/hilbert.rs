@@ -6,12 +6,15 @@ use keyloom::Error;
 use keyloom_patterns::general::dimensionality_reduction::curve::{Hilbert, Morton};
 use proptest::prelude::*;
 
+/// Where a cell of the curve below comes to lie in one of twice the side.
+type Part = fn([u32; 2], u32) -> [u32; 2];
+
 /// The cells in order, as Hilbert draws them: four curves of the order before, the first one mirrored at
 /// one diagonal, the last one at the other.
 fn drawn(order: u32) -> Vec<[u32; 2]> {
     let Some(below) = order.checked_sub(1) else { return vec![[0, 0]] };
     let (quarter, half) = (drawn(below), 1 << below);
-    let parts: [fn([u32; 2], u32) -> [u32; 2]; 4] = [
+    let parts: [Part; 4] = [
         |[x, y], _| [y, x],
         |[x, y], half| [x, y + half],
         |[x, y], half| [x + half, y + half],
@@ -74,7 +77,9 @@ fn an_order_that_no_curve_has_is_refused() {
     for order in [0, 33, u32::MAX] {
         let error = Hilbert::new(order).unwrap_err();
         assert!(matches!(error, Error::BadOption { .. }));
-        assert!(error.to_string().contains(&order.to_string()) && error.to_string().contains("1 to 32"));
+        assert!(
+            error.to_string().contains(&order.to_string()) && error.to_string().contains("1 to 32")
+        );
     }
 }
 

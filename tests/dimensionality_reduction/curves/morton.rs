@@ -15,7 +15,9 @@ fn low_bits<const N: usize>(coordinates: [u64; N], bits: u32) -> [u64; N] {
     coordinates.map(|coordinate| coordinate & (u64::MAX >> (64 - bits)))
 }
 
-fn short_code_is_the_bits_in_turn<const N: usize>(coordinates: [u64; N]) -> Result<(), TestCaseError>
+fn short_code_is_the_bits_in_turn<const N: usize>(
+    coordinates: [u64; N],
+) -> Result<(), TestCaseError>
 where
     u64: Morton<N, Coordinate = u32>,
 {

@@ -142,7 +142,9 @@ where
         prop_assert_eq!(next, bigmin(code, low, high, N));
         let last = Morton::<N>::last_inside(code, low, high);
         prop_assert_eq!(last, litmax(code, low, high, N));
-        prop_assert!(next.into_iter().chain(last).all(|code| Morton::<N>::is_inside(code, low, high)));
+        prop_assert!(
+            next.into_iter().chain(last).all(|code| Morton::<N>::is_inside(code, low, high))
+        );
     }
 
     // The same in 64 bits, with the upper bits of the coordinates.
