@@ -25,7 +25,9 @@ use keyloom::{Error, Result};
 /// assert_eq!(price.quantize(250.0, 2)?, 1);
 /// assert_eq!(price.quantize(1e9, 2)?, 3);
 ///
-/// let cell = |euro, stars| Ok([price.quantize(euro, 64)?, rating.quantize(stars, 64)?]);
+/// let cell = |euro, stars| -> keyloom::Result<[u64; 2]> {
+///     Ok([price.quantize(euro, 64)?, rating.quantize(stars, 64)?])
+/// };
 /// let code: u128 = Morton::encode(cell(19.9, 4.5)?);
 /// let (low, high) = (Morton::encode(cell(10.0, 4.0)?), Morton::encode(cell(20.0, 5.0)?));
 /// assert!(Morton::<2>::is_inside(code, low, high));
