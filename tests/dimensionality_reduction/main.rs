@@ -1,0 +1,4 @@
+//! The laws of dimensionality reduction.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod curves;
