@@ -5,6 +5,7 @@ mod area;
 mod cell;
 mod code_walk;
 mod cover;
+mod cover_part;
 pub mod curve;
 mod grid;
 mod nearest;
@@ -15,6 +16,7 @@ mod query;
 
 pub use area::{Area, BoundingBox, CellBounds, Circle, Relation};
 pub use cell::Cell;
+pub use cover_part::CoverPart;
 pub use grid::Grid;
 pub use nearest::{Nearest, NearestPage, NearestPoint};
 pub use point_index::{FoundPoints, Point, PointIndex};
