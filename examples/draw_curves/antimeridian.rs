@@ -1,7 +1,7 @@
 //! What is within 2,000 km of Suva: on a map whose ends meet there, and around the meridian at 180 degrees.
 
 use keyloom::Subspace;
-use keyloom_patterns::general::dimensionality_reduction::{Area, CellBounds, CoverPart};
+use keyloom_patterns::general::dimensionality_reduction::{CellBounds, CoverPart};
 use keyloom_patterns::{Circle, PointIndex, Position};
 
 use crate::Drawn;
@@ -48,7 +48,7 @@ pub fn picture(cities: &[Position]) -> Drawn<String> {
     );
     draw(&mut card, &PACIFIC, &circle, &parts, cities, 1.0);
     let middle = PACIFIC.x(180.0);
-    card.path("leap", format!("M{middle} {}v{}", PACIFIC.top, PACIFIC.height));
+    card.path("meridian", format!("M{middle} {}v{}", PACIFIC.top, PACIFIC.height));
     card.legend(634);
     Ok(card.finish())
 }
@@ -62,9 +62,6 @@ fn draw(
     pixels: f64,
 ) {
     map::cells(card, parts, |cell| map.cell(cell));
-    for (class, is_found) in [("unread", false), ("found", true)] {
-        let cities = cities.iter().filter(|city| circle.contains(city) == is_found);
-        map::dots(card, class, cities.filter_map(|city| map.place(city)), pixels);
-    }
-    card.path("area", map::edge(circle, |position| map.place(position)));
+    map::cities(card, circle, parts, cities, pixels, |city| map.place(city));
+    card.path("area", map::edge(circle, map.ends(), |position| map.place(position)));
 }

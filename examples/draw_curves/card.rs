@@ -14,6 +14,8 @@ path{fill:none}\
 .area{stroke:#1f5fa8;stroke-width:2}\
 .curve{stroke:#1f5fa8;stroke-width:2.5;stroke-linejoin:round;stroke-linecap:round}\
 .leap{stroke:#c0392b;stroke-width:1.2;stroke-dasharray:4 3}\
+.meridian{stroke:#2b2b2b;stroke-width:1.2;stroke-dasharray:2 5}\
+.start{stroke:#14532d;stroke-width:10;stroke-linecap:round}\
 .dots{stroke-width:3;stroke-linecap:round}\
 .found{stroke:#14532d}.vain{stroke:#c0392b}.unread{stroke:#b9b3a5}";
 

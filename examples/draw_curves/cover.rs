@@ -1,9 +1,7 @@
 //! What is within 100 km of Paris, and what is read to find it.
 
 use keyloom::{Memory, Store, Subspace};
-use keyloom_patterns::general::dimensionality_reduction::{
-    Area, AreaQuery, Cell, CellBounds, CoverPart,
-};
+use keyloom_patterns::general::dimensionality_reduction::{AreaQuery, CellBounds};
 use keyloom_patterns::{Circle, Explain, PointIndex, Position, Table};
 
 use crate::Drawn;
@@ -29,16 +27,14 @@ pub fn picture(cities: &[Position], ranges: usize) -> Drawn<String> {
     let circle = Circle::new(Position::new(48.8534, 2.3488)?, RADIUS)?;
     let query = by_position.within(circle).in_ranges(ranges)?;
     let parts = query.cover_parts();
-    let read: Vec<_> = cities.iter().copied().filter(|city| is_read(&parts, city)).collect();
+    let read: Vec<_> = cities.iter().copied().filter(|city| map::is_read(&parts, city)).collect();
     let explain = explain(&by_position, query, &read)?;
 
     let title = format!("The cities within 100 km of Paris, in {ranges} ranges");
     let per_hit = explain.keys_scanned as f64 / explain.keys_returned as f64;
     let read_for = format!(
-        "{}: {} cities found, {} keys read, {per_hit:.2} for each.",
-        format_args!("In {ranges} ranges"),
-        explain.keys_returned,
-        explain.keys_scanned,
+        "In {ranges} ranges: {} cities found (green), {} keys read (red: in vain), {per_hit:.2} for each.",
+        explain.keys_returned, explain.keys_scanned,
     );
     let description = format!(
         "A map around Paris with a circle, the cells that a query of {ranges} ranges reads, the gaps \
@@ -46,31 +42,12 @@ pub fn picture(cities: &[Position], ranges: usize) -> Drawn<String> {
     );
     let mut card = Card::new(700, HEIGHT + 52, &title, &description);
     map::cells(&mut card, &parts, |cell| MAP.cell(cell));
-    let [mut found, mut vain, mut unread] = [const { Vec::new() }; 3];
-    for city in cities {
-        let Some(place) = MAP.place(city) else { continue };
-        match (circle.contains(city), is_read(&parts, city)) {
-            (true, _) => found.push(place),
-            (false, true) => vain.push(place),
-            (false, false) => unread.push(place),
-        }
-    }
-    for (class, places) in [("unread", unread), ("found", found), ("vain", vain)] {
-        map::dots(&mut card, class, places.into_iter(), 1.0);
-    }
-    card.path("area", map::edge(&circle, |position| MAP.place(position)) + "z");
+    map::cities(&mut card, &circle, &parts, cities, 1.0, |city| MAP.place(city));
+    card.path("area", map::edge(&circle, MAP.ends(), |position| MAP.place(position)) + "z");
     card.blank(0, HEIGHT, 700, 52);
     card.text(10, HEIGHT + 20, &read_for);
     card.legend(HEIGHT + 42);
     Ok(card.finish())
-}
-
-/// Whether a city is in what a query reads.
-fn is_read(parts: &[CoverPart], city: &Position) -> bool {
-    let Ok(cell) = Cell::of(city, u64::BITS) else { return false };
-    let code = *cell.codes().start();
-    let begun = parts.partition_point(|part| *part.codes().start() <= code);
-    parts.iter().take(begun).next_back().is_some_and(|part| part.codes().contains(&code))
 }
 
 /// What the query reads of these cities.

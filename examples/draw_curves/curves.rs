@@ -53,5 +53,5 @@ fn draw(card: &mut Card, left: u32, title: &str, cell: impl Fn(u64) -> [u32; 2])
     card.path("leap", leaps);
     card.path("curve", steps);
     let (x, y) = middle(cell(0));
-    card.path("dots found", format!("M{x} {y}h0"));
+    card.path("start", format!("M{x} {y}h0"));
 }

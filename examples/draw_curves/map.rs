@@ -1,10 +1,10 @@
 //! Places on paper: cells, dots and circles under a projection.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use keyloom_patterns::general::dimensionality_reduction::{
-    CellBounds, CoverPart, EARTH_RADIUS, Relation,
+    Area, Cell, CellBounds, CoverPart, EARTH_RADIUS, Relation,
 };
 use keyloom_patterns::{Circle, Position};
 
@@ -59,6 +59,11 @@ impl Flat {
         format!("M{left:.1} {top:.1}H{right:.1}V{bottom:.1}H{left:.1}z")
     }
 
+    /// Where the map ends on paper.
+    pub fn ends(&self) -> [f64; 2] {
+        [self.left, self.left + self.width]
+    }
+
     /// Where a position is on paper, if it is on the map.
     pub fn place(&self, position: &Position) -> Option<(f64, f64)> {
         let CellBounds { south, west, north, east } = self.bounds;
@@ -82,15 +87,38 @@ pub fn cells(card: &mut Card, parts: &[CoverPart], outline: impl Fn(&CellBounds)
     }
 }
 
-/// Dots where the places are; of those that fall within so many pixels of paper, one.
-pub fn dots(card: &mut Card, class: &str, places: impl Iterator<Item = (f64, f64)>, pixels: f64) {
-    let rounded = places.map(|(x, y)| ((x / pixels).round() as i64, (y / pixels).round() as i64));
-    let mut data = String::new();
-    for (x, y) in rounded.collect::<BTreeSet<_>>() {
-        let (x, y) = (x as f64 * pixels, y as f64 * pixels);
-        let _ = write!(data, "M{} {}h0", tenths(x), tenths(y));
+/// The cities of a map as dots: found, read in vain, not read. Of those that fall within so many pixels, one.
+pub fn cities(
+    card: &mut Card,
+    circle: &Circle,
+    parts: &[CoverPart],
+    cities: &[Position],
+    pixels: f64,
+    place: impl Fn(&Position) -> Option<(f64, f64)>,
+) {
+    let class = |city: &Position| match (circle.contains(city), is_read(parts, city)) {
+        (true, _) => "dots found",
+        (false, true) => "dots vain",
+        (false, false) => "dots unread",
+    };
+    let mut places = BTreeMap::<&str, BTreeSet<(i64, i64)>>::new();
+    for (city, (x, y)) in cities.iter().filter_map(|city| Some((city, place(city)?))) {
+        let place = ((x / pixels).round() as i64, (y / pixels).round() as i64);
+        places.entry(class(city)).or_default().insert(place);
     }
-    card.path(&format!("dots {class}"), data);
+    for (class, places) in places {
+        let dot =
+            |(x, y)| format!("M{} {}h0", tenths(x as f64 * pixels), tenths(y as f64 * pixels));
+        card.path(class, places.into_iter().map(dot).collect());
+    }
+}
+
+/// Whether a city is in what a query reads.
+pub fn is_read(parts: &[CoverPart], city: &Position) -> bool {
+    let Ok(cell) = Cell::of(city, u64::BITS) else { return false };
+    let code = *cell.codes().start();
+    let begun = parts.partition_point(|part| *part.codes().start() <= code);
+    parts.iter().take(begun).next_back().is_some_and(|part| part.codes().contains(&code))
 }
 
 /// With at most one digit behind the point.
@@ -98,17 +126,29 @@ fn tenths(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }
 
-/// The edge of a circle, every two degrees, as a closed line on paper that breaks where the map ends.
-pub fn edge(circle: &Circle, place: impl Fn(&Position) -> Option<(f64, f64)>) -> String {
+/// The edge of a circle as a line on paper. Where it leaves a map at one of its `ends`, it comes in at the other.
+pub fn edge(
+    circle: &Circle,
+    ends: [f64; 2],
+    place: impl Fn(&Position) -> Option<(f64, f64)>,
+) -> String {
+    let [left, right] = ends;
     let mut data = String::new();
     let mut before: Option<(f64, f64)> = None;
     for bearing in (0..=360).step_by(2) {
         let here = destination(circle, f64::from(bearing).to_radians());
         let here = here.and_then(|position| place(&position));
         if let Some((x, y)) = here {
-            // From one end of the map to the other is no step.
-            let is_step = before.is_some_and(|(last, _)| (last - x).abs() < 300.0);
-            let _ = write!(data, "{}{x:.1} {y:.1}", if is_step { 'L' } else { 'M' });
+            let _ = match before {
+                None => write!(data, "M{x:.1} {y:.1}"),
+                Some((last, _)) if (last - x).abs() < (right - left) / 2.0 => {
+                    write!(data, "L{x:.1} {y:.1}")
+                }
+                Some((last, _)) => {
+                    let (out, back) = if last < x { (left, right) } else { (right, left) };
+                    write!(data, "L{out:.1} {y:.1}M{back:.1} {y:.1}L{x:.1} {y:.1}")
+                }
+            };
         }
         before = here;
     }

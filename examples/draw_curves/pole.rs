@@ -1,7 +1,7 @@
 //! What is within 1,500 km of Longyearbyen, the pole included: seen from above the pole, and as the keys have it.
 
 use keyloom::Subspace;
-use keyloom_patterns::general::dimensionality_reduction::{Area, CellBounds};
+use keyloom_patterns::general::dimensionality_reduction::CellBounds;
 use keyloom_patterns::{Circle, PointIndex, Position};
 
 use crate::Drawn;
@@ -12,12 +12,12 @@ const RADIUS: f64 = 1_500_000.0;
 /// The southern edge of both maps.
 const SOUTH: f64 = 62.0;
 /// Of the map from above: its middle, and how long a degree of latitude is.
-const MIDDLE: (f64, f64) = (350.0, 252.0);
-const DEGREE: f64 = 8.0;
+const MIDDLE: (f64, f64) = (350.0, 176.0);
+const DEGREE: f64 = 12.0;
 /// From the pole, along the upper edge, down.
 const STRIP: Flat = Flat {
     left: 0.0,
-    top: 514.0,
+    top: 550.0,
     width: 700.0,
     height: 130.0,
     bounds: CellBounds { south: SOUTH, west: -180.0, north: 90.0, east: 180.0 },
@@ -29,23 +29,22 @@ pub fn picture(cities: &[Position]) -> Drawn<String> {
     let parts = by_position.within(circle).cover_parts();
     let mut card = Card::new(
         700,
-        672,
+        708,
         "A circle around Longyearbyen with the north pole in it",
         "From above the pole it is a circle, and the cells are sectors of rings. With the longitude to the right \
          and the latitude upwards it has the shape of a bell under a band along the upper edge, which is the pole.",
     );
-    card.text(10, 20, "From above the pole: cells narrow towards it.");
     map::cells(&mut card, &parts, sector);
     map::cells(&mut card, &parts, |cell| STRIP.cell(cell));
-    for (class, is_found) in [("unread", false), ("found", true)] {
-        let cities = || cities.iter().filter(|city| circle.contains(city) == is_found);
-        map::dots(&mut card, class, cities().filter_map(from_above), 1.0);
-        map::dots(&mut card, class, cities().filter_map(|city| STRIP.place(city)), 1.0);
-    }
-    card.path("area", map::edge(&circle, from_above) + "z");
-    card.path("area", map::edge(&circle, |position| STRIP.place(position)));
-    card.text(10, 504, "As the keys have it: the pole is the whole upper edge.");
-    card.legend(662);
+    map::cities(&mut card, &circle, &parts, cities, 1.0, from_above);
+    map::cities(&mut card, &circle, &parts, cities, 1.0, |city| STRIP.place(city));
+    let no_ends = [f64::NEG_INFINITY, f64::INFINITY];
+    card.path("area", map::edge(&circle, no_ends, from_above));
+    card.path("area", map::edge(&circle, STRIP.ends(), |position| STRIP.place(position)));
+    card.blank(0, 0, 700, 30);
+    card.text(10, 20, "From above the pole: cells narrow towards it.");
+    card.text(10, 540, "As the keys have it: the pole is the whole upper edge.");
+    card.legend(698);
     Ok(card.finish())
 }
 
