@@ -5,6 +5,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod curves;
+#[path = "../common/laws.rs"]
+mod laws;
 mod points;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 #[path = "../servers/mod.rs"]

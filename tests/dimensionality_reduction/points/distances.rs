@@ -6,7 +6,7 @@ use keyloom_patterns::Position;
 use keyloom_patterns::general::dimensionality_reduction::EARTH_RADIUS;
 
 use super::fixture::{place, position};
-use crate::common::property;
+use crate::laws::property;
 
 #[test]
 fn distances_are_those_of_the_crate_geo() {

@@ -1,8 +1,8 @@
 //! Points: circles, boxes, polygons, what is nearest, grids.
 
-use crate::common;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 use crate::servers;
+use crate::{common, on_every_server, on_every_store};
 
 mod cells;
 mod distances;

@@ -8,7 +8,7 @@ use keyloom_patterns::{BoundingBox, Circle, Polygon, Position};
 use proptest::prelude::*;
 
 use super::fixture::{Places, keys, place, places, position, radius};
-use crate::common::{clear, long_property, property};
+use crate::laws::{clear, long_property, property};
 
 /// What a query asks for, and what it should find by a formula of its own.
 #[derive(Clone, Debug)]
@@ -70,14 +70,16 @@ fn is_in_ring(ring: &[(f64, f64)], position: &Position) -> bool {
     [-360.0, 0.0, 360.0].iter().any(|turn| crossings(position.longitude() + turn) % 2 == 1)
 }
 
-fn is_in_box(south_west: (f64, f64), north_east: (f64, f64), position: &Position) -> bool {
+fn is_in_box(south_west: (f64, f64), north_east: (f64, f64), at: &Position) -> bool {
     let ((south, west), (north, east)) = (south_west, north_east);
-    let is_high = south <= position.latitude() && position.latitude() <= north;
+    let is_high = south <= at.latitude() && at.latitude() <= north;
     // Whoever goes east from the west comes to the position before the east.
     let way = |to: f64| (to - west).rem_euclid(360.0);
-    let longitude = position.longitude();
-    let is_between = east - west >= 360.0 || way(longitude) <= way(east) || longitude == east;
-    is_high && (is_between || position.latitude().abs() == 90.0)
+    let longitude = at.longitude();
+    let is_between = east - west >= 360.0
+        || way(longitude) <= way(east)
+        || longitude == position((0.0, east)).longitude();
+    is_high && (is_between || at.latitude().abs() == 90.0)
 }
 
 /// The area, and the numbers of the points in it.
