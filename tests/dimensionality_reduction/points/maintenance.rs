@@ -101,7 +101,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         assert_eq!(found, wanted);
         assert!(explain.ranges <= ranges as u64);
         let most =
-            [(9, 1.8), (16, 1.5), (64, 1.25)].into_iter().find(|(n, _)| *n == ranges);
+            [(9, 2.0), (16, 1.5), (64, 1.25)].into_iter().find(|(n, _)| *n == ranges);
         assert!(
             explain.keys_scanned as f64 <= most.unwrap().1 * found as f64,
             "{ranges}: {explain}"
