@@ -143,8 +143,11 @@ fn with_records(store: &Lmdb, sqlite: &mut Connection) {
         next.set(first);
         (first[who]..).zip(places.iter().copied())
     };
-    let mut one_by_one =
-        || store.transact(|txn| batch(0).try_for_each(|(id, place)| table.put(txn, &id, &place))).unwrap();
+    let mut one_by_one = || {
+        store
+            .transact(|txn| batch(0).try_for_each(|(id, place)| table.put(txn, &id, &place)))
+            .unwrap()
+    };
     let mut of_sqlite = || {
         let transaction = sqlite.transaction().unwrap();
         {
@@ -170,7 +173,12 @@ const IN_BOX: &str = "SELECT id, latitude, longitude FROM by_place
     WHERE north >= ?1 AND south <= ?2 AND east >= ?3 AND west <= ?4";
 
 /// The ids of the rows in a box whose positions are wanted.
-fn rows(query: &mut Statement<'_>, south_west: Place, north_east: Place, is_in: impl Fn(Place) -> bool) -> u64 {
+fn rows(
+    query: &mut Statement<'_>,
+    south_west: Place,
+    north_east: Place,
+    is_in: impl Fn(Place) -> bool,
+) -> u64 {
     let bounds = (south_west.0, north_east.0, south_west.1, north_east.1);
     let mut rows = query.query(bounds).unwrap();
     let mut count = 0;
@@ -222,8 +230,10 @@ fn circles(snapshot: &impl Reader, sqlite: &Connection, tree: &Points, radius: f
         let centre = Position::new(place.0, place.1).unwrap();
         let width = (radius / EARTH_RADIUS).sin() / place.0.to_radians().cos();
         let width = width.min(1.0).asin().to_degrees() + 1e-9;
-        let (south_west, north_east) =
-            ((place.0 - degrees - 1e-9, place.1 - width), (place.0 + degrees + 1e-9, place.1 + width));
+        let (south_west, north_east) = (
+            (place.0 - degrees - 1e-9, place.1 - width),
+            (place.0 + degrees + 1e-9, place.1 + width),
+        );
         let is_in = |at: Place| Position::new(at.0, at.1).unwrap().distance(&centre) <= radius;
         count(1, rows(&mut query, south_west, north_east, is_in));
     };
@@ -268,9 +278,7 @@ fn boxes(snapshot: &impl Reader, sqlite: &Connection, degrees: f64) {
     let mut query = sqlite.prepare(IN_BOX).unwrap();
     let mut of_sqlite = |(south, west): Place| {
         let (north, east) = (south + degrees, west + degrees);
-        let is_in = |at: Place| {
-            (south..=north).contains(&at.0) && (west..=east).contains(&at.1)
-        };
+        let is_in = |at: Place| (south..=north).contains(&at.0) && (west..=east).contains(&at.1);
         count(1, rows(&mut query, (south, west), (north, east), is_in));
     };
     let [mut a, mut b] = [centres(6), centres(6)];

@@ -100,8 +100,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         assert_eq!(after, [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]);
         assert_eq!(found, wanted);
         assert!(explain.ranges <= ranges as u64);
-        let most =
-            [(9, 2.0), (16, 1.5), (64, 1.25)].into_iter().find(|(n, _)| *n == ranges);
+        let most = [(9, 2.0), (16, 1.5), (64, 1.25)].into_iter().find(|(n, _)| *n == ranges);
         assert!(
             explain.keys_scanned as f64 <= most.unwrap().1 * found as f64,
             "{ranges}: {explain}"
