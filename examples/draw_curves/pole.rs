@@ -26,7 +26,7 @@ const STRIP: Flat = Flat {
 pub fn picture(cities: &[Position]) -> Drawn<String> {
     let circle = Circle::new(Position::new(78.2186, 15.6401)?, RADIUS)?;
     let by_position = PointIndex::<u32, ()>::new(&Subspace::new(&()), |_, ()| Ok(None));
-    let parts = by_position.within(circle).cover_parts();
+    let parts = by_position.within(circle).in_ranges(16)?.cover_parts();
     let mut card = Card::new(
         700,
         708,

@@ -85,7 +85,7 @@ impl Step for DimensionalityReduction {
     fn ask(&self, store: &TourStore) -> TourResult {
         ask(
             store,
-            "Which cities are within 200 km of Paris, the largest first? (16 ranges)",
+            "Which cities are within 200 km of Paris, the largest first? (a circle)",
             |snapshot| {
                 let circle = Circle::new(Position::new(48.8534, 2.3488)?, 200_000.0)?;
                 let points = self.by_position.within(circle).points(snapshot)?;
