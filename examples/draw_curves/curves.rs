@@ -20,7 +20,7 @@ pub fn picture() -> Drawn<String> {
          the Hilbert curve always goes on in a neighbouring cell.",
     );
     let hilbert = Hilbert::new(ORDER)?;
-    draw(&mut card, 20, "Z-order", |code| Morton::<2>::decode(code));
+    draw(&mut card, 20, "Z-order", Morton::<2>::decode);
     draw(&mut card, 376, "Hilbert", |code| hilbert.decode(code));
     card.text(
         20,
