@@ -10,16 +10,19 @@ use super::cover::{Cover, Run};
 ///
 /// ```
 /// use keyloom_patterns::general::dimensionality_reduction::{Cell, Relation};
-/// use keyloom_patterns::{BoundingBox, PointIndex, Position};
+/// use keyloom_patterns::{Circle, PointIndex, Position};
 /// # let space = keyloom::Subspace::new("by_place");
 /// let by_place = PointIndex::new(&space, |_id: &u32, (latitude, longitude): &(f64, f64)| {
 ///     Position::new(*latitude, *longitude).map(Some)
 /// });
-/// // The eastern half of the world is one cell.
-/// let parts = by_place.within(BoundingBox::new(-90.0, 0.0, 90.0, 180.0)?).in_ranges(1)?.cover_parts();
-/// let inside = parts.iter().find(|part| part.relation() == Relation::Inside).expect("most of it is");
-/// assert!(inside.cells().all(|cell| cell.bounds().west >= 0.0));
-/// assert_eq!(parts.iter().map(|part| part.range()).max(), Some(0)); // all in one range
+/// let paris = Position::new(48.8534, 2.3488)?;
+/// let parts = by_place.within(Circle::new(paris, 100_000.0)?).in_ranges(4)?.cover_parts();
+/// assert_eq!(parts.last().map(|part| part.range()), Some(3)); // the fourth
+/// // Of the part that Paris is in, all is within the circle.
+/// let code = *Cell::of(&paris, 64)?.codes().start();
+/// let part = parts.iter().find(|part| part.codes().contains(&code)).expect("Paris is in one");
+/// assert_eq!(part.relation(), Relation::Inside);
+/// assert!(part.cells().any(|cell| Cell::of(&paris, cell.bits()).is_ok_and(|its| its == cell)));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
