@@ -274,13 +274,16 @@ impl<R: Reader, K, A> fmt::Debug for Points<'_, '_, R, K, A> {
     }
 }
 
+type CodedPoint<B, K> = (u64, Point<B, K>);
+
 impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
     /// Lets nothing more come, as after a failure.
     pub(super) fn end(&mut self) {
         self.walk.end();
     }
 
-    pub(super) fn step(&mut self) -> Result<Option<(u64, Point<R::Bytes<'r>, K>)>> {
+    /// The next point, behind its code.
+    pub(super) fn step(&mut self) -> Result<Option<CodedPoint<R::Bytes<'r>, K>>> {
         while let Some(entry) = self.walk.step()? {
             let found = Found::new(&self.space, entry)?;
             let code = Point::code(&found)?;
