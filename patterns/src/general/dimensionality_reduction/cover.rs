@@ -29,7 +29,7 @@ pub(super) struct Hull {
 }
 
 impl Hull {
-    fn of<const N: usize>(region: &impl Region<N>) -> Self
+    pub(super) fn of<const N: usize>(region: &impl Region<N>) -> Self
     where
         u64: Morton<N, Coordinate = u32>,
     {
@@ -75,6 +75,12 @@ pub(super) struct Cover {
 const BLOCKS_PER_RANGE: usize = 4;
 
 impl Cover {
+    /// The cover of nothing.
+    pub(super) fn none() -> Self {
+        let hull = Hull { low: 0, high: 0, next: |_, _, _| None, has: |_, _, _| false };
+        Self { runs: Vec::new(), ranges: Vec::new(), hull }
+    }
+
     /// The cover of `region` in at most `budget` ranges.
     ///
     /// Divides the largest of the blocks that lie across the border, in two each time, until there are enough.
