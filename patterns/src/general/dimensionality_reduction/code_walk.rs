@@ -116,8 +116,10 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
             if let Some(entry) = self.walk.step()? {
                 return Ok(Some(entry));
             }
-            let begun = self.range.checked_sub(1).and_then(|range| self.cover.ranges.get(range));
-            self.run = begun.copied().unwrap_or(0);
+            if self.range >= self.cover.ranges.len() {
+                return Ok(None);
+            }
+            self.run = self.behind_range().unwrap_or(0);
             self.range += 1;
             let Some(first) = self.cover.runs.get(self.run) else { return Ok(None) };
             self.seek(first.first)?;
@@ -171,10 +173,15 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         }
     }
 
+    /// The run behind the range that the walk is in; `None` before the first.
+    fn behind_range(&self) -> Option<usize> {
+        self.cover.ranges.get(self.range.checked_sub(1)?).copied()
+    }
+
     /// Begins the range that the walk is in at a code, or ends it when that is behind it.
     fn seek(&mut self, from: u64) -> Result<()> {
-        let end = self.range.checked_sub(1).and_then(|range| self.cover.ranges.get(range));
-        match end.and_then(|end| self.cover.runs.get(end.checked_sub(1)?)) {
+        let last = self.behind_range().and_then(|behind| behind.checked_sub(1));
+        match last.and_then(|last| self.cover.runs.get(last)) {
             Some(last) if from <= last.last => {
                 self.walk.seek(within(from..=last.last).key_range(&self.space))
             }
