@@ -185,10 +185,16 @@ const STEPS: f64 = (1_u64 << 32) as f64;
 /// The code of a position.
 #[inline]
 pub(super) fn code(position: &Position) -> u64 {
+    u64::encode(steps(position.latitude(), position.longitude()))
+}
+
+/// The steps from the west and from the south in which a place is. They never fall while a coordinate grows.
+#[inline]
+pub(super) fn steps(latitude: f64, longitude: f64) -> [u32; 2] {
     // Saturating, as latitude 90 belongs to the last row.
-    let x = ((position.longitude() + 180.0) * (STEPS / 360.0)) as u32;
-    let y = ((position.latitude() + 90.0) * (STEPS / 180.0)) as u32;
-    u64::encode([x, y])
+    let x = ((longitude + 180.0) * (STEPS / 360.0)) as u32;
+    let y = ((latitude + 90.0) * (STEPS / 180.0)) as u32;
+    [x, y]
 }
 
 fn bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {

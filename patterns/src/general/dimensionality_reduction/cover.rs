@@ -35,7 +35,7 @@ pub(super) struct Cover {
 
 /// So many blocks are made for each range that is wanted: neighbours on the curve become one, and what is
 /// still too much is joined over the smallest gaps.
-const BLOCKS_PER_RANGE: usize = 4;
+pub(super) const BLOCKS_PER_RANGE: usize = 4;
 
 impl Cover {
     /// The cover of `region` in at most `budget` ranges.
@@ -62,10 +62,31 @@ impl Cover {
             }
         }
         runs.extend(across.into_iter().map(|sized| sized.block.run(false)));
+        Self::of_runs(runs, budget)
+    }
+
+    /// The cover of these runs, which have no code in common, in at most `budget` ranges.
+    pub(super) fn of_runs(mut runs: Vec<Run>, budget: usize) -> Self {
         runs.sort_unstable_by_key(|run| run.first);
         runs.dedup_by(|next, run| run.take_in(next));
         let ranges = ranges(&runs, budget);
         Self { runs, ranges }
+    }
+
+    /// The first code and the last.
+    pub(super) fn ends(&self) -> Option<(u64, u64)> {
+        Some((self.runs.first()?.first, self.runs.last()?.last))
+    }
+
+    /// Leaves out what lies before a code.
+    pub(super) fn skip_to(&mut self, code: u64) {
+        let skipped = self.runs.partition_point(|run| run.last < code);
+        self.runs.drain(..skipped);
+        self.ranges.retain(|end| *end > skipped);
+        self.ranges.iter_mut().for_each(|end| *end -= skipped);
+        if let Some(first) = self.runs.first_mut() {
+            first.first = first.first.max(code);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace};
+use keyloom::{Error, Order, Reader, Result, Subspace};
 
 use super::area::{Area, Relation};
 use super::cell::OnSphere;
@@ -10,12 +10,12 @@ use super::code_walk::{CodeWalk, Place};
 use super::cover::Cover;
 use super::grid::Grid;
 use super::nearest::{Nearest, NearestPage, Rank};
+use super::page::page;
 use super::point_index::Point;
 use super::position::Position;
 use crate::continuation::Continuation;
 use crate::explain::Explain;
 use crate::general::composite_key_index::Found;
-use crate::select::{Select, within};
 use crate::table::RecordKey;
 
 /// Which records a query takes, by their keys.
@@ -46,7 +46,18 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
 }
 
 /// How many ranges a query takes unless it is told otherwise.
-const RANGES: usize = 16;
+pub(super) const RANGES: usize = 16;
+
+pub(super) fn checked_ranges(most: usize) -> Result<usize> {
+    if most == 0 {
+        return Err(Error::BadOption {
+            what: "the number of ranges",
+            value: most.to_string(),
+            why: "a query reads one range or more",
+        });
+    }
+    Ok(most)
+}
 
 impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     pub(super) fn new(space: &Subspace, area: A) -> Self {
@@ -62,14 +73,7 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     /// # Errors
     /// [`Error::BadOption`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
-        if most == 0 {
-            return Err(Error::BadOption {
-                what: "the number of ranges",
-                value: most.to_string(),
-                why: "a query reads one range or more",
-            });
-        }
-        Ok(Self { ranges: most, ..self })
+        Ok(Self { ranges: checked_ranges(most)?, ..self })
     }
 
     /// The same query for those records only whose keys `only` takes.
@@ -174,34 +178,12 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<PointPage<R::Bytes<'r>, K>> {
-        let mut cover = self.cover();
-        let (space, whole) = (self.space.clone(), cover.key_range(&self.space));
-        let resumed = Continuation::resume(after, whole.clone(), Order::Ascending)?;
-        if after.is_some() {
-            cover.skip_to(first_code(&space, &resumed)?);
-        }
-        let mut points = self.walk(reader, cover).skip_while(|point| {
-            point.as_ref().is_ok_and(|point| !resumed.contains(point.entry().entry_key()))
-        });
-        let found = points.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
-        let has_more = limit > 0 && points.next().transpose()?.is_some();
-        let next = found
-            .last()
-            .filter(|_| has_more)
-            .map(|last| Continuation::behind(last.entry().entry_key(), &whole, Order::Ascending));
-        Ok(PointPage { points: found, next })
-    }
-}
-
-/// The code at which a range of keys begins.
-fn first_code(space: &Subspace, range: &KeyRange<'_>) -> Result<u64> {
-    use std::ops::Bound::{Excluded, Included};
-    match range.normalized() {
-        Some((Included(key) | Excluded(key), _)) => {
-            let code = space.leading(key, 1)?.get(space.prefix().len()..);
-            Ok(keyloom::unpack(code.unwrap_or_default())?)
-        }
-        _ => Ok(0),
+        let (space, cover) = (self.space.clone(), self.cover());
+        let answers = Subspace::new(&cover.ends());
+        let walk = |cover| self.walk(reader, cover);
+        let (points, next) =
+            page(&answers, (&space, cover), limit, after, walk, |one| one.entry().entry_key())?;
+        Ok(PointPage { points, next })
     }
 }
 
@@ -294,26 +276,5 @@ impl Area for Everywhere {
 
     fn relation(&self, _: &super::area::CellBounds) -> Relation {
         Relation::Inside
-    }
-}
-
-impl Cover {
-    /// The keys from the first code to the last.
-    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
-        match (self.runs.first(), self.runs.last()) {
-            (Some(first), Some(last)) => within(first.first..=last.last).key_range(space),
-            _ => KeyRange::half_open(&[], &[]).into_owned(),
-        }
-    }
-
-    /// Leaves out what lies before a code.
-    fn skip_to(&mut self, code: u64) {
-        let skipped = self.runs.partition_point(|run| run.last < code);
-        self.runs.drain(..skipped);
-        self.ranges.retain(|end| *end > skipped);
-        self.ranges.iter_mut().for_each(|end| *end -= skipped);
-        if let Some(first) = self.runs.first_mut() {
-            first.first = first.first.max(code);
-        }
     }
 }
