@@ -1,4 +1,13 @@
-//! The laws of dimensionality reduction.
+//! The laws of dimensionality reduction, on every store.
+#![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod curves;
+mod extents;
+#[path = "../common/laws.rs"]
+mod laws;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[path = "../servers/mod.rs"]
+mod servers;

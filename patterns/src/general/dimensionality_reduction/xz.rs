@@ -10,6 +10,10 @@ use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
 /// The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
 pub(super) const RESOLUTION: u32 = 27;
 
+/// So many elements a query is made of, if it can be, however few its ranges are: the gaps between them are what a
+/// walk can leave out.
+const LEAST_ELEMENTS: usize = 128;
+
 /// Of one of the two axes of the grid.
 const BITS: u32 = u32::BITS;
 
@@ -244,7 +248,7 @@ impl Query {
 /// Divides the largest elements first, until there are enough.
 pub(super) fn cover(area: &BoundingBox, wanted: Wanted, budget: usize) -> Cover {
     let query = Query::new(area, wanted);
-    let most = budget.saturating_mul(BLOCKS_PER_RANGE);
+    let most = budget.saturating_mul(BLOCKS_PER_RANGE).max(LEAST_ELEMENTS);
     let (mut runs, mut across) = (Vec::new(), VecDeque::new());
     query.add(Element::WHOLE, &mut across, &mut runs);
     while runs.len() + across.len() < most
