@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use keyloom::{Reader, Result, Subspace};
+use keyloom::{Error, Reader, Result, Subspace};
 
 use super::area::BoundingBox;
 use super::code_walk::{CodeWalk, Place};
 use super::cover::Cover;
 use super::extent_index::Extent;
 use super::page::page;
-use super::query::{Only, RANGES, checked_ranges};
+use super::query::Only;
 use super::xz::{Wanted, cover};
 use crate::continuation::Continuation;
 use crate::explain::Explain;
@@ -42,6 +42,9 @@ impl<K> fmt::Debug for ExtentQuery<'_, K> {
     }
 }
 
+/// How many ranges a query takes unless it is told otherwise.
+const RANGES: usize = 16;
+
 impl<'q, K> ExtentQuery<'q, K> {
     pub(super) fn new(space: &Subspace, area: BoundingBox, wanted: Wanted) -> Self {
         Self { space: space.clone(), area, wanted, ranges: RANGES, only: None }
@@ -53,9 +56,16 @@ impl<'q, K> ExtentQuery<'q, K> {
     /// found; few where little is found, and on a store behind a network, where each of them is a round trip.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for 0.
+    /// [`Error::BadOption`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
-        Ok(Self { ranges: checked_ranges(most)?, ..self })
+        if most == 0 {
+            return Err(Error::BadOption {
+                what: "the number of ranges",
+                value: most.to_string(),
+                why: "a query reads one range or more",
+            });
+        }
+        Ok(Self { ranges: most, ..self })
     }
 
     /// The same query for those records only whose keys `only` takes.
@@ -74,9 +84,9 @@ impl<'q, K> ExtentQuery<'q, K> {
     }
 
     /// A name of this query and of no other, whatever the number of its ranges.
-    fn answers(&self) -> Subspace {
+    fn name(&self) -> Subspace {
         let edges = (self.area.south(), self.area.west(), self.area.north(), self.area.east());
-        Subspace::new(&(self.wanted == Wanted::Inside, edges)).child(self.space.prefix())
+        Subspace::new(&(self.wanted == Wanted::Inside, edges))
     }
 }
 
@@ -110,17 +120,17 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     /// The number of ranges may be another one from page to page.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; what the store says.
+    /// [`Error::BadOption`] for a continuation of another query; what the store says.
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<ExtentPage<R::Bytes<'r>, K>> {
-        let (answers, space, cover) = (self.answers(), self.space.clone(), self.cover());
+        let (query, space, cover) = (self.name(), self.space.clone(), self.cover());
         let walk = |cover| self.walk(reader, cover);
         let (extents, next) =
-            page(&answers, (&space, cover), limit, after, walk, |one| one.entry().entry_key())?;
+            page(&query, (&space, cover), limit, after, walk, |one| one.entry().entry_key())?;
         Ok(ExtentPage { extents, next })
     }
 }

@@ -9,21 +9,22 @@ use crate::continuation::Continuation;
 
 /// At most `limit` of what `walk` finds in a cover, beginning behind `after`, and where the next page begins.
 ///
-/// The continuation belongs to the query, for which the subspace `answers` stands: its prefix, and then the key
-/// of the last entry.
+/// The continuation belongs to the query that `query` names, and to this `space`: it is the key of the last entry
+/// behind these two.
 pub(super) fn page<T, I: Iterator<Item = Result<T>>>(
-    answers: &Subspace,
+    query: &Subspace,
     (space, mut cover): (&Subspace, Cover),
     limit: usize,
     after: Option<&Continuation>,
     walk: impl FnOnce(Cover) -> I,
     entry_key: impl Fn(&T) -> &[u8],
 ) -> Result<(Vec<T>, Option<Continuation>)> {
+    let answers = query.child(space.prefix());
     let answer = |found: &T| [answers.prefix(), entry_key(found)].concat();
     let whole = answers.self_and_children();
     let rest = Continuation::resume(after, whole.clone(), Order::Ascending)?;
     if after.is_some() {
-        cover.skip_to(first_code(answers, space, &rest)?);
+        cover.skip_to(first_code(&answers, space, &rest)?);
     }
     let is_seen = |found: &Result<T>| found.as_ref().is_ok_and(|one| !rest.contains(&answer(one)));
     let mut walk = walk(cover).skip_while(is_seen);

@@ -46,18 +46,7 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
 }
 
 /// How many ranges a query takes unless it is told otherwise.
-pub(super) const RANGES: usize = 16;
-
-pub(super) fn checked_ranges(most: usize) -> Result<usize> {
-    if most == 0 {
-        return Err(Error::BadOption {
-            what: "the number of ranges",
-            value: most.to_string(),
-            why: "a query reads one range or more",
-        });
-    }
-    Ok(most)
-}
+const RANGES: usize = 16;
 
 impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     pub(super) fn new(space: &Subspace, area: A) -> Self {
@@ -73,7 +62,14 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     /// # Errors
     /// [`Error::BadOption`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
-        Ok(Self { ranges: checked_ranges(most)?, ..self })
+        if most == 0 {
+            return Err(Error::BadOption {
+                what: "the number of ranges",
+                value: most.to_string(),
+                why: "a query reads one range or more",
+            });
+        }
+        Ok(Self { ranges: most, ..self })
     }
 
     /// The same query for those records only whose keys `only` takes.
@@ -179,10 +175,10 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         after: Option<&Continuation>,
     ) -> Result<PointPage<R::Bytes<'r>, K>> {
         let (space, cover) = (self.space.clone(), self.cover());
-        let answers = Subspace::new(&cover.ends());
+        let query = Subspace::new(&cover.ends());
         let walk = |cover| self.walk(reader, cover);
         let (points, next) =
-            page(&answers, (&space, cover), limit, after, walk, |one| one.entry().entry_key())?;
+            page(&query, (&space, cover), limit, after, walk, |one| one.entry().entry_key())?;
         Ok(PointPage { points, next })
     }
 }
