@@ -8,6 +8,7 @@ mod curves;
 mod extents;
 #[path = "../common/laws.rs"]
 mod laws;
+mod points;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 #[path = "../servers/mod.rs"]
 mod servers;

@@ -71,9 +71,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         self.range = self.cover.ranges.len();
     }
 
-    /// Where the entry lies that has this code and was read last. Goes on behind the gap when there has been too
-    /// much in it.
-    pub(super) fn place(&mut self, code: u64) -> Result<Place> {
+    /// Where the entry lies that has this code and was read last.
+    pub(super) fn place(&mut self, code: u64) -> Place {
         let runs = self.cover.runs.get(self.run..).unwrap_or_default();
         let passed = runs.iter().take_while(|run| run.last < code).count();
         self.run += passed;
@@ -84,14 +83,26 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         };
         if place != Place::InGap {
             self.in_gap = 0;
-            return Ok(place);
         }
+        place
+    }
+
+    /// The entry that was read last lies in a gap: begins behind it where there has been too much in it.
+    pub(super) fn leave_gap(&mut self) -> Result<()> {
         self.in_gap += 1;
         if self.in_gap >= MOST_IN_A_GAP && self.walk.at_hand() == 0 {
             self.in_gap = 0;
             self.seek()?;
         }
-        Ok(place)
+        Ok(())
+    }
+
+    /// Goes on in the ranges of another cover, which begins with the entries that were read last, those with the
+    /// same code.
+    pub(super) fn go_on_in(&mut self, cover: Cover) {
+        self.walk.end();
+        self.walk.explain.ranges += cover.ranges.len() as u64;
+        (self.cover, self.range, self.in_gap) = (cover, 0, 0);
     }
 
     /// Begins at the run that the walk is before, if the cover has one.

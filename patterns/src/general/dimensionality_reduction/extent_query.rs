@@ -170,8 +170,9 @@ impl<'r, R: Reader, K: RecordKey> Extents<'r, '_, R, K> {
     fn step(&mut self) -> Result<Option<Extent<R::Bytes<'r>, K>>> {
         while let Some(entry) = self.walk.step()? {
             let found = Found::new(&self.query.space, entry)?;
-            let place = self.walk.place(found.parts()?)?;
+            let place = self.walk.place(found.parts()?);
             if place == Place::InGap {
+                self.walk.leave_gap()?;
                 continue;
             }
             let extent = Extent::of(found)?;
