@@ -32,14 +32,14 @@ impl Things {
     }
 
     /// Things whose entries stand under other codes.
-    pub fn bent(code: fn(&Edges) -> u64, all: &BTreeMap<u16, Edges>) -> Self {
+    pub fn bent(bend: Bend, all: &BTreeMap<u16, Edges>) -> Self {
         let all = all.clone();
         let things = Self::new();
         let bent = Index::new(&things.space.child("by_extent"), move |id: &u16, _: &_| {
             let Some(edges) = all.get(id) else { return IndexEntries::none() };
             let bounds = edges.bounding_box();
             let covered = (bounds.south(), bounds.west(), bounds.north(), bounds.east());
-            entry(code(edges)).covering(covered)
+            entry(code(edges, bend)).covering(covered)
         });
         let table = Table::new(&things.space.child("things")).with(&bent);
         Self { table, ..things }
@@ -99,7 +99,7 @@ fn elements(level: u32) -> u64 {
 }
 
 /// What a code may be wrong about.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bend {
     None,
     /// Elements of their own size hold what is twice as large.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::{Memory, Order, Store};
 use keyloom_patterns::Continuation;
-use keyloom_patterns::general::dimensionality_reduction::ExtentPage;
+use keyloom_patterns::general::dimensionality_reduction::{ExtentPage, ExtentQuery};
 use proptest::prelude::*;
 
 use super::boxes::{Edges, anywhere, edges, on_every_edge};
@@ -47,9 +47,7 @@ fn wrong(
 ) -> usize {
     let snapshot = store.snapshot().unwrap();
     let asked = areas.iter().flat_map(|area| queries(things, area));
-    let is_wrong = |(query, wanted): &(_, _)| {
-        let query: &keyloom_patterns::general::dimensionality_reduction::ExtentQuery<'_, u16> =
-            query;
+    let is_wrong = |(query, wanted): &(ExtentQuery<'_, u16>, _)| {
         ids(query.clone().extents(&snapshot).unwrap()) != expected(all, wanted)
     };
     asked.filter(is_wrong).count()
@@ -74,20 +72,15 @@ pub fn queries_along_every_edge_find_what_a_look_at_all_extents_finds(
 #[test]
 fn codes_that_forget_the_extent_or_the_turn_lose_extents_and_are_caught() {
     let (extents, areas) = along_every_edge();
-    let bends: [(fn(&Edges) -> u64, usize); 4] = [
-        (|edges| code(edges, Bend::None), 0),
-        (|edges| code(edges, Bend::TooDeep), 10),
-        (|edges| code(edges, Bend::NoTurn), 10),
-        (|edges| code(edges, Bend::CornerOnly), 100),
-    ];
-    for (at, (code, at_least)) in bends.into_iter().enumerate() {
+    let bends = [(Bend::None, 0), (Bend::TooDeep, 10), (Bend::NoTurn, 10), (Bend::CornerOnly, 100)];
+    for (bend, at_least) in bends {
         let store = Memory::new();
         let all = Things::new().put(&store, &extents);
-        let things = Things::bent(code, &all);
+        let things = Things::bent(bend, &all);
         things.put(&store, &extents);
         let wrong = wrong(&things, &store, &all, &areas);
         let is_right = if at_least == 0 { wrong == 0 } else { wrong >= at_least };
-        assert!(is_right, "{wrong} of the queries are wrong with the codes of control {at}");
+        assert!(is_right, "{wrong} of the queries are wrong with {bend:?}");
     }
 }
 

@@ -18,8 +18,8 @@ use crate::explain::Explain;
 use crate::general::composite_key_index::Found;
 use crate::table::RecordKey;
 
-/// Something, behind its code.
-type Coded<T> = (u64, T);
+/// A point that `R` gave, and its code.
+pub(super) type CodedPoint<'r, R, K> = (u64, Point<<R as Reader>::Bytes<'r>, K>);
 
 /// Which records a query takes, by their keys.
 pub(super) type Only<'q, K> = &'q dyn Fn(&K) -> bool;
@@ -261,7 +261,7 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
         self.walk.end();
     }
 
-    pub(super) fn step(&mut self) -> Result<Option<Coded<Point<R::Bytes<'r>, K>>>> {
+    pub(super) fn step(&mut self) -> Result<Option<CodedPoint<'r, R, K>>> {
         while let Some(entry) = self.walk.step()? {
             let found = Found::new(&self.space, entry)?;
             let code = Point::code(&found)?;
