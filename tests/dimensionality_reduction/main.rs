@@ -6,6 +6,7 @@
 mod common;
 mod curve_index;
 mod curves;
+mod extents;
 #[path = "../common/laws.rs"]
 mod laws;
 mod points;

@@ -369,6 +369,11 @@ impl BoundingBox {
         Ok(Self { south, north, west: normalize(west), east: normalize(east) })
     }
 
+    /// What was stored of a box.
+    pub(super) fn stored([south, west, north, east]: [f64; 4]) -> Self {
+        Self { south, north, west, east }
+    }
+
     /// The latitude of the southern edge.
     pub fn south(&self) -> f64 {
         self.south
@@ -390,7 +395,7 @@ impl BoundingBox {
     }
 
     /// The longitudes, as one stretch or as two.
-    fn stretches(&self) -> [(f64, f64); 2] {
+    pub(super) fn stretches(&self) -> [(f64, f64); 2] {
         match self.west <= self.east {
             true => [(self.west, self.east); 2],
             false => [(self.west, 180.0), (-180.0, self.east)],

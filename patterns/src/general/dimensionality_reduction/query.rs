@@ -307,15 +307,4 @@ impl Cover {
             _ => KeyRange::half_open(&[], &[]).into_owned(),
         }
     }
-
-    /// Leaves out what lies before a code.
-    pub(super) fn skip_to(&mut self, code: u64) {
-        let skipped = self.runs.partition_point(|run| run.last < code);
-        self.runs.drain(..skipped);
-        self.ranges.retain(|end| *end > skipped);
-        self.ranges.iter_mut().for_each(|end| *end -= skipped);
-        if let Some(first) = self.runs.first_mut() {
-            first.first = first.first.max(code);
-        }
-    }
 }
