@@ -1,5 +1,8 @@
-//! Dimensionality reduction: the codes of the curves, 1,024 of them a time.
+//! Dimensionality reduction: the codes of the curves, 1,024 of them a time, and extents.
 #![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "dimensionality_reduction/extents.rs"]
+mod extents;
 
 use std::hint::black_box;
 
@@ -95,5 +98,5 @@ fn curve(c: &mut Criterion) {
     hilbert(c);
 }
 
-criterion_group!(benches, curve);
+criterion_group!(benches, curve, extents::extents);
 criterion_main!(benches);

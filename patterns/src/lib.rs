@@ -68,7 +68,9 @@ pub use explain::Explain;
 pub use general::aggregation::{Grouping, RankedIndex, RollUp, Sketches, Totals};
 pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
 pub use general::composite_key_index::{Index, IndexEntries, IndexError, entry};
-pub use general::dimensionality_reduction::{BoundingBox, Circle, PointIndex, Polygon, Position};
+pub use general::dimensionality_reduction::{
+    BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Polygon, Position, SpaceTimeIndex,
+};
 pub use general::enumerable_keys::{Blocks, Enumerated, Sequence, TimeBuckets};
 pub use general::index_table::IndexCatalog;
 pub use general::index_without_transactions::PropertyIndex;

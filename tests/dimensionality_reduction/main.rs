@@ -5,10 +5,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod cover_parts;
+mod curve_index;
 mod curves;
+mod extents;
 #[path = "../common/laws.rs"]
 mod laws;
 mod points;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 #[path = "../servers/mod.rs"]
 mod servers;
+mod space_time;
