@@ -79,14 +79,15 @@ pub fn ranges<const N: usize>() -> impl Strategy<Value = [Range; N]> {
         ]
     };
     // Mostly with the start before the end.
-    let range = (bound(), bound(), prop::bool::weighted(0.9)).prop_map(|(from, to, in_order)| {
-        match (from, to) {
-            (
-                Bound::Included(a) | Bound::Excluded(a),
-                Bound::Included(b) | Bound::Excluded(b),
-            ) if in_order && a > b => (to, from),
-            _ => (from, to),
-        }
-    });
+    let range =
+        (bound(), bound(), prop::bool::weighted(0.9)).prop_map(|(from, to, in_order)| {
+            match (from, to) {
+                (
+                    Bound::Included(a) | Bound::Excluded(a),
+                    Bound::Included(b) | Bound::Excluded(b),
+                ) if in_order && a > b => (to, from),
+                _ => (from, to),
+            }
+        });
     uniform(range)
 }

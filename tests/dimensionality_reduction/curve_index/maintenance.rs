@@ -94,9 +94,10 @@ pub fn entries_of_other_dimensions_are_refused_and_repair_makes_them_anew(store:
                 query.clone().count(&snapshot).unwrap_err(),
                 query.page(&snapshot, 1, None).err().unwrap(),
             ] {
-                assert!(
-                    matches!(error, Error::BadOption { what: "the dimensions of the curve", .. })
-                );
+                assert!(matches!(
+                    error,
+                    Error::BadOption { what: "the dimensions of the curve", .. }
+                ));
                 assert!(error.to_string().contains("repair"), "{error}");
             }
         }
@@ -124,7 +125,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(put([5.0, 6.0]), [1, 0, 1, 1]);
     assert_eq!(writing(&metered, |txn| numbers.table.delete(txn, &9_000).map(drop)), [1, 0, 1, 2]);
 
-    let has = |point: &&[f64; 2]| (-3.3..4.1).contains(&point[0]) && (-6.0..0.2).contains(&point[1]);
+    let has =
+        |point: &&[f64; 2]| (-3.3..4.1).contains(&point[0]) && (-6.0..0.2).contains(&point[1]);
     let wanted = grid.iter().filter(has).count();
     assert!(wanted > 400, "{wanted}");
     for (ranges, most) in [(1, 1.8), (4, 1.7), (16, 1.3), (64, 1.15)] {
@@ -206,9 +208,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
         for word in ["(1,)", &format!("NaN in dimension {dimension}"), "leave the record out"] {
             assert!(error.to_string().contains(word), "{error}");
         }
-        refused(store, |txn| {
-            numbers.table.put_many(txn, [(7, vec![1.0, 1.0]), (8, bad.clone())])
-        });
+        refused(store, |txn| numbers.table.put_many(txn, [(7, vec![1.0, 1.0]), (8, bad.clone())]));
     }
     let error = numbers.index.within([0.0..1.0, 0.0..f64::NAN]).unwrap_err();
     assert!(error.to_string().contains("NaN in dimension 1"), "{error}");

@@ -43,7 +43,8 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
     let circle = Circle::new(position(4.0, 4.0), 350_000.0).unwrap();
     let snapshot = faulty.snapshot().unwrap();
     let query = || events.index.within(circle, 500..4_500).points(&snapshot);
-    let whole: Vec<u32> = query().unwrap().map(|event| event.unwrap().record_key().unwrap()).collect();
+    let whole: Vec<u32> =
+        query().unwrap().map(|event| event.unwrap().record_key().unwrap()).collect();
     assert!(whole.len() > 10);
     let mut failures = 0;
     for n in 0.. {
@@ -104,9 +105,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
 
 #[test]
 fn widths_that_are_none_are_refused() {
-    let new = |width| {
-        SpaceTimeIndex::new(&Subspace::new("x"), width, |_: &u32, (): &()| Ok(None))
-    };
+    let new = |width| SpaceTimeIndex::new(&Subspace::new("x"), width, |_: &u32, (): &()| Ok(None));
     for width in [
         Duration::ZERO,
         Duration::from_nanos(999_999),

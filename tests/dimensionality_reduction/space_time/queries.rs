@@ -14,9 +14,8 @@ use super::fixture::{
 use crate::laws::{clear, long_property};
 
 fn expected(events: &[Event], area: &impl Area, times: &impl RangeBounds<i64>) -> Vec<u32> {
-    let has = |event: &Event| {
-        area.contains(&position(event.0, event.1)) && times.contains(&event.2)
-    };
+    let has =
+        |event: &Event| area.contains(&position(event.0, event.1)) && times.contains(&event.2);
     (0..).zip(events).filter(|(_, event)| has(event)).map(|(id, _)| id).collect()
 }
 
@@ -122,9 +121,9 @@ pub fn bins_in_which_nothing_is_cost_nothing(store: &impl Store) {
 pub fn earthquakes_are_found_where_and_when_they_were(store: &impl Store) {
     let events = earthquakes();
     assert_eq!(events.len(), 1_707);
-    let (first, last) = events.iter().fold((i64::MAX, i64::MIN), |(first, last), event| {
-        (first.min(event.2), last.max(event.2))
-    });
+    let (first, last) = events
+        .iter()
+        .fold((i64::MAX, i64::MIN), |(first, last), event| (first.min(event.2), last.max(event.2)));
     const HOUR: i64 = 60 * 60 * 1_000;
     for width in [HOUR, 24 * HOUR, 7 * 24 * HOUR] {
         clear(store);

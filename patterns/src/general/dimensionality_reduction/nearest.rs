@@ -9,9 +9,9 @@ use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
 use super::area::{Area, Relation, farthest, nearest};
 use super::cell::{Cell, code};
+use super::code_walk::{Only, Placed, is_taken};
 use super::point_index::Point;
 use super::position::{Centre, Haversine, Position};
-use super::code_walk::{Only, Placed, is_taken};
 use super::query::Everywhere;
 use crate::continuation::Continuation;
 use crate::explain::Explain;

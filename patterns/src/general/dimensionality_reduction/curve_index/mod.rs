@@ -109,10 +109,7 @@ impl<K, V, const N: usize> Clone for CurveIndex<K, V, N> {
 
 impl<K, V, const N: usize> fmt::Debug for CurveIndex<K, V, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CurveIndex")
-            .field("index", &self.index)
-            .field("grid", &self.grid)
-            .finish()
+        f.debug_struct("CurveIndex").field("index", &self.index).field("grid", &self.grid).finish()
     }
 }
 
