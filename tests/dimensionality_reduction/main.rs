@@ -8,6 +8,7 @@ mod curve_index;
 mod curves;
 #[path = "../common/laws.rs"]
 mod laws;
+mod points;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 #[path = "../servers/mod.rs"]
 mod servers;

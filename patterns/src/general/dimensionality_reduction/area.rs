@@ -181,6 +181,11 @@ impl Area for Circle {
         if sides.nearest > self.half_width {
             return Relation::Outside;
         }
+        let latitude = self.centre.position.latitude();
+        let has_centre = sides.nearest == 0.0 && (cell.south..=cell.north).contains(&latitude);
+        if has_centre && cell.north - cell.south > self.north - self.south {
+            return Relation::Across;
+        }
         let (nearest, farthest) = sides.distances(&self.centre, cell);
         if nearest > self.surely_out {
             Relation::Outside
@@ -223,12 +228,13 @@ impl Sides {
     fn of(centre: &Centre, cell: &CellBounds) -> Self {
         let longitude = centre.position.longitude();
         // How far one has to go east to come to the western edge, and from there to the eastern one.
-        let west = (cell.west - longitude).rem_euclid(360.0);
+        let west = cell.west - longitude;
+        let west = if west < 0.0 { west + 360.0 } else { west };
         let east = west + (cell.east - cell.west);
         // The position lies between the edges when the way around ends there.
         let nearest = if west <= 0.0 || east >= 360.0 { 0.0 } else { west.min(360.0 - east) };
         let has_opposite = west <= 180.0 && east >= 180.0 || east >= 540.0;
-        let from_opposite = |way: f64| (way.rem_euclid(360.0) - 180.0).abs();
+        let from_opposite = |way: f64| (if way >= 360.0 { way - 540.0 } else { way - 180.0 }).abs();
         let farthest = match has_opposite {
             true => 180.0,
             false => 180.0 - from_opposite(west).min(from_opposite(east)),

@@ -16,6 +16,41 @@ use crate::walk::Walk;
 /// costs about as much as they did.
 const MOST_IN_A_ROW: usize = 8;
 
+/// How many ranges a query begins with, and how many times more it goes on with, unless it is told otherwise.
+pub(super) const FIRST_RANGES: usize = 4;
+const MORE_RANGES: usize = 4;
+/// As many keys are read in the time that one more range takes: to be found, and to be begun.
+const KEYS_PER_RANGE: usize = 32;
+
+/// When more ranges pay.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// How many ranges there would be next.
+    next: usize,
+    /// What each of them costs, in keys.
+    keys_per_range: usize,
+    /// Keys read in vain since there are as many ranges as there are.
+    in_vain: usize,
+}
+
+impl Patience {
+    fn new(reader: &impl Reader) -> Self {
+        let keys_per_range = reader.entries_at_hand().max(KEYS_PER_RANGE);
+        Self { next: FIRST_RANGES * MORE_RANGES, keys_per_range, in_vain: 0 }
+    }
+
+    /// A key was read in vain. Whether it is time for more ranges, and for how many.
+    fn lose(&mut self) -> Option<usize> {
+        self.in_vain += 1;
+        if self.in_vain < self.next.saturating_mul(self.keys_per_range) {
+            return None;
+        }
+        let ranges = self.next;
+        (self.in_vain, self.next) = (0, ranges.saturating_mul(MORE_RANGES));
+        Some(ranges)
+    }
+}
+
 /// Which records a query takes, by their keys.
 pub(super) type Only<'q, K> = &'q dyn Fn(&K) -> bool;
 
@@ -51,13 +86,24 @@ pub(super) struct CodeWalk<'r, R: Reader> {
     run: usize,
     /// Entries in a row that were of no use.
     useless: usize,
+    /// The code of the entry before the last one.
+    before: Option<u64>,
+    /// `None`: the ranges stay as they are.
+    patience: Option<Patience>,
 }
 
 impl<'r, R: Reader> CodeWalk<'r, R> {
     /// Through the entries of `space`, whose keys begin with a code.
     pub(super) fn new(reader: &'r R, space: &Subspace, cover: Cover) -> Self {
         let walk = Walk::new(reader, Order::Ascending, cover.ranges.len());
-        Self { walk, space: space.clone(), cover, range: 0, run: 0, useless: 0 }
+        let space = space.clone();
+        Self { walk, space, cover, range: 0, run: 0, useless: 0, before: None, patience: None }
+    }
+
+    /// The same walk, which begins with the cover of [`FIRST_RANGES`] and takes more ranges where they pay; see
+    /// [`CodeWalk::next_in_finer`].
+    pub(super) fn that_refines(self, reader: &R) -> Self {
+        Self { patience: Some(Patience::new(reader)), ..self }
     }
 
     /// Goes on with the entries of another space, through another cover.
@@ -65,7 +111,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         self.walk.end();
         self.walk.explain.ranges += cover.ranges.len() as u64;
         (self.space, self.cover) = (space, cover);
-        (self.range, self.run, self.useless) = (0, 0, 0);
+        (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
     }
 
     pub(super) fn explain(&self) -> Explain {
@@ -88,17 +134,29 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         has: impl Fn(&P) -> bool,
         only: Option<Only<'_, P::Key>>,
     ) -> Result<Option<(u64, P)>> {
+        self.next_in_finer(has, only, |_| Cover::none())
+    }
+
+    /// The same, where `cover` gives a cover of the same region in so many ranges, for when more of them pay.
+    #[inline]
+    pub(super) fn next_in_finer<P: Placed<Bytes = R::Bytes<'r>>>(
+        &mut self,
+        has: impl Fn(&P) -> bool,
+        only: Option<Only<'_, P::Key>>,
+        cover: impl Fn(usize) -> Cover,
+    ) -> Result<Option<(u64, P)>> {
         while let Some(entry) = self.step()? {
             let found = Found::new(&self.space, entry)?;
             let code = found.parts()?;
             let place = self.place(code);
+            let is_first = self.before.replace(code) != Some(code);
             if place == Place::InGap {
-                self.useless(code)?;
+                self.useless(code, is_first, &cover)?;
                 continue;
             }
             let placed = P::of(found)?;
             if place == Place::Across && !has(&placed) {
-                self.useless(code)?;
+                self.useless(code, is_first, &cover)?;
                 continue;
             }
             self.useless = 0;
@@ -152,7 +210,19 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     }
 
     /// Counts an entry that was of no use. When there have been too many, goes on where the next can be that is.
-    fn useless(&mut self, code: u64) -> Result<()> {
+    fn useless(
+        &mut self,
+        code: u64,
+        is_first: bool,
+        cover: &impl Fn(usize) -> Cover,
+    ) -> Result<()> {
+        // Of the entries with the same code none is read again behind one that was taken.
+        if is_first && let Some(ranges) = self.patience.as_mut().and_then(Patience::lose) {
+            let mut finer = cover(ranges);
+            finer.skip_to(code);
+            self.go_on(self.space.clone(), finer);
+            return Ok(());
+        }
         self.useless += 1;
         if self.useless < MOST_IN_A_ROW || self.walk.at_hand() > 0 {
             return Ok(());
