@@ -68,7 +68,7 @@ pub use general::aggregation::{Grouping, RankedIndex, RollUp, Sketches, Totals};
 pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
 pub use general::composite_key_index::{Index, IndexEntries, IndexError, entry};
 pub use general::dimensionality_reduction::{
-    BoundingBox, Circle, ExtentIndex, PointIndex, Polygon, Position,
+    BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Polygon, Position, SpaceTimeIndex,
 };
 pub use general::enumerable_keys::{Blocks, Enumerated, Sequence, TimeBuckets};
 pub use general::index_table::IndexCatalog;

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod curve_index;
 mod curves;
 mod extents;
 #[path = "../common/laws.rs"]
@@ -12,3 +13,4 @@ mod points;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 #[path = "../servers/mod.rs"]
 mod servers;
+mod space_time;

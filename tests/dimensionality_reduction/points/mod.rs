@@ -10,6 +10,7 @@ mod faults;
 mod fixture;
 mod maintenance;
 mod queries;
+mod real;
 
 use faults::{
     a_conflict_at_any_operation_is_retried_to_the_same_end,

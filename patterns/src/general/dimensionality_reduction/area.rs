@@ -63,6 +63,14 @@ pub trait Area {
 
     /// How the area lies to a cell.
     fn relation(&self, cell: &CellBounds) -> Relation;
+
+    /// A box that has the whole area in it; all of the world unless the area knows a smaller one.
+    ///
+    /// A query that met what is of no use goes on where the curve enters this box again. One that is too large costs
+    /// time, one that is too small loses positions.
+    fn bounds(&self) -> BoundingBox {
+        BoundingBox::WORLD
+    }
 }
 
 impl<A: Area + ?Sized> Area for &A {
@@ -72,6 +80,10 @@ impl<A: Area + ?Sized> Area for &A {
 
     fn relation(&self, cell: &CellBounds) -> Relation {
         (**self).relation(cell)
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        (**self).bounds()
     }
 }
 
@@ -182,6 +194,13 @@ impl Area for Circle {
         } else {
             Relation::Across
         }
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        let longitude = self.centre.position.longitude();
+        let (west, east) = (longitude - self.half_width, longitude + self.half_width);
+        let (south, north) = (self.south.max(-90.0), self.north.min(90.0));
+        BoundingBox::new(south, west, north, east).unwrap_or(BoundingBox::WORLD)
     }
 }
 
@@ -322,6 +341,9 @@ pub struct BoundingBox {
 }
 
 impl BoundingBox {
+    /// All positions.
+    pub const WORLD: Self = Self { south: -90.0, north: 90.0, west: -180.0, east: 180.0 };
+
     /// From the south-western to the north-eastern corner, edges included. With `west` greater than `east` it
     /// crosses the meridian at ±180 degrees; with 360 degrees or more between them it takes in all longitudes.
     /// A box that reaches a pole contains the pole, which has all longitudes.
@@ -341,10 +363,13 @@ impl BoundingBox {
                 why: "its south is north of its north; name the southern edge first",
             });
         }
-        if east - west >= 360.0 {
+        let (width, west, east) = (east - west, normalize(west), normalize(east));
+        // Of less than 360 degrees by a hair, and the eastern edge was rounded onto the western one or over it.
+        let has_lost_a_turn = width > 359.0 && (0.0..1.0).contains(&(east - west));
+        if width >= 360.0 || has_lost_a_turn {
             return Ok(Self { south, north, west: -180.0, east: 180.0 });
         }
-        Ok(Self { south, north, west: normalize(west), east: normalize(east) })
+        Ok(Self { south, north, west, east })
     }
 
     /// What was stored of a box.
@@ -410,5 +435,9 @@ impl Area for BoundingBox {
         let is_high = self.south <= cell.south && cell.north <= self.north;
         let is_wide = stretches.iter().any(|(west, east)| *west <= cell.west && cell.east <= *east);
         if is_high && is_wide { Relation::Inside } else { Relation::Across }
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        *self
     }
 }

@@ -185,12 +185,12 @@ const STEPS: f64 = (1_u64 << 32) as f64;
 /// The code of a position.
 #[inline]
 pub(super) fn code(position: &Position) -> u64 {
-    u64::encode(steps(position.latitude(), position.longitude()))
+    u64::encode(coordinates(position.latitude(), position.longitude()))
 }
 
-/// The steps from the west and from the south in which a place is. They never fall while a coordinate grows.
+/// The column and the row of a place, which grow with its longitude and its latitude.
 #[inline]
-pub(super) fn steps(latitude: f64, longitude: f64) -> [u32; 2] {
+pub(super) fn coordinates(latitude: f64, longitude: f64) -> [u32; 2] {
     // Saturating, as latitude 90 belongs to the last row.
     let x = ((longitude + 180.0) * (STEPS / 360.0)) as u32;
     let y = ((latitude + 90.0) * (STEPS / 180.0)) as u32;
@@ -237,5 +237,16 @@ impl<A: Area> Region<2> for OnSphere<A> {
         let height = (north - south).to_radians() * EARTH_RADIUS;
         let width = (east - west).to_radians() * EARTH_RADIUS;
         height * width * ((south + north) / 2.0).to_radians().cos()
+    }
+
+    fn hull(&self) -> ([u32; 2], [u32; 2]) {
+        let bounds = self.0.bounds();
+        // A pole has all longitudes, and is kept at one of them.
+        let has_pole = bounds.south() <= -90.0 || bounds.north() >= 90.0;
+        let (west, east) = match has_pole || bounds.west() > bounds.east() {
+            true => (-180.0, 180.0),
+            false => (bounds.west(), bounds.east()),
+        };
+        (coordinates(bounds.south(), west), coordinates(bounds.north(), east))
     }
 }

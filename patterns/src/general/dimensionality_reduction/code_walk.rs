@@ -1,21 +1,74 @@
 //! A walk along a curve, through the stretches of a cover.
 
 use std::fmt;
+use std::ops::Deref;
 
-use keyloom::{Entry, Order, Reader, Result, Subspace};
+use keyloom::{Entry, KeyRange, Order, Reader, Result, Subspace};
 
-use super::cover::Cover;
+use super::cover::{Cover, Run};
 use crate::explain::Explain;
+use crate::general::composite_key_index::Found;
 use crate::select::{Select, within};
+use crate::table::RecordKey;
 use crate::walk::Walk;
 
-/// After so many entries in a row that are of no use, a new range is begun behind the gap: that costs about as
-/// much as they did.
-const MOST_IN_A_GAP: usize = 8;
+/// After so many entries in a row that are of no use, a new range is begun where the next can be that is: that
+/// costs about as much as they did.
+const MOST_IN_A_ROW: usize = 8;
+
+/// How many ranges a query begins with, and how many times more it goes on with, unless it is told otherwise.
+pub(super) const FIRST_RANGES: usize = 4;
+const MORE_RANGES: usize = 4;
+/// As many keys are read in the time that one more range takes: to be found, and to be begun.
+const KEYS_PER_RANGE: usize = 32;
+
+/// When more ranges pay.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// How many ranges there would be next.
+    next: usize,
+    /// What each of them costs, in keys.
+    keys_per_range: usize,
+    /// Keys read in vain since there are as many ranges as there are.
+    in_vain: usize,
+}
+
+impl Patience {
+    fn new(reader: &impl Reader) -> Self {
+        let keys_per_range = reader.entries_at_hand().max(KEYS_PER_RANGE);
+        Self { next: FIRST_RANGES * MORE_RANGES, keys_per_range, in_vain: 0 }
+    }
+
+    /// A key was read in vain. Whether it is time for more ranges, and for how many.
+    fn lose(&mut self) -> Option<usize> {
+        self.in_vain += 1;
+        if self.in_vain < self.next.saturating_mul(self.keys_per_range) {
+            return None;
+        }
+        let ranges = self.next;
+        (self.in_vain, self.next) = (0, ranges.saturating_mul(MORE_RANGES));
+        Some(ranges)
+    }
+}
+
+/// Which records a query takes, by their keys.
+pub(super) type Only<'q, K> = &'q dyn Fn(&K) -> bool;
+
+/// What is found at a code: an entry of an index, and what it covers.
+pub(super) trait Placed: Sized {
+    /// What the reader hands out.
+    type Bytes: Deref<Target = [u8]>;
+    /// The key of the record.
+    type Key: RecordKey;
+
+    fn of(found: Found<Self::Bytes, Self::Key>) -> Result<Self>;
+
+    fn found(&self) -> &Found<Self::Bytes, Self::Key>;
+}
 
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+enum Place {
     /// Between the runs of the cover.
     InGap,
     /// In a run across the border: it must be looked at.
@@ -32,36 +85,102 @@ pub(super) struct CodeWalk<'r, R: Reader> {
     range: usize,
     run: usize,
     /// Entries in a row that were of no use.
-    in_gap: usize,
+    useless: usize,
+    /// The code of the entry before the last one.
+    before: Option<u64>,
+    /// `None`: the ranges stay as they are.
+    patience: Option<Patience>,
 }
 
 impl<'r, R: Reader> CodeWalk<'r, R> {
     /// Through the entries of `space`, whose keys begin with a code.
     pub(super) fn new(reader: &'r R, space: &Subspace, cover: Cover) -> Self {
         let walk = Walk::new(reader, Order::Ascending, cover.ranges.len());
-        Self { walk, space: space.clone(), cover, range: 0, run: 0, in_gap: 0 }
+        let space = space.clone();
+        Self { walk, space, cover, range: 0, run: 0, useless: 0, before: None, patience: None }
     }
 
-    pub(super) fn explain_mut(&mut self) -> &mut Explain {
-        &mut self.walk.explain
+    /// The same walk, which begins with the cover of [`FIRST_RANGES`] and takes more ranges where they pay; see
+    /// [`CodeWalk::next_in_finer`].
+    pub(super) fn that_refines(self, reader: &R) -> Self {
+        Self { patience: Some(Patience::new(reader)), ..self }
+    }
+
+    /// Goes on with the entries of another space, through another cover.
+    pub(super) fn go_on(&mut self, space: Subspace, cover: Cover) {
+        self.walk.end();
+        self.walk.explain.ranges += cover.ranges.len() as u64;
+        (self.space, self.cover) = (space, cover);
+        (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
     }
 
     pub(super) fn explain(&self) -> Explain {
         self.walk.explain
     }
 
+    /// The first entry of a range, wherever the walk is.
+    pub(super) fn first(&mut self, range: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
+        self.walk.seek(range)?;
+        let first = self.walk.step()?;
+        self.walk.end();
+        Ok(first)
+    }
+
+    /// The next of those that `has` takes, and whose records `only` takes, with its code. Only what lies across
+    /// the border is shown to `has`.
+    #[inline]
+    pub(super) fn next_placed<P: Placed<Bytes = R::Bytes<'r>>>(
+        &mut self,
+        has: impl Fn(&P) -> bool,
+        only: Option<Only<'_, P::Key>>,
+    ) -> Result<Option<(u64, P)>> {
+        self.next_in_finer(has, only, |_| Cover::none())
+    }
+
+    /// The same, where `cover` gives a cover of the same region in so many ranges, for when more of them pay.
+    #[inline]
+    pub(super) fn next_in_finer<P: Placed<Bytes = R::Bytes<'r>>>(
+        &mut self,
+        has: impl Fn(&P) -> bool,
+        only: Option<Only<'_, P::Key>>,
+        cover: impl Fn(usize) -> Cover,
+    ) -> Result<Option<(u64, P)>> {
+        while let Some(entry) = self.step()? {
+            let found = Found::new(&self.space, entry)?;
+            let code = found.parts()?;
+            let place = self.place(code);
+            let is_first = self.before.replace(code) != Some(code);
+            if place == Place::InGap {
+                self.useless(code, is_first, &cover)?;
+                continue;
+            }
+            let placed = P::of(found)?;
+            if place == Place::Across && !has(&placed) {
+                self.useless(code, is_first, &cover)?;
+                continue;
+            }
+            self.useless = 0;
+            if is_taken(only, placed.found())? {
+                self.walk.explain.keys_returned += 1;
+                return Ok(Some((code, placed)));
+            }
+        }
+        Ok(None)
+    }
+
     /// The next entry.
-    pub(super) fn step(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
+    fn step(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         loop {
             if let Some(entry) = self.walk.step()? {
                 return Ok(Some(entry));
             }
-            let begun = self.range.checked_sub(1).and_then(|range| self.cover.ranges.get(range));
-            self.run = begun.copied().unwrap_or(0);
-            self.range += 1;
-            if !self.seek()? {
+            if self.range >= self.cover.ranges.len() {
                 return Ok(None);
             }
+            self.run = self.behind_range().unwrap_or(0);
+            self.range += 1;
+            let Some(first) = self.cover.runs.get(self.run) else { return Ok(None) };
+            self.seek(first.first)?;
         }
     }
 
@@ -72,50 +191,85 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     }
 
     /// Where the entry lies that has this code and was read last.
-    pub(super) fn place(&mut self, code: u64) -> Place {
-        let runs = self.cover.runs.get(self.run..).unwrap_or_default();
-        let passed = runs.iter().take_while(|run| run.last < code).count();
-        self.run += passed;
-        let place = match runs.get(passed) {
+    #[inline]
+    fn place(&mut self, code: u64) -> Place {
+        match self.run_at(code) {
             Some(run) if run.first <= code && run.is_inside => Place::Inside,
             Some(run) if run.first <= code => Place::Across,
             _ => Place::InGap,
-        };
-        if place != Place::InGap {
-            self.in_gap = 0;
         }
-        place
     }
 
-    /// The entry that was read last lies in a gap: begins behind it where there has been too much in it.
-    pub(super) fn leave_gap(&mut self) -> Result<()> {
-        self.in_gap += 1;
-        if self.in_gap >= MOST_IN_A_GAP && self.walk.at_hand() == 0 {
-            self.in_gap = 0;
-            self.seek()?;
+    /// The run that a code, behind all those before, is in or before.
+    #[inline]
+    fn run_at(&mut self, code: u64) -> Option<Run> {
+        let runs = self.cover.runs.get(self.run..).unwrap_or_default();
+        let passed = runs.iter().take_while(|run| run.last < code).count();
+        self.run += passed;
+        runs.get(passed).copied()
+    }
+
+    /// Counts an entry that was of no use. When there have been too many, goes on where the next can be that is.
+    fn useless(
+        &mut self,
+        code: u64,
+        is_first: bool,
+        cover: &impl Fn(usize) -> Cover,
+    ) -> Result<()> {
+        // Of the entries with the same code none is read again behind one that was taken.
+        if is_first && let Some(ranges) = self.patience.as_mut().and_then(Patience::lose) {
+            let mut finer = cover(ranges);
+            finer.skip_to(code);
+            self.go_on(self.space.clone(), finer);
+            return Ok(());
         }
-        Ok(())
+        self.useless += 1;
+        if self.useless < MOST_IN_A_ROW || self.walk.at_hand() > 0 {
+            return Ok(());
+        }
+        let next = self.cover.hull.first_from(code);
+        let next = next.and_then(|next| Some(self.run_at(next)?.first.max(next)));
+        match next {
+            // What is of no use itself may share its code with what is.
+            Some(next) if next == code => Ok(()),
+            Some(next) => {
+                self.useless = 0;
+                self.seek(next)
+            }
+            None => {
+                self.end();
+                Ok(())
+            }
+        }
     }
 
-    /// Goes on in the ranges of another cover, which begins with the entries that were read last, those with the
-    /// same code.
-    pub(super) fn go_on_in(&mut self, cover: Cover) {
-        self.walk.end();
-        self.walk.explain.ranges += cover.ranges.len() as u64;
-        (self.cover, self.range, self.in_gap) = (cover, 0, 0);
+    /// The run behind the range that the walk is in; `None` before the first.
+    fn behind_range(&self) -> Option<usize> {
+        self.cover.ranges.get(self.range.checked_sub(1)?).copied()
     }
 
-    /// Begins at the run that the walk is before, if the cover has one.
-    fn seek(&mut self) -> Result<bool> {
-        let end = self.range.checked_sub(1).and_then(|range| self.cover.ranges.get(range));
-        let last = end.and_then(|end| self.cover.runs.get(end.checked_sub(1)?));
-        let (Some(first), Some(last)) = (self.cover.runs.get(self.run), last) else {
-            return Ok(false);
-        };
-        let range = within(first.first..=last.last).key_range(&self.space);
-        self.walk.seek(range)?;
-        Ok(true)
+    /// Begins the range that the walk is in at a code, or ends it when that is behind it.
+    fn seek(&mut self, from: u64) -> Result<()> {
+        let last = self.behind_range().and_then(|behind| behind.checked_sub(1));
+        match last.and_then(|last| self.cover.runs.get(last)) {
+            Some(last) if from <= last.last => {
+                self.walk.seek(within(from..=last.last).key_range(&self.space))
+            }
+            _ => {
+                self.walk.end();
+                Ok(())
+            }
+        }
     }
+}
+
+/// Whether a query takes the record of an entry.
+pub(super) fn is_taken<B, K>(only: Option<Only<'_, K>>, found: &Found<B, K>) -> Result<bool>
+where
+    B: Deref<Target = [u8]>,
+    K: RecordKey,
+{
+    only.map_or(Ok(true), |only| Ok(only(&found.record_key()?)))
 }
 
 impl<R: Reader> fmt::Debug for CodeWalk<'_, R> {

@@ -13,6 +13,47 @@ pub(super) trait Region<const N: usize> {
 
     /// How large a block is, in any unit: the largest are divided first.
     fn size(&self, low: [u32; N], high: [u32; N]) -> f64;
+
+    /// The corners of a box that it does not leave.
+    fn hull(&self) -> ([u32; N], [u32; N]);
+}
+
+/// A box that has all of a region in it, on the curve.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hull {
+    pub(super) low: u64,
+    pub(super) high: u64,
+    /// The first code behind one that is between two corners, with what the number of dimensions is known to.
+    next: fn(code: u64, low: u64, high: u64) -> Option<u64>,
+    has: fn(code: u64, low: u64, high: u64) -> bool,
+}
+
+impl Hull {
+    pub(super) fn of<const N: usize>(region: &impl Region<N>) -> Self
+    where
+        u64: Morton<N, Coordinate = u32>,
+    {
+        let (low, high) = region.hull();
+        Self {
+            low: u64::encode(low),
+            high: u64::encode(high),
+            next: <u64 as Morton<N>>::next_inside,
+            has: <u64 as Morton<N>>::is_inside,
+        }
+    }
+
+    /// Of all codes: nothing is known but the runs.
+    pub(super) fn everything() -> Self {
+        Self { low: 0, high: u64::MAX, next: |_, _, _| None, has: |_, _, _| true }
+    }
+
+    /// The first code in it that is not before this one.
+    pub(super) fn first_from(&self, code: u64) -> Option<u64> {
+        match (self.has)(code, self.low, self.high) {
+            true => Some(code),
+            false => (self.next)(code, self.low, self.high),
+        }
+    }
 }
 
 /// A stretch of a curve, from one code to another; both belong to it.
@@ -26,11 +67,12 @@ pub(super) struct Run {
 
 /// The stretches of a curve that a region takes, in order and apart from each other, and the ranges that they
 /// are read in, which may have gaps in them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Cover {
     pub(super) runs: Vec<Run>,
     /// For each range, behind which run it ends.
     pub(super) ranges: Vec<usize>,
+    pub(super) hull: Hull,
 }
 
 /// So many blocks are made for each range that is wanted: neighbours on the curve become one, and what is
@@ -38,6 +80,12 @@ pub(super) struct Cover {
 pub(super) const BLOCKS_PER_RANGE: usize = 4;
 
 impl Cover {
+    /// The cover of nothing.
+    pub(super) fn none() -> Self {
+        let hull = Hull { low: 0, high: 0, next: |_, _, _| None, has: |_, _, _| false };
+        Self { runs: Vec::new(), ranges: Vec::new(), hull }
+    }
+
     /// The cover of `region` in at most `budget` ranges.
     ///
     /// Divides the largest of the blocks that lie across the border, in two each time, until there are enough.
@@ -62,31 +110,15 @@ impl Cover {
             }
         }
         runs.extend(across.into_iter().map(|sized| sized.block.run(false)));
-        Self::of_runs(runs, budget)
+        Self::of_runs(runs, budget, Hull::of(region))
     }
 
-    /// The cover of these runs, which have no code in common, in at most `budget` ranges.
-    pub(super) fn of_runs(mut runs: Vec<Run>, budget: usize) -> Self {
+    /// The cover of these runs, which have no code in common and lie in `hull`, in at most `budget` ranges.
+    pub(super) fn of_runs(mut runs: Vec<Run>, budget: usize, hull: Hull) -> Self {
         runs.sort_unstable_by_key(|run| run.first);
         runs.dedup_by(|next, run| run.take_in(next));
         let ranges = ranges(&runs, budget);
-        Self { runs, ranges }
-    }
-
-    /// The first code and the last.
-    pub(super) fn ends(&self) -> Option<(u64, u64)> {
-        Some((self.runs.first()?.first, self.runs.last()?.last))
-    }
-
-    /// Leaves out what lies before a code.
-    pub(super) fn skip_to(&mut self, code: u64) {
-        let skipped = self.runs.partition_point(|run| run.last < code);
-        self.runs.drain(..skipped);
-        self.ranges.retain(|end| *end > skipped);
-        self.ranges.iter_mut().for_each(|end| *end -= skipped);
-        if let Some(first) = self.runs.first_mut() {
-            first.first = first.first.max(code);
-        }
+        Self { runs, ranges, hull }
     }
 }
 

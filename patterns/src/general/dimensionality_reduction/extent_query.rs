@@ -2,18 +2,17 @@
 
 use std::fmt;
 
-use keyloom::{Error, Reader, Result, Subspace};
+use keyloom::{Reader, Result, Subspace};
 
 use super::area::BoundingBox;
-use super::code_walk::{CodeWalk, Place};
+use super::code_walk::{CodeWalk, Only};
 use super::cover::Cover;
 use super::extent_index::Extent;
 use super::page::page;
-use super::query::Only;
+use super::query::{RANGES, at_most, count};
 use super::xz::{Wanted, cover};
 use crate::continuation::Continuation;
 use crate::explain::Explain;
-use crate::general::composite_key_index::Found;
 use crate::table::RecordKey;
 
 /// A query for extents; see [`ExtentIndex::overlapping`](super::ExtentIndex::overlapping).
@@ -42,9 +41,6 @@ impl<K> fmt::Debug for ExtentQuery<'_, K> {
     }
 }
 
-/// How many ranges a query takes unless it is told otherwise.
-const RANGES: usize = 16;
-
 impl<'q, K> ExtentQuery<'q, K> {
     pub(super) fn new(space: &Subspace, area: BoundingBox, wanted: Wanted) -> Self {
         Self { space: space.clone(), area, wanted, ranges: RANGES, only: None }
@@ -56,16 +52,9 @@ impl<'q, K> ExtentQuery<'q, K> {
     /// found; few where little is found, and on a store behind a network, where each of them is a round trip.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for 0.
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
-        if most == 0 {
-            return Err(Error::BadOption {
-                what: "the number of ranges",
-                value: most.to_string(),
-                why: "a query reads one range or more",
-            });
-        }
-        Ok(Self { ranges: most, ..self })
+        Ok(Self { ranges: at_most(most)?, ..self })
     }
 
     /// The same query for those records only whose keys `only` takes.
@@ -109,10 +98,7 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     /// # Errors
     /// What the store says.
     pub fn count(self, reader: &impl Reader) -> Result<u64> {
-        let mut extents = self.extents(reader)?;
-        let mut count = 0;
-        extents.try_for_each(|extent| extent.map(|_| count += 1))?;
-        Ok(count)
+        count(self.extents(reader)?)
     }
 
     /// At most `limit` of the extents in the order of their codes, beginning behind `after`.
@@ -120,7 +106,7 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     /// The number of ranges may be another one from page to page.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; what the store says.
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; what the store says.
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -168,22 +154,8 @@ impl<R: Reader, K> fmt::Debug for Extents<'_, '_, R, K> {
 
 impl<'r, R: Reader, K: RecordKey> Extents<'r, '_, R, K> {
     fn step(&mut self) -> Result<Option<Extent<R::Bytes<'r>, K>>> {
-        while let Some(entry) = self.walk.step()? {
-            let found = Found::new(&self.query.space, entry)?;
-            let place = self.walk.place(found.parts()?);
-            if place == Place::InGap {
-                self.walk.leave_gap()?;
-                continue;
-            }
-            let extent = Extent::of(found)?;
-            if (place == Place::Inside || self.query.wants(extent.bounds()))
-                && self.query.takes(&extent)?
-            {
-                self.walk.explain_mut().keys_returned += 1;
-                return Ok(Some(extent));
-            }
-        }
-        Ok(None)
+        let has = |extent: &Extent<_, K>| self.query.wants(extent.bounds());
+        Ok(self.walk.next_placed(has, self.query.only)?.map(|(_, extent)| extent))
     }
 }
 
@@ -193,10 +165,6 @@ impl<K: RecordKey> ExtentQuery<'_, K> {
             Wanted::Overlapping => extent.overlaps(&self.area),
             Wanted::Inside => extent.is_inside(&self.area),
         }
-    }
-
-    fn takes<B: std::ops::Deref<Target = [u8]>>(&self, extent: &Extent<B, K>) -> Result<bool> {
-        self.only.map_or(Ok(true), |only| Ok(only(&extent.record_key()?)))
     }
 }
 

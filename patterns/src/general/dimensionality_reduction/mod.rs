@@ -3,12 +3,15 @@
 
 mod area;
 mod cell;
+mod checked_index;
 mod code_walk;
 mod cover;
 pub mod curve;
+pub mod curve_index;
 mod extent_index;
 mod extent_query;
 mod grid;
+mod interval;
 mod nearest;
 mod overlap;
 mod page;
@@ -16,10 +19,12 @@ mod point_index;
 mod polygon;
 mod position;
 mod query;
+pub mod space_time;
 mod xz;
 
 pub use area::{Area, BoundingBox, CellBounds, Circle, Relation};
 pub use cell::Cell;
+pub use curve_index::CurveIndex;
 pub use extent_index::{Extent, ExtentIndex};
 pub use extent_query::{ExtentPage, ExtentQuery, Extents};
 pub use grid::Grid;
@@ -28,3 +33,4 @@ pub use point_index::{FoundPoints, Point, PointIndex};
 pub use polygon::Polygon;
 pub use position::{EARTH_RADIUS, Position};
 pub use query::{AreaQuery, Everywhere, PointPage, Points};
+pub use space_time::SpaceTimeIndex;

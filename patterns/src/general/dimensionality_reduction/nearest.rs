@@ -9,9 +9,10 @@ use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
 use super::area::{Area, Relation, farthest, nearest};
 use super::cell::{Cell, code};
+use super::code_walk::{Only, Placed, is_taken};
 use super::point_index::Point;
 use super::position::{Centre, Haversine, Position};
-use super::query::{Everywhere, Only, is_taken};
+use super::query::Everywhere;
 use crate::continuation::Continuation;
 use crate::explain::Explain;
 use crate::general::composite_key_index::Found;
@@ -275,7 +276,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         let haversine = self.centre.haversine(&point.position());
         let point = NearestPoint { point, haversine };
         let is_past = self.after.as_ref().is_some_and(|after| Rank::of(&point) <= *after);
-        if !is_past && is_taken(self.only, &point.point)? {
+        if !is_past && is_taken(self.only, point.point.entry())? {
             self.queue.push(Candidate::Point(point));
         }
         Ok(())

@@ -9,6 +9,7 @@ use keyloom::{DynWriter, Order, Reader, Result, Store, Subspace};
 
 use super::area::Area;
 use super::cell::{Cell, code};
+use super::code_walk::Placed;
 use super::nearest::Nearest;
 use super::position::Position;
 use super::query::AreaQuery;
@@ -188,13 +189,22 @@ pub struct Point<B, K> {
     position: Position,
 }
 
-impl<B: Deref<Target = [u8]>, K> Point<B, K> {
+impl<B: Deref<Target = [u8]>, K: RecordKey> Placed for Point<B, K> {
+    type Bytes = B;
+    type Key = K;
+
     #[inline]
-    pub(super) fn of(found: Found<B, K>) -> Result<Self> {
+    fn of(found: Found<B, K>) -> Result<Self> {
         let (latitude, longitude) = found.covered()?;
         Ok(Self { found, position: Position::stored(latitude, longitude) })
     }
 
+    fn found(&self) -> &Found<B, K> {
+        &self.found
+    }
+}
+
+impl<B: Deref<Target = [u8]>, K> Point<B, K> {
     /// Where it is.
     pub fn position(&self) -> Position {
         self.position
@@ -229,6 +239,7 @@ impl<I, B, K> Iterator for FoundPoints<I, K>
 where
     I: Iterator<Item = Result<keyloom::Entry<B>>>,
     B: Deref<Target = [u8]>,
+    K: RecordKey,
 {
     type Item = Result<Point<B, K>>;
 

@@ -4,7 +4,7 @@ use geo::algorithm::{BoundingRect, Intersects, Validation};
 use geo::{Coord, Line, LineString, LinesIter, Rect};
 use keyloom::{Error, Result};
 
-use super::area::{Area, CellBounds, Relation};
+use super::area::{Area, BoundingBox, CellBounds, Relation};
 use super::position::{Position, check_latitude, check_longitude};
 
 /// A polygon, which may have holes. Its edges belong to it, those of its holes too.
@@ -124,6 +124,12 @@ impl Area for Polygon {
             }
         }
         relation
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        let (low, high) = (self.bounds.min(), self.bounds.max());
+        let (west, east) = (low.x - MARGIN, high.x + MARGIN);
+        BoundingBox::new(low.y, west, high.y, east).unwrap_or(BoundingBox::WORLD)
     }
 }
 

@@ -2,27 +2,20 @@
 
 use std::fmt;
 
-use keyloom::{Error, Order, Reader, Result, Subspace};
+use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace, Unpack};
 
 use super::area::{Area, Relation};
 use super::cell::OnSphere;
-use super::code_walk::{CodeWalk, Place};
+use super::code_walk::{CodeWalk, FIRST_RANGES, Only, Placed};
 use super::cover::Cover;
 use super::grid::Grid;
 use super::nearest::{Nearest, NearestPage, Rank};
-use super::page::page;
 use super::point_index::Point;
 use super::position::Position;
 use crate::continuation::Continuation;
 use crate::explain::Explain;
-use crate::general::composite_key_index::Found;
+use crate::select::{Select, within};
 use crate::table::RecordKey;
-
-/// A point that `R` gave, and its code.
-pub(super) type CodedPoint<'r, R, K> = (u64, Point<<R as Reader>::Bytes<'r>, K>);
-
-/// Which records a query takes, by their keys.
-pub(super) type Only<'q, K> = &'q dyn Fn(&K) -> bool;
 
 /// A query for the points in an area; see [`PointIndex::within`](super::PointIndex::within).
 pub struct AreaQuery<'q, K, A> {
@@ -49,11 +42,20 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
     }
 }
 
-/// How many ranges a query begins with, and how many times more it goes on with, unless it is told otherwise.
-const FIRST_RANGES: usize = 4;
-const MORE_RANGES: usize = 4;
-/// As many keys are read in the time that one more range takes: to be found, and to be begun.
-const KEYS_PER_RANGE: usize = 32;
+/// How many ranges other queries take unless they are told otherwise.
+pub(super) const RANGES: usize = 16;
+
+/// A number of ranges that was asked for.
+pub(super) fn at_most(ranges: usize) -> Result<usize> {
+    if ranges == 0 {
+        return Err(Error::BadOption {
+            what: "the number of ranges",
+            value: ranges.to_string(),
+            why: "a query reads one range or more",
+        });
+    }
+    Ok(ranges)
+}
 
 impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     pub(super) fn new(space: &Subspace, area: A) -> Self {
@@ -70,14 +72,7 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     /// # Errors
     /// [`Error::BadOption`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
-        if most == 0 {
-            return Err(Error::BadOption {
-                what: "the number of ranges",
-                value: most.to_string(),
-                why: "a query reads one range or more",
-            });
-        }
-        Ok(Self { ranges: Some(most), ..self })
+        Ok(Self { ranges: Some(at_most(most)?), ..self })
     }
 
     /// The same query for those records only whose keys `only` takes.
@@ -88,6 +83,11 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
 
     fn cover(&self) -> Cover {
         Cover::of(&OnSphere(&self.area), self.ranges.unwrap_or(FIRST_RANGES))
+    }
+
+    /// How many ranges the query takes.
+    pub fn ranges(&self) -> usize {
+        self.cover().ranges.len()
     }
 }
 
@@ -102,12 +102,9 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     }
 
     fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Points<'_, 'q, R, K, A> {
-        let patience = match self.ranges {
-            Some(_) => None,
-            None => Some(Patience::new(reader)),
-        };
         let walk = CodeWalk::new(reader, &self.space, cover);
-        Points { walk, space: self.space, area: self.area, only: self.only, patience }
+        let walk = if self.ranges.is_none() { walk.that_refines(reader) } else { walk };
+        Points { walk, area: self.area, only: self.only }
     }
 
     /// How many there are. Reads all of them.
@@ -115,10 +112,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// # Errors
     /// What the store says.
     pub fn count(self, reader: &impl Reader) -> Result<u64> {
-        let mut points = self.points(reader)?;
-        let mut count = 0;
-        points.try_for_each(|point| point.map(|_| count += 1))?;
-        Ok(count)
+        count(self.points(reader)?)
     }
 
     /// How many there are in each cell of so many bits, for those cells in which there are any, in the order of
@@ -181,12 +175,53 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<PointPage<R::Bytes<'r>, K>> {
-        let (space, cover) = (self.space.clone(), self.cover());
-        let query = Subspace::new(&cover.ends());
-        let walk = |cover| self.walk(reader, cover);
-        let (points, next) =
-            page(&query, (&space, cover), limit, after, walk, |one| one.entry().entry_key())?;
+        let mut cover = self.cover();
+        let (space, whole) = (self.space.clone(), cover.key_range(&self.space));
+        let resumed = Continuation::resume(after, whole.clone(), Order::Ascending)?;
+        if after.is_some() {
+            cover.skip_to(first_elements(&space, &resumed, 1)?.unwrap_or(0));
+        }
+        let (points, next) = page(self.walk(reader, cover), limit, &resumed, &whole)?;
         Ok(PointPage { points, next })
+    }
+}
+
+/// How many there are.
+pub(super) fn count<P>(mut found: impl Iterator<Item = Result<P>>) -> Result<u64> {
+    let mut count = 0;
+    found.try_for_each(|found| found.map(|_| count += 1))?;
+    Ok(count)
+}
+
+/// At most `limit` of those that are in `resumed`, and where a query over `whole` goes on behind them.
+pub(super) fn page<P: Placed>(
+    found: impl Iterator<Item = Result<P>>,
+    limit: usize,
+    resumed: &KeyRange<'_>,
+    whole: &KeyRange<'_>,
+) -> Result<(Vec<P>, Option<Continuation>)> {
+    let is_before = |placed: &P| !resumed.contains(placed.found().entry_key());
+    let mut found = found.skip_while(|placed| placed.as_ref().is_ok_and(is_before));
+    let placed = found.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+    let has_more = limit > 0 && found.next().transpose()?.is_some();
+    let last = placed.last().filter(|_| has_more).map(|last| last.found().entry_key());
+    let next = last.map(|last| Continuation::behind(last, whole, Order::Ascending));
+    Ok((placed, next))
+}
+
+/// The elements that a range of keys begins with.
+pub(super) fn first_elements<T: for<'k> Unpack<'k>>(
+    space: &Subspace,
+    range: &KeyRange<'_>,
+    elements: usize,
+) -> Result<Option<T>> {
+    use std::ops::Bound::{Excluded, Included};
+    match range.normalized() {
+        Some((Included(key) | Excluded(key), _)) => {
+            let leading = space.leading(key, elements)?.get(space.prefix().len()..);
+            Ok(Some(keyloom::unpack(leading.unwrap_or_default())?))
+        }
+        _ => Ok(None),
     }
 }
 
@@ -202,44 +237,8 @@ pub struct PointPage<B, K> {
 /// The points in an area, in the order of their codes.
 pub struct Points<'r, 'q, R: Reader, K, A> {
     walk: CodeWalk<'r, R>,
-    space: Subspace,
     area: A,
     only: Option<Only<'q, K>>,
-    /// `None`: the ranges stay as they are.
-    patience: Option<Patience>,
-}
-
-/// When more ranges pay.
-#[derive(Clone, Copy, Debug)]
-struct Patience {
-    /// How many ranges there would be next.
-    next: usize,
-    /// What each of them costs, in keys.
-    keys_per_range: usize,
-    /// Keys read in vain since there are as many ranges as there are.
-    in_vain: usize,
-    /// The code before.
-    last: Option<u64>,
-}
-
-impl Patience {
-    fn new(reader: &impl Reader) -> Self {
-        let keys_per_range = reader.entries_at_hand().max(KEYS_PER_RANGE);
-        Self { next: FIRST_RANGES * MORE_RANGES, keys_per_range, in_vain: 0, last: None }
-    }
-
-    /// Tells that an entry was of no use. Whether it is time for more ranges, and for how many; never between
-    /// entries with the same code.
-    fn lose(&mut self, code: u64) -> Option<usize> {
-        let is_first = self.last != Some(code);
-        self.in_vain += 1;
-        if !is_first || self.in_vain < self.next.saturating_mul(self.keys_per_range) {
-            return None;
-        }
-        let ranges = self.next;
-        (self.in_vain, self.next) = (0, ranges.saturating_mul(MORE_RANGES));
-        Some(ranges)
-    }
 }
 
 impl<R: Reader, K, A> Points<'_, '_, R, K, A> {
@@ -255,50 +254,22 @@ impl<R: Reader, K, A> fmt::Debug for Points<'_, '_, R, K, A> {
     }
 }
 
+type CodedPoint<B, K> = (u64, Point<B, K>);
+
 impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
     /// Lets nothing more come, as after a failure.
     pub(super) fn end(&mut self) {
         self.walk.end();
     }
 
-    pub(super) fn step(&mut self) -> Result<Option<CodedPoint<'r, R, K>>> {
-        while let Some(entry) = self.walk.step()? {
-            let found = Found::new(&self.space, entry)?;
-            let code = Point::code(&found)?;
-            let place = self.walk.place(code);
-            let point = match place {
-                Place::InGap => None,
-                Place::Inside => Some(Point::of(found)?),
-                Place::Across => {
-                    Some(Point::of(found)?).filter(|at| self.area.contains(&at.position()))
-                }
-            };
-            if point.is_none() {
-                self.lose(code, place)?;
-            }
-            if let Some(patience) = &mut self.patience {
-                patience.last = Some(code);
-            }
-            if let Some(point) = point
-                && is_taken(self.only, &point)?
-            {
-                self.walk.explain_mut().keys_returned += 1;
-                return Ok(Some((code, point)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// An entry was of no use: goes on behind the gap, or in more ranges, where that pays.
-    fn lose(&mut self, code: u64, place: Place) -> Result<()> {
-        if let Some(ranges) = self.patience.as_mut().and_then(|patience| patience.lose(code)) {
-            let mut cover = Cover::of(&OnSphere(&self.area), ranges);
-            cover.skip_to(code);
-            self.walk.go_on_in(cover);
-        } else if place == Place::InGap {
-            self.walk.leave_gap()?;
-        }
-        Ok(())
+    /// The next point, behind its code.
+    pub(super) fn step(&mut self) -> Result<Option<CodedPoint<R::Bytes<'r>, K>>> {
+        let area = &self.area;
+        self.walk.next_in_finer(
+            |point: &Point<_, _>| area.contains(&point.position()),
+            self.only,
+            |ranges| Cover::of(&OnSphere(area), ranges),
+        )
     }
 }
 
@@ -314,15 +285,6 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Iterator for Points<'r, '_, R, K, A> 
     }
 }
 
-/// Whether a query takes the record of a point.
-pub(super) fn is_taken<B, K>(only: Option<Only<'_, K>>, point: &Point<B, K>) -> Result<bool>
-where
-    B: std::ops::Deref<Target = [u8]>,
-    K: RecordKey,
-{
-    only.map_or(Ok(true), |only| Ok(only(&point.record_key()?)))
-}
-
 /// All positions.
 #[derive(Clone, Copy, Debug)]
 pub struct Everywhere;
@@ -334,5 +296,26 @@ impl Area for Everywhere {
 
     fn relation(&self, _: &super::area::CellBounds) -> Relation {
         Relation::Inside
+    }
+}
+
+impl Cover {
+    /// The keys from the first code to the last.
+    pub(super) fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        match (self.runs.first(), self.runs.last()) {
+            (Some(first), Some(last)) => within(first.first..=last.last).key_range(space),
+            _ => KeyRange::half_open(&[], &[]).into_owned(),
+        }
+    }
+
+    /// Leaves out what lies before a code.
+    pub(super) fn skip_to(&mut self, code: u64) {
+        let skipped = self.runs.partition_point(|run| run.last < code);
+        self.runs.drain(..skipped);
+        self.ranges.retain(|end| *end > skipped);
+        self.ranges.iter_mut().for_each(|end| *end -= skipped);
+        if let Some(first) = self.runs.first_mut() {
+            first.first = first.first.max(code);
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::area::{BoundingBox, Relation};
-use super::cell::steps;
-use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
+use super::cell::coordinates;
+use super::cover::{BLOCKS_PER_RANGE, Cover, Hull, Run};
 
 /// How often the sphere is divided in four at the most: the most often for which codes take 7 bytes in a key.
 /// The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
@@ -69,8 +69,8 @@ struct Steps {
 
 impl Steps {
     fn of(area: &BoundingBox) -> Self {
-        let [west, south] = steps(area.south(), area.west());
-        let [east, north] = steps(area.north(), area.east());
+        let [west, south] = coordinates(area.south(), area.west());
+        let [east, north] = coordinates(area.north(), area.east());
         // Where both ends are in one step, all or nothing else is between them.
         let is_around = area.west() > area.east() && west == east;
         let further = if is_around { u32::MAX } else { east.wrapping_sub(west) };
@@ -258,5 +258,5 @@ pub(super) fn cover(area: &BoundingBox, wanted: Wanted, budget: usize) -> Cover 
         element.quarters().for_each(|quarter| query.add(quarter, &mut across, &mut runs));
     }
     runs.extend(across.iter().map(|element| element.run(false)));
-    Cover::of_runs(runs, budget)
+    Cover::of_runs(runs, budget, Hull::everything())
 }

@@ -63,6 +63,11 @@ impl Dimension {
         Ok(Self { start: start * scale, width: end * scale - start * scale, scale })
     }
 
+    /// The bits of the range: equal where the cells are.
+    pub(in super::super) fn bits_of_range(&self) -> [u64; 3] {
+        [self.start, self.width, self.scale].map(|number| (number + 0.0).to_bits())
+    }
+
     /// The cell of a value, of 2^`bits` cells, counted from 0.
     ///
     /// A value has 53 significant bits, and no more of them than that tell one cell from another.

@@ -1,0 +1,265 @@
+//! Queries for what was in an area at some times.
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds, RangeInclusive};
+
+use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace};
+
+use super::super::area::Area;
+use super::super::cell::OnSphere;
+use super::super::checked_index::refuse_others;
+use super::super::code_walk::{CodeWalk, Only};
+use super::super::cover::{Cover, Hull};
+use super::super::interval::Interval;
+use super::super::query::{RANGES, at_most, count, first_elements, page};
+use super::{Bins, Event, InBin, LAST_CELL};
+use crate::continuation::Continuation;
+use crate::explain::Explain;
+use crate::general::composite_key_index::Found;
+use crate::select::{Select, within};
+use crate::table::RecordKey;
+
+/// A query for the events in an area at some times; see [`SpaceTimeIndex::within`](super::SpaceTimeIndex::within).
+pub struct SpaceTimeQuery<'q, K, A> {
+    space: Subspace,
+    bins: Bins,
+    area: A,
+    times: RangeInclusive<i64>,
+    ranges: usize,
+    only: Option<Only<'q, K>>,
+}
+
+impl<K, A: Clone> Clone for SpaceTimeQuery<'_, K, A> {
+    fn clone(&self) -> Self {
+        let Self { space, area, times, .. } = self;
+        Self { space: space.clone(), area: area.clone(), times: times.clone(), ..*self }
+    }
+}
+
+impl<K, A: fmt::Debug> fmt::Debug for SpaceTimeQuery<'_, K, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpaceTimeQuery")
+            .field("space", &self.space)
+            .field("area", &self.area)
+            .field("times", &self.times)
+            .field("ranges", &self.ranges)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The first and the last of some times, the last before the first where there are none.
+fn inclusive(times: &impl RangeBounds<i64>) -> RangeInclusive<i64> {
+    let first = match times.start_bound() {
+        Bound::Included(first) => Some(*first),
+        Bound::Excluded(before) => before.checked_add(1),
+        Bound::Unbounded => Some(i64::MIN),
+    };
+    let last = match times.end_bound() {
+        Bound::Included(last) => Some(*last),
+        Bound::Excluded(behind) => behind.checked_sub(1),
+        Bound::Unbounded => Some(i64::MAX),
+    };
+    first.zip(last).map_or(i64::MAX..=i64::MIN, |(first, last)| first..=last)
+}
+
+impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
+    pub(super) fn new(space: &Subspace, bins: Bins, area: A, times: impl RangeBounds<i64>) -> Self {
+        let times = inclusive(&times);
+        Self { space: space.clone(), bins, area, times, ranges: RANGES, only: None }
+    }
+
+    /// The same query in at most so many ranges in each bin, instead of 16.
+    ///
+    /// For each bin, since each holds the whole area anew: what is good for one of them is so for all.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for 0.
+    pub fn in_ranges(self, most: usize) -> Result<Self> {
+        Ok(Self { ranges: at_most(most)?, ..self })
+    }
+
+    /// The same query for those records only whose keys `only` takes.
+    #[must_use]
+    pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
+        Self { only: Some(only), ..self }
+    }
+
+    fn region(&self, bin: i64) -> InBin<&A> {
+        let times = self.bins.interval(bin, *self.times.start(), *self.times.end());
+        InBin { area: OnSphere(&self.area), times }
+    }
+
+    /// The bins that the times are in.
+    fn bins(&self) -> RangeInclusive<i64> {
+        match self.times.is_empty() {
+            true => 0..=-1,
+            false => self.bins.bin(*self.times.start())..=self.bins.bin(*self.times.end()),
+        }
+    }
+
+    /// The keys from the first code of the first bin to the last code of the last.
+    fn key_range(&self) -> KeyRange<'static> {
+        let (first, last) = self.bins().into_inner();
+        if first > last {
+            return KeyRange::half_open(&[], &[]).into_owned();
+        }
+        let hull = |bin| Hull::of(&self.region(bin));
+        let width = self.bins.made_with();
+        within((width, first, hull(first).low)..=(width, last, hull(last).high))
+            .key_range(&self.space)
+    }
+}
+
+impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
+    /// The events, by bins, and in each of them in the order of their codes.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when there are entries of another width in the index; what the store says; the
+    /// iterator too.
+    pub fn points<R: Reader>(self, reader: &R) -> Result<Events<'_, 'q, R, K, A>> {
+        self.walk(reader, None)
+    }
+
+    fn walk<R: Reader>(
+        self,
+        reader: &R,
+        from: Option<(i64, u64)>,
+    ) -> Result<Events<'_, 'q, R, K, A>> {
+        let (first, last) = self.bins().into_inner();
+        let bins = from.map_or(first, |(bin, _)| bin)..=last;
+        let mut walk = CodeWalk::new(reader, &self.space, Cover::none());
+        refuse_others(&mut walk, &self.space, self.bins.made_with(), |stored| Error::BadOption {
+            what: "the width of the time bins",
+            value: format!("{} ms, where {stored} ms are stored", self.bins.width_ms),
+            why: "entries of another width would be missed: declare that one, or repair the index",
+        })?;
+        Ok(Events { walk, bins, from, whole: None, query: self })
+    }
+
+    /// How many there are. Reads all of them.
+    ///
+    /// # Errors
+    /// As [`points`](SpaceTimeQuery::points).
+    pub fn count(self, reader: &impl Reader) -> Result<u64> {
+        count(self.points(reader)?)
+    }
+
+    /// At most `limit` of the events, in the order of [`points`](SpaceTimeQuery::points), beginning behind `after`.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; else as [`points`](SpaceTimeQuery::points).
+    pub fn page<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<EventPage<R::Bytes<'r>, K>> {
+        let whole = self.key_range();
+        let resumed = Continuation::resume(after, whole.clone(), Order::Ascending)?;
+        let from = match after {
+            Some(_) => first_elements::<(u64, i64, u64)>(&self.space, &resumed, 3)?,
+            None => None,
+        };
+        let events = self.walk(reader, from.map(|(_, bin, code)| (bin, code)))?;
+        let (events, next) = page(events, limit, &resumed, &whole)?;
+        Ok(EventPage { events, next })
+    }
+}
+
+/// Some of the events that a query finds, and where it goes on.
+#[derive(Clone, Debug)]
+pub struct EventPage<B, K> {
+    /// The events.
+    pub events: Vec<Event<B, K>>,
+    /// Where the next page begins, `None` when this was the last.
+    pub next: Option<Continuation>,
+}
+
+/// The events in an area at some times, bin by bin.
+pub struct Events<'r, 'q, R: Reader, K, A> {
+    query: SpaceTimeQuery<'q, K, A>,
+    walk: CodeWalk<'r, R>,
+    /// Those to come.
+    bins: RangeInclusive<i64>,
+    /// Where the first of them begins, when it is not at its beginning.
+    from: Option<(i64, u64)>,
+    /// The cover of a bin all of whose times are asked for: it is the same in each.
+    whole: Option<Cover>,
+}
+
+impl<R: Reader, K, A> Events<'_, '_, R, K, A> {
+    /// What was read so far, in all bins together.
+    pub fn explain(&self) -> Explain {
+        self.walk.explain()
+    }
+}
+
+impl<R: Reader, K, A> fmt::Debug for Events<'_, '_, R, K, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("walk", &self.walk).finish_non_exhaustive()
+    }
+}
+
+impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
+    fn step(&mut self) -> Result<Option<Event<R::Bytes<'r>, K>>> {
+        loop {
+            let SpaceTimeQuery { area, times, only, .. } = &self.query;
+            let has = |event: &Event<_, _>| {
+                times.contains(&event.time()) && area.contains(&event.position())
+            };
+            if let Some((_, event)) = self.walk.next_placed(has, *only)? {
+                return Ok(Some(event));
+            }
+            let Some(bin) = self.next_bin()? else { return Ok(None) };
+            let mut cover = self.cover(bin);
+            if let Some((_, code)) = self.from.filter(|(begun, _)| *begun == bin) {
+                cover.skip_to(code);
+            }
+            self.walk.go_on(self.query.space.child(&(self.query.bins.made_with(), bin)), cover);
+        }
+    }
+
+    /// The next bin, of several one in which there is something.
+    fn next_bin(&mut self) -> Result<Option<i64>> {
+        let (next, last) = (*self.bins.start(), *self.bins.end());
+        if self.bins.is_empty() {
+            return Ok(None);
+        }
+        let bin = if next == last { Some(next) } else { self.next_occupied(next, last)? };
+        self.bins = match bin {
+            Some(bin) if bin < last => bin + 1..=last,
+            _ => 0..=-1,
+        };
+        Ok(bin)
+    }
+
+    fn next_occupied(&mut self, next: i64, last: i64) -> Result<Option<i64>> {
+        let (space, width) = (&self.query.space, self.query.bins.made_with());
+        let rest = within((width, next)..=(width, last)).key_range(space);
+        let Some(entry) = self.walk.first(rest)? else { return Ok(None) };
+        let found: Found<_, K> = Found::new(space, entry)?;
+        let (_, bin, _): (u64, i64, u64) = found.parts()?;
+        Ok(Some(bin))
+    }
+
+    fn cover(&mut self, bin: i64) -> Cover {
+        let region = self.query.region(bin);
+        if region.times != Interval::all(LAST_CELL) {
+            return Cover::of(&region, self.query.ranges);
+        }
+        self.whole.get_or_insert_with(|| Cover::of(&region, self.query.ranges)).clone()
+    }
+}
+
+impl<'r, R: Reader, K: RecordKey, A: Area> Iterator for Events<'r, '_, R, K, A> {
+    type Item = Result<Event<R::Bytes<'r>, K>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step();
+        if next.is_err() {
+            self.walk.end();
+            self.bins = 0..=-1;
+        }
+        next.transpose()
+    }
+}
