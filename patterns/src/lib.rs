@@ -38,6 +38,7 @@
 //! | [`general::index_table`] | how does an index come, change and go while others read and write? |
 //! | [`conceptual::aggregates`] | how does one entity of many parts live under one key, without a schema? |
 //! | [`general::atomic_aggregates`] | how does a change take effect only if the record is still what it was thought to be? |
+//! | [`general::dimensionality_reduction`] | how do many dimensions stand on one ordered key, so that what is near stays near? |
 //! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
 //! | [`conceptual::denormalization`] | how does a record carry what belongs to another? |
 //! | [`conceptual::joins`] | how are records of several tables read together? |

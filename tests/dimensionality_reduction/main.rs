@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod cover_parts;
 mod curve_index;
 mod curves;
 mod extents;

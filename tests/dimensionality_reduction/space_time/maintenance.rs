@@ -130,7 +130,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         });
         let wanted = wanted.count();
         assert!(wanted > 10);
-        for (ranges, most) in [(4, 6.0), (16, 5.5), (64, 3.0)] {
+        for (ranges, most) in [(4, 6.0), (16, 5.5), (64, 4.5)] {
             let snapshot = metered.snapshot().unwrap();
             let before = counts(metered.cost());
             let query = events.index.within(circle, times.clone()).in_ranges(ranges).unwrap();

@@ -29,6 +29,10 @@ pub(super) struct Hull {
 }
 
 impl Hull {
+    /// Of a region that may have any code.
+    const EVERYTHING: Self =
+        Self { low: 0, high: u64::MAX, next: |_, _, _| None, has: |_, _, _| true };
+
     pub(super) fn of<const N: usize>(region: &impl Region<N>) -> Self
     where
         u64: Morton<N, Coordinate = u32>,
@@ -40,11 +44,6 @@ impl Hull {
             next: <u64 as Morton<N>>::next_inside,
             has: <u64 as Morton<N>>::is_inside,
         }
-    }
-
-    /// Of all codes: nothing is known but the runs.
-    pub(super) fn everything() -> Self {
-        Self { low: 0, high: u64::MAX, next: |_, _, _| None, has: |_, _, _| true }
     }
 
     /// The first code in it that is not before this one.
@@ -82,8 +81,7 @@ pub(super) const BLOCKS_PER_RANGE: usize = 4;
 impl Cover {
     /// The cover of nothing.
     pub(super) fn none() -> Self {
-        let hull = Hull { low: 0, high: 0, next: |_, _, _| None, has: |_, _, _| false };
-        Self { runs: Vec::new(), ranges: Vec::new(), hull }
+        Self::of_runs(Vec::new(), 0)
     }
 
     /// The cover of `region` in at most `budget` ranges.
@@ -110,15 +108,26 @@ impl Cover {
             }
         }
         runs.extend(across.into_iter().map(|sized| sized.block.run(false)));
-        Self::of_runs(runs, budget, Hull::of(region))
+        Self { hull: Hull::of(region), ..Self::of_runs(runs, budget) }
     }
 
-    /// The cover of these runs, which have no code in common and lie in `hull`, in at most `budget` ranges.
-    pub(super) fn of_runs(mut runs: Vec<Run>, budget: usize, hull: Hull) -> Self {
+    /// The cover of these runs, which have no code in common, in at most `budget` ranges.
+    pub(super) fn of_runs(mut runs: Vec<Run>, budget: usize) -> Self {
         runs.sort_unstable_by_key(|run| run.first);
         runs.dedup_by(|next, run| run.take_in(next));
         let ranges = ranges(&runs, budget);
-        Self { runs, ranges, hull }
+        Self { runs, ranges, hull: Hull::EVERYTHING }
+    }
+
+    /// Leaves out what lies before a code.
+    pub(super) fn skip_to(&mut self, code: u64) {
+        let skipped = self.runs.partition_point(|run| run.last < code);
+        self.runs.drain(..skipped);
+        self.ranges.retain(|end| *end > skipped);
+        self.ranges.iter_mut().for_each(|end| *end -= skipped);
+        if let Some(first) = self.runs.first_mut() {
+            first.first = first.first.max(code);
+        }
     }
 }
 

@@ -52,7 +52,7 @@ impl<'q, K> ExtentQuery<'q, K> {
     /// found; few where little is found, and on a store behind a network, where each of them is a round trip.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for 0.
+    /// [`Error::BadOption`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
         Ok(Self { ranges: at_most(most)?, ..self })
     }
@@ -106,7 +106,7 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     /// The number of ranges may be another one from page to page.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; what the store says.
+    /// [`Error::BadOption`] for a continuation of another query; what the store says.
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -152,14 +152,7 @@ impl<R: Reader, K> fmt::Debug for Extents<'_, '_, R, K> {
     }
 }
 
-impl<'r, R: Reader, K: RecordKey> Extents<'r, '_, R, K> {
-    fn step(&mut self) -> Result<Option<Extent<R::Bytes<'r>, K>>> {
-        let has = |extent: &Extent<_, K>| self.query.wants(extent.bounds());
-        Ok(self.walk.next_placed(has, self.query.only)?.map(|(_, extent)| extent))
-    }
-}
-
-impl<K: RecordKey> ExtentQuery<'_, K> {
+impl<K> ExtentQuery<'_, K> {
     fn wants(&self, extent: &BoundingBox) -> bool {
         match self.wanted {
             Wanted::Overlapping => extent.overlaps(&self.area),
@@ -172,10 +165,12 @@ impl<'r, R: Reader, K: RecordKey> Iterator for Extents<'r, '_, R, K> {
     type Item = Result<Extent<R::Bytes<'r>, K>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step();
+        let query = &self.query;
+        let wants = |extent: &Extent<_, _>| query.wants(extent.bounds());
+        let next = self.walk.next_placed(wants, query.only);
         if next.is_err() {
             self.walk.end();
         }
-        next.transpose()
+        next.map(|found| found.map(|(_, extent)| extent)).transpose()
     }
 }

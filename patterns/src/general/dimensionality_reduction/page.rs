@@ -5,7 +5,6 @@ use std::ops::Bound;
 use keyloom::{KeyRange, Order, Result, Subspace};
 
 use super::cover::Cover;
-use super::query::first_elements;
 use crate::continuation::Continuation;
 
 /// At most `limit` of what `walk` finds in a cover, beginning behind `after`, and where the next page begins.
@@ -42,8 +41,9 @@ pub(super) fn page<T, I: Iterator<Item = Result<T>>>(
 fn first_code(answers: &Subspace, space: &Subspace, range: &KeyRange<'_>) -> Result<u64> {
     match range.normalized() {
         Some((Bound::Included(key) | Bound::Excluded(key), _)) => {
-            let key = KeyRange::starting_at(key.get(answers.prefix().len()..).unwrap_or_default());
-            Ok(first_elements(space, &key, 1)?.unwrap_or(0))
+            let key = key.get(answers.prefix().len()..).unwrap_or_default();
+            let code = space.leading(key, 1)?.get(space.prefix().len()..);
+            Ok(keyloom::unpack(code.unwrap_or_default())?)
         }
         _ => Ok(0),
     }

@@ -8,6 +8,7 @@ use super::area::{Area, Relation};
 use super::cell::OnSphere;
 use super::code_walk::{CodeWalk, FIRST_RANGES, Only, Placed};
 use super::cover::Cover;
+use super::cover_part::CoverPart;
 use super::grid::Grid;
 use super::nearest::{Nearest, NearestPage, Rank};
 use super::point_index::Point;
@@ -85,7 +86,17 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
         Cover::of(&OnSphere(&self.area), self.ranges.unwrap_or(FIRST_RANGES))
     }
 
-    /// How many ranges the query takes.
+    /// What the query reads, in the order of the codes: for each of its ranges the parts that lie in the area or
+    /// across its border, and the gaps between them. Nothing is read to tell it.
+    ///
+    /// This is what [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) and the
+    /// first [`page`](AreaQuery::page) go through when the query was told [how many ranges](AreaQuery::in_ranges)
+    /// it may take; else it is what they begin with. What is sorted by distance is found in another way.
+    pub fn cover_parts(&self) -> Vec<CoverPart> {
+        self.cover().parts()
+    }
+
+    /// How many ranges the query takes, or begins with when it was not told how many.
     pub fn ranges(&self) -> usize {
         self.cover().ranges.len()
     }
@@ -305,17 +316,6 @@ impl Cover {
         match (self.runs.first(), self.runs.last()) {
             (Some(first), Some(last)) => within(first.first..=last.last).key_range(space),
             _ => KeyRange::half_open(&[], &[]).into_owned(),
-        }
-    }
-
-    /// Leaves out what lies before a code.
-    pub(super) fn skip_to(&mut self, code: u64) {
-        let skipped = self.runs.partition_point(|run| run.last < code);
-        self.runs.drain(..skipped);
-        self.ranges.retain(|end| *end > skipped);
-        self.ranges.iter_mut().for_each(|end| *end -= skipped);
-        if let Some(first) = self.runs.first_mut() {
-            first.first = first.first.max(code);
         }
     }
 }

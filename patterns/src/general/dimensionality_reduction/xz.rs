@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::area::{BoundingBox, Relation};
 use super::cell::coordinates;
-use super::cover::{BLOCKS_PER_RANGE, Cover, Hull, Run};
+use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
 
 /// How often the sphere is divided in four at the most: the most often for which codes take 7 bytes in a key.
 /// The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
@@ -258,5 +258,5 @@ pub(super) fn cover(area: &BoundingBox, wanted: Wanted, budget: usize) -> Cover 
         element.quarters().for_each(|quarter| query.add(quarter, &mut across, &mut runs));
     }
     runs.extend(across.iter().map(|element| element.run(false)));
-    Cover::of_runs(runs, budget, Hull::everything())
+    Cover::of_runs(runs, budget)
 }

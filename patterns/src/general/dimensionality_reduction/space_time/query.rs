@@ -1,7 +1,7 @@
 //! Queries for what was in an area at some times.
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds, RangeInclusive};
+use std::ops::{Bound, RangeBounds};
 
 use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace};
 
@@ -24,15 +24,15 @@ pub struct SpaceTimeQuery<'q, K, A> {
     space: Subspace,
     bins: Bins,
     area: A,
-    times: RangeInclusive<i64>,
+    /// The first and the last.
+    times: Option<(i64, i64)>,
     ranges: usize,
     only: Option<Only<'q, K>>,
 }
 
 impl<K, A: Clone> Clone for SpaceTimeQuery<'_, K, A> {
     fn clone(&self) -> Self {
-        let Self { space, area, times, .. } = self;
-        Self { space: space.clone(), area: area.clone(), times: times.clone(), ..*self }
+        Self { space: self.space.clone(), area: self.area.clone(), ..*self }
     }
 }
 
@@ -47,8 +47,8 @@ impl<K, A: fmt::Debug> fmt::Debug for SpaceTimeQuery<'_, K, A> {
     }
 }
 
-/// The first and the last of some times, the last before the first where there are none.
-fn inclusive(times: &impl RangeBounds<i64>) -> RangeInclusive<i64> {
+/// The first and the last of some times, `None` where there are none.
+fn inclusive(times: &impl RangeBounds<i64>) -> Option<(i64, i64)> {
     let first = match times.start_bound() {
         Bound::Included(first) => Some(*first),
         Bound::Excluded(before) => before.checked_add(1),
@@ -59,7 +59,7 @@ fn inclusive(times: &impl RangeBounds<i64>) -> RangeInclusive<i64> {
         Bound::Excluded(behind) => behind.checked_sub(1),
         Bound::Unbounded => Some(i64::MAX),
     };
-    first.zip(last).map_or(i64::MAX..=i64::MIN, |(first, last)| first..=last)
+    first.zip(last).filter(|(first, last)| first <= last)
 }
 
 impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
@@ -85,24 +85,21 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
     }
 
     fn region(&self, bin: i64) -> InBin<&A> {
-        let times = self.bins.interval(bin, *self.times.start(), *self.times.end());
+        let all = Interval::all(LAST_CELL);
+        let times = self.times.map_or(all, |(first, last)| self.bins.interval(bin, first, last));
         InBin { area: OnSphere(&self.area), times }
     }
 
-    /// The bins that the times are in.
-    fn bins(&self) -> RangeInclusive<i64> {
-        match self.times.is_empty() {
-            true => 0..=-1,
-            false => self.bins.bin(*self.times.start())..=self.bins.bin(*self.times.end()),
-        }
+    /// The first and the last of the bins that the times are in.
+    fn bins(&self) -> Option<(i64, i64)> {
+        self.times.map(|(first, last)| (self.bins.bin(first), self.bins.bin(last)))
     }
 
     /// The keys from the first code of the first bin to the last code of the last.
     fn key_range(&self) -> KeyRange<'static> {
-        let (first, last) = self.bins().into_inner();
-        if first > last {
+        let Some((first, last)) = self.bins() else {
             return KeyRange::half_open(&[], &[]).into_owned();
-        }
+        };
         let hull = |bin| Hull::of(&self.region(bin));
         let width = self.bins.made_with();
         within((width, first, hull(first).low)..=(width, last, hull(last).high))
@@ -125,8 +122,8 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         reader: &R,
         from: Option<(i64, u64)>,
     ) -> Result<Events<'_, 'q, R, K, A>> {
-        let (first, last) = self.bins().into_inner();
-        let bins = from.map_or(first, |(bin, _)| bin)..=last;
+        let resumed = from.map(|(bin, _)| bin);
+        let bins = self.bins().map(|(first, last)| (resumed.unwrap_or(first), last));
         let mut walk = CodeWalk::new(reader, &self.space, Cover::none());
         refuse_others(&mut walk, &self.space, self.bins.made_with(), |stored| Error::BadOption {
             what: "the width of the time bins",
@@ -179,8 +176,8 @@ pub struct EventPage<B, K> {
 pub struct Events<'r, 'q, R: Reader, K, A> {
     query: SpaceTimeQuery<'q, K, A>,
     walk: CodeWalk<'r, R>,
-    /// Those to come.
-    bins: RangeInclusive<i64>,
+    /// The first and the last of those to come.
+    bins: Option<(i64, i64)>,
     /// Where the first of them begins, when it is not at its beginning.
     from: Option<(i64, u64)>,
     /// The cover of a bin all of whose times are asked for: it is the same in each.
@@ -204,9 +201,8 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
     fn step(&mut self) -> Result<Option<Event<R::Bytes<'r>, K>>> {
         loop {
             let SpaceTimeQuery { area, times, only, .. } = &self.query;
-            let has = |event: &Event<_, _>| {
-                times.contains(&event.time()) && area.contains(&event.position())
-            };
+            let is_at = |time| times.is_some_and(|(first, last)| first <= time && time <= last);
+            let has = |event: &Event<_, _>| is_at(event.time()) && area.contains(&event.position());
             if let Some((_, event)) = self.walk.next_placed(has, *only)? {
                 return Ok(Some(event));
             }
@@ -221,15 +217,9 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
 
     /// The next bin, of several one in which there is something.
     fn next_bin(&mut self) -> Result<Option<i64>> {
-        let (next, last) = (*self.bins.start(), *self.bins.end());
-        if self.bins.is_empty() {
-            return Ok(None);
-        }
+        let Some((next, last)) = self.bins.take() else { return Ok(None) };
         let bin = if next == last { Some(next) } else { self.next_occupied(next, last)? };
-        self.bins = match bin {
-            Some(bin) if bin < last => bin + 1..=last,
-            _ => 0..=-1,
-        };
+        self.bins = bin.filter(|bin| *bin < last).map(|bin| (bin + 1, last));
         Ok(bin)
     }
 
@@ -258,7 +248,7 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Iterator for Events<'r, '_, R, K, A> 
         let next = self.step();
         if next.is_err() {
             self.walk.end();
-            self.bins = 0..=-1;
+            self.bins = None;
         }
         next.transpose()
     }
