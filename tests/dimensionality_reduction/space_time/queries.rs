@@ -166,7 +166,7 @@ fn a_query_takes_more_ranges_where_they_pay() {
         let query = all.index.within(near, times.clone());
         assert_eq!(found(&events, &snapshot, query.clone()), expected(&events, &near, &times));
         let mut points = query.points(&snapshot).unwrap();
-        points.by_ref().for_each(|event| drop(event.unwrap()));
+        assert!(points.by_ref().map(Result::unwrap).count() > 100);
         assert!(points.explain().ranges > 4, "{times:?}: {}", points.explain());
     }
 }
