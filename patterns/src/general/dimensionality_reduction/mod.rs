@@ -18,6 +18,14 @@
 //! | those only that something else has found | [`only`](AreaQuery::only) |
 //! | what will be read for it, and what was | [`cover_parts`](AreaQuery::cover_parts), [`Explain`](crate::Explain) |
 //!
+//! Three more stand on the same curves, and have a documentation of their own:
+//!
+//! | index | the question it answers |
+//! |---|---|
+//! | [`SpaceTimeIndex`] | what was where, and [when](space_time)? |
+//! | [`CurveIndex`] | which records have each of [two to four numbers](curve_index) between two bounds? |
+//! | [`ExtentIndex`] | which of these boxes does a box touch, and which hold a position? |
+//!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
 //! use keyloom_patterns::{Circle, PointIndex, Position, Table};
@@ -43,6 +51,9 @@
 //! | what | key | value |
 //! |---|---|---|
 //! | [`PointIndex`] | subspace, code (an unsigned integer of 64 bits), record key | as in an [`Index`](crate::general::composite_key_index#layout) that covers latitude and longitude, in degrees |
+//! | [`SpaceTimeIndex`] | subspace, width of the bins in milliseconds, bin, code of 3 dimensions, record key | the same of latitude, longitude and milliseconds |
+//! | [`CurveIndex`] | subspace, hash of the dimensions, code of 2 to 4 dimensions, record key | the same of the numbers |
+//! | [`ExtentIndex`] | subspace, code of an enlarged cell, record key | the same of the south, west, north and east |
 //!
 //! ```text
 //! ("geo", "by_position", 14993501096149602634, 2988507)  ->  10 04, (48.85341, 2.3488)
@@ -87,7 +98,7 @@
 //! # When not to use it
 //!
 //! * When all points fit in memory and do not change: an R-tree there is quicker.
-//! * For what is no point: roads, countries.
+//! * For shapes themselves: an [`ExtentIndex`] keeps the boxes around them.
 //! * For distances that must be those of the ellipsoid: these are of a sphere, up to half a percent off.
 //! * When one coordinate is asked for at a time: a [composite-key index](crate::Index) is smaller.
 //! * For more than a few dimensions: the cells of a query become too many.
@@ -126,7 +137,7 @@ pub use cover_part::CoverPart;
 pub use curve_index::CurveIndex;
 pub use extent_index::{Extent, ExtentIndex};
 pub use extent_query::{ExtentPage, ExtentQuery, Extents};
-pub use grid::Grid;
+pub use grid::{Grid, Occupied};
 pub use nearest::{Nearest, NearestPage, NearestPoint};
 pub use point_index::{FoundPoints, Point, PointIndex};
 pub use polygon::Polygon;
