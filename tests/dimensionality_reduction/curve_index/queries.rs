@@ -14,7 +14,7 @@ type Query<const N: usize> = ([Range; N], usize);
 
 fn case<const N: usize>() -> impl Strategy<Value = (Vec<[f64; N]>, Vec<Query<N>>)> {
     let all = prop::collection::vec(numbers(), 0..60);
-    (all, prop::collection::vec((ranges(), 1..40_usize), 5))
+    (all, prop::collection::vec((ranges(), 1..40_usize), 4))
 }
 
 fn boxes_hold_what_they_should<const N: usize>(store: &impl Store)

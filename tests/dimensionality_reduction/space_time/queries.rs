@@ -46,7 +46,7 @@ type Query = (Shape, Times, usize);
 fn case() -> impl Strategy<Value = (Vec<Event>, i64, Vec<Query>)> {
     let width = prop::sample::select(vec![1, 7, WIDTH_MS, 1 << 40, i64::MAX]);
     let events = prop::collection::vec(event(), 0..60);
-    (events, width, prop::collection::vec((area(), times(), 1..40_usize), 5))
+    (events, width, prop::collection::vec((area(), times(), 1..40_usize), 4))
 }
 
 pub fn every_query_finds_what_a_look_at_all_events_finds(store: &impl Store) {
