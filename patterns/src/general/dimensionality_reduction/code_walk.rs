@@ -38,7 +38,10 @@ struct Patience {
 
 impl Patience {
     fn new(reader: &impl Reader) -> Self {
-        let keys_per_range = reader.entries_at_hand().max(KEYS_PER_RANGE);
+        Self::of(reader.entries_at_hand().max(KEYS_PER_RANGE))
+    }
+
+    fn of(keys_per_range: usize) -> Self {
         Self { next: FIRST_RANGES * MORE_RANGES, keys_per_range, in_vain: 0 }
     }
 
@@ -115,6 +118,14 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         self.walk.explain.ranges += cover.ranges.len() as u64;
         (self.space, self.cover) = (space, cover);
         (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
+    }
+
+    /// The same, where more ranges have to pay anew.
+    pub(super) fn begin(&mut self, space: Subspace, cover: Cover) {
+        if let Some(Patience { keys_per_range, .. }) = self.patience {
+            self.patience = Some(Patience::of(keys_per_range));
+        }
+        self.go_on(space, cover);
     }
 
     pub(super) fn explain(&self) -> Explain {
