@@ -11,7 +11,7 @@
 //! | subspace, hash of the dimensions, code, record key as one element | header, the numbers |
 //!
 //! ```text
-//! ("shop", "by_offer", 2894120041, 1383505805528216371, 7) -> header, 19.9, 4.5
+//! ("shop", "by_offer", 2961890030, 6062410797316342402, 7) -> header, 19.9, 4.5
 //!  subspace            hash        code                 record key
 //! ```
 //!

@@ -12,7 +12,7 @@
 //! | subspace, width of the bins in milliseconds, number of the bin, code, record key as one element | header, latitude, longitude, milliseconds |
 //!
 //! ```text
-//! ("quakes", "by_event", 86400000, 17569, 6093124356370204671, "ci37868143") -> header, 34.4945, -118.6671667, 1517966773840
+//! ("quakes", "by_event", 86400000, 17569, 2419901681931848284, "ci37868143") -> header, 34.4945, -118.6671667, 1517966773840
 //!  subspace              a day     bin    code                 record key
 //! ```
 //!
