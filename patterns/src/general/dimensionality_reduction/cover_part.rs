@@ -45,7 +45,8 @@ impl CoverPart {
 
     /// How the area lies to it. What is [`Inside`](Relation::Inside) is returned as it is read, what is
     /// [`Across`](Relation::Across) is looked at one by one. [`Outside`](Relation::Outside) is a gap within a
-    /// range: what is there is dropped, and after a few entries the rest is leapt over.
+    /// range: what is there is dropped. After a few entries in a row that were of no use, what cannot be in the
+    /// area is leapt over.
     pub fn relation(&self) -> Relation {
         self.relation
     }

@@ -77,7 +77,7 @@
 //! | operation | cost |
 //! |---|---|
 //! | put or delete of a record | 1 key written for a point that comes or goes: 2 where it moves to another code, 1 within the same code, 0 when it stays |
-//! | [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid), [`page`](AreaQuery::page) | at most as many ranges as the query [may take](AreaQuery::in_ranges), and 1 seek for each gap that is leapt over after 8 keys; keys as below; a page also looks whether there is one behind it |
+//! | [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid), [`page`](AreaQuery::page) | at most as many ranges as the query [may take](AreaQuery::in_ranges), and 1 seek more after 8 keys in a row that were of no use, where something can be leapt over; keys as below; a page also looks whether there is one behind it |
 //! | [`nearest`](PointIndex::nearest), [`by_distance`](AreaQuery::by_distance) | reads of up to 17 keys, in the order of their least distance: some 15 of them for the ten nearest; memory for what was read and is farther |
 //! | [`page_by_distance`](AreaQuery::page_by_distance) | the same for one page; what lies nearer than its beginning is not read again, but for the border |
 //! | [`in_cell`](PointIndex::in_cell) | 1 range; reads exactly what it returns |

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::ops::{ControlFlow, Deref};
-use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Order, Reader, Result, Store, Subspace};
 
 use super::area::Area;
 use super::cell::{Cell, code};
+use super::checked_index::CheckedIndex;
 use super::code_walk::Placed;
 use super::nearest::Nearest;
 use super::position::Position;
@@ -17,13 +17,9 @@ use crate::derived::{
     DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
     SortedWrites,
 };
-use crate::general::composite_key_index::{
-    Found, FoundEntries, Index, IndexEntries, entry, pack_one,
-};
+use crate::general::composite_key_index::{Found, FoundEntries, Index, entry};
 use crate::select::within;
 use crate::table::{RecordKey, Table};
-
-type Function<K, V> = dyn Fn(&K, &V) -> Result<Option<Position>> + Send + Sync;
 
 /// An index of the records of a [`Table`] by where they are; see the [module](super).
 ///
@@ -48,20 +44,17 @@ type Function<K, V> = dyn Fn(&K, &V) -> Result<Option<Position>> + Send + Sync;
 /// assert_eq!(near, [1]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct PointIndex<K, V> {
-    index: Index<K, V>,
-    function: Arc<Function<K, V>>,
-}
+pub struct PointIndex<K, V>(CheckedIndex<K, V>);
 
 impl<K, V> Clone for PointIndex<K, V> {
     fn clone(&self) -> Self {
-        Self { index: self.index.clone(), function: Arc::clone(&self.function) }
+        Self(self.0.clone())
     }
 }
 
 impl<K, V> fmt::Debug for PointIndex<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PointIndex").field(&self.index).finish()
+        f.debug_tuple("PointIndex").field(&self.0).finish()
     }
 }
 
@@ -78,28 +71,25 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     where
         V: 'static,
     {
-        let function: Arc<Function<K, V>> = Arc::new(function);
-        let positions = Arc::clone(&function);
-        let index = Index::new(space, move |key: &K, value: &V| match positions(key, value) {
-            Ok(Some(position)) => {
+        Self(CheckedIndex::new(space, move |key: &K, value: &V| {
+            let entries = function(key, value)?.map(|position| {
                 let degrees = (position.latitude(), position.longitude());
                 entry(code(&position)).covering(degrees)
-            }
-            _ => IndexEntries::none(),
-        });
-        Self { index, function }
+            });
+            Ok(entries.unwrap_or_default())
+        }))
     }
 
     /// The entries as an [`Index`]: of codes that cover latitude and longitude. An
     /// [`IndexCatalog`](crate::IndexCatalog) takes it.
     pub fn as_index(&self) -> &Index<K, V> {
-        &self.index
+        &self.0.index
     }
 
     /// A query for the records in `area`: a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
     /// [`Polygon`](super::Polygon), or a program's own.
     pub fn within<'q, A: Area>(&self, area: A) -> AreaQuery<'q, K, A> {
-        AreaQuery::new(self.index.space(), area)
+        AreaQuery::new(self.0.index.space(), area)
     }
 
     /// All records, the nearest to `from` first. Reads as it goes: take as many as are wanted.
@@ -111,7 +101,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         reader: &'r R,
         from: Position,
     ) -> Result<Nearest<'r, 'static, R, K>> {
-        Nearest::open(reader, self.index.space(), from, super::Everywhere, None)
+        Nearest::open(reader, self.0.index.space(), from, super::Everywhere, None)
     }
 
     /// The records in a cell, in the order of their codes: one range.
@@ -123,7 +113,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         reader: &'r R,
         cell: Cell,
     ) -> Result<FoundPoints<R::Entries<'r>, K>> {
-        Ok(FoundPoints(self.index.range(reader, within(cell.codes()), Order::Ascending)?))
+        Ok(FoundPoints(self.0.index.range(reader, within(cell.codes()), Order::Ascending)?))
     }
 
     /// Everything that is not as it should be between `table` and this index.
@@ -135,7 +125,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         reader: &impl Reader,
         table: &Table<K, V, C>,
     ) -> Result<Vec<Inconsistency>> {
-        self.index.check(reader, table)
+        self.0.index.check(reader, table)
     }
 
     /// Makes the index what it should be, or builds it; see [`derived::repair`](crate::derived::repair()).
@@ -149,21 +139,21 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         options: &RepairOptions,
         progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        self.index.repair(store, table, options, progress)
+        self.0.index.repair(store, table, options, progress)
     }
 }
 
 impl<K: RecordKey, V> DerivedEntries<K, V> for PointIndex<K, V> {
     fn space(&self) -> &Subspace {
-        self.index.space()
+        self.0.index.space()
     }
 
     fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
-        self.index.entries(key, value)
+        self.0.index.entries(key, value)
     }
 
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
-        self.index.record_key(key, value)
+        self.0.index.record_key(key, value)
     }
 
     fn maintain(
@@ -172,13 +162,7 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for PointIndex<K, V> {
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
-        for change in changes {
-            if let Some(new) = change.new {
-                (self.function)(change.key, new)
-                    .map_err(|error| error.at(&pack_one(change.key)))?;
-            }
-        }
-        self.index.maintain(txn, changes, writes)
+        self.0.maintain(txn, changes, writes)
     }
 }
 
