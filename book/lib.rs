@@ -10,6 +10,7 @@
 //! Rust block is kept from running.
 
 pub mod geo;
+pub mod places;
 
 #[doc = include_str!("src/introduction.md")]
 pub mod introduction {}
@@ -31,6 +32,8 @@ pub mod aggregates {}
 pub mod atomic_aggregates {}
 #[doc = include_str!("src/enumerable_keys.md")]
 pub mod enumerable_keys {}
+#[doc = include_str!("src/dimensionality_reduction.md")]
+pub mod dimensionality_reduction {}
 #[doc = include_str!("src/joins.md")]
 pub mod joins {}
 #[doc = include_str!("src/denormalization.md")]

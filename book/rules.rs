@@ -86,7 +86,31 @@ fn read(file: &str) -> String {
 fn chapter_files() -> BTreeSet<String> {
     let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name != "SUMMARY.md").collect()
+    names.filter(|name| name != "SUMMARY.md" && name != PICTURES).collect()
+}
+
+/// The folder of what chapters show.
+const PICTURES: &str = "pictures";
+
+fn pictures() -> BTreeSet<String> {
+    let files =
+        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(PICTURES)).unwrap();
+    files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// The pictures that a chapter shows, in the form `![what is seen](pictures/file.svg)`.
+fn shown(text: &str) -> BTreeSet<String> {
+    let images = text.split("![").skip(1).filter_map(|rest| rest.split_once("](pictures/"));
+    let described = images.filter(|(described, _)| !described.is_empty());
+    described.filter_map(|(_, rest)| rest.split(')').next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_picture_that_is_shown_is_there_and_every_one_there_is_shown() {
+    let shown: BTreeSet<String> =
+        chapter_files().iter().flat_map(|name| shown(&read(&format!("src/{name}")))).collect();
+    assert!(!shown.is_empty());
+    assert_eq!(shown, pictures());
 }
 
 #[test]

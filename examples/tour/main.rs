@@ -13,6 +13,7 @@ mod cities;
 mod composite_key_index;
 mod countries;
 mod denormalization;
+mod dimensionality_reduction;
 mod enumerable_keys;
 mod index_table;
 mod index_without_transactions;
@@ -51,6 +52,7 @@ fn steps() -> Vec<Box<dyn Step>> {
         Box::new(aggregates::Aggregated::new()),
         Box::new(atomic_aggregates::AtomicAggregates::new()),
         Box::new(enumerable_keys::EnumerableKeys::new()),
+        Box::new(dimensionality_reduction::DimensionalityReduction::new()),
         Box::new(joins::JoinsStep::new()),
         Box::new(denormalization::Denormalization::new()),
         Box::new(index_without_transactions::IndexWithoutTransactions::new()),

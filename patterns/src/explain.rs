@@ -6,13 +6,16 @@ use std::fmt;
 ///
 /// ```
 /// use keyloom_patterns::Explain;
-/// let explain = Explain { ranges: 100, keys_scanned: 390, keys_returned: 100 };
-/// assert_eq!(explain.to_string(), "100 ranges, 390 keys scanned, 100 returned");
+/// let explain = Explain { ranges: 9, seeks: 12, keys_scanned: 390, keys_returned: 300 };
+/// assert_eq!(explain.to_string(), "9 ranges, 12 seeks, 390 keys scanned, 300 returned");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Explain {
-    /// Ranges begun: seeks in a local store, round trips on one behind a network.
+    /// The ranges that the query consists of.
     pub ranges: u64,
+    /// Ranges begun, those included that are begun anew behind what was skipped: seeks in a local store, round
+    /// trips on one behind a network.
+    pub seeks: u64,
     /// Keys that were met, those that were returned included.
     pub keys_scanned: u64,
     /// Keys, or groups of them, that were returned.
@@ -21,7 +24,10 @@ pub struct Explain {
 
 impl fmt::Display for Explain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ranges, keys_scanned, keys_returned } = self;
-        write!(f, "{ranges} ranges, {keys_scanned} keys scanned, {keys_returned} returned")
+        let Self { ranges, seeks, keys_scanned, keys_returned } = self;
+        write!(
+            f,
+            "{ranges} ranges, {seeks} seeks, {keys_scanned} keys scanned, {keys_returned} returned"
+        )
     }
 }

@@ -38,6 +38,7 @@
 //! | [`general::index_table`] | how does an index come, change and go while others read and write? |
 //! | [`conceptual::aggregates`] | how does one entity of many parts live under one key, without a schema? |
 //! | [`general::atomic_aggregates`] | how does a change take effect only if the record is still what it was thought to be? |
+//! | [`general::dimensionality_reduction`] | how do many dimensions stand on one ordered key, so that what is near stays near? |
 //! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
 //! | [`conceptual::denormalization`] | how does a record carry what belongs to another? |
 //! | [`conceptual::joins`] | how are records of several tables read together? |
@@ -52,6 +53,7 @@ mod fnv;
 pub mod general;
 mod select;
 pub mod table;
+mod walk;
 
 pub use batch::BatchSize;
 pub use conceptual::aggregates::Aggregates;
@@ -66,6 +68,9 @@ pub use explain::Explain;
 pub use general::aggregation::{Grouping, RankedIndex, RollUp, Sketches, Totals};
 pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
 pub use general::composite_key_index::{Index, IndexEntries, IndexError, entry};
+pub use general::dimensionality_reduction::{
+    BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Polygon, Position, SpaceTimeIndex,
+};
 pub use general::enumerable_keys::{Blocks, Enumerated, Sequence, TimeBuckets};
 pub use general::index_table::IndexCatalog;
 pub use general::index_without_transactions::PropertyIndex;

@@ -90,7 +90,7 @@ fn scans_are_right(
     let told = |before: keyloom::Cost, explain: Explain, returned: usize| {
         let cost = metered.cost();
         let cost = [cost.ranges - before.ranges, cost.keys_read - before.keys_read];
-        assert_eq!(cost, [explain.ranges, explain.keys_scanned]);
+        assert_eq!(cost, [explain.seeks, explain.keys_scanned]);
         assert_eq!(explain.keys_returned, returned as u64);
     };
     let firsts = ordered(groups.values().map(|group| group[0].clone()).collect());
@@ -236,7 +236,7 @@ fn where_a_page_is_at_hand_it_is_used_up_before_another_range_is_begun() {
     let store = Memory::new();
     let space = space();
     let by = Grouping::new(&space, 1);
-    for (of_each, ranges) in [(100u32, 10), (2_000, 21)] {
+    for (of_each, seeks) in [(100u32, 10), (2_000, 21)] {
         clear(&store);
         let groups = if of_each == 100 { 100u32 } else { 20 };
         store
@@ -250,7 +250,7 @@ fn where_a_page_is_at_hand_it_is_used_up_before_another_range_is_begun() {
         let paged = Paged(&snapshot);
         let mut scan = by.values::<_, u32>(&paged, (), Order::Ascending).unwrap();
         assert_eq!(scan.by_ref().count(), groups as usize);
-        assert_eq!(scan.explain().ranges, ranges, "{}", scan.explain());
+        assert_eq!(scan.explain().seeks, seeks, "{}", scan.explain());
     }
 }
 

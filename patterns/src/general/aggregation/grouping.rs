@@ -9,8 +9,8 @@ use keyloom::{
 
 use super::group_by::{Folded, Member};
 use super::skip_scan::{Groups, InEach, Values};
-use super::walk::Walk;
 use crate::select::Select;
+use crate::walk::Walk;
 
 /// The groups that the leading elements of the keys of a subspace make; see the
 /// [module](crate::general::aggregation).
@@ -96,7 +96,7 @@ impl Grouping {
     /// let mut latest = by_machine.last_of_each(&snapshot, (), Order::Descending)?;
     /// let keys: Vec<(u8, u32)> = latest.by_ref().map(|entry| Ok(log.unpack(entry?.0)?)).collect::<keyloom::Result<_>>()?;
     /// assert_eq!(keys, [(1, 999), (0, 998)]);
-    /// assert_eq!(latest.explain().ranges, 3); // the last one finds that there is no more
+    /// assert_eq!(latest.explain().seeks, 3); // the last one finds that there is no more
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///

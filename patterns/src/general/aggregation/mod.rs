@@ -104,7 +104,6 @@ mod sketches;
 mod skip_scan;
 mod totals;
 mod totals_repair;
-mod walk;
 
 pub use group_by::{DistinctCount, Folded, Member, Summary};
 pub use grouping::Grouping;

@@ -161,6 +161,7 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
                 None => self.events.space().child(&(&group,)),
             };
             explain.ranges += 1;
+            explain.seeks += 1;
             for entry in reader.range(within(times).key_range(&space), Order::Ascending)? {
                 let (key, value) = entry?;
                 explain.keys_scanned += 1;

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Unpack};
 
 use super::grouping::Grouping;
-use super::walk::{Left, Walk};
 use crate::explain::Explain;
+use crate::walk::{Left, Walk};
 
 /// One entry per group: what [`Grouping::first_of_each`] and [`Grouping::last_of_each`] return.
 pub struct Groups<'r, R: Reader> {

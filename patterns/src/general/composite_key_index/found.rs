@@ -25,7 +25,7 @@ pub struct Found<B, K, Q = B> {
 
 impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, Q> {
     #[inline]
-    pub(super) fn new(space: &Subspace, (key, value): (Q, B)) -> Result<Self> {
+    pub(crate) fn new(space: &Subspace, (key, value): (Q, B)) -> Result<Self> {
         let parts_at = space.prefix().len();
         match Header::read(space, &key, &value)? {
             Some(header) => Ok(Self { key, value, parts_at, header, types: PhantomData }),

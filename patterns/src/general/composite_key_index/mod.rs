@@ -97,7 +97,7 @@ pub(super) use entries::IndexEntry;
 pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
 pub use found::{Found, FoundEntries, IndexPage};
-pub(super) use maintain::pack_one;
+pub(crate) use maintain::pack_one;
 
 use found::Dangling;
 

@@ -7,6 +7,7 @@ mod clicks;
 mod entries;
 mod ledger;
 mod members;
+mod places;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(clicks::Clicks::new()),
         Arc::new(ledger::Ledger::new()),
         Arc::new(members::Members::new()),
+        Arc::new(places::Places::new()),
         Arc::new(aggregates::Parts::new()),
     ]
 }

@@ -15,7 +15,7 @@ const STEPS_PER_RANGE: usize = 16;
 const TRIED_ONCE_IN: u32 = 8;
 
 /// A walk over the entries of a range; see [`Walk::leave`].
-pub(super) struct Walk<'r, R: Reader> {
+pub(crate) struct Walk<'r, R: Reader> {
     reader: &'r R,
     order: Order,
     /// `None` once the walk has ended or failed.
@@ -24,33 +24,39 @@ pub(super) struct Walk<'r, R: Reader> {
     taken: usize,
     /// How many times in a row a new range had to be begun.
     long_in_a_row: u32,
-    pub(super) explain: Explain,
+    pub(crate) explain: Explain,
 }
 
 /// Where a walk is after it has left some entries out.
-pub(super) struct Left<B> {
+pub(crate) struct Left<B> {
     /// The last of the entries that were stepped over.
-    pub(super) passed: Option<Entry<B>>,
+    pub(crate) passed: Option<Entry<B>>,
     /// Whether a new range was begun, so that there may be others behind `passed`.
-    pub(super) sought: bool,
+    pub(crate) sought: bool,
     /// The first entry that was not to be left out.
-    pub(super) next: Option<Entry<B>>,
+    pub(crate) next: Option<Entry<B>>,
 }
 
 impl<'r, R: Reader> Walk<'r, R> {
-    pub(super) fn open(reader: &'r R, range: KeyRange<'_>, order: Order) -> Result<Self> {
-        let explain = Explain::default();
-        let mut walk = Self { reader, order, entries: None, taken: 0, long_in_a_row: 0, explain };
+    /// A walk over `range`.
+    pub(crate) fn open(reader: &'r R, range: KeyRange<'_>, order: Order) -> Result<Self> {
+        let mut walk = Self::new(reader, order, 1);
         walk.seek(range)?;
         Ok(walk)
     }
 
-    pub(super) fn order(&self) -> Order {
+    /// A walk that is nowhere yet, over as many ranges as said; see [`Walk::seek`].
+    pub(crate) fn new(reader: &'r R, order: Order, ranges: usize) -> Self {
+        let explain = Explain { ranges: ranges as u64, ..Explain::default() };
+        Self { reader, order, entries: None, taken: 0, long_in_a_row: 0, explain }
+    }
+
+    pub(crate) fn order(&self) -> Order {
         self.order
     }
 
     /// The next entry, whatever it is.
-    pub(super) fn step(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
+    pub(crate) fn step(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         let next = self.entries.as_mut().and_then(Iterator::next).transpose();
         match &next {
             Ok(Some(_)) => {
@@ -67,7 +73,7 @@ impl<'r, R: Reader> Walk<'r, R> {
     /// Steps over what lies before it while that is cheap, and else begins a new range: a store
     /// behind a network has a page at hand, and a new range costs a round trip; elsewhere some steps
     /// cost as much as a new range, and what was left out the last times tells which to try first.
-    pub(super) fn leave(&mut self, rest: KeyRange<'_>) -> Result<Left<R::Bytes<'r>>> {
+    pub(crate) fn leave(&mut self, rest: KeyRange<'_>) -> Result<Left<R::Bytes<'r>>> {
         let mut passed = None;
         for _ in 0..self.allowance() {
             match self.step()? {
@@ -93,23 +99,29 @@ impl<'r, R: Reader> Walk<'r, R> {
     }
 
     /// Lets nothing more come, as after a failure.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.entries = None;
     }
 
-    fn seek(&mut self, range: KeyRange<'_>) -> Result<()> {
+    /// How many of the next entries cost no more than a step.
+    pub(crate) fn at_hand(&self) -> usize {
+        self.reader.entries_at_hand().saturating_sub(self.taken)
+    }
+
+    /// Goes on with the entries of `range`.
+    pub(crate) fn seek(&mut self, range: KeyRange<'_>) -> Result<()> {
         self.entries = None;
         self.taken = 0;
         if range.normalized().is_some() {
-            self.explain.ranges += 1;
+            self.explain.seeks += 1;
             self.entries = Some(self.reader.range(range, self.order)?);
         }
         Ok(())
     }
 
     /// The entry of `range` that a walk in the other order would meet first.
-    pub(super) fn other_end(&mut self, range: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
-        self.explain.ranges += 1;
+    pub(crate) fn other_end(&mut self, range: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
+        self.explain.seeks += 1;
         let end = match self.order {
             Order::Ascending => self.reader.last(range)?,
             Order::Descending => self.reader.first(range)?,

@@ -1,0 +1,27 @@
+//! Where the cities are.
+
+use std::fs::File;
+use std::path::Path;
+
+use csv::StringRecord;
+use flate2::read::MultiGzDecoder;
+use keyloom_patterns::Position;
+
+use crate::Drawn;
+
+/// The columns of the file, from 0.
+const LATITUDE: usize = 6;
+const LONGITUDE: usize = 7;
+
+/// The positions of all cities of the tour.
+pub fn read() -> Drawn<Vec<Position>> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/cities.csv.gz");
+    let mut rows = csv::Reader::from_reader(MultiGzDecoder::new(File::open(file)?));
+    let mut row = StringRecord::new();
+    let mut cities = Vec::new();
+    while rows.read_record(&mut row)? {
+        let degrees = |column| row.get(column).unwrap_or_default().parse::<f64>();
+        cities.push(Position::new(degrees(LATITUDE)?, degrees(LONGITUDE)?)?);
+    }
+    Ok(cities)
+}

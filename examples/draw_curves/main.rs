@@ -1,0 +1,90 @@
+//! Draws the pictures of the book's chapter on dimensionality reduction: curves by the library's own codes, and
+//! what its queries read of real cities.
+//!
+//! ```text
+//! cargo run --example draw_curves      writes book/src/pictures
+//! ```
+
+mod antimeridian;
+mod card;
+mod cities;
+mod cover;
+mod curves;
+mod map;
+mod pole;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+type Drawn<T> = Result<T, Box<dyn Error>>;
+
+/// How many ranges the queries of the pictures take, one picture each.
+const BUDGETS: [usize; 3] = [4, 16, 64];
+
+fn main() -> ExitCode {
+    match write() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("draw_curves: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write() -> Drawn<()> {
+    let directory = directory();
+    std::fs::create_dir_all(&directory)?;
+    for (name, picture) in pictures()? {
+        let file = directory.join(name);
+        println!("{} ({} bytes)", file.display(), picture.len());
+        std::fs::write(file, picture)?;
+    }
+    Ok(())
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("book/src/pictures")
+}
+
+/// The names and the texts of all pictures.
+fn pictures() -> Drawn<Vec<(String, String)>> {
+    let cities = cities::read()?;
+    let mut pictures = vec![
+        ("curves.svg".to_owned(), curves::picture()?),
+        ("antimeridian.svg".to_owned(), antimeridian::picture(&cities)?),
+        ("pole.svg".to_owned(), pole::picture(&cities)?),
+    ];
+    for ranges in BUDGETS {
+        pictures.push((format!("cover_{ranges}.svg"), cover::picture(&cities, ranges)?));
+    }
+    Ok(pictures)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeSet;
+
+    use super::{directory, pictures};
+
+    /// What one wants to load with a page.
+    const MOST_BYTES: usize = 60_000;
+
+    #[test]
+    fn the_pictures_of_the_book_are_those_that_are_drawn() {
+        let mut drawn = BTreeSet::new();
+        for (name, picture) in pictures().unwrap() {
+            let file = directory().join(&name);
+            let kept = std::fs::read_to_string(&file).unwrap();
+            assert!(kept == picture, "{name}: run `cargo run --example draw_curves`");
+            assert!(picture.len() < MOST_BYTES, "{name} has {} bytes", picture.len());
+            assert!(picture.contains("<title>") && picture.contains("<desc>"), "{name}");
+            drawn.insert(name);
+        }
+        let files = std::fs::read_dir(directory()).unwrap();
+        let kept = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        assert_eq!(kept.collect::<BTreeSet<_>>(), drawn);
+    }
+}

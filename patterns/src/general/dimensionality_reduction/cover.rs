@@ -1,0 +1,246 @@
+//! Which stretches of a curve an area takes: its cover.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::area::Relation;
+use super::curve::Morton;
+
+/// Something in the space of a Z-order curve of `N` dimensions.
+pub(super) trait Region<const N: usize> {
+    /// How it lies to a block, of which the lowest and the highest coordinates are given.
+    fn relation(&self, low: [u32; N], high: [u32; N]) -> Relation;
+
+    /// How large a block is, in any unit: the largest are divided first.
+    fn size(&self, low: [u32; N], high: [u32; N]) -> f64;
+
+    /// The corners of a box that it does not leave.
+    fn hull(&self) -> ([u32; N], [u32; N]);
+}
+
+/// A box that has all of a region in it, on the curve.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hull {
+    pub(super) low: u64,
+    pub(super) high: u64,
+    /// The first code behind one that is between two corners, with what the number of dimensions is known to.
+    next: fn(code: u64, low: u64, high: u64) -> Option<u64>,
+    has: fn(code: u64, low: u64, high: u64) -> bool,
+}
+
+impl Hull {
+    /// Of a region that may have any code.
+    const EVERYTHING: Self =
+        Self { low: 0, high: u64::MAX, next: |_, _, _| None, has: |_, _, _| true };
+
+    pub(super) fn of<const N: usize>(region: &impl Region<N>) -> Self
+    where
+        u64: Morton<N, Coordinate = u32>,
+    {
+        let (low, high) = region.hull();
+        Self {
+            low: u64::encode(low),
+            high: u64::encode(high),
+            next: <u64 as Morton<N>>::next_inside,
+            has: <u64 as Morton<N>>::is_inside,
+        }
+    }
+
+    /// The first code in it that is not before this one.
+    pub(super) fn first_from(&self, code: u64) -> Option<u64> {
+        match (self.has)(code, self.low, self.high) {
+            true => Some(code),
+            false => (self.next)(code, self.low, self.high),
+        }
+    }
+}
+
+/// A stretch of a curve, from one code to another; both belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// Whether all of it is in the region.
+    pub(super) is_inside: bool,
+}
+
+/// The stretches of a curve that a region takes, in order and apart from each other, and the ranges that they
+/// are read in, which may have gaps in them.
+#[derive(Clone, Debug)]
+pub(super) struct Cover {
+    pub(super) runs: Vec<Run>,
+    /// For each range, behind which run it ends.
+    pub(super) ranges: Vec<usize>,
+    pub(super) hull: Hull,
+}
+
+/// So many blocks are made for each range that is wanted: neighbours on the curve become one, and what is
+/// still too much is joined over the smallest gaps.
+pub(super) const BLOCKS_PER_RANGE: usize = 4;
+
+impl Cover {
+    /// The cover of nothing.
+    pub(super) fn none() -> Self {
+        Self::of_runs(Vec::new(), 0)
+    }
+
+    /// The cover of `region` in at most `budget` ranges.
+    ///
+    /// Divides the largest of the blocks that lie across the border, in two each time, until there are enough.
+    pub(super) fn of<const N: usize>(region: &impl Region<N>, budget: usize) -> Self
+    where
+        u64: Morton<N, Coordinate = u32>,
+    {
+        let most = budget.saturating_mul(BLOCKS_PER_RANGE);
+        let mut runs = Vec::new();
+        let mut across = BinaryHeap::new();
+        add(region, Block::whole(), &mut across, &mut runs);
+        while runs.len() + across.len() < most
+            && let Some(Sized { block, .. }) = across.pop()
+        {
+            match block.halves() {
+                Some(halves) => {
+                    for half in halves {
+                        add(region, half, &mut across, &mut runs);
+                    }
+                }
+                None => runs.push(block.run(false)),
+            }
+        }
+        runs.extend(across.into_iter().map(|sized| sized.block.run(false)));
+        Self { hull: Hull::of(region), ..Self::of_runs(runs, budget) }
+    }
+
+    /// The cover of these runs, which have no code in common, in at most `budget` ranges.
+    pub(super) fn of_runs(mut runs: Vec<Run>, budget: usize) -> Self {
+        runs.sort_unstable_by_key(|run| run.first);
+        runs.dedup_by(|next, run| run.take_in(next));
+        let ranges = ranges(&runs, budget);
+        Self { runs, ranges, hull: Hull::EVERYTHING }
+    }
+
+    /// Leaves out what lies before a code.
+    pub(super) fn skip_to(&mut self, code: u64) {
+        let skipped = self.runs.partition_point(|run| run.last < code);
+        self.runs.drain(..skipped);
+        self.ranges.retain(|end| *end > skipped);
+        self.ranges.iter_mut().for_each(|end| *end -= skipped);
+        if let Some(first) = self.runs.first_mut() {
+            first.first = first.first.max(code);
+        }
+    }
+}
+
+fn add<const N: usize>(
+    region: &impl Region<N>,
+    block: Block<N>,
+    across: &mut BinaryHeap<Sized<N>>,
+    runs: &mut Vec<Run>,
+) where
+    u64: Morton<N, Coordinate = u32>,
+{
+    let (low, high) = block.corners();
+    match region.relation(low, high) {
+        Relation::Outside => {}
+        Relation::Inside => runs.push(block.run(true)),
+        Relation::Across => across.push(Sized { size: region.size(low, high), block }),
+    }
+}
+
+/// Where each of at most `budget` ranges ends, with as little in their gaps as can be.
+fn ranges(runs: &[Run], budget: usize) -> Vec<usize> {
+    let gap = |at: &usize| match runs.get(at.wrapping_sub(1)..=*at) {
+        Some([before, behind]) => behind.first - before.last - 1,
+        _ => 0,
+    };
+    // Runs that touch, of which one is inside and the other is not, are no two ranges.
+    let mut ends: Vec<usize> = (1..runs.len()).filter(|at| gap(at) > 0).collect();
+    let kept = budget.saturating_sub(1);
+    if ends.len() > kept {
+        ends.sort_unstable_by_key(|at| std::cmp::Reverse(gap(at)));
+        ends.truncate(kept);
+        ends.sort_unstable();
+    }
+    if !runs.is_empty() {
+        ends.push(runs.len());
+    }
+    ends
+}
+
+impl Run {
+    /// Takes in the next one if nothing lies between them and they are of one kind.
+    fn take_in(&mut self, next: &Self) -> bool {
+        let is_one =
+            self.is_inside == next.is_inside && self.last.checked_add(1) == Some(next.first);
+        if is_one {
+            self.last = next.last;
+        }
+        is_one
+    }
+}
+
+/// A part of the curve that begins with the same bits: a box in space.
+#[derive(Clone, Copy, Debug)]
+struct Block<const N: usize> {
+    /// The first code.
+    first: u64,
+    /// How many bits are the same.
+    bits: u32,
+}
+
+impl<const N: usize> Block<N>
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    /// Bits of a whole code.
+    const CODE_BITS: u32 = <u64 as Morton<N>>::BITS * N as u32;
+
+    fn whole() -> Self {
+        Self { first: 0, bits: 0 }
+    }
+
+    fn last(&self) -> u64 {
+        let free = Self::CODE_BITS - self.bits;
+        self.first | u64::MAX.checked_shr(u64::BITS - free).unwrap_or(0)
+    }
+
+    fn run(&self, is_inside: bool) -> Run {
+        Run { first: self.first, last: self.last(), is_inside }
+    }
+
+    fn corners(&self) -> ([u32; N], [u32; N]) {
+        (self.first.decode(), self.last().decode())
+    }
+
+    fn halves(&self) -> Option<[Self; 2]> {
+        let bits = self.bits + 1;
+        let bit = Self::CODE_BITS.checked_sub(bits)?;
+        Some([Self { bits, ..*self }, Self { bits, first: self.first | 1 << bit }])
+    }
+}
+
+/// In the order of the size.
+struct Sized<const N: usize> {
+    size: f64,
+    block: Block<N>,
+}
+
+impl<const N: usize> Ord for Sized<N> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.size.total_cmp(&other.size)
+    }
+}
+
+impl<const N: usize> PartialOrd for Sized<N> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<const N: usize> PartialEq for Sized<N> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<const N: usize> Eq for Sized<N> {}

@@ -1,0 +1,250 @@
+//! Queries for numbers between bounds.
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+use keyloom::{Error, Order, Reader, Result, Subspace};
+
+use super::super::area::Relation;
+use super::super::checked_index::refuse_others;
+use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only};
+use super::super::cover::{Cover, Region};
+use super::super::curve::Morton;
+use super::super::interval::{Interval, all_of};
+use super::super::query::{at_most, count, first_elements, page};
+use super::{CurvePoint, Grid};
+use crate::continuation::Continuation;
+use crate::explain::Explain;
+use crate::table::RecordKey;
+
+/// A query for the records whose numbers are in a box; see [`CurveIndex::within`](super::CurveIndex::within).
+pub struct BoxQuery<'q, K, const N: usize> {
+    /// Of the entries of these dimensions, in that of the index.
+    space: Subspace,
+    index: Subspace,
+    made_with: u64,
+    bounds: Bounds<N>,
+    cells: Cells<N>,
+    /// `None`: as many as pay.
+    ranges: Option<usize>,
+    only: Option<Only<'q, K>>,
+}
+
+impl<K, const N: usize> Clone for BoxQuery<'_, K, N> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), index: self.index.clone(), ..*self }
+    }
+}
+
+impl<K, const N: usize> fmt::Debug for BoxQuery<'_, K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoxQuery")
+            .field("index", &self.index)
+            .field("bounds", &self.bounds)
+            .field("ranges", &self.ranges)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is asked for in each dimension.
+#[derive(Clone, Copy, Debug)]
+struct Bounds<const N: usize>([(Bound<f64>, Bound<f64>); N]);
+
+impl<const N: usize> Bounds<N> {
+    fn contain(&self, values: [f64; N]) -> bool {
+        self.0.iter().zip(values).all(|(bounds, value)| bounds.contains(&value))
+    }
+}
+
+/// The cells of a box.
+#[derive(Clone, Copy, Debug)]
+struct Cells<const N: usize>([Interval; N]);
+
+impl<const N: usize> Cells<N> {
+    /// Each dimension of a block.
+    fn with(&self, low: [u32; N], high: [u32; N]) -> impl Iterator<Item = (&Interval, u32, u32)> {
+        self.0.iter().zip(low).zip(high).map(|((cells, low), high)| (cells, low, high))
+    }
+}
+
+impl<const N: usize> Region<N> for Cells<N> {
+    fn relation(&self, low: [u32; N], high: [u32; N]) -> Relation {
+        all_of(self.with(low, high).map(|(cells, low, high)| cells.relation(low, high)))
+    }
+
+    /// In cells: what of the block is not in the box.
+    fn size(&self, low: [u32; N], high: [u32; N]) -> f64 {
+        let mut whole = 1.0;
+        let mut inside = 1.0;
+        for (cells, low, high) in self.with(low, high) {
+            whole *= f64::from(high - low) + 1.0;
+            inside *= f64::from(cells.overlap(low, high));
+        }
+        whole - inside
+    }
+
+    fn hull(&self) -> ([u32; N], [u32; N]) {
+        (self.0.map(|cells| cells.first), self.0.map(|cells| cells.last))
+    }
+}
+
+impl<'q, K, const N: usize> BoxQuery<'q, K, N>
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    pub(super) fn new(
+        index: &Subspace,
+        grid: Grid<N>,
+        ranges: [impl RangeBounds<f64>; N],
+    ) -> Result<Self> {
+        let bounds = ranges.map(|range| (range.start_bound().cloned(), range.end_bound().cloned()));
+        let last_cell = u32::MAX >> (u32::BITS - Grid::<N>::BITS);
+        let mut cells = [Interval::all(last_cell); N];
+        for (dimension, (cells, (from, to))) in cells.iter_mut().zip(bounds).enumerate() {
+            if let Bound::Included(from) | Bound::Excluded(from) = from {
+                cells.first = grid.cell(dimension, from)?;
+                cells.has_all_of_first = false;
+            }
+            if let Bound::Included(to) | Bound::Excluded(to) = to {
+                cells.last = grid.cell(dimension, to)?;
+                cells.has_all_of_last = false;
+            }
+        }
+        let made_with = grid.made_with();
+        Ok(Self {
+            space: index.child(&made_with),
+            index: index.clone(),
+            made_with,
+            bounds: Bounds(bounds),
+            cells: Cells(cells),
+            ranges: None,
+            only: None,
+        })
+    }
+
+    /// The same query in at most so many ranges.
+    ///
+    /// More ranges lie closer to the box: fewer keys are read in vain, and more ranges are begun. Unless it is told
+    /// otherwise a query begins with 4, and takes more where they pay; see
+    /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for 0.
+    pub fn in_ranges(self, most: usize) -> Result<Self> {
+        Ok(Self { ranges: Some(at_most(most)?), ..self })
+    }
+
+    /// The same query for those records only whose keys `only` takes.
+    #[must_use]
+    pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
+        Self { only: Some(only), ..self }
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::of(&self.cells, self.ranges.unwrap_or(FIRST_RANGES))
+    }
+}
+
+impl<'q, K: RecordKey, const N: usize> BoxQuery<'q, K, N>
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    /// The points, in the order of their codes.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when there are entries of other dimensions in the index; what the store says; the
+    /// iterator too.
+    pub fn points<R: Reader>(self, reader: &R) -> Result<BoxPoints<'_, 'q, R, K, N>> {
+        let cover = self.cover();
+        self.walk(reader, cover)
+    }
+
+    fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Result<BoxPoints<'_, 'q, R, K, N>> {
+        let mut walk = CodeWalk::new(reader, &self.space, cover);
+        if self.ranges.is_none() {
+            walk = walk.that_refines(reader);
+        }
+        refuse_others(&mut walk, &self.index, self.made_with, |_| Error::BadOption {
+            what: "the dimensions of the curve",
+            value: self.index.to_string(),
+            why: "entries of other dimensions would be missed: declare those, or repair the index",
+        })?;
+        Ok(BoxPoints { walk, bounds: self.bounds, cells: self.cells, only: self.only })
+    }
+
+    /// How many there are. Reads all of them.
+    ///
+    /// # Errors
+    /// As [`points`](BoxQuery::points).
+    pub fn count(self, reader: &impl Reader) -> Result<u64> {
+        count(self.points(reader)?)
+    }
+
+    /// At most `limit` of the points in the order of their codes, beginning behind `after`.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; else as [`points`](BoxQuery::points).
+    pub fn page<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<BoxPage<R::Bytes<'r>, K, N>> {
+        let mut cover = self.cover();
+        let whole = cover.key_range(&self.space);
+        let resumed = Continuation::resume(after, whole.clone(), Order::Ascending)?;
+        if after.is_some() {
+            cover.skip_to(first_elements(&self.space, &resumed, 1)?.unwrap_or(0));
+        }
+        let (points, next) = page(self.walk(reader, cover)?, limit, &resumed, &whole)?;
+        Ok(BoxPage { points, next })
+    }
+}
+
+/// Some of the points that a query finds, and where it goes on.
+#[derive(Clone, Debug)]
+pub struct BoxPage<B, K, const N: usize> {
+    /// The points.
+    pub points: Vec<CurvePoint<B, K, N>>,
+    /// Where the next page begins, `None` when this was the last.
+    pub next: Option<Continuation>,
+}
+
+/// The points in a box, in the order of their codes.
+pub struct BoxPoints<'r, 'q, R: Reader, K, const N: usize> {
+    walk: CodeWalk<'r, R>,
+    bounds: Bounds<N>,
+    cells: Cells<N>,
+    only: Option<Only<'q, K>>,
+}
+
+impl<R: Reader, K, const N: usize> BoxPoints<'_, '_, R, K, N> {
+    /// What was read so far.
+    pub fn explain(&self) -> Explain {
+        self.walk.explain()
+    }
+}
+
+impl<R: Reader, K, const N: usize> fmt::Debug for BoxPoints<'_, '_, R, K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoxPoints").field("walk", &self.walk).finish_non_exhaustive()
+    }
+}
+
+impl<'r, R: Reader, K: RecordKey, const N: usize> Iterator for BoxPoints<'r, '_, R, K, N>
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    type Item = Result<CurvePoint<R::Bytes<'r>, K, N>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bounds = self.bounds;
+        let has = |point: &CurvePoint<_, _, N>| bounds.contain(point.values());
+        let finer = |ranges| Cover::of(&self.cells, ranges);
+        let next = self.walk.next_in_finer(has, self.only, finer);
+        if next.is_err() {
+            self.walk.end();
+        }
+        next.map(|found| found.map(|(_, point)| point)).transpose()
+    }
+}

@@ -1,0 +1,341 @@
+//! Queries for what is in an area.
+
+use std::fmt;
+
+use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace, Unpack};
+
+use super::area::{Area, Relation};
+use super::cell::OnSphere;
+use super::code_walk::{CodeWalk, FIRST_RANGES, Only, Placed};
+use super::cover::Cover;
+use super::cover_part::CoverPart;
+use super::grid::{Grid, Occupied};
+use super::nearest::{Nearest, NearestPage, Rank};
+use super::point_index::Point;
+use super::position::Position;
+use crate::continuation::Continuation;
+use crate::explain::Explain;
+use crate::select::{Select, within};
+use crate::table::RecordKey;
+
+/// A query for the points in an area; see [`PointIndex::within`](super::PointIndex::within).
+pub struct AreaQuery<'q, K, A> {
+    space: Subspace,
+    area: A,
+    /// `None`: as many as pay.
+    ranges: Option<usize>,
+    only: Option<Only<'q, K>>,
+}
+
+impl<K, A: Clone> Clone for AreaQuery<'_, K, A> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), area: self.area.clone(), ..*self }
+    }
+}
+
+impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AreaQuery")
+            .field("space", &self.space)
+            .field("area", &self.area)
+            .field("ranges", &self.ranges)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many ranges other queries take unless they are told otherwise.
+pub(super) const RANGES: usize = 16;
+
+/// A number of ranges that was asked for.
+pub(super) fn at_most(ranges: usize) -> Result<usize> {
+    if ranges == 0 {
+        return Err(Error::BadOption {
+            what: "the number of ranges",
+            value: ranges.to_string(),
+            why: "a query reads one range or more",
+        });
+    }
+    Ok(ranges)
+}
+
+impl<'q, K, A: Area> AreaQuery<'q, K, A> {
+    pub(super) fn new(space: &Subspace, area: A) -> Self {
+        Self { space: space.clone(), area, ranges: None, only: None }
+    }
+
+    /// The same query in at most so many ranges.
+    ///
+    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. Unless it is
+    /// told otherwise a query begins with 4, and takes 4 times as many for the rest of the area whenever as many
+    /// keys were read in vain as these cost: about 32 keys each, or a page on a store behind a network. So it
+    /// costs at most about twice what the best number would have cost.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for 0.
+    pub fn in_ranges(self, most: usize) -> Result<Self> {
+        Ok(Self { ranges: Some(at_most(most)?), ..self })
+    }
+
+    /// The same query for those records only whose keys `only` takes.
+    #[must_use]
+    pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
+        Self { only: Some(only), ..self }
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::of(&OnSphere(&self.area), self.ranges.unwrap_or(FIRST_RANGES))
+    }
+
+    /// What the query reads, in the order of the codes: for each of its ranges the parts that lie in the area or
+    /// across its border, and the gaps between them. Nothing is read to tell it.
+    ///
+    /// This is what [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) and the
+    /// first [`page`](AreaQuery::page) go through when the query was told [how many ranges](AreaQuery::in_ranges)
+    /// it may take; else it is what they begin with. What is sorted by distance is found in another way.
+    pub fn cover_parts(&self) -> Vec<CoverPart> {
+        self.cover().parts()
+    }
+
+    /// How many ranges the query takes, or begins with when it was not told how many.
+    pub fn ranges(&self) -> usize {
+        self.cover().ranges.len()
+    }
+}
+
+impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
+    /// The points, in the order of their codes.
+    ///
+    /// # Errors
+    /// What the store says; the iterator too.
+    pub fn points<R: Reader>(self, reader: &R) -> Result<Points<'_, 'q, R, K, A>> {
+        let cover = self.cover();
+        Ok(self.walk(reader, cover))
+    }
+
+    fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Points<'_, 'q, R, K, A> {
+        let walk = CodeWalk::new(reader, &self.space, cover);
+        let walk = if self.ranges.is_none() { walk.that_refines(reader) } else { walk };
+        Points { walk, area: self.area, only: self.only }
+    }
+
+    /// How many there are. Reads all of them.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count(self, reader: &impl Reader) -> Result<u64> {
+        count(self.points(reader)?)
+    }
+
+    /// How many there are in each cell of so many bits, for those cells in which there are any, in the order of
+    /// their codes.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for more than 64 bits; what the store says, the iterator too.
+    pub fn grid<R: Reader>(self, reader: &R, bits: u32) -> Result<Grid<'_, 'q, R, K, A>> {
+        Grid::open(self.points(reader)?, bits)
+    }
+
+    /// The cells of so many bits in which there are points, in the order of their codes.
+    ///
+    /// A skip scan: behind the first points of a cell it seeks the next one. Costs one range per cell that holds
+    /// much, however much that is.
+    ///
+    /// # Errors
+    /// As [`grid`](AreaQuery::grid).
+    pub fn occupied<R: Reader>(self, reader: &R, bits: u32) -> Result<Occupied<'_, 'q, R, K, A>> {
+        Occupied::open(self.points(reader)?, bits)
+    }
+
+    /// The points, the nearest to `from` first.
+    ///
+    /// # Errors
+    /// What the store says; the iterator too.
+    pub fn by_distance<R: Reader>(
+        self,
+        reader: &R,
+        from: Position,
+    ) -> Result<Nearest<'_, 'q, R, K, A>> {
+        Nearest::open(reader, &self.space, from, self.area, self.only)
+    }
+
+    /// At most `limit` of the points, the nearest to `from` first, beginning behind `after`.
+    ///
+    /// What lies nearer than the end of the page before is not read again, but for the border.
+    ///
+    /// # Errors
+    /// As [`page`](AreaQuery::page).
+    pub fn page_by_distance<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        from: Position,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<NearestPage<R::Bytes<'r>, K>> {
+        // The continuation names a distance and a record, which stand in the order of the answer.
+        let answers = Subspace::new(&(from.latitude(), from.longitude()));
+        let whole = answers.range();
+        let mut nearest = self.by_distance(reader, from)?;
+        if let Some(after) = after {
+            let rest = Continuation::resume(Some(after), whole.clone(), Order::Ascending)?;
+            nearest.resume(Rank::behind(&answers, &rest)?);
+        }
+        let points = nearest.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+        let has_more = limit > 0 && nearest.next().transpose()?.is_some();
+        let next = points.last().filter(|_| has_more).map(|last| {
+            Continuation::behind(&Rank::of(last).pack(&answers), &whole, Order::Ascending)
+        });
+        Ok(NearestPage { points, next })
+    }
+
+    /// At most `limit` of the points in the order of their codes, beginning behind `after`.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; what the store says.
+    pub fn page<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<PointPage<R::Bytes<'r>, K>> {
+        let mut cover = self.cover();
+        let (space, whole) = (self.space.clone(), cover.key_range(&self.space));
+        let resumed = Continuation::resume(after, whole.clone(), Order::Ascending)?;
+        if after.is_some() {
+            cover.skip_to(first_elements(&space, &resumed, 1)?.unwrap_or(0));
+        }
+        let (points, next) = page(self.walk(reader, cover), limit, &resumed, &whole)?;
+        Ok(PointPage { points, next })
+    }
+}
+
+/// How many there are.
+pub(super) fn count<P>(mut found: impl Iterator<Item = Result<P>>) -> Result<u64> {
+    let mut count = 0;
+    found.try_for_each(|found| found.map(|_| count += 1))?;
+    Ok(count)
+}
+
+/// At most `limit` of those that are in `resumed`, and where a query over `whole` goes on behind them.
+pub(super) fn page<P: Placed>(
+    found: impl Iterator<Item = Result<P>>,
+    limit: usize,
+    resumed: &KeyRange<'_>,
+    whole: &KeyRange<'_>,
+) -> Result<(Vec<P>, Option<Continuation>)> {
+    let is_before = |placed: &P| !resumed.contains(placed.found().entry_key());
+    let mut found = found.skip_while(|placed| placed.as_ref().is_ok_and(is_before));
+    let placed = found.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+    let has_more = limit > 0 && found.next().transpose()?.is_some();
+    let last = placed.last().filter(|_| has_more).map(|last| last.found().entry_key());
+    let next = last.map(|last| Continuation::behind(last, whole, Order::Ascending));
+    Ok((placed, next))
+}
+
+/// The elements that a range of keys begins with.
+pub(super) fn first_elements<T: for<'k> Unpack<'k>>(
+    space: &Subspace,
+    range: &KeyRange<'_>,
+    elements: usize,
+) -> Result<Option<T>> {
+    use std::ops::Bound::{Excluded, Included};
+    match range.normalized() {
+        Some((Included(key) | Excluded(key), _)) => {
+            let leading = space.leading(key, elements)?.get(space.prefix().len()..);
+            Ok(Some(keyloom::unpack(leading.unwrap_or_default())?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Some of the points that a query finds, and where it goes on.
+#[derive(Clone, Debug)]
+pub struct PointPage<B, K> {
+    /// The points.
+    pub points: Vec<Point<B, K>>,
+    /// Where the next page begins, `None` when this was the last.
+    pub next: Option<Continuation>,
+}
+
+/// The points in an area, in the order of their codes.
+pub struct Points<'r, 'q, R: Reader, K, A> {
+    walk: CodeWalk<'r, R>,
+    area: A,
+    only: Option<Only<'q, K>>,
+}
+
+impl<R: Reader, K, A> Points<'_, '_, R, K, A> {
+    /// What was read so far.
+    pub fn explain(&self) -> Explain {
+        self.walk.explain()
+    }
+}
+
+impl<R: Reader, K, A> fmt::Debug for Points<'_, '_, R, K, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Points").field("walk", &self.walk).finish_non_exhaustive()
+    }
+}
+
+type CodedPoint<B, K> = (u64, Point<B, K>);
+
+impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
+    /// Lets nothing more come, as after a failure.
+    pub(super) fn end(&mut self) {
+        self.walk.end();
+    }
+
+    /// Leaves out what lies before a code, which no point was read of yet.
+    pub(super) fn skip_to(&mut self, code: u64) {
+        self.walk.skip_to(code);
+    }
+
+    pub(super) fn steps_per_seek(&self) -> usize {
+        self.walk.steps_per_seek()
+    }
+
+    /// The next point, behind its code.
+    pub(super) fn step(&mut self) -> Result<Option<CodedPoint<R::Bytes<'r>, K>>> {
+        let area = &self.area;
+        self.walk.next_in_finer(
+            |point: &Point<_, _>| area.contains(&point.position()),
+            self.only,
+            |ranges| Cover::of(&OnSphere(area), ranges),
+        )
+    }
+}
+
+impl<'r, R: Reader, K: RecordKey, A: Area> Iterator for Points<'r, '_, R, K, A> {
+    type Item = Result<Point<R::Bytes<'r>, K>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step();
+        if next.is_err() {
+            self.end();
+        }
+        next.map(|found| found.map(|(_, point)| point)).transpose()
+    }
+}
+
+/// All positions.
+#[derive(Clone, Copy, Debug)]
+pub struct Everywhere;
+
+impl Area for Everywhere {
+    fn contains(&self, _: &Position) -> bool {
+        true
+    }
+
+    fn relation(&self, _: &super::area::CellBounds) -> Relation {
+        Relation::Inside
+    }
+}
+
+impl Cover {
+    /// The keys from the first code to the last.
+    pub(super) fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        match (self.runs.first(), self.runs.last()) {
+            (Some(first), Some(last)) => within(first.first..=last.last).key_range(space),
+            _ => KeyRange::half_open(&[], &[]).into_owned(),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Places, found by where they are, by what is around them, and by when it was.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fastrand::Rng;
+use keyloom::{DynWriter, Order, Result, Subspace};
+use keyloom_patterns::{
+    BoundingBox, Circle, ExtentIndex, PointIndex, Position, SpaceTimeIndex, Table,
+};
+
+use crate::Workload;
+
+/// Latitude and longitude, or nowhere.
+type Place = Option<(f64, f64)>;
+
+/// The table and its indexes.
+#[derive(Clone)]
+pub struct Places {
+    table: Table<u16, Place>,
+    index: PointIndex<u16, Place>,
+    extents: ExtentIndex<u16, Place>,
+    events: SpaceTimeIndex<u16, Place>,
+}
+
+/// Some degrees to every side of a place.
+fn around((latitude, longitude): (f64, f64)) -> Result<BoundingBox> {
+    let (south, north) = ((latitude - 2.0).max(-90.0), (latitude + 1.0).min(90.0));
+    BoundingBox::new(south, longitude - 3.0, north, longitude + 20.0)
+}
+
+/// A time that follows from a place, on both sides of the epoch.
+fn time((latitude, longitude): (f64, f64)) -> i64 {
+    (latitude * 7.0 + longitude) as i64
+}
+
+/// The widths of the bins are such that there are many.
+const BIN: Duration = Duration::from_millis(100);
+const TIMES: std::ops::Range<i64> = -150..230;
+
+/// One operation of the pattern.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Put(u16, Place),
+    Delete(u16),
+    PutMany(Vec<(u16, Place)>),
+}
+
+const IDS: u16 = 120;
+/// Where it is difficult: poles, the antimeridian, borders of cells.
+const LATITUDES: [f64; 6] = [-90.0, -45.0, 0.0, 45.0, 89.99, 90.0];
+const LONGITUDES: [f64; 6] = [-180.0, -90.0, 0.0, 90.0, 179.99, 180.0];
+
+impl Places {
+    /// In a subspace of its own.
+    pub fn new() -> Self {
+        let space = Subspace::new("places");
+        let index = PointIndex::new(&space.child("by_place"), |_, place: &Place| {
+            place.map(|(latitude, longitude)| Position::new(latitude, longitude)).transpose()
+        });
+        let extents = ExtentIndex::new(&space.child("by_extent"), |_, place: &Place| {
+            place.map(around).transpose()
+        });
+        let events = SpaceTimeIndex::new(&space.child("by_event"), BIN, |_, place: &Place| {
+            place.map(|at| Ok((Position::new(at.0, at.1)?, time(at)))).transpose()
+        })
+        .unwrap_or_else(|error| unreachable!("the width is one: {error}"));
+        let table = Table::new(&space.child("records"));
+        let table = table.with(&index).with(&extents).with(&events);
+        Self { table, index, extents, events }
+    }
+
+    fn place(rng: &mut Rng) -> Place {
+        let coordinate = |rng: &mut Rng, some: [f64; 6], most: f64| match rng.bool() {
+            true => rng.choice(some).unwrap_or_default(),
+            false => (rng.f64() * 2.0 - 1.0) * most,
+        };
+        let latitude = coordinate(rng, LATITUDES, 90.0);
+        (rng.u8(..10) > 0).then(|| (latitude, coordinate(rng, LONGITUDES, 180.0)))
+    }
+
+    /// The ids of what a circle and a box have in them, of all of them by distance, of what overlaps the box, and of
+    /// what was in the circle at some times.
+    fn asked(&self, txn: &DynWriter<'_>) -> Result<[Vec<u16>; 5]> {
+        let (circle, area, from) = areas()?;
+        let circle = self.index.within(circle).in_ranges(5)?.points(txn)?;
+        let area = self.index.within(area).points(txn)?;
+        let mut circle = circle.map(|point| point?.record_key()).collect::<Result<Vec<u16>>>()?;
+        let mut area = area.map(|point| point?.record_key()).collect::<Result<Vec<u16>>>()?;
+        circle.sort_unstable();
+        area.sort_unstable();
+        let nearest = self.index.nearest(txn, from)?;
+        let nearest = nearest.map(|near| near?.record_key()).collect::<Result<_>>()?;
+        let (_, edges, _) = areas()?;
+        let overlapping = self.extents.overlapping(edges).extents(txn)?;
+        let mut overlapping =
+            overlapping.map(|extent| extent?.record_key()).collect::<Result<Vec<u16>>>()?;
+        overlapping.sort_unstable();
+        let (whole, ..) = areas()?;
+        let events = self.events.within(whole, TIMES).points(txn)?;
+        let mut events = events.map(|event| event?.record_key()).collect::<Result<Vec<u16>>>()?;
+        events.sort_unstable();
+        Ok([circle, area, nearest, overlapping, events])
+    }
+}
+
+/// A circle and a box across the antimeridian, and a place near a pole.
+fn areas() -> Result<(Circle, BoundingBox, Position)> {
+    let circle = Circle::new(Position::new(40.0, 179.0)?, 4_000_000.0)?;
+    let area = BoundingBox::new(-60.0, 100.0, 90.0, -80.0)?;
+    Ok((circle, area, Position::new(85.0, -170.0)?))
+}
+
+/// What [`Places::asked`] should find.
+fn wanted(model: &BTreeMap<u16, Place>) -> Result<[Vec<u16>; 5]> {
+    let (circle, _, from) = areas()?;
+    let mut all = Vec::new();
+    for (id, place) in model {
+        if let Some((latitude, longitude)) = place {
+            all.push((*id, Position::new(*latitude, *longitude)?));
+        }
+    }
+    let ids = |is_in: &dyn Fn(&Position) -> bool| {
+        all.iter().filter(|(_, at)| is_in(at)).map(|(id, _)| *id).collect::<Vec<u16>>()
+    };
+    let in_circle = ids(&|at| at.distance(&circle.centre()) <= circle.radius());
+    let in_box = ids(&|at| {
+        let is_between = at.longitude() >= 100.0 || at.longitude() <= -80.0;
+        at.latitude() >= -60.0 && (is_between || at.latitude() == 90.0)
+    });
+    let mut by_distance: Vec<(f64, u16)> =
+        all.iter().map(|(id, at)| (at.distance(&from), *id)).collect();
+    by_distance.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let by_distance = by_distance.into_iter().map(|(_, id)| id).collect();
+    let places = || model.iter().filter_map(|(id, place)| Some((*id, (*place)?)));
+    let overlapping = places().filter(|(_, place)| overlaps(*place)).map(|(id, _)| id).collect();
+    let timely = places().filter(|(id, at)| in_circle.contains(id) && TIMES.contains(&time(*at)));
+    let events = timely.map(|(id, _)| id).collect();
+    Ok([in_circle, in_box, by_distance, overlapping, events])
+}
+
+/// Whether what is around a place overlaps the box of [`areas`], from 100 degrees east to 80 degrees west.
+fn overlaps((latitude, longitude): (f64, f64)) -> bool {
+    let is_at_pole = latitude + 1.0 >= 90.0;
+    // How far east of the western edge of the box the western edge of the extent is.
+    let way = (longitude - 3.0 - 100.0).rem_euclid(360.0);
+    latitude + 1.0 >= -60.0 && (is_at_pole || way <= 180.0 || way + 23.0 >= 360.0)
+}
+
+impl Workload for Places {
+    type Operation = Change;
+    type Model = BTreeMap<u16, Place>;
+
+    fn name(&self) -> &'static str {
+        "places"
+    }
+
+    fn operation(&self, rng: &mut Rng) -> Change {
+        match rng.u8(..10) {
+            0..5 => Change::Put(rng.u16(..IDS), Self::place(rng)),
+            5..8 => Change::Delete(rng.u16(..IDS)),
+            _ => Change::PutMany(
+                (0..rng.usize(..8)).map(|_| (rng.u16(..IDS), Self::place(rng))).collect(),
+            ),
+        }
+    }
+
+    fn perform(&self, operation: &Change, txn: &mut DynWriter<'_>) -> Result<()> {
+        match operation {
+            Change::Put(id, place) => self.table.put(txn, id, place),
+            Change::Delete(id) => self.table.delete(txn, id).map(drop),
+            Change::PutMany(places) => self.table.put_many(txn, places),
+        }
+    }
+
+    fn imitate(&self, operation: &Change, model: &mut Self::Model) {
+        match operation {
+            Change::Put(id, place) => drop(model.insert(*id, *place)),
+            Change::Delete(id) => drop(model.remove(id)),
+            Change::PutMany(places) => model.extend(places.iter().copied()),
+        }
+    }
+
+    fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>> {
+        let mut found = self.index.check(txn, &self.table)?;
+        found.extend(self.extents.check(txn, &self.table)?);
+        found.extend(self.events.check(txn, &self.table)?);
+        let mut wrong: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let records: Self::Model =
+            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        super::compare(&mut wrong, "the table", &records, model);
+        let [found, wanted] = [self.asked(txn)?, wanted(model)?];
+        for (number, what) in [(0, "a circle"), (1, "a box"), (3, "overlapping"), (4, "events")] {
+            super::compare(&mut wrong, what, found.get(number), wanted.get(number));
+        }
+        // Those that are equally far may come in any order.
+        let distances = |ids: &[u16]| -> Result<Vec<f64>> {
+            let (_, _, from) = areas()?;
+            let places = ids.iter().filter_map(|id| *model.get(id)?);
+            places
+                .map(
+                    |(latitude, longitude)| Ok(Position::new(latitude, longitude)?.distance(&from)),
+                )
+                .collect()
+        };
+        let [[_, _, found, ..], [_, _, wanted, ..]] = [&found, &wanted];
+        super::compare(&mut wrong, "by distance", distances(found)?, distances(wanted)?);
+        Ok(wrong)
+    }
+
+    fn rebuild(&self, model: &Self::Model, txn: &mut DynWriter<'_>) -> Result<()> {
+        model.iter().try_for_each(|(id, place)| self.table.put(txn, id, place))
+    }
+}

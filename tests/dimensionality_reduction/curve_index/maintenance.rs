@@ -1,0 +1,223 @@
+//! An index of numbers: maintained, checked, repaired, what it costs, faults and bad input.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use keyloom::{DynWriter, Error, Fault, Faulty, Metered, Store, Writer};
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::general::dimensionality_reduction::curve::Morton;
+use proptest::prelude::*;
+
+use super::fixture::{Numbers, numbers};
+use crate::laws::{
+    clear, conflicts_are_retried_to_the_same_end, counts, dump_all, faults_leave_nothing_half_done,
+    long_property, refused, writing,
+};
+
+fn repaired<const N: usize>(numbers: &Numbers<N>, store: &impl Store)
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    let options = RepairOptions { batch: 3, resume: None };
+    let go_on = |_: &_| ControlFlow::Continue(());
+    assert!(numbers.index.repair(store, &numbers.bare, &options, go_on).unwrap().finished);
+}
+
+pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
+    // What is there, is changed, has no numbers, or is gone.
+    let numbers = prop::option::weighted(0.8, numbers::<3>());
+    let change = (0_u32..12, prop::option::of(numbers));
+    long_property(prop::collection::vec(change, 0..30), |changes| {
+        clear(store);
+        let numbers = Numbers::<3>::new();
+        let mut oracle = BTreeMap::<u32, Vec<f64>>::new();
+        for (id, change) in changes {
+            match change {
+                Some(change) => {
+                    let record = change.map_or(Vec::new(), Vec::from);
+                    store.transact(|txn| numbers.table.put(txn, &id, &record)).unwrap();
+                    oracle.insert(id, record);
+                }
+                None => {
+                    store.transact(|txn| numbers.table.delete(txn, &id)).unwrap();
+                    oracle.remove(&id);
+                }
+            }
+        }
+        assert_eq!(numbers.faults(store), [""; 0]);
+        let maintained = dump_all(store);
+        clear(store);
+        store.transact(|txn| numbers.bare.put_many(txn, oracle.clone())).unwrap();
+        repaired(&numbers, store);
+        assert_eq!(dump_all(store), maintained);
+    });
+}
+
+const ALL: [[f64; 2]; 4] = [[1.0, 2.0], [3.0, -4.0], [100.0, 0.0], [-3.0, f64::INFINITY]];
+
+pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &impl Store) {
+    clear(store);
+    let numbers = Numbers::<2>::new();
+    numbers.put(store, &ALL);
+    let whole = dump_all(store);
+    let space = numbers.index.as_index().space().clone();
+    let entries: Vec<_> = whole.keys().filter(|key| space.contains(key)).cloned().collect();
+    assert_eq!(entries.len(), 4);
+    let of_two = entries.iter().find(|key| key.last() == Some(&2)).unwrap();
+    store
+        .transact(|txn| {
+            txn.delete(&entries[0])?;
+            txn.put(&entries[1], &whole[&entries[2]])?;
+            txn.put(&space.pack(&(7_u64, 7_u64, 9_u32)), &whole[of_two])?;
+            txn.put(&space.pack(&"no hash"), b"?")
+        })
+        .unwrap();
+    let found = numbers.faults(store);
+    for rule in ["is missing", "has another value", "dangles", "is no entry"] {
+        assert!(found.iter().any(|fault| fault.contains(rule)), "{rule}: {found:?}");
+    }
+    repaired(&numbers, store);
+    assert_eq!(dump_all(store), whole);
+}
+
+pub fn entries_of_other_dimensions_are_refused_and_repair_makes_them_anew(store: &impl Store) {
+    let before = Numbers::<2>::new();
+    for after in [Numbers::<2>::between(-8.0, 9.0), Numbers::between(0.0, 16.0)] {
+        clear(store);
+        before.put(store, &ALL);
+        // One record came later.
+        store.transact(|txn| after.table.put(txn, &7, &vec![1.0, 1.0])).unwrap();
+        for numbers in [&before, &after] {
+            let snapshot = store.snapshot().unwrap();
+            let query = numbers.index.within([0.0..1.0, 0.0..1.0]).unwrap();
+            for error in [
+                query.clone().count(&snapshot).unwrap_err(),
+                query.page(&snapshot, 1, None).err().unwrap(),
+            ] {
+                assert!(matches!(
+                    error,
+                    Error::BadOption { what: "the dimensions of the curve", .. }
+                ));
+                assert!(error.to_string().contains("repair"), "{error}");
+            }
+        }
+        repaired(&after, store);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(after.index.within([.., ..]).unwrap().count(&snapshot).unwrap(), 5);
+        assert_eq!(after.faults(store), [""; 0]);
+    }
+}
+
+pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    clear(store);
+    let numbers = Numbers::<2>::new();
+    let grid: Vec<[f64; 2]> = (0..2_500_u32)
+        .map(|n| [f64::from(n / 50) / 50.0 * 16.0 - 8.0, f64::from(n % 50) / 50.0 * 16.0 - 8.0])
+        .collect();
+    numbers.put(store, &grid);
+    let metered = Metered::new(store.clone());
+    // The record and its entry; moved: the old entry too; elsewhere the same: the record alone.
+    let put = |record: [f64; 2]| {
+        writing(&metered, |txn| numbers.table.put(txn, &9_000, &record.to_vec()))
+    };
+    assert_eq!(put([5.0, 5.0]), [1, 0, 0, 2]);
+    assert_eq!(put([5.0, 6.0]), [1, 0, 1, 3]);
+    assert_eq!(put([5.0, 6.0]), [1, 0, 1, 1]);
+    assert_eq!(writing(&metered, |txn| numbers.table.delete(txn, &9_000).map(drop)), [1, 0, 1, 2]);
+
+    let has =
+        |point: &&[f64; 2]| (-3.3..4.1).contains(&point[0]) && (-6.0..0.2).contains(&point[1]);
+    let wanted = grid.iter().filter(has).count();
+    assert!(wanted > 400, "{wanted}");
+    for (ranges, most) in [(1, 1.8), (4, 1.7), (16, 1.3), (64, 1.15)] {
+        let snapshot = metered.snapshot().unwrap();
+        let before = counts(metered.cost());
+        let query = numbers.index.within([-3.3..4.1, -6.0..0.2]).unwrap();
+        let mut points = query.in_ranges(ranges).unwrap().points(&snapshot).unwrap();
+        assert_eq!(points.by_ref().map(Result::unwrap).count(), wanted);
+        let explain = points.explain();
+        let [gets, seeks, keys, written] = before;
+        // What a query says of itself is what the store was asked for.
+        assert_eq!(
+            counts(metered.cost()),
+            [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]
+        );
+        assert!(explain.ranges <= ranges as u64, "{explain}");
+        // Two for other dimensions, and those that leap.
+        let useless = explain.keys_scanned - wanted as u64;
+        assert!(explain.seeks <= explain.ranges + 2 + useless / 8, "{explain}");
+        let per_hit = explain.keys_scanned as f64 / wanted as f64;
+        assert!(per_hit <= most, "{ranges} ranges: {explain}");
+    }
+}
+
+fn change(numbers: &Numbers<2>, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
+    numbers.table.put(txn, &100, &vec![0.5, 7.0])?;
+    numbers.table.put_many(txn, [(0, vec![-5.0, 180.0]), (1, vec![])])?;
+    numbers.table.delete(txn, &2)?;
+    Ok(())
+}
+
+pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
+    let numbers = Numbers::new();
+    let prepare = |store: &_| numbers.put(store, &ALL);
+    let check = |store: &_| numbers.faults(store);
+    faults_leave_nothing_half_done(store, prepare, |txn| change(&numbers, txn), check);
+}
+
+pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
+    let numbers = Numbers::new();
+    let prepare = |store: &_| numbers.put(store, &ALL);
+    conflicts_are_retried_to_the_same_end(store, prepare, |txn| change(&numbers, txn));
+}
+
+pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
+    clear(store);
+    let numbers = Numbers::<2>::new();
+    let many: Vec<_> = (0..64).map(|n| [f64::from(n % 8), f64::from(n / 8)]).collect();
+    numbers.put(store, &many);
+    let faulty = Faulty::new(store.clone());
+    let snapshot = faulty.snapshot().unwrap();
+    let mut failures = 0;
+    for n in 0.. {
+        faulty.fail_at(n, Fault::Error);
+        let points = numbers.index.within([1.0..5.5, 2.5..8.0]).unwrap().points(&snapshot);
+        let is_ok: Vec<bool> =
+            points.map_or(vec![false], |points| points.map(|point| point.is_ok()).collect());
+        let failed = is_ok.iter().filter(|is_ok| !**is_ok).count();
+        if failed == 0 {
+            assert_eq!(is_ok.len(), 25);
+            break;
+        }
+        // An iterator that has failed stays finished.
+        assert!(failed == 1 && is_ok.last() == Some(&false), "{is_ok:?}");
+        failures += 1;
+    }
+    faulty.heal();
+    assert!(failures > 10, "only {failures} operations could fail");
+}
+
+pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
+    clear(store);
+    let numbers = Numbers::<2>::new();
+    numbers.put(store, &ALL);
+    for bad in [vec![f64::NAN, 0.0], vec![0.0, -f64::NAN]] {
+        let error = refused(store, |txn| numbers.table.put(txn, &1, &bad));
+        // Which number of which record it was.
+        let dimension = bad.iter().position(|number| number.is_nan()).unwrap();
+        for word in ["(1,)", &format!("NaN in dimension {dimension}"), "leave the record out"] {
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        refused(store, |txn| numbers.table.put_many(txn, [(7, vec![1.0, 1.0]), (8, bad.clone())]));
+    }
+    let error = numbers.index.within([0.0..1.0, 0.0..f64::NAN]).unwrap_err();
+    assert!(error.to_string().contains("NaN in dimension 1"), "{error}");
+    let error = numbers.index.within([.., ..]).unwrap().in_ranges(0).unwrap_err();
+    assert!(error.to_string().contains("one range or more"), "{error}");
+    let snapshot = store.snapshot().unwrap();
+    let all = numbers.index.within([.., ..]).unwrap();
+    let first = all.page(&snapshot, 1, None).unwrap().next.unwrap();
+    let other = numbers.index.within([0.0..1.0, 0.0..1.0]).unwrap();
+    let error = other.page(&snapshot, 1, Some(&first)).err().unwrap();
+    assert!(error.to_string().contains("another query"), "{error}");
+}

@@ -1,0 +1,7 @@
+//! The curves, against constructions that go bit by bit and cell by cell.
+
+mod dimension;
+mod hilbert;
+mod morton;
+mod next_inside;
+mod ranges;

@@ -1,0 +1,151 @@
+//! The index follows the table, and what it costs.
+
+use std::ops::ControlFlow;
+
+use keyloom::{KeyRange, Metered, Order, Reader, Store, Subspace, Writer};
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::{BoundingBox, Position, Table};
+use proptest::prelude::*;
+
+use super::boxes::{Edges, UNITS, edges};
+use super::fixture::{Degrees, Things, ids};
+use crate::laws::{clear, counts, dump_all, long_property, writing};
+
+pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &(impl Store + Clone)) {
+    let things = Things::new();
+    let step = (0..12u16, prop::option::weighted(0.7, prop::option::weighted(0.8, edges())));
+    let history = prop::collection::vec(prop::collection::vec(step, 1..6), 1..12);
+    long_property(history, |history| {
+        clear(store);
+        for steps in history {
+            let steps = steps.iter().map(|(id, thing)| {
+                (*id, thing.map(|edges| edges.map(|edges: Edges| edges.degrees())))
+            });
+            store
+                .transact(|txn| {
+                    steps.clone().try_for_each(|(id, thing)| match thing {
+                        Some(thing) => things.table.put(txn, &id, &thing),
+                        None => things.table.delete(txn, &id).map(drop),
+                    })
+                })
+                .unwrap();
+        }
+        assert_eq!(things.faults(store), [""; 0]);
+        let maintained = dump_all(store);
+        let space = things.index.as_index().space().range();
+        store.transact(|txn| txn.delete_range(space.clone())).unwrap();
+        repair(&things, store);
+        assert_eq!(dump_all(store), maintained);
+    });
+}
+
+fn repair(things: &Things, store: &impl Store) {
+    let options = RepairOptions { batch: 4, resume: None };
+    let going_on = |_: &_| ControlFlow::Continue(());
+    assert!(things.index.repair(store, &things.table, &options, going_on).unwrap().finished);
+}
+
+fn samples() -> Vec<Edges> {
+    let degree = |n: i64| n * UNITS;
+    (0..20).map(|n| Edges([degree(n), degree(n), degree(n + 1), degree(n + 1)])).collect()
+}
+
+pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &(impl Store + Clone)) {
+    let things = Things::new();
+    things.put(store, &samples());
+    let whole = dump_all(store);
+    let space: Subspace = things.index.as_index().space().clone();
+    let entries: Vec<(Vec<u8>, Vec<u8>)> = {
+        let snapshot = store.snapshot().unwrap();
+        let entries = snapshot.range(space.range(), Order::Ascending).unwrap();
+        entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
+    };
+    assert_eq!(entries.len(), 20);
+    let mut wrong = entries[5].1.clone();
+    *wrong.last_mut().unwrap() ^= 1;
+    store
+        .transact(|txn| {
+            // Missing; with other edges; under another element; of no record; nothing at all.
+            txn.delete(&entries[3].0)?;
+            txn.put(&entries[5].0, &wrong)?;
+            txn.put(&space.pack(&(7u64, 9u16)), &[0x10, 0x02])?;
+            txn.put(&space.pack(&(7u64, 900u16)), &[0x10, 0x03])?;
+            txn.put(&space.pack("foreign"), b"?")
+        })
+        .unwrap();
+    assert_eq!(things.faults(store).len(), 5, "{:?}", things.faults(store));
+    repair(&things, store);
+    assert_eq!(things.faults(store), [""; 0]);
+    assert_eq!(dump_all(store), whole);
+}
+
+pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    let things = Things::new();
+    clear(store);
+    let metered = Metered::new(store.clone());
+    let put = |edges: Option<Degrees>| writing(&metered, |txn| things.table.put(txn, &1, &edges));
+    // Each with 1 get, of the record before, and 1 key for the record itself.
+    assert_eq!(put(Some([10.1, 10.1, 11.0, 11.0])), [1, 0, 0, 1 + 1], "a new entry");
+    assert_eq!(put(Some([10.1, 10.1, 11.0, 11.0])), [1, 0, 1, 1], "it stays");
+    assert_eq!(put(Some([10.1, 10.1, 11.0, 11.1])), [1, 0, 1, 1 + 1], "other edges");
+    assert_eq!(put(Some([40.1, 10.1, 41.0, 11.1])), [1, 0, 1, 1 + 2], "another element");
+    assert_eq!(put(None), [1, 0, 1, 1 + 1], "no extent any more");
+    assert_eq!(writing(&metered, |txn| things.table.delete(txn, &1).map(drop)), [1, 0, 1, 1]);
+
+    // A grid of 400 boxes of a degree, and a box of half the world, in an element of level 1.
+    let grid = (0..400).map(|n| (n / 20, n % 20)).map(|(y, x)| {
+        let [south, west] = [f64::from(y), f64::from(x)].map(|n| n + 0.125);
+        Some([south, west, south + 0.75, west + 0.75])
+    });
+    let half = Some([-80.0, -170.0, -10.0, 15.0]);
+    let records: Vec<(u16, Option<Degrees>)> = (1..).zip(grid.chain([half])).collect();
+    store.transact(|txn| things.table.put_many(txn, &records)).unwrap();
+    let snapshot = metered.snapshot().unwrap();
+    let area = |south, west, north, east| BoundingBox::new(south, west, north, east).unwrap();
+    let cost = |area: BoundingBox, ranges: usize| {
+        let query = things.index.overlapping(area).in_ranges(ranges).unwrap();
+        let most = query.ranges() as u64;
+        let ((found, explain), cost) = metered.measure(|_| {
+            let mut extents = query.extents(&snapshot).unwrap();
+            let found = extents.by_ref().map(Result::unwrap).count() as u64;
+            (found, extents.explain())
+        });
+        let [gets, begun, read, written] = counts(cost);
+        assert_eq!((gets, written), (0, 0));
+        assert_eq!((begun, read), (explain.seeks, explain.keys_scanned), "explain tells it");
+        assert_eq!((explain.ranges, explain.keys_returned), (most, found));
+        assert!(most <= ranges as u64, "{explain}");
+        if store.round_trips().is_some() {
+            assert_eq!(begun, most, "a store behind a network goes on with the page that it has");
+        }
+        (found, read)
+    };
+    // The whole world is one stretch of codes, and nothing is read in vain.
+    assert_eq!(cost(area(-90.0, -180.0, 90.0, 180.0), 1), (401, 401));
+    let (found, read) = cost(area(2.0, 2.0, 18.0, 18.0), 64);
+    assert_eq!(found, 256);
+    assert!(read <= 380, "{read}");
+    // Where nothing is, the large one is read all the same, and nothing else.
+    assert_eq!(cost(area(-60.0, 100.0, -50.0, 101.0), 16), (0, 1));
+    assert_eq!(cost(area(60.0, 100.0, 61.0, 101.0), 16), (0, 1));
+    assert_eq!(cost(area(-60.0, -100.0, -50.0, -99.0), 16), (1, 1));
+    let there = things.index.containing(Position::new(0.5, 0.5).unwrap());
+    let mut extents = there.extents(&snapshot).unwrap();
+    assert_eq!(extents.by_ref().count(), 1);
+    assert!(extents.explain().keys_scanned < 40, "{}", extents.explain());
+}
+
+#[test]
+fn an_index_of_a_table_that_is_there_is_built_by_repair() {
+    let store = keyloom::Memory::new();
+    let things = Things::new();
+    let bare = Table::<u16, Option<Degrees>>::new(things.table.space());
+    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+    // One of them has no extent that could be in the index.
+    let records = [(1, Some([0.0, 0.0, 1.0, 1.0])), (2, Some([9.0, 0.0, 1.0, 1.0])), (3, None)];
+    store.transact(|txn| bare.put_many(txn, records)).unwrap();
+    repair(&things, &store);
+    let snapshot = store.snapshot().unwrap();
+    let everything = BoundingBox::new(-90.0, -180.0, 90.0, 180.0).unwrap();
+    assert_eq!(ids(things.index.overlapping(everything).extents(&snapshot).unwrap()), [1]);
+}

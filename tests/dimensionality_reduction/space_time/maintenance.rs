@@ -1,0 +1,155 @@
+//! An index of events: maintained, checked, repaired, and what it costs.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use keyloom::{Error, Metered, Store, Writer};
+use keyloom_patterns::Circle;
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::general::dimensionality_reduction::Everywhere;
+use proptest::prelude::*;
+
+use super::fixture::{Event, Events, WIDTH_MS, event, position};
+use crate::laws::{clear, counts, dump_all, long_property, writing};
+
+fn repaired(events: &Events, store: &impl Store) {
+    let options = RepairOptions { batch: 3, resume: None };
+    let go_on = |_: &_| ControlFlow::Continue(());
+    assert!(events.index.repair(store, &events.bare, &options, go_on).unwrap().finished);
+}
+
+pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
+    // What is there, is moved, has no place, or is gone.
+    let change = (0_u32..12, prop::option::of(prop::option::weighted(0.8, event())));
+    long_property(prop::collection::vec(change, 0..30), |changes| {
+        clear(store);
+        let events = Events::new(WIDTH_MS.unsigned_abs());
+        let mut oracle = BTreeMap::<u32, Option<Event>>::new();
+        for (id, change) in changes {
+            match change {
+                Some(event) => {
+                    store.transact(|txn| events.table.put(txn, &id, &event)).unwrap();
+                    oracle.insert(id, event);
+                }
+                None => {
+                    store.transact(|txn| events.table.delete(txn, &id)).unwrap();
+                    oracle.remove(&id);
+                }
+            }
+        }
+        assert_eq!(events.faults(store), [""; 0]);
+        let maintained = dump_all(store);
+        clear(store);
+        store.transact(|txn| events.bare.put_many(txn, oracle.clone())).unwrap();
+        repaired(&events, store);
+        assert_eq!(dump_all(store), maintained);
+    });
+}
+
+const EVENTS: [Event; 4] = [(1.0, 2.0, 3), (3.0, 4.0, -5), (90.0, 5.0, 1_000), (-3.0, 180.0, 9)];
+
+pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &impl Store) {
+    clear(store);
+    let events = Events::new(WIDTH_MS.unsigned_abs());
+    events.put(store, &EVENTS);
+    let whole = dump_all(store);
+    let space = events.index.as_index().space().clone();
+    let entries: Vec<_> = whole.keys().filter(|key| space.contains(key)).cloned().collect();
+    assert_eq!(entries.len(), 4);
+    store
+        .transact(|txn| {
+            txn.delete(&entries[0])?;
+            txn.put(&entries[1], &whole[&entries[2]])?;
+            txn.put(&space.pack(&(1_000_u64, 7_i64, 7_u64, 9_u32)), &whole[&entries[0]])?;
+            txn.put(&space.pack(&"no width"), b"?")
+        })
+        .unwrap();
+    let found = events.faults(store);
+    for rule in ["is missing", "has another value", "dangles", "is no entry"] {
+        assert!(found.iter().any(|fault| fault.contains(rule)), "{rule}: {found:?}");
+    }
+    let answer = events.index.within(Everywhere, ..).count(&store.snapshot().unwrap());
+    assert!(answer.unwrap_err().to_string().contains("no width"));
+    repaired(&events, store);
+    assert_eq!(dump_all(store), whole);
+}
+
+pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl Store) {
+    let before = Events::new(WIDTH_MS.unsigned_abs());
+    for other in [1, 999, 1_001, 86_400_000] {
+        clear(store);
+        before.put(store, &EVENTS);
+        let after = Events::new(other);
+        // One record came later.
+        store.transact(|txn| after.table.put(txn, &7, &Some((1.0, 1.0, 1)))).unwrap();
+        for events in [&before, &after] {
+            let snapshot = store.snapshot().unwrap();
+            let error = events.index.within(Everywhere, 0..1).count(&snapshot).unwrap_err();
+            let Error::BadOption { what, value, why } = &error else { panic!("{error:?}") };
+            assert_eq!(*what, "the width of the time bins");
+            let stored = if events.index.within(Everywhere, ..).page(&snapshot, 1, None).is_err() {
+                value
+            } else {
+                panic!("a page was given")
+            };
+            assert!(stored.contains("1000 ms") && stored.contains(&format!("{other} ms")));
+            assert!(why.contains("repair"));
+        }
+        repaired(&after, store);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(after.index.within(Everywhere, ..).count(&snapshot).unwrap(), 5);
+        assert_eq!(after.faults(store), [""; 0]);
+    }
+}
+
+pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    clear(store);
+    let events = Events::new(WIDTH_MS.unsigned_abs());
+    // In each of three bins an event of each place, a second later than in the one before.
+    let grid: Vec<Event> = (0..2_700_i64)
+        .map(|n| {
+            let place = n % 900;
+            ((place / 30) as f64 - 15.0, (place % 30) as f64 - 15.0, n / 900 * 5_000 + place)
+        })
+        .collect();
+    events.put(store, &grid);
+    let metered = Metered::new(store.clone());
+    // The record and its entry; moved: the old entry too; elsewhere the same: the record alone.
+    let put = |event: Event| writing(&metered, |txn| events.table.put(txn, &9_000, &Some(event)));
+    assert_eq!(put((50.0, 50.0, 70_000)), [1, 0, 0, 2]);
+    assert_eq!(put((60.0, 50.0, 70_000)), [1, 0, 1, 3]);
+    assert_eq!(put((60.0, 50.0, 80_000)), [1, 0, 1, 3]);
+    assert_eq!(put((60.0, 50.0, 80_000)), [1, 0, 1, 1]);
+    assert_eq!(writing(&metered, |txn| events.table.delete(txn, &9_000).map(drop)), [1, 0, 1, 2]);
+
+    let (centre, metres) = (position(0.5, 0.5), 700_000.0);
+    let circle = Circle::new(centre, metres).unwrap();
+    for (times, bins) in [(0..1_000, 1_u64), (100..700, 1), (0..20_000, 3), (5_200..10_300, 2)] {
+        let wanted = grid.iter().filter(|event| {
+            centre.distance(&position(event.0, event.1)) <= metres && times.contains(&event.2)
+        });
+        let wanted = wanted.count();
+        assert!(wanted > 10);
+        for (ranges, most) in [(4, 6.0), (16, 5.5), (64, 4.5)] {
+            let snapshot = metered.snapshot().unwrap();
+            let before = counts(metered.cost());
+            let query = events.index.within(circle, times.clone()).in_ranges(ranges).unwrap();
+            let mut points = query.points(&snapshot).unwrap();
+            assert_eq!(points.by_ref().map(Result::unwrap).count(), wanted);
+            let explain = points.explain();
+            let [gets, seeks, keys, written] = before;
+            // What a query says of itself is what the store was asked for.
+            assert_eq!(
+                counts(metered.cost()),
+                [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]
+            );
+            assert!(explain.ranges <= bins * ranges as u64, "{explain}");
+            let leaps = explain.seeks - explain.ranges.min(explain.seeks);
+            let useless = explain.keys_scanned - wanted as u64;
+            // Two for other widths, one to find each bin and one to find no other, and those that leap.
+            assert!(leaps <= 2 + bins + 1 + useless / 8, "{explain}");
+            let per_hit = (explain.keys_scanned - bins) as f64 / wanted as f64;
+            assert!(per_hit <= most, "{ranges}, {times:?}: {explain}");
+        }
+    }
+}
