@@ -1,9 +1,11 @@
-//! Dimensionality reduction: the codes of the curves, 1,024 of them a time; events in space and time, and boxes of
+//! Dimensionality reduction: the codes of the curves, 1,024 of them a time; points; events in space and time; boxes of
 //! numbers, and extents, in memory.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "dimensionality_reduction/extents.rs"]
 mod extents;
+#[path = "dimensionality_reduction/points.rs"]
+mod points;
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -189,5 +191,5 @@ fn curve_index(c: &mut Criterion) {
     boxes::<4>(c);
 }
 
-criterion_group!(benches, curve, extents::extents, space_time, curve_index);
+criterion_group!(benches, curve, points::points, extents::extents, space_time, curve_index);
 criterion_main!(benches);

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::fixture::{Numbers, numbers};
 use crate::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, dump_all, faults_leave_nothing_half_done,
-    property, refused, writing,
+    long_property, refused, writing,
 };
 
 fn repaired<const N: usize>(numbers: &Numbers<N>, store: &impl Store)
@@ -27,7 +27,7 @@ pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
     // What is there, is changed, has no numbers, or is gone.
     let numbers = prop::option::weighted(0.8, numbers::<3>());
     let change = (0_u32..12, prop::option::of(numbers));
-    property(prop::collection::vec(change, 0..30), |changes| {
+    long_property(prop::collection::vec(change, 0..30), |changes| {
         clear(store);
         let numbers = Numbers::<3>::new();
         let mut oracle = BTreeMap::<u32, Vec<f64>>::new();

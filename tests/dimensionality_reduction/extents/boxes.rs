@@ -169,3 +169,17 @@ fn boxes_lie_to_each_other_as_their_edges_do_in_whole_numbers() {
     }
     assert!(overlapping > 100_000 && inside > 20_000, "{overlapping} overlap, {inside} inside");
 }
+
+#[test]
+fn a_box_of_nearly_all_longitudes_is_not_rounded_to_a_line() {
+    for west in [23.98825834277386, 0.1, 10.0, -170.3, -180.0, 179.9] {
+        for hairs in 0..4 {
+            let east = (0..hairs).fold(west + 360.0, |east: f64, _| east.next_down());
+            let all = BoundingBox::new(0.0, west, 1.0, east).unwrap();
+            for other in [-179.0, -90.0, 0.0, 5.0, 90.0, 179.0_f64] {
+                let other = BoundingBox::new(0.5, other, 0.5, other).unwrap();
+                assert!(all.overlaps(&other), "{west} to {east}");
+            }
+        }
+    }
+}

@@ -280,6 +280,8 @@ pub fn grids_count_what_a_look_at_all_points_counts(store: &impl Store) {
         let grid = places.index.within(&*area).grid(&snapshot, bits).unwrap();
         let found: Vec<(Cell, u64)> = grid.map(Result::unwrap).collect();
         assert_eq!(found, counts.clone().into_iter().collect::<Vec<_>>());
+        let occupied = places.index.within(&*area).occupied(&snapshot, bits).unwrap();
+        assert!(occupied.map(Result::unwrap).eq(counts.keys().copied()));
         for cell in counts.keys() {
             let there = places.index.in_cell(&snapshot, *cell).unwrap();
             let wanted: Vec<u32> = (0..)
@@ -290,6 +292,21 @@ pub fn grids_count_what_a_look_at_all_points_counts(store: &impl Store) {
             assert_eq!(keys(there, |point| point.record_key()), wanted);
         }
     });
+}
+
+#[test]
+fn occupied_cells_cost_a_seek_each_however_full_they_are() {
+    let (store, places) = (Memory::new(), Places::new());
+    // Four thick clouds.
+    let cloud =
+        |n: u32| (f64::from(n % 2) * 40.0 + f64::from(n) * 1e-4, f64::from(n / 2 % 2) * 90.0);
+    places.put(&store, &(0..2_000).map(cloud).collect::<Vec<_>>());
+    let snapshot = store.snapshot().unwrap();
+    let everywhere = keyloom_patterns::general::dimensionality_reduction::Everywhere;
+    let mut cells = places.index.within(everywhere).occupied(&snapshot, 12).unwrap();
+    assert_eq!(cells.by_ref().map(Result::unwrap).count(), 4);
+    let explain = cells.explain();
+    assert!(explain.seeks <= 5 && explain.keys_scanned <= 4 * 18, "{explain}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use keyloom_patterns::general::dimensionality_reduction::Everywhere;
 use proptest::prelude::*;
 
 use super::fixture::{Event, Events, WIDTH_MS, event, position};
-use crate::laws::{clear, counts, dump_all, property, writing};
+use crate::laws::{clear, counts, dump_all, long_property, writing};
 
 fn repaired(events: &Events, store: &impl Store) {
     let options = RepairOptions { batch: 3, resume: None };
@@ -21,7 +21,7 @@ fn repaired(events: &Events, store: &impl Store) {
 pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
     // What is there, is moved, has no place, or is gone.
     let change = (0_u32..12, prop::option::of(prop::option::weighted(0.8, event())));
-    property(prop::collection::vec(change, 0..30), |changes| {
+    long_property(prop::collection::vec(change, 0..30), |changes| {
         clear(store);
         let events = Events::new(WIDTH_MS.unsigned_abs());
         let mut oracle = BTreeMap::<u32, Option<Event>>::new();

@@ -46,7 +46,7 @@ type Query = (Shape, Times, usize);
 fn case() -> impl Strategy<Value = (Vec<Event>, i64, Vec<Query>)> {
     let width = prop::sample::select(vec![1, 7, WIDTH_MS, 1 << 40, i64::MAX]);
     let events = prop::collection::vec(event(), 0..60);
-    (events, width, prop::collection::vec((area(), times(), 1..40_usize), 5))
+    (events, width, prop::collection::vec((area(), times(), 1..40_usize), 4))
 }
 
 pub fn every_query_finds_what_a_look_at_all_events_finds(store: &impl Store) {
@@ -61,6 +61,8 @@ pub fn every_query_finds_what_a_look_at_all_events_finds(store: &impl Store) {
             let expected = expected(&events, area, times);
             assert_eq!(found(&events, &snapshot, asked.clone()), expected, "{query:?}");
             assert_eq!(asked.clone().count(&snapshot).unwrap(), expected.len() as u64);
+            let as_many_as_pay = all.index.within(area, *times);
+            assert_eq!(as_many_as_pay.count(&snapshot).unwrap(), expected.len() as u64);
             let is_odd = |id: &u32| id % 2 == 1;
             let odd: Vec<u32> = expected.into_iter().filter(is_odd).collect();
             assert_eq!(found(&events, &snapshot, asked.only(&is_odd)), odd);
@@ -146,6 +148,26 @@ pub fn earthquakes_are_found_where_and_when_they_were(store: &impl Store) {
         assert_eq!(whole.count(&snapshot).unwrap(), 1_707);
         let rest = all.index.within(Everywhere, first + 1..last);
         assert_eq!(rest.count(&snapshot).unwrap(), 1_705);
+    }
+}
+
+#[test]
+fn a_query_takes_more_ranges_where_they_pay() {
+    let spread = |n: i64, by: i64| (n * by % 20_011) as f64 / 20_011.0;
+    let events: Vec<Event> = (0..20_000)
+        .map(|n| (spread(n, 6_180) * 160.0 - 80.0, spread(n, 4_142) * 360.0 - 180.0, n * 7 % 3_000))
+        .collect();
+    let store = keyloom::Memory::new();
+    let all = Events::new(4_000);
+    all.put(&store, &events);
+    let snapshot = store.snapshot().unwrap();
+    let near = Circle::new(position(10.0, 20.0), 2_500_000.0).unwrap();
+    for times in [0..3_000, 100..2_900] {
+        let query = all.index.within(near, times.clone());
+        assert_eq!(found(&events, &snapshot, query.clone()), expected(&events, &near, &times));
+        let mut points = query.points(&snapshot).unwrap();
+        assert!(points.by_ref().map(Result::unwrap).count() > 100);
+        assert!(points.explain().ranges > 4, "{times:?}: {}", points.explain());
     }
 }
 

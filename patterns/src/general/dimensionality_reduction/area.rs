@@ -363,10 +363,13 @@ impl BoundingBox {
                 why: "its south is north of its north; name the southern edge first",
             });
         }
-        if east - west >= 360.0 {
+        let (width, west, east) = (east - west, normalize(west), normalize(east));
+        // Of less than 360 degrees by a hair, and the eastern edge was rounded onto the western one or over it.
+        let has_lost_a_turn = width > 359.0 && (0.0..1.0).contains(&(east - west));
+        if width >= 360.0 || has_lost_a_turn {
             return Ok(Self { south, north, west: -180.0, east: 180.0 });
         }
-        Ok(Self { south, north, west: normalize(west), east: normalize(east) })
+        Ok(Self { south, north, west, east })
     }
 
     /// What was stored of a box.

@@ -16,6 +16,9 @@ use crate::walk::Walk;
 /// costs about as much as they did.
 const MOST_IN_A_ROW: usize = 8;
 
+/// About as many steps take the time of a seek.
+const STEPS_PER_SEEK: usize = 16;
+
 /// How many ranges a query begins with, and how many times more it goes on with, unless it is told otherwise.
 pub(super) const FIRST_RANGES: usize = 4;
 const MORE_RANGES: usize = 4;
@@ -35,7 +38,10 @@ struct Patience {
 
 impl Patience {
     fn new(reader: &impl Reader) -> Self {
-        let keys_per_range = reader.entries_at_hand().max(KEYS_PER_RANGE);
+        Self::of(reader.entries_at_hand().max(KEYS_PER_RANGE))
+    }
+
+    fn of(keys_per_range: usize) -> Self {
         Self { next: FIRST_RANGES * MORE_RANGES, keys_per_range, in_vain: 0 }
     }
 
@@ -114,6 +120,14 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
     }
 
+    /// The same, where more ranges have to pay anew.
+    pub(super) fn begin(&mut self, space: Subspace, cover: Cover) {
+        if let Some(Patience { keys_per_range, .. }) = self.patience {
+            self.patience = Some(Patience::of(keys_per_range));
+        }
+        self.go_on(space, cover);
+    }
+
     pub(super) fn explain(&self) -> Explain {
         self.walk.explain
     }
@@ -182,6 +196,18 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
             let Some(first) = self.cover.runs.get(self.run) else { return Ok(None) };
             self.seek(first.first)?;
         }
+    }
+
+    /// Leaves out what lies before a code, which no entry was read of yet.
+    pub(super) fn skip_to(&mut self, code: u64) {
+        self.walk.end();
+        self.cover.skip_to(code);
+        (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
+    }
+
+    /// How many entries may be stepped over before a seek is worth its cost.
+    pub(super) fn steps_per_seek(&self) -> usize {
+        self.walk.at_hand().max(STEPS_PER_SEEK)
     }
 
     /// Lets nothing more come.

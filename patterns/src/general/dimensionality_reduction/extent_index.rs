@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::ops::{ControlFlow, Deref};
-use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Reader, Result, Store, Subspace};
 
 use super::area::BoundingBox;
+use super::checked_index::CheckedIndex;
 use super::code_walk::Placed;
 use super::extent_query::ExtentQuery;
 use super::position::Position;
@@ -16,10 +16,8 @@ use crate::derived::{
     DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
     SortedWrites,
 };
-use crate::general::composite_key_index::{Found, Index, IndexEntries, entry, pack_one};
+use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
 use crate::table::{RecordKey, Table};
-
-type Function<K, V> = dyn Fn(&K, &V) -> Result<Option<BoundingBox>> + Send + Sync;
 
 /// An index of the records of a [`Table`] by what they extend over: which of them does a box touch?
 ///
@@ -118,19 +116,18 @@ type Function<K, V> = dyn Fn(&K, &V) -> Result<Option<BoundingBox>> + Send + Syn
 /// (SSD 1999). There an element counts as found where the enlarged one is in the query. Here it is enough that
 /// the element itself is, since the south-western corners are in it.
 pub struct ExtentIndex<K, V> {
-    index: Index<K, V>,
-    function: Arc<Function<K, V>>,
+    checked: CheckedIndex<K, V>,
 }
 
 impl<K, V> Clone for ExtentIndex<K, V> {
     fn clone(&self) -> Self {
-        Self { index: self.index.clone(), function: Arc::clone(&self.function) }
+        Self { checked: self.checked.clone() }
     }
 }
 
 impl<K, V> fmt::Debug for ExtentIndex<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ExtentIndex").field(&self.index).finish()
+        f.debug_tuple("ExtentIndex").field(&self.checked).finish()
     }
 }
 
@@ -147,28 +144,24 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     where
         V: 'static,
     {
-        let function: Arc<Function<K, V>> = Arc::new(function);
-        let extents = Arc::clone(&function);
-        let index = Index::new(space, move |key: &K, value: &V| match extents(key, value) {
-            Ok(Some(extent)) => {
-                let edges = (extent.south(), extent.west(), extent.north(), extent.east());
-                entry(code(&extent)).covering(edges)
-            }
-            _ => IndexEntries::none(),
-        });
-        Self { index, function }
+        let entries = move |key: &K, value: &V| {
+            let Some(extent) = function(key, value)? else { return Ok(IndexEntries::none()) };
+            let edges = (extent.south(), extent.west(), extent.north(), extent.east());
+            Ok(entry(code(&extent)).covering(edges))
+        };
+        Self { checked: CheckedIndex::new(space, entries) }
     }
 
     /// The entries as an [`Index`]: of codes that cover the edges. An
     /// [`IndexCatalog`](crate::IndexCatalog) takes it.
     pub fn as_index(&self) -> &Index<K, V> {
-        &self.index
+        &self.checked.index
     }
 
     /// A query for the extents that have a position in common with `area`; see the
     /// [exactness](ExtentIndex#exactness).
     pub fn overlapping<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
-        ExtentQuery::new(self.index.space(), area, Wanted::Overlapping)
+        ExtentQuery::new(self.checked.index.space(), area, Wanted::Overlapping)
     }
 
     /// A query for the extents that contain a position, on their edges too.
@@ -194,7 +187,7 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn inside<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
-        ExtentQuery::new(self.index.space(), area, Wanted::Inside)
+        ExtentQuery::new(self.checked.index.space(), area, Wanted::Inside)
     }
 
     /// Everything that is not as it should be between `table` and this index.
@@ -206,7 +199,7 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
         reader: &impl Reader,
         table: &Table<K, V, C>,
     ) -> Result<Vec<Inconsistency>> {
-        self.index.check(reader, table)
+        self.checked.index.check(reader, table)
     }
 
     /// Makes the index what it should be, or builds it; see [`derived::repair`](crate::derived::repair()).
@@ -220,21 +213,21 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
         options: &RepairOptions,
         progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        self.index.repair(store, table, options, progress)
+        self.checked.index.repair(store, table, options, progress)
     }
 }
 
 impl<K: RecordKey, V> DerivedEntries<K, V> for ExtentIndex<K, V> {
     fn space(&self) -> &Subspace {
-        self.index.space()
+        self.checked.space()
     }
 
     fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
-        self.index.entries(key, value)
+        self.checked.entries(key, value)
     }
 
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
-        self.index.record_key(key, value)
+        self.checked.record_key(key, value)
     }
 
     fn maintain(
@@ -243,13 +236,7 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for ExtentIndex<K, V> {
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
-        for change in changes {
-            if let Some(new) = change.new {
-                (self.function)(change.key, new)
-                    .map_err(|error| error.at(&pack_one(change.key)))?;
-            }
-        }
-        self.index.maintain(txn, changes, writes)
+        self.checked.maintain(txn, changes, writes)
     }
 }
 

@@ -137,7 +137,7 @@ pub use cover_part::CoverPart;
 pub use curve_index::CurveIndex;
 pub use extent_index::{Extent, ExtentIndex};
 pub use extent_query::{ExtentPage, ExtentQuery, Extents};
-pub use grid::Grid;
+pub use grid::{Grid, Occupied};
 pub use nearest::{Nearest, NearestPage, NearestPoint};
 pub use point_index::{FoundPoints, Point, PointIndex};
 pub use polygon::Polygon;

@@ -9,7 +9,7 @@ use super::cell::OnSphere;
 use super::code_walk::{CodeWalk, FIRST_RANGES, Only, Placed};
 use super::cover::Cover;
 use super::cover_part::CoverPart;
-use super::grid::Grid;
+use super::grid::{Grid, Occupied};
 use super::nearest::{Nearest, NearestPage, Rank};
 use super::point_index::Point;
 use super::position::Position;
@@ -133,6 +133,17 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// [`Error::BadOption`] for more than 64 bits; what the store says, the iterator too.
     pub fn grid<R: Reader>(self, reader: &R, bits: u32) -> Result<Grid<'_, 'q, R, K, A>> {
         Grid::open(self.points(reader)?, bits)
+    }
+
+    /// The cells of so many bits in which there are points, in the order of their codes.
+    ///
+    /// A skip scan: behind the first points of a cell it seeks the next one. Costs one range per cell that holds
+    /// much, however much that is.
+    ///
+    /// # Errors
+    /// As [`grid`](AreaQuery::grid).
+    pub fn occupied<R: Reader>(self, reader: &R, bits: u32) -> Result<Occupied<'_, 'q, R, K, A>> {
+        Occupied::open(self.points(reader)?, bits)
     }
 
     /// The points, the nearest to `from` first.
@@ -271,6 +282,15 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
     /// Lets nothing more come, as after a failure.
     pub(super) fn end(&mut self) {
         self.walk.end();
+    }
+
+    /// Leaves out what lies before a code, which no point was read of yet.
+    pub(super) fn skip_to(&mut self, code: u64) {
+        self.walk.skip_to(code);
+    }
+
+    pub(super) fn steps_per_seek(&self) -> usize {
+        self.walk.steps_per_seek()
     }
 
     /// The next point, behind its code.

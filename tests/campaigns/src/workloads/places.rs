@@ -1,22 +1,42 @@
-//! Places, found by where they are.
+//! Places, found by where they are, by what is around them, and by when it was.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Order, Result, Subspace};
-use keyloom_patterns::{BoundingBox, Circle, PointIndex, Position, Table};
+use keyloom_patterns::{
+    BoundingBox, Circle, ExtentIndex, PointIndex, Position, SpaceTimeIndex, Table,
+};
 
 use crate::Workload;
 
 /// Latitude and longitude, or nowhere.
 type Place = Option<(f64, f64)>;
 
-/// The table and its index.
+/// The table and its indexes.
 #[derive(Clone)]
 pub struct Places {
     table: Table<u16, Place>,
     index: PointIndex<u16, Place>,
+    extents: ExtentIndex<u16, Place>,
+    events: SpaceTimeIndex<u16, Place>,
 }
+
+/// Some degrees to every side of a place.
+fn around((latitude, longitude): (f64, f64)) -> Result<BoundingBox> {
+    let (south, north) = ((latitude - 2.0).max(-90.0), (latitude + 1.0).min(90.0));
+    BoundingBox::new(south, longitude - 3.0, north, longitude + 20.0)
+}
+
+/// A time that follows from a place, on both sides of the epoch.
+fn time((latitude, longitude): (f64, f64)) -> i64 {
+    (latitude * 7.0 + longitude) as i64
+}
+
+/// The widths of the bins are such that there are many.
+const BIN: Duration = Duration::from_millis(100);
+const TIMES: std::ops::Range<i64> = -150..230;
 
 /// One operation of the pattern.
 #[derive(Clone, Debug)]
@@ -38,7 +58,16 @@ impl Places {
         let index = PointIndex::new(&space.child("by_place"), |_, place: &Place| {
             place.map(|(latitude, longitude)| Position::new(latitude, longitude)).transpose()
         });
-        Self { table: Table::new(&space.child("records")).with(&index), index }
+        let extents = ExtentIndex::new(&space.child("by_extent"), |_, place: &Place| {
+            place.map(around).transpose()
+        });
+        let events = SpaceTimeIndex::new(&space.child("by_event"), BIN, |_, place: &Place| {
+            place.map(|at| Ok((Position::new(at.0, at.1)?, time(at)))).transpose()
+        })
+        .unwrap_or_else(|error| unreachable!("the width is one: {error}"));
+        let table = Table::new(&space.child("records"));
+        let table = table.with(&index).with(&extents).with(&events);
+        Self { table, index, extents, events }
     }
 
     fn place(rng: &mut Rng) -> Place {
@@ -50,8 +79,9 @@ impl Places {
         (rng.u8(..10) > 0).then(|| (latitude, coordinate(rng, LONGITUDES, 180.0)))
     }
 
-    /// The ids of what a circle and a box have in them, and all of them by distance.
-    fn asked(&self, txn: &DynWriter<'_>) -> Result<[Vec<u16>; 3]> {
+    /// The ids of what a circle and a box have in them, of all of them by distance, of what overlaps the box, and of
+    /// what was in the circle at some times.
+    fn asked(&self, txn: &DynWriter<'_>) -> Result<[Vec<u16>; 5]> {
         let (circle, area, from) = areas()?;
         let circle = self.index.within(circle).in_ranges(5)?.points(txn)?;
         let area = self.index.within(area).points(txn)?;
@@ -61,7 +91,16 @@ impl Places {
         area.sort_unstable();
         let nearest = self.index.nearest(txn, from)?;
         let nearest = nearest.map(|near| near?.record_key()).collect::<Result<_>>()?;
-        Ok([circle, area, nearest])
+        let (_, edges, _) = areas()?;
+        let overlapping = self.extents.overlapping(edges).extents(txn)?;
+        let mut overlapping =
+            overlapping.map(|extent| extent?.record_key()).collect::<Result<Vec<u16>>>()?;
+        overlapping.sort_unstable();
+        let (whole, ..) = areas()?;
+        let events = self.events.within(whole, TIMES).points(txn)?;
+        let mut events = events.map(|event| event?.record_key()).collect::<Result<Vec<u16>>>()?;
+        events.sort_unstable();
+        Ok([circle, area, nearest, overlapping, events])
     }
 }
 
@@ -73,7 +112,7 @@ fn areas() -> Result<(Circle, BoundingBox, Position)> {
 }
 
 /// What [`Places::asked`] should find.
-fn wanted(model: &BTreeMap<u16, Place>) -> Result<[Vec<u16>; 3]> {
+fn wanted(model: &BTreeMap<u16, Place>) -> Result<[Vec<u16>; 5]> {
     let (circle, _, from) = areas()?;
     let mut all = Vec::new();
     for (id, place) in model {
@@ -92,7 +131,20 @@ fn wanted(model: &BTreeMap<u16, Place>) -> Result<[Vec<u16>; 3]> {
     let mut by_distance: Vec<(f64, u16)> =
         all.iter().map(|(id, at)| (at.distance(&from), *id)).collect();
     by_distance.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok([in_circle, in_box, by_distance.into_iter().map(|(_, id)| id).collect()])
+    let by_distance = by_distance.into_iter().map(|(_, id)| id).collect();
+    let places = || model.iter().filter_map(|(id, place)| Some((*id, (*place)?)));
+    let overlapping = places().filter(|(_, place)| overlaps(*place)).map(|(id, _)| id).collect();
+    let timely = places().filter(|(id, at)| in_circle.contains(id) && TIMES.contains(&time(*at)));
+    let events = timely.map(|(id, _)| id).collect();
+    Ok([in_circle, in_box, by_distance, overlapping, events])
+}
+
+/// Whether what is around a place overlaps the box of [`areas`], from 100 degrees east to 80 degrees west.
+fn overlaps((latitude, longitude): (f64, f64)) -> bool {
+    let is_at_pole = latitude + 1.0 >= 90.0;
+    // How far east of the western edge of the box the western edge of the extent is.
+    let way = (longitude - 3.0 - 100.0).rem_euclid(360.0);
+    latitude + 1.0 >= -60.0 && (is_at_pole || way <= 180.0 || way + 23.0 >= 360.0)
 }
 
 impl Workload for Places {
@@ -130,14 +182,16 @@ impl Workload for Places {
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>> {
-        let found = self.index.check(txn, &self.table)?;
+        let mut found = self.index.check(txn, &self.table)?;
+        found.extend(self.extents.check(txn, &self.table)?);
+        found.extend(self.events.check(txn, &self.table)?);
         let mut wrong: Vec<String> = found.iter().map(ToString::to_string).collect();
         let records: Self::Model =
             self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, model);
         let [found, wanted] = [self.asked(txn)?, wanted(model)?];
-        for (what, (found, wanted)) in ["a circle", "a box"].iter().zip(found.iter().zip(&wanted)) {
-            super::compare(&mut wrong, what, found, wanted);
+        for (number, what) in [(0, "a circle"), (1, "a box"), (3, "overlapping"), (4, "events")] {
+            super::compare(&mut wrong, what, found.get(number), wanted.get(number));
         }
         // Those that are equally far may come in any order.
         let distances = |ids: &[u16]| -> Result<Vec<f64>> {
@@ -149,7 +203,7 @@ impl Workload for Places {
                 )
                 .collect()
         };
-        let [[_, _, found], [_, _, wanted]] = [&found, &wanted];
+        let [[_, _, found, ..], [_, _, wanted, ..]] = [&found, &wanted];
         super::compare(&mut wrong, "by distance", distances(found)?, distances(wanted)?);
         Ok(wrong)
     }

@@ -31,13 +31,16 @@
 //! | operation | cost |
 //! |---|---|
 //! | put of a record | 1 key written; 1 deleted too when its numbers move to another code; 0 when they stay |
-//! | [`points`](BoxQuery::points), [`count`](BoxQuery::count) | 2 ranges that find nothing, then [16](BoxQuery::in_ranges) at the most, besides those that leap over what is of no use |
+//! | [`points`](BoxQuery::points), [`count`](BoxQuery::count) | 2 ranges that find nothing, then [a few](BoxQuery::in_ranges), besides those that leap over what is of no use |
 //! | [`page`](BoxQuery::page) | the same, from where it goes on |
 //! | [`check`](CurveIndex::check), [`repair`](CurveIndex::repair) | see [`derived`](crate::derived) |
 //!
-//! A query that leaves one of the numbers free takes a whole side of the grid: about as many ranges as the root
-//! of it, with two dimensions, has cells that matter. The dimensions should take in what the values are; much that lies
-//! beyond them shares the outermost cells, and is told apart there one by one.
+//! Keys read for each that is found, in cubes that hold a hundredth of half a million points: 1.13 in two dimensions,
+//! 1.54 in three, 2.3 in four, whether in 1 range or in 16, as the walk leaps; where they hold a ten-thousandth, 2.0,
+//! 4.3 and 8.1 in 4 ranges, and 1.06, 1.7 and 4.2 in 64.
+//!
+//! The dimensions should take in what the values are: what lies beyond them shares the outermost cells, and is told
+//! apart there one by one.
 //!
 //! # When not to use it
 //!

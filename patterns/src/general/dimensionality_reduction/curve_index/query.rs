@@ -7,11 +7,11 @@ use keyloom::{Error, Order, Reader, Result, Subspace};
 
 use super::super::area::Relation;
 use super::super::checked_index::refuse_others;
-use super::super::code_walk::{CodeWalk, Only};
+use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only};
 use super::super::cover::{Cover, Region};
 use super::super::curve::Morton;
 use super::super::interval::{Interval, all_of};
-use super::super::query::{RANGES, at_most, count, first_elements, page};
+use super::super::query::{at_most, count, first_elements, page};
 use super::{CurvePoint, Grid};
 use crate::continuation::Continuation;
 use crate::explain::Explain;
@@ -25,7 +25,8 @@ pub struct BoxQuery<'q, K, const N: usize> {
     made_with: u64,
     bounds: Bounds<N>,
     cells: Cells<N>,
-    ranges: usize,
+    /// `None`: as many as pay.
+    ranges: Option<usize>,
     only: Option<Only<'q, K>>,
 }
 
@@ -116,19 +117,21 @@ where
             made_with,
             bounds: Bounds(bounds),
             cells: Cells(cells),
-            ranges: RANGES,
+            ranges: None,
             only: None,
         })
     }
 
-    /// The same query in at most so many ranges, instead of 16.
+    /// The same query in at most so many ranges.
     ///
-    /// More ranges lie closer to the box: fewer keys are read in vain, and more ranges are begun.
+    /// More ranges lie closer to the box: fewer keys are read in vain, and more ranges are begun. Unless it is told
+    /// otherwise a query begins with 4, and takes more where they pay; see
+    /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
     ///
     /// # Errors
     /// [`Error::BadOption`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
-        Ok(Self { ranges: at_most(most)?, ..self })
+        Ok(Self { ranges: Some(at_most(most)?), ..self })
     }
 
     /// The same query for those records only whose keys `only` takes.
@@ -138,12 +141,7 @@ where
     }
 
     fn cover(&self) -> Cover {
-        Cover::of(&self.cells, self.ranges)
-    }
-
-    /// How many ranges the query takes.
-    pub fn ranges(&self) -> usize {
-        self.cover().ranges.len()
+        Cover::of(&self.cells, self.ranges.unwrap_or(FIRST_RANGES))
     }
 }
 
@@ -163,12 +161,15 @@ where
 
     fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Result<BoxPoints<'_, 'q, R, K, N>> {
         let mut walk = CodeWalk::new(reader, &self.space, cover);
+        if self.ranges.is_none() {
+            walk = walk.that_refines(reader);
+        }
         refuse_others(&mut walk, &self.index, self.made_with, |_| Error::BadOption {
             what: "the dimensions of the curve",
             value: self.index.to_string(),
             why: "entries of other dimensions would be missed: declare those, or repair the index",
         })?;
-        Ok(BoxPoints { walk, bounds: self.bounds, only: self.only })
+        Ok(BoxPoints { walk, bounds: self.bounds, cells: self.cells, only: self.only })
     }
 
     /// How many there are. Reads all of them.
@@ -213,6 +214,7 @@ pub struct BoxPage<B, K, const N: usize> {
 pub struct BoxPoints<'r, 'q, R: Reader, K, const N: usize> {
     walk: CodeWalk<'r, R>,
     bounds: Bounds<N>,
+    cells: Cells<N>,
     only: Option<Only<'q, K>>,
 }
 
@@ -229,13 +231,17 @@ impl<R: Reader, K, const N: usize> fmt::Debug for BoxPoints<'_, '_, R, K, N> {
     }
 }
 
-impl<'r, R: Reader, K: RecordKey, const N: usize> Iterator for BoxPoints<'r, '_, R, K, N> {
+impl<'r, R: Reader, K: RecordKey, const N: usize> Iterator for BoxPoints<'r, '_, R, K, N>
+where
+    u64: Morton<N, Coordinate = u32>,
+{
     type Item = Result<CurvePoint<R::Bytes<'r>, K, N>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let bounds = self.bounds;
         let has = |point: &CurvePoint<_, _, N>| bounds.contain(point.values());
-        let next = self.walk.next_placed(has, self.only);
+        let finer = |ranges| Cover::of(&self.cells, ranges);
+        let next = self.walk.next_in_finer(has, self.only, finer);
         if next.is_err() {
             self.walk.end();
         }

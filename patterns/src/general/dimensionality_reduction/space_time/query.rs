@@ -8,10 +8,10 @@ use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace};
 use super::super::area::Area;
 use super::super::cell::OnSphere;
 use super::super::checked_index::refuse_others;
-use super::super::code_walk::{CodeWalk, Only};
+use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only};
 use super::super::cover::{Cover, Hull};
 use super::super::interval::Interval;
-use super::super::query::{RANGES, at_most, count, first_elements, page};
+use super::super::query::{at_most, count, first_elements, page};
 use super::{Bins, Event, InBin, LAST_CELL};
 use crate::continuation::Continuation;
 use crate::explain::Explain;
@@ -26,7 +26,8 @@ pub struct SpaceTimeQuery<'q, K, A> {
     area: A,
     /// The first and the last.
     times: Option<(i64, i64)>,
-    ranges: usize,
+    /// `None`: as many as pay.
+    ranges: Option<usize>,
     only: Option<Only<'q, K>>,
 }
 
@@ -65,17 +66,21 @@ fn inclusive(times: &impl RangeBounds<i64>) -> Option<(i64, i64)> {
 impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
     pub(super) fn new(space: &Subspace, bins: Bins, area: A, times: impl RangeBounds<i64>) -> Self {
         let times = inclusive(&times);
-        Self { space: space.clone(), bins, area, times, ranges: RANGES, only: None }
+        Self { space: space.clone(), bins, area, times, ranges: None, only: None }
     }
 
-    /// The same query in at most so many ranges in each bin, instead of 16.
+    /// The same query in at most so many ranges in each bin.
     ///
-    /// For each bin, since each holds the whole area anew: what is good for one of them is so for all.
+    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. Unless it is told
+    /// otherwise a query begins each bin with 4, and takes more where they pay; see
+    /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
+    ///
+    /// It is for each bin, since each holds the whole area anew.
     ///
     /// # Errors
     /// [`Error::BadOption`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
-        Ok(Self { ranges: at_most(most)?, ..self })
+        Ok(Self { ranges: Some(at_most(most)?), ..self })
     }
 
     /// The same query for those records only whose keys `only` takes.
@@ -125,12 +130,15 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         let resumed = from.map(|(bin, _)| bin);
         let bins = self.bins().map(|(first, last)| (resumed.unwrap_or(first), last));
         let mut walk = CodeWalk::new(reader, &self.space, Cover::none());
+        if self.ranges.is_none() {
+            walk = walk.that_refines(reader);
+        }
         refuse_others(&mut walk, &self.space, self.bins.made_with(), |stored| Error::BadOption {
             what: "the width of the time bins",
             value: format!("{} ms, where {stored} ms are stored", self.bins.width_ms),
             why: "entries of another width would be missed: declare that one, or repair the index",
         })?;
-        Ok(Events { walk, bins, from, whole: None, query: self })
+        Ok(Events { walk, bins, bin: 0, from, whole: None, query: self })
     }
 
     /// How many there are. Reads all of them.
@@ -176,6 +184,8 @@ pub struct EventPage<B, K> {
 pub struct Events<'r, 'q, R: Reader, K, A> {
     query: SpaceTimeQuery<'q, K, A>,
     walk: CodeWalk<'r, R>,
+    /// The one that the walk is in.
+    bin: i64,
     /// The first and the last of those to come.
     bins: Option<(i64, i64)>,
     /// Where the first of them begins, when it is not at its beginning.
@@ -203,7 +213,8 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
             let SpaceTimeQuery { area, times, only, .. } = &self.query;
             let is_at = |time| times.is_some_and(|(first, last)| first <= time && time <= last);
             let has = |event: &Event<_, _>| is_at(event.time()) && area.contains(&event.position());
-            if let Some((_, event)) = self.walk.next_placed(has, *only)? {
+            let finer = |ranges| Cover::of(&self.query.region(self.bin), ranges);
+            if let Some((_, event)) = self.walk.next_in_finer(has, *only, finer)? {
                 return Ok(Some(event));
             }
             let Some(bin) = self.next_bin()? else { return Ok(None) };
@@ -211,7 +222,8 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
             if let Some((_, code)) = self.from.filter(|(begun, _)| *begun == bin) {
                 cover.skip_to(code);
             }
-            self.walk.go_on(self.query.space.child(&(self.query.bins.made_with(), bin)), cover);
+            self.bin = bin;
+            self.walk.begin(self.query.space.child(&(self.query.bins.made_with(), bin)), cover);
         }
     }
 
@@ -234,10 +246,11 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
 
     fn cover(&mut self, bin: i64) -> Cover {
         let region = self.query.region(bin);
+        let ranges = self.query.ranges.unwrap_or(FIRST_RANGES);
         if region.times != Interval::all(LAST_CELL) {
-            return Cover::of(&region, self.query.ranges);
+            return Cover::of(&region, ranges);
         }
-        self.whole.get_or_insert_with(|| Cover::of(&region, self.query.ranges)).clone()
+        self.whole.get_or_insert_with(|| Cover::of(&region, ranges)).clone()
     }
 }
 

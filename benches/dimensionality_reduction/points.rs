@@ -1,0 +1,59 @@
+//! Points: circles, boxes and the nearest, in memory.
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use keyloom::{Memory, Store, Subspace};
+use keyloom_patterns::{BoundingBox, Circle, PointIndex, Position, Table};
+
+type Place = (f64, f64);
+
+const PLACES: u32 = 100_000;
+const MOVED: usize = 1_024;
+
+/// Uniform on the sphere.
+fn places() -> Vec<Place> {
+    let mut random = fastrand::Rng::with_seed(7);
+    let place = |_| {
+        let height: f64 = random.f64() * 2.0 - 1.0;
+        (height.asin().to_degrees(), random.f64() * 360.0 - 180.0)
+    };
+    (0..PLACES).map(place).collect()
+}
+
+pub fn points(c: &mut Criterion) {
+    let mut group = c.benchmark_group("points");
+    let index = PointIndex::new(&Subspace::new("by_place"), |_, (latitude, longitude): &Place| {
+        Position::new(*latitude, *longitude).map(Some)
+    });
+    let table = Table::<u32, Place>::new(&Subspace::new("places")).with(&index);
+    let places = places();
+    let store = Memory::new();
+    store.transact(|txn| table.put_many(txn, (0..).zip(places.iter().copied()))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let at = Position::new(48.85, 2.35).unwrap();
+    for kilometres in [50, 300, 1_000] {
+        let circle = Circle::new(at, f64::from(kilometres) * 1e3).unwrap();
+        group.bench_function(BenchmarkId::new("circle, km", kilometres), |b| {
+            b.iter(|| index.within(circle).count(&snapshot).unwrap());
+        });
+    }
+    let area = BoundingBox::new(43.0, 5.0, 48.0, 17.0).unwrap();
+    group.bench_function("box of the Alps", |b| {
+        b.iter(|| index.within(area).count(&snapshot).unwrap());
+    });
+    for k in [1, 10, 100] {
+        group.bench_function(BenchmarkId::new("nearest", k), |b| {
+            b.iter(|| index.nearest(&snapshot, at).unwrap().take(k).map(Result::unwrap).count());
+        });
+    }
+    group.throughput(Throughput::Elements(MOVED as u64));
+    group.bench_function("put_many", |b| {
+        let mut step = 0.0;
+        b.iter(|| {
+            step += 1e-6;
+            let moved = places.iter().take(MOVED).map(|place| (place.0, place.1 + step));
+            let moved: Vec<(u32, Place)> = (0..).zip(moved).collect();
+            store.transact(|txn| table.put_many(txn, moved.iter().copied())).unwrap();
+        });
+    });
+    group.finish();
+}
