@@ -200,6 +200,9 @@ fn reading(store: &Lmdb, sqlite: &Connection, tree: &Points) {
     for radius in [10_000.0, 50_000.0, 200_000.0, 1_000_000.0] {
         circles(&snapshot, sqlite, tree, radius);
     }
+    for ranges in [4, 9, 16, 64, 256] {
+        amplification(&snapshot, ranges);
+    }
     for degrees in [0.2, 1.0, 5.0] {
         boxes(&snapshot, sqlite, degrees);
     }
@@ -259,6 +262,26 @@ fn circles(snapshot: &impl Reader, sqlite: &Connection, tree: &Points, radius: f
     // A point at the very border may be on the other side in space.
     assert!(here.abs_diff(in_memory) < 3);
     println!("    {here} found; the last query: {}", explain.get());
+}
+
+/// Keys read for each point that is found, around centres up to 80 degrees north and south.
+fn amplification(snapshot: &impl Reader, ranges: usize) {
+    let index = index();
+    print!("keys per point found, {ranges} ranges:");
+    for kilometres in [10, 50, 100, 300, 1_000] {
+        let (mut scanned, mut returned) = (0, 0);
+        for place in places(9, 500).into_iter().filter(|place| place.0.abs() < 80.0) {
+            let at = Position::new(place.0, place.1).unwrap();
+            let circle = Circle::new(at, f64::from(kilometres) * 1e3).unwrap();
+            let query = index.within(circle).in_ranges(ranges).unwrap();
+            let mut points = query.points(snapshot).unwrap();
+            points.by_ref().for_each(|point| assert!(point.is_ok()));
+            scanned += points.explain().keys_scanned;
+            returned += points.explain().keys_returned;
+        }
+        print!("  {kilometres} km {:.3}", scanned as f64 / returned as f64);
+    }
+    println!();
 }
 
 fn boxes(snapshot: &impl Reader, sqlite: &Connection, degrees: f64) {
