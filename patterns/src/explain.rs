@@ -11,7 +11,7 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Explain {
-    /// The ranges that the query consists of.
+    /// The ranges that were planned, those included that were given up for more and smaller ones.
     pub ranges: u64,
     /// Ranges begun, those included that are begun anew behind what was skipped: seeks in a local store, round
     /// trips on one behind a network.

@@ -174,6 +174,54 @@ pub fn every_query_finds_what_a_look_at_all_points_finds(store: &impl Store) {
     });
 }
 
+/// A point and a circle that ends there: on one parallel, on both sides of the antimeridian or of a cell's edge; and
+/// where a circle near a pole touches a meridian.
+fn touching() -> impl Strategy<Value = [(f64, f64); 2]> {
+    let edge = prop::sample::select(vec![180.0, -180.0, 90.0, 45.0, 0.0, 11.25]);
+    let small = (-9.0..0.5_f64).prop_map(|exponent| 10_f64.powf(exponent));
+    let latitude = prop_oneof![Just(0.0), -80.0..80.0, Just(60.0)];
+    let parallel = (edge, small.clone(), latitude, any::<bool>()).prop_map(
+        |(longitude, way, latitude, is_west)| {
+            let other = if is_west { longitude - way } else { longitude + way };
+            [(latitude, other), (latitude, longitude)]
+        },
+    );
+    // The tangent point of a meridian some degrees away lies a little nearer to the pole.
+    let at_pole = (small, 0.1..89.9_f64, -180.0..180.0).prop_map(|(off, way, longitude)| {
+        let latitude = 90.0 - off;
+        let touched = (latitude.to_radians().tan() / f64::cos(way.to_radians())).atan();
+        [(latitude, longitude), (touched.to_degrees().min(90.0), longitude + way)]
+    });
+    prop_oneof![parallel, at_pole]
+}
+
+#[test]
+fn circles_contain_the_points_that_they_end_at() {
+    property(prop::collection::vec(touching(), 40), |pairs| {
+        let (store, places) = (Memory::new(), Places::new());
+        let points: Vec<(f64, f64)> = pairs.iter().map(|[_, point]| *point).collect();
+        places.put(&store, &points);
+        let snapshot = store.snapshot().unwrap();
+        for [centre, point] in pairs {
+            let centre = position(centre);
+            let radius = centre.distance(&position(point));
+            let within = |at: &(f64, f64)| centre.distance(&position(*at)) <= radius;
+            let wanted: Vec<u32> =
+                (0..).zip(&points).filter(|(_, at)| within(at)).map(|(key, _)| key).collect();
+            let circle = Circle::new(centre, radius).unwrap();
+            let found =
+                places.index.within(circle).in_ranges(9).unwrap().points(&snapshot).unwrap();
+            assert_eq!(keys(found, |point| point.record_key()), wanted, "{circle:?}");
+            let nearest = places.index.nearest(&snapshot, centre).unwrap().take(3);
+            let nearest: Vec<f64> = nearest.map(|near| near.unwrap().distance()).collect();
+            let mut all: Vec<f64> =
+                points.iter().map(|at| centre.distance(&position(*at))).collect();
+            all.sort_unstable_by(f64::total_cmp);
+            assert_eq!(nearest, all[..3]);
+        }
+    });
+}
+
 /// Ten thousand queries.
 #[test]
 fn queries_are_exact_wherever_they_are() {

@@ -5,7 +5,7 @@ use std::f64::consts::{FRAC_PI_2, PI};
 use keyloom::{Error, Result};
 
 use super::position::{Centre, EARTH_RADIUS, Haversine, check_latitude, check_longitude};
-use super::position::{Position, half_sine_squared, normalize};
+use super::position::{Position, cosine, half_sine_squared, normalize, turned};
 
 /// How an area lies to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,9 @@ impl Circle {
         let has_pole = south <= -90.0 || north >= 90.0 || angle >= FRAC_PI_2;
         let half_width = match has_pole {
             true => 180.0,
-            false => (angle.sin() / centre.cosine).min(1.0).asin().to_degrees() + 1e-9,
+            false => {
+                (angle.sin() / centre.cosine * (1.0 + RELATIVE)).min(1.0).asin().to_degrees() + 1e-9
+            }
         };
         Ok(Self {
             centre,
@@ -227,18 +229,13 @@ struct Sides {
 impl Sides {
     fn of(centre: &Centre, cell: &CellBounds) -> Self {
         let longitude = centre.position.longitude();
-        // How far one has to go east to come to the western edge, and from there to the eastern one.
-        let west = cell.west - longitude;
-        let west = if west < 0.0 { west + 360.0 } else { west };
-        let east = west + (cell.east - cell.west);
-        // The position lies between the edges when the way around ends there.
-        let nearest = if west <= 0.0 || east >= 360.0 { 0.0 } else { west.min(360.0 - east) };
-        let has_opposite = west <= 180.0 && east >= 180.0 || east >= 540.0;
-        let from_opposite = |way: f64| (if way >= 360.0 { way - 540.0 } else { way - 180.0 }).abs();
-        let farthest = match has_opposite {
-            true => 180.0,
-            false => 180.0 - from_opposite(west).min(from_opposite(east)),
-        };
+        // Rounded as the difference to a position there is: what is nearer than an edge is not computed as farther.
+        let [west, east] = [cell.west, cell.east].map(|edge| turned(edge - longitude));
+        let is_between = |meridian: f64| cell.west <= meridian && meridian <= cell.east;
+        let opposite = if longitude < 0.0 { longitude + 180.0 } else { longitude - 180.0 };
+        let has_opposite = is_between(opposite) || (opposite == -180.0 && cell.east >= 180.0);
+        let nearest = if is_between(longitude) { 0.0 } else { west.min(east) };
+        let farthest = if has_opposite { 180.0 } else { west.max(east) };
         Self { nearest, farthest }
     }
 
@@ -274,9 +271,9 @@ struct Parallel {
 
 impl Parallel {
     fn new(centre: &Centre, latitude: f64) -> Self {
-        let radians = latitude.to_radians();
+        let sine = latitude.to_radians().sin();
         let difference = half_sine_squared(latitude - centre.position.latitude());
-        Self { sine: radians.sin(), cosine: radians.cos(), difference }
+        Self { sine, cosine: cosine(latitude), difference }
     }
 }
 

@@ -74,7 +74,7 @@ impl Cell {
         if geohash.is_empty() {
             return Ok(Self::WORLD);
         }
-        let (middle, _, _) = geohash::decode(&geohash.to_lowercase())
+        let (middle, _, _) = geohash::decode(&geohash.to_ascii_lowercase())
             .map_err(|_| refused("a geohash is made of 0 to 9 and b to z without i, l and o"))?;
         let bits = BITS_PER_CHARACTER * u32::try_from(geohash.len()).unwrap_or(u32::MAX);
         Self::of(&Position::new(middle.y, middle.x)?, bits)

@@ -137,16 +137,35 @@ pub(super) struct Centre {
 
 impl Centre {
     pub(super) fn new(position: Position) -> Self {
-        let radians = position.latitude.to_radians();
-        Self { position, sine: radians.sin(), cosine: radians.cos() }
+        let sine = position.latitude.to_radians().sin();
+        Self { position, sine, cosine: cosine(position.latitude) }
     }
 
     /// How far `other` is.
     #[inline]
     pub(super) fn haversine(&self, other: &Position) -> Haversine {
         let north = half_sine_squared(other.latitude - self.position.latitude);
-        let east = half_sine_squared(other.longitude - self.position.longitude);
-        Haversine(north + self.cosine * other.latitude.to_radians().cos() * east)
+        let east = half_sine_squared(turned(other.longitude - self.position.longitude));
+        Haversine(north + self.cosine * cosine(other.latitude) * east)
+    }
+}
+
+/// A difference of longitudes, the shorter way around: from 0 to 180 degrees. The sine of half of nearly a whole
+/// turn would tell little.
+#[inline]
+pub(super) fn turned(difference: f64) -> f64 {
+    let difference = difference.abs();
+    if difference > 180.0 { 360.0 - difference } else { difference }
+}
+
+/// Of a latitude in degrees, as exact near a pole, where it is small, as elsewhere.
+#[inline]
+pub(super) fn cosine(latitude: f64) -> f64 {
+    let from_equator = latitude.abs();
+    if from_equator > 45.0 {
+        (90.0 - from_equator).to_radians().sin()
+    } else {
+        latitude.to_radians().cos()
     }
 }
 
