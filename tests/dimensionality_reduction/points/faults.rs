@@ -79,7 +79,12 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     assert!(error.to_string().contains("one range or more"), "{error}");
     assert!(places.index.within(Everywhere).grid(&snapshot, 65).is_err());
     assert_eq!(places.index.within(Everywhere).count(&snapshot).unwrap(), 4);
+    let most = places.index.within(Everywhere).in_ranges(usize::MAX).unwrap();
+    assert_eq!(most.count(&snapshot).unwrap(), 4);
     let first = places.index.within(Everywhere).page(&snapshot, 1, None).unwrap().next.unwrap();
+    // The number of ranges is no matter.
+    let more = places.index.within(Everywhere).in_ranges(3).unwrap();
+    assert!(more.page(&snapshot, 1, Some(&first)).is_ok());
     let other = BoundingBox::new(0.0, 0.0, 4.5, 5.0).unwrap();
     let error = places.index.within(other).page(&snapshot, 1, Some(&first)).err().unwrap();
     assert!(error.to_string().contains("another query"), "{error}");

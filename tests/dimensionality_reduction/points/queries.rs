@@ -338,6 +338,8 @@ pub fn grids_count_what_a_look_at_all_points_counts(store: &impl Store) {
                 .map(|(key, _)| key)
                 .collect();
             assert_eq!(keys(there, |point| point.record_key()), wanted);
+            let there = places.index.within(cell).points(&snapshot).unwrap();
+            assert_eq!(keys(there, |point| point.record_key()), wanted);
         }
     });
 }
@@ -393,4 +395,5 @@ fn polygons_with_holes_across_the_antimeridian_and_around_a_pole() {
     };
     assert_eq!(found(&atoll), [1, 2]);
     assert_eq!(found(&cap), [4, 5]);
+    assert_eq!(found(&Polygon::from_geo(atoll.as_geo().clone()).unwrap()), [1, 2]);
 }

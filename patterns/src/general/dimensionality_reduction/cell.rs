@@ -7,7 +7,7 @@ use geohash::Coord;
 use keyloom::{Error, Result};
 
 use super::Area;
-use super::area::{CellBounds, Relation};
+use super::area::{BoundingBox, CellBounds, Relation};
 use super::cover::Region;
 use super::curve::Morton;
 use super::position::{EARTH_RADIUS, Position};
@@ -167,6 +167,26 @@ impl Cell {
 
     pub(super) fn contains(&self, code: u64) -> bool {
         self.codes().contains(&code)
+    }
+}
+
+impl Area for Cell {
+    fn contains(&self, position: &Position) -> bool {
+        self.codes().contains(&code(position))
+    }
+
+    fn relation(&self, cell: &CellBounds) -> Relation {
+        let own = Cell::bounds(self);
+        let is_off = cell.south > own.north
+            || cell.north < own.south
+            || cell.west > own.east
+            || cell.east < own.west;
+        if is_off { Relation::Outside } else { Relation::Across }
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        let CellBounds { south, west, north, east } = Cell::bounds(self);
+        BoundingBox::new(south, west, north, east).unwrap_or(BoundingBox::WORLD)
     }
 }
 

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use keyloom::{Entry, KeyRange, Order, Reader, Result, Subspace};
 
 use super::cover::{Cover, Run};
+use super::query::MOST_RANGES;
 use crate::explain::Explain;
 use crate::general::composite_key_index::Found;
 use crate::select::{Select, within};
@@ -48,11 +49,11 @@ impl Patience {
     /// A key was read in vain. Whether it is time for more ranges, and for how many.
     fn lose(&mut self) -> Option<usize> {
         self.in_vain += 1;
-        if self.in_vain < self.next.saturating_mul(self.keys_per_range) {
+        if self.next > MOST_RANGES || self.in_vain < self.next * self.keys_per_range {
             return None;
         }
         let ranges = self.next;
-        (self.in_vain, self.next) = (0, ranges.saturating_mul(MORE_RANGES));
+        (self.in_vain, self.next) = (0, ranges * MORE_RANGES);
         Some(ranges)
     }
 }

@@ -153,7 +153,8 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     }
 
     /// The entries as an [`Index`]: of codes that cover the edges. An
-    /// [`IndexCatalog`](crate::IndexCatalog) takes it.
+    /// [`IndexCatalog`](crate::IndexCatalog) takes it. Through a catalog no put is refused: a record for which the
+    /// function fails is not in the index, and whether the index is whole is for the catalog to say.
     pub fn as_index(&self) -> &Index<K, V> {
         &self.checked.index
     }

@@ -89,7 +89,7 @@
 //!
 //! | ranges | 9 | 16 | 64 | 256 |
 //! |---|---|---|---|---|
-//! | keys per hit | 1.44 to 1.57 | 1.27 to 1.30 | 1.06 to 1.07 | 1.02 |
+//! | keys per hit | 1.28 to 1.54 | 1.21 to 1.29 | 1.07 to 1.08 | 1.01 to 1.02 |
 //!
 //! A query that was not told begins with 4 ranges, and takes 4 times as many for the rest of its area whenever so
 //! many keys were read in vain as these cost: 32 keys each, or a page on a store behind a network, where each

@@ -81,7 +81,8 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     }
 
     /// The entries as an [`Index`]: of codes that cover latitude and longitude. An
-    /// [`IndexCatalog`](crate::IndexCatalog) takes it.
+    /// [`IndexCatalog`](crate::IndexCatalog) takes it. Through a catalog no put is refused: a record for which the
+    /// function fails is not in the index, and whether the index is whole is for the catalog to say.
     pub fn as_index(&self) -> &Index<K, V> {
         &self.0.index
     }
@@ -92,7 +93,12 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         AreaQuery::new(self.0.index.space(), area)
     }
 
-    /// All records, the nearest to `from` first. Reads as it goes: take as many as are wanted.
+    /// All records, the nearest to `from` first. Reads as it goes: take as many as are wanted. All records at one
+    /// place are read together.
+    ///
+    /// Some of the records, or pages of them: [`within`](PointIndex::within) an area, or
+    /// [`Everywhere`](super::Everywhere), and [`by_distance`](AreaQuery::by_distance) or
+    /// [`page_by_distance`](AreaQuery::page_by_distance).
     ///
     /// # Errors
     /// What the store says; the iterator too.
@@ -104,7 +110,8 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         Nearest::open(reader, self.0.index.space(), from, super::Everywhere, None)
     }
 
-    /// The records in a cell, in the order of their codes: one range.
+    /// The records in a cell, in the order of their codes: one range. A [`Cell`] is an area as well, for what else
+    /// can be asked [`within`](PointIndex::within) one.
     ///
     /// # Errors
     /// What the store says; the iterator too.

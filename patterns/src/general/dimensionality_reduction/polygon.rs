@@ -59,6 +59,21 @@ impl Polygon {
         Self::valid(polygon)
     }
 
+    /// A polygon of the crate `geo`, with its holes: x is the longitude, y the latitude.
+    ///
+    /// Many corners cost: that rings do not cross is seen by comparing each two edges, and a query looks at all edges for
+    /// each cell of its cover. Of a border with thousands of corners take a simplified one.
+    ///
+    /// # Errors
+    /// As [`new`](Polygon::new) and [`with_hole`](Polygon::with_hole). (`geo` closes rings itself.)
+    pub fn from_geo(polygon: geo::Polygon<f64>) -> Result<Self> {
+        for ring in std::iter::once(polygon.exterior()).chain(polygon.interiors()) {
+            let corners: Vec<_> = ring.coords().map(|corner| (corner.y, corner.x)).collect();
+            line_string(&corners)?;
+        }
+        Self::valid(polygon)
+    }
+
     /// The polygon as the crate `geo` has it: x is the longitude, y the latitude.
     pub fn as_geo(&self) -> &geo::Polygon<f64> {
         &self.polygon

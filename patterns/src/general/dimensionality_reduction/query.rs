@@ -11,6 +11,7 @@ use super::cover::Cover;
 use super::cover_part::CoverPart;
 use super::grid::{Grid, Occupied};
 use super::nearest::{Nearest, NearestPage, Rank};
+use super::page::page as named_page;
 use super::point_index::Point;
 use super::position::Position;
 use crate::continuation::Continuation;
@@ -46,6 +47,9 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
 /// How many ranges other queries take unless they are told otherwise.
 pub(super) const RANGES: usize = 16;
 
+/// What a query takes at the most, whatever it is told: finding more costs more than they save.
+pub(super) const MOST_RANGES: usize = 16_384;
+
 /// A number of ranges that was asked for.
 pub(super) fn at_most(ranges: usize) -> Result<usize> {
     if ranges == 0 {
@@ -55,7 +59,7 @@ pub(super) fn at_most(ranges: usize) -> Result<usize> {
             why: "a query reads one range or more",
         });
     }
-    Ok(ranges)
+    Ok(ranges.min(MOST_RANGES))
 }
 
 impl<'q, K, A: Area> AreaQuery<'q, K, A> {
@@ -80,6 +84,12 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     #[must_use]
     pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
         Self { only: Some(only), ..self }
+    }
+
+    /// A name of this query, whatever the number of its ranges: by the box around its area.
+    fn name(&self) -> Subspace {
+        let area = self.area.bounds();
+        Subspace::new(&(area.south(), area.west(), area.north(), area.east()))
     }
 
     fn cover(&self) -> Cover {
@@ -172,7 +182,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         after: Option<&Continuation>,
     ) -> Result<NearestPage<R::Bytes<'r>, K>> {
         // The continuation names a distance and a record, which stand in the order of the answer.
-        let answers = Subspace::new(&(from.latitude(), from.longitude()));
+        let answers = self.name().child(&(self.space.prefix(), from.latitude(), from.longitude()));
         let whole = answers.range();
         let mut nearest = self.by_distance(reader, from)?;
         if let Some(after) = after {
@@ -189,6 +199,10 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
 
     /// At most `limit` of the points in the order of their codes, beginning behind `after`.
     ///
+    /// A continuation belongs to the index and to the [box around the area](Area::bounds); the number of ranges may
+    /// be another one from page to page. A page begins with the points at the place where the one before ended:
+    /// where many are at one place each of its pages reads all of them.
+    ///
     /// # Errors
     /// [`Error::BadOption`] for a continuation of another query; what the store says.
     pub fn page<'r, R: Reader>(
@@ -197,13 +211,10 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<PointPage<R::Bytes<'r>, K>> {
-        let mut cover = self.cover();
-        let (space, whole) = (self.space.clone(), cover.key_range(&self.space));
-        let resumed = Continuation::resume(after, whole.clone(), Order::Ascending)?;
-        if after.is_some() {
-            cover.skip_to(first_elements(&space, &resumed, 1)?.unwrap_or(0));
-        }
-        let (points, next) = page(self.walk(reader, cover), limit, &resumed, &whole)?;
+        let (query, space, cover) = (self.name(), self.space.clone(), self.cover());
+        let walk = |cover| self.walk(reader, cover);
+        let (points, next) =
+            named_page(&query, (&space, cover), limit, after, walk, |one| one.entry().entry_key())?;
         Ok(PointPage { points, next })
     }
 }

@@ -149,7 +149,8 @@ where
     }
 
     /// The entries as an [`Index`]: of the hash of the dimensions and the code, that cover the numbers. An
-    /// [`IndexCatalog`](crate::IndexCatalog) takes it.
+    /// [`IndexCatalog`](crate::IndexCatalog) takes it. Through a catalog no put is refused: a record for which the
+    /// function fails is not in the index, and whether the index is whole is for the catalog to say.
     pub fn as_index(&self) -> &Index<K, V> {
         &self.index.index
     }
@@ -239,7 +240,7 @@ where
             return Err(Error::BadOption {
                 what: "the numbers of a curve",
                 value: format!("{value} in dimension {dimension}, counted from 0"),
-                why: "it has no place in the order of numbers; leave the record out of the index",
+                why: "it has no place in the order of numbers; give no numbers for such a record, and no such bound",
             });
         }
         let cell = self.dimensions.get(dimension).map(|range| range.quantize(value, Self::BITS));

@@ -167,7 +167,8 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
     }
 
     /// The entries as an [`Index`]: of width, bin and code, that cover latitude, longitude and time. An
-    /// [`IndexCatalog`](crate::IndexCatalog) takes it.
+    /// [`IndexCatalog`](crate::IndexCatalog) takes it. Through a catalog no put is refused: a record for which the
+    /// function fails is not in the index, and whether the index is whole is for the catalog to say.
     pub fn as_index(&self) -> &Index<K, V> {
         &self.index.index
     }
