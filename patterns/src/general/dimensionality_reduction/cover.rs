@@ -119,6 +119,14 @@ impl Cover {
         Self { runs, ranges, hull: Hull::EVERYTHING }
     }
 
+    /// The same cover without what lies before a code, if there is one.
+    pub(super) fn from(mut self, code: Option<u64>) -> Self {
+        if let Some(code) = code {
+            self.skip_to(code);
+        }
+        self
+    }
+
     /// Leaves out what lies before a code.
     pub(super) fn skip_to(&mut self, code: u64) {
         let skipped = self.runs.partition_point(|run| run.last < code);

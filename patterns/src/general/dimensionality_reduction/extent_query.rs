@@ -113,10 +113,12 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<ExtentPage<R::Bytes<'r>, K>> {
-        let (query, space, cover) = (self.name(), self.space.clone(), self.cover());
-        let walk = |cover| self.walk(reader, cover);
-        let (extents, next) =
-            page(&query, (&space, cover), limit, after, walk, |one| one.entry().entry_key())?;
+        let (query, space) = (self.name(), self.space.clone());
+        let walk = |from: Option<u64>| {
+            let cover = self.cover().from(from);
+            Ok(self.walk(reader, cover))
+        };
+        let (extents, next) = page(&query, (&space, 1), limit, after, walk)?;
         Ok(ExtentPage { extents, next })
     }
 }

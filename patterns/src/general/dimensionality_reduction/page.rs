@@ -2,32 +2,33 @@
 
 use std::ops::Bound;
 
-use keyloom::{KeyRange, Order, Result, Subspace};
+use keyloom::{KeyRange, Order, Result, Subspace, Unpack};
 
-use super::cover::Cover;
+use super::code_walk::Placed;
 use crate::continuation::Continuation;
 
-/// At most `limit` of what `walk` finds in a cover, beginning behind `after`, and where the next page begins.
+/// At most `limit` of what a query finds among the entries of `space`, beginning behind `after`, and where the next
+/// page begins.
 ///
 /// The continuation belongs to the query that `query` names, and to this `space`: it is the key of the last entry
-/// behind these two.
-pub(super) fn page<T, I: Iterator<Item = Result<T>>>(
+/// behind these two. `walk` is told which `elements` that key begins with, and may leave out what lies before them.
+pub(super) fn page<P: Placed, F: for<'k> Unpack<'k>, I: Iterator<Item = Result<P>>>(
     query: &Subspace,
-    (space, mut cover): (&Subspace, Cover),
+    (space, elements): (&Subspace, usize),
     limit: usize,
     after: Option<&Continuation>,
-    walk: impl FnOnce(Cover) -> I,
-    entry_key: impl Fn(&T) -> &[u8],
-) -> Result<(Vec<T>, Option<Continuation>)> {
+    walk: impl FnOnce(Option<F>) -> Result<I>,
+) -> Result<(Vec<P>, Option<Continuation>)> {
     let answers = query.child(space.prefix());
-    let answer = |found: &T| [answers.prefix(), entry_key(found)].concat();
+    let answer = |found: &P| [answers.prefix(), found.found().entry_key()].concat();
     let whole = answers.self_and_children();
     let rest = Continuation::resume(after, whole.clone(), Order::Ascending)?;
-    if after.is_some() {
-        cover.skip_to(first_code(&answers, space, &rest)?);
-    }
-    let is_seen = |found: &Result<T>| found.as_ref().is_ok_and(|one| !rest.contains(&answer(one)));
-    let mut walk = walk(cover).skip_while(is_seen);
+    let from = match after {
+        Some(_) => first_elements(&answers, space, elements, &rest)?,
+        None => None,
+    };
+    let is_seen = |found: &Result<P>| found.as_ref().is_ok_and(|one| !rest.contains(&answer(one)));
+    let mut walk = walk(from)?.skip_while(is_seen);
     let found = walk.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
     let has_more = limit > 0 && walk.next().transpose()?.is_some();
     let next = found
@@ -37,14 +38,17 @@ pub(super) fn page<T, I: Iterator<Item = Result<T>>>(
     Ok((found, next))
 }
 
-/// The code at which a range of answers begins.
-fn first_code(answers: &Subspace, space: &Subspace, range: &KeyRange<'_>) -> Result<u64> {
-    match range.normalized() {
-        Some((Bound::Included(key) | Bound::Excluded(key), _)) => {
-            let key = key.get(answers.prefix().len()..).unwrap_or_default();
-            let code = space.leading(key, 1)?.get(space.prefix().len()..);
-            Ok(keyloom::unpack(code.unwrap_or_default())?)
-        }
-        _ => Ok(0),
-    }
+/// The elements that the first key of a range of answers begins with.
+fn first_elements<F: for<'k> Unpack<'k>>(
+    answers: &Subspace,
+    space: &Subspace,
+    elements: usize,
+    range: &KeyRange<'_>,
+) -> Result<Option<F>> {
+    let Some((Bound::Included(key) | Bound::Excluded(key), _)) = range.normalized() else {
+        return Ok(None);
+    };
+    let key = key.get(answers.prefix().len()..).unwrap_or_default();
+    let leading = space.leading(key, elements)?.get(space.prefix().len()..);
+    Ok(Some(keyloom::unpack(leading.unwrap_or_default())?))
 }

@@ -2,21 +2,20 @@
 
 use std::fmt;
 
-use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace, Unpack};
+use keyloom::{Error, Order, Reader, Result, Subspace};
 
 use super::area::{Area, Relation};
 use super::cell::OnSphere;
-use super::code_walk::{CodeWalk, FIRST_RANGES, Only, Placed};
+use super::code_walk::{CodeWalk, FIRST_RANGES, Only};
 use super::cover::Cover;
 use super::cover_part::CoverPart;
 use super::grid::{Grid, Occupied};
 use super::nearest::{Nearest, NearestPage, Rank};
-use super::page::page as named_page;
+use super::page::page;
 use super::point_index::Point;
 use super::position::Position;
 use crate::continuation::Continuation;
 use crate::explain::Explain;
-use crate::select::{Select, within};
 use crate::table::RecordKey;
 
 /// A query for the points in an area; see [`PointIndex::within`](super::PointIndex::within).
@@ -211,10 +210,12 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<PointPage<R::Bytes<'r>, K>> {
-        let (query, space, cover) = (self.name(), self.space.clone(), self.cover());
-        let walk = |cover| self.walk(reader, cover);
-        let (points, next) =
-            named_page(&query, (&space, cover), limit, after, walk, |one| one.entry().entry_key())?;
+        let (query, space) = (self.name(), self.space.clone());
+        let walk = |from: Option<u64>| {
+            let cover = self.cover().from(from);
+            Ok(self.walk(reader, cover))
+        };
+        let (points, next) = page(&query, (&space, 1), limit, after, walk)?;
         Ok(PointPage { points, next })
     }
 }
@@ -224,38 +225,6 @@ pub(super) fn count<P>(mut found: impl Iterator<Item = Result<P>>) -> Result<u64
     let mut count = 0;
     found.try_for_each(|found| found.map(|_| count += 1))?;
     Ok(count)
-}
-
-/// At most `limit` of those that are in `resumed`, and where a query over `whole` goes on behind them.
-pub(super) fn page<P: Placed>(
-    found: impl Iterator<Item = Result<P>>,
-    limit: usize,
-    resumed: &KeyRange<'_>,
-    whole: &KeyRange<'_>,
-) -> Result<(Vec<P>, Option<Continuation>)> {
-    let is_before = |placed: &P| !resumed.contains(placed.found().entry_key());
-    let mut found = found.skip_while(|placed| placed.as_ref().is_ok_and(is_before));
-    let placed = found.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
-    let has_more = limit > 0 && found.next().transpose()?.is_some();
-    let last = placed.last().filter(|_| has_more).map(|last| last.found().entry_key());
-    let next = last.map(|last| Continuation::behind(last, whole, Order::Ascending));
-    Ok((placed, next))
-}
-
-/// The elements that a range of keys begins with.
-pub(super) fn first_elements<T: for<'k> Unpack<'k>>(
-    space: &Subspace,
-    range: &KeyRange<'_>,
-    elements: usize,
-) -> Result<Option<T>> {
-    use std::ops::Bound::{Excluded, Included};
-    match range.normalized() {
-        Some((Included(key) | Excluded(key), _)) => {
-            let leading = space.leading(key, elements)?.get(space.prefix().len()..);
-            Ok(Some(keyloom::unpack(leading.unwrap_or_default())?))
-        }
-        _ => Ok(None),
-    }
 }
 
 /// Some of the points that a query finds, and where it goes on.
@@ -338,15 +307,5 @@ impl Area for Everywhere {
 
     fn relation(&self, _: &super::area::CellBounds) -> Relation {
         Relation::Inside
-    }
-}
-
-impl Cover {
-    /// The keys from the first code to the last.
-    pub(super) fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
-        match (self.runs.first(), self.runs.last()) {
-            (Some(first), Some(last)) => within(first.first..=last.last).key_range(space),
-            _ => KeyRange::half_open(&[], &[]).into_owned(),
-        }
     }
 }

@@ -31,8 +31,8 @@
 //! | operation | cost |
 //! |---|---|
 //! | put of a record | 1 key written; 1 deleted too when its numbers move to another code; 0 when they stay |
-//! | [`points`](BoxQuery::points), [`count`](BoxQuery::count) | 2 ranges that find nothing, then [a few](BoxQuery::in_ranges), besides those that leap over what is of no use |
-//! | [`page`](BoxQuery::page) | the same, from where it goes on |
+//! | [`points`](CurveQuery::points), [`count`](CurveQuery::count) | 2 ranges that find nothing, then [a few](CurveQuery::in_ranges), besides those that leap over what is of no use |
+//! | [`page`](CurveQuery::page) | the same, from where it goes on |
 //! | [`check`](CurveIndex::check), [`repair`](CurveIndex::repair) | see [`derived`](crate::derived) |
 //!
 //! Keys read for each that is found, in cubes that hold a hundredth of half a million points: 1.13 in two dimensions,
@@ -72,7 +72,7 @@ use crate::fnv::Fnv;
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
 use crate::table::{RecordKey, Table};
 
-pub use query::{BoxPage, BoxPoints, BoxQuery};
+pub use query::{CurvePage, CurvePoints, CurveQuery};
 
 /// An index of the records of a [`Table`] by `N` numbers, 2 to 4 of them; see the [module](self).
 ///
@@ -101,18 +101,21 @@ pub use query::{BoxPage, BoxPoints, BoxQuery};
 /// ```
 pub struct CurveIndex<K, V, const N: usize> {
     index: CheckedIndex<K, V>,
-    grid: Grid<N>,
+    quantizer: Quantizer<N>,
 }
 
 impl<K, V, const N: usize> Clone for CurveIndex<K, V, N> {
     fn clone(&self) -> Self {
-        Self { index: self.index.clone(), grid: self.grid }
+        Self { index: self.index.clone(), quantizer: self.quantizer }
     }
 }
 
 impl<K, V, const N: usize> fmt::Debug for CurveIndex<K, V, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CurveIndex").field("index", &self.index).field("grid", &self.grid).finish()
+        f.debug_struct("CurveIndex")
+            .field("index", &self.index)
+            .field("quantizer", &self.quantizer)
+            .finish()
     }
 }
 
@@ -136,16 +139,16 @@ where
     where
         V: 'static,
     {
-        let grid = Grid { dimensions };
-        let made_with = grid.made_with();
+        let quantizer = Quantizer { dimensions };
+        let made_with = quantizer.made_with();
         let index = CheckedIndex::new(space, move |key, value| match function(key, value)? {
             Some(values) => {
-                let code = u64::encode(grid.cells(values)?);
+                let code = u64::encode(quantizer.cells(values)?);
                 Ok(entry((made_with, code)).covering(Values(values)))
             }
             None => Ok(IndexEntries::none()),
         });
-        Self { index, grid }
+        Self { index, quantizer }
     }
 
     /// The entries as an [`Index`]: of the hash of the dimensions and the code, that cover the numbers. An
@@ -160,8 +163,8 @@ where
     ///
     /// # Errors
     /// [`Error::BadOption`] for a bound that is NaN.
-    pub fn within<'q>(&self, ranges: [impl RangeBounds<f64>; N]) -> Result<BoxQuery<'q, K, N>> {
-        BoxQuery::new(self.index.index.space(), self.grid, ranges)
+    pub fn within<'q>(&self, ranges: [impl RangeBounds<f64>; N]) -> Result<CurveQuery<'q, K, N>> {
+        CurveQuery::new(self.index.index.space(), self.quantizer, ranges)
     }
 
     /// Everything that is not as it should be between `table` and this index.
@@ -216,11 +219,11 @@ impl<K: RecordKey, V, const N: usize> DerivedEntries<K, V> for CurveIndex<K, V, 
 
 /// How the numbers are cut into cells.
 #[derive(Clone, Copy, Debug)]
-struct Grid<const N: usize> {
+struct Quantizer<const N: usize> {
     dimensions: [Dimension; N],
 }
 
-impl<const N: usize> Grid<N>
+impl<const N: usize> Quantizer<N>
 where
     u64: Morton<N, Coordinate = u32>,
 {

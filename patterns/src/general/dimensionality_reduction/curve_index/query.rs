@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use keyloom::{Error, Order, Reader, Result, Subspace};
+use keyloom::{Error, Reader, Result, Subspace};
 
 use super::super::area::Relation;
 use super::super::checked_index::refuse_others;
@@ -11,14 +11,15 @@ use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only};
 use super::super::cover::{Cover, Region};
 use super::super::curve::Morton;
 use super::super::interval::{Interval, all_of};
-use super::super::query::{at_most, count, first_elements, page};
-use super::{CurvePoint, Grid};
+use super::super::page::page;
+use super::super::query::{at_most, count};
+use super::{CurvePoint, Quantizer};
 use crate::continuation::Continuation;
 use crate::explain::Explain;
 use crate::table::RecordKey;
 
 /// A query for the records whose numbers are in a box; see [`CurveIndex::within`](super::CurveIndex::within).
-pub struct BoxQuery<'q, K, const N: usize> {
+pub struct CurveQuery<'q, K, const N: usize> {
     /// Of the entries of these dimensions, in that of the index.
     space: Subspace,
     index: Subspace,
@@ -30,15 +31,15 @@ pub struct BoxQuery<'q, K, const N: usize> {
     only: Option<Only<'q, K>>,
 }
 
-impl<K, const N: usize> Clone for BoxQuery<'_, K, N> {
+impl<K, const N: usize> Clone for CurveQuery<'_, K, N> {
     fn clone(&self) -> Self {
         Self { space: self.space.clone(), index: self.index.clone(), ..*self }
     }
 }
 
-impl<K, const N: usize> fmt::Debug for BoxQuery<'_, K, N> {
+impl<K, const N: usize> fmt::Debug for CurveQuery<'_, K, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoxQuery")
+        f.debug_struct("CurveQuery")
             .field("index", &self.index)
             .field("bounds", &self.bounds)
             .field("ranges", &self.ranges)
@@ -53,6 +54,17 @@ struct Bounds<const N: usize>([(Bound<f64>, Bound<f64>); N]);
 impl<const N: usize> Bounds<N> {
     fn contain(&self, values: [f64; N]) -> bool {
         self.0.iter().zip(values).all(|(bounds, value)| bounds.contains(&value))
+    }
+
+    /// A name of a query for them.
+    fn name(&self) -> Subspace {
+        let end = |end: &Bound<f64>| match *end {
+            Bound::Included(number) => (0_u64, number),
+            Bound::Excluded(number) => (1, number),
+            Bound::Unbounded => (2, 0.0),
+        };
+        let ends = self.0.iter().map(|(from, to)| (end(from), end(to)));
+        ends.fold(Subspace::root(), |name, ends| name.child(&ends))
     }
 }
 
@@ -88,29 +100,29 @@ impl<const N: usize> Region<N> for Cells<N> {
     }
 }
 
-impl<'q, K, const N: usize> BoxQuery<'q, K, N>
+impl<'q, K, const N: usize> CurveQuery<'q, K, N>
 where
     u64: Morton<N, Coordinate = u32>,
 {
     pub(super) fn new(
         index: &Subspace,
-        grid: Grid<N>,
+        quantizer: Quantizer<N>,
         ranges: [impl RangeBounds<f64>; N],
     ) -> Result<Self> {
         let bounds = ranges.map(|range| (range.start_bound().cloned(), range.end_bound().cloned()));
-        let last_cell = u32::MAX >> (u32::BITS - Grid::<N>::BITS);
+        let last_cell = u32::MAX >> (u32::BITS - Quantizer::<N>::BITS);
         let mut cells = [Interval::all(last_cell); N];
         for (dimension, (cells, (from, to))) in cells.iter_mut().zip(bounds).enumerate() {
             if let Bound::Included(from) | Bound::Excluded(from) = from {
-                cells.first = grid.cell(dimension, from)?;
+                cells.first = quantizer.cell(dimension, from)?;
                 cells.has_all_of_first = false;
             }
             if let Bound::Included(to) | Bound::Excluded(to) = to {
-                cells.last = grid.cell(dimension, to)?;
+                cells.last = quantizer.cell(dimension, to)?;
                 cells.has_all_of_last = false;
             }
         }
-        let made_with = grid.made_with();
+        let made_with = quantizer.made_with();
         Ok(Self {
             space: index.child(&made_with),
             index: index.clone(),
@@ -145,7 +157,7 @@ where
     }
 }
 
-impl<'q, K: RecordKey, const N: usize> BoxQuery<'q, K, N>
+impl<'q, K: RecordKey, const N: usize> CurveQuery<'q, K, N>
 where
     u64: Morton<N, Coordinate = u32>,
 {
@@ -154,12 +166,12 @@ where
     /// # Errors
     /// [`Error::BadOption`] when there are entries of other dimensions in the index; what the store says; the
     /// iterator too.
-    pub fn points<R: Reader>(self, reader: &R) -> Result<BoxPoints<'_, 'q, R, K, N>> {
+    pub fn points<R: Reader>(self, reader: &R) -> Result<CurvePoints<'_, 'q, R, K, N>> {
         let cover = self.cover();
         self.walk(reader, cover)
     }
 
-    fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Result<BoxPoints<'_, 'q, R, K, N>> {
+    fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Result<CurvePoints<'_, 'q, R, K, N>> {
         let mut walk = CodeWalk::new(reader, &self.space, cover);
         if self.ranges.is_none() {
             walk = walk.that_refines(reader);
@@ -169,13 +181,13 @@ where
             value: self.index.to_string(),
             why: "entries of other dimensions would be missed: declare those, or repair the index",
         })?;
-        Ok(BoxPoints { walk, bounds: self.bounds, cells: self.cells, only: self.only })
+        Ok(CurvePoints { walk, bounds: self.bounds, cells: self.cells, only: self.only })
     }
 
     /// How many there are. Reads all of them.
     ///
     /// # Errors
-    /// As [`points`](BoxQuery::points).
+    /// As [`points`](CurveQuery::points).
     pub fn count(self, reader: &impl Reader) -> Result<u64> {
         count(self.points(reader)?)
     }
@@ -183,27 +195,26 @@ where
     /// At most `limit` of the points in the order of their codes, beginning behind `after`.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; else as [`points`](BoxQuery::points).
+    /// [`Error::BadOption`] for a continuation of another query; else as [`points`](CurveQuery::points).
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<BoxPage<R::Bytes<'r>, K, N>> {
-        let mut cover = self.cover();
-        let whole = cover.key_range(&self.space);
-        let resumed = Continuation::resume(after, whole.clone(), Order::Ascending)?;
-        if after.is_some() {
-            cover.skip_to(first_elements(&self.space, &resumed, 1)?.unwrap_or(0));
-        }
-        let (points, next) = page(self.walk(reader, cover)?, limit, &resumed, &whole)?;
-        Ok(BoxPage { points, next })
+    ) -> Result<CurvePage<R::Bytes<'r>, K, N>> {
+        let (query, space) = (self.bounds.name(), self.space.clone());
+        let walk = |from: Option<u64>| {
+            let cover = self.cover().from(from);
+            self.walk(reader, cover)
+        };
+        let (points, next) = page(&query, (&space, 1), limit, after, walk)?;
+        Ok(CurvePage { points, next })
     }
 }
 
 /// Some of the points that a query finds, and where it goes on.
 #[derive(Clone, Debug)]
-pub struct BoxPage<B, K, const N: usize> {
+pub struct CurvePage<B, K, const N: usize> {
     /// The points.
     pub points: Vec<CurvePoint<B, K, N>>,
     /// Where the next page begins, `None` when this was the last.
@@ -211,27 +222,27 @@ pub struct BoxPage<B, K, const N: usize> {
 }
 
 /// The points in a box, in the order of their codes.
-pub struct BoxPoints<'r, 'q, R: Reader, K, const N: usize> {
+pub struct CurvePoints<'r, 'q, R: Reader, K, const N: usize> {
     walk: CodeWalk<'r, R>,
     bounds: Bounds<N>,
     cells: Cells<N>,
     only: Option<Only<'q, K>>,
 }
 
-impl<R: Reader, K, const N: usize> BoxPoints<'_, '_, R, K, N> {
+impl<R: Reader, K, const N: usize> CurvePoints<'_, '_, R, K, N> {
     /// What was read so far.
     pub fn explain(&self) -> Explain {
         self.walk.explain()
     }
 }
 
-impl<R: Reader, K, const N: usize> fmt::Debug for BoxPoints<'_, '_, R, K, N> {
+impl<R: Reader, K, const N: usize> fmt::Debug for CurvePoints<'_, '_, R, K, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoxPoints").field("walk", &self.walk).finish_non_exhaustive()
+        f.debug_struct("CurvePoints").field("walk", &self.walk).finish_non_exhaustive()
     }
 }
 
-impl<'r, R: Reader, K: RecordKey, const N: usize> Iterator for BoxPoints<'r, '_, R, K, N>
+impl<'r, R: Reader, K: RecordKey, const N: usize> Iterator for CurvePoints<'r, '_, R, K, N>
 where
     u64: Morton<N, Coordinate = u32>,
 {

@@ -3,15 +3,16 @@
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace};
+use keyloom::{Error, Reader, Result, Subspace};
 
 use super::super::area::Area;
 use super::super::cell::OnSphere;
 use super::super::checked_index::refuse_others;
 use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only};
-use super::super::cover::{Cover, Hull};
+use super::super::cover::Cover;
 use super::super::interval::Interval;
-use super::super::query::{at_most, count, first_elements, page};
+use super::super::page::page;
+use super::super::query::{at_most, count};
 use super::{Bins, Event, InBin, LAST_CELL};
 use crate::continuation::Continuation;
 use crate::explain::Explain;
@@ -100,15 +101,12 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
         self.times.map(|(first, last)| (self.bins.bin(first), self.bins.bin(last)))
     }
 
-    /// The keys from the first code of the first bin to the last code of the last.
-    fn key_range(&self) -> KeyRange<'static> {
-        let Some((first, last)) = self.bins() else {
-            return KeyRange::half_open(&[], &[]).into_owned();
-        };
-        let hull = |bin| Hull::of(&self.region(bin));
-        let width = self.bins.made_with();
-        within((width, first, hull(first).low)..=(width, last, hull(last).high))
-            .key_range(&self.space)
+    /// A name of this query, whatever the number of its ranges: by its times, and the box around its area.
+    fn name(&self) -> Subspace {
+        let area = self.area.bounds();
+        let edges = (area.south(), area.west(), area.north(), area.east());
+        let times = self.times.unwrap_or((1, 0));
+        Subspace::new(&(times, edges))
     }
 }
 
@@ -159,14 +157,11 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<EventPage<R::Bytes<'r>, K>> {
-        let whole = self.key_range();
-        let resumed = Continuation::resume(after, whole.clone(), Order::Ascending)?;
-        let from = match after {
-            Some(_) => first_elements::<(u64, i64, u64)>(&self.space, &resumed, 3)?,
-            None => None,
+        let (query, space) = (self.name(), self.space.clone());
+        let walk = |from: Option<(u64, i64, u64)>| {
+            self.walk(reader, from.map(|(_, bin, code)| (bin, code)))
         };
-        let events = self.walk(reader, from.map(|(_, bin, code)| (bin, code)))?;
-        let (events, next) = page(events, limit, &resumed, &whole)?;
+        let (events, next) = page(&query, (&space, 3), limit, after, walk)?;
         Ok(EventPage { events, next })
     }
 }
