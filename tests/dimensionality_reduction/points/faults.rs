@@ -1,8 +1,8 @@
 //! Faults, conflicts and bad input.
 
-use keyloom::{DynWriter, Error, Fault, Faulty, Store};
+use keyloom::{DynWriter, Error, Fault, Faulty, Store, Subspace};
 use keyloom_patterns::general::dimensionality_reduction::Everywhere;
-use keyloom_patterns::{BoundingBox, Circle, Polygon};
+use keyloom_patterns::{BoundingBox, Circle, IndexCatalog, Polygon};
 
 use super::fixture::{Places, position};
 use crate::laws::{
@@ -94,6 +94,26 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     let first = near((0.0, 0.0), None).unwrap().next.unwrap();
     let error = near((0.0, 1.0), Some(&first)).err().unwrap();
     assert!(error.to_string().contains("another query"), "{error}");
+}
+
+pub fn a_catalog_refuses_what_its_indexes_refuse(store: &impl Store) {
+    clear(store);
+    let places = Places::new();
+    let catalogs = ["at_once", "later"].map(|name| {
+        let catalog = IndexCatalog::new(&Subspace::new("indexes"));
+        match name {
+            "at_once" => catalog.with("by_place", 1, places.index.as_index()),
+            _ => catalog.with_deferred("by_place", 1, places.index.as_index()),
+        }
+    });
+    for catalog in catalogs {
+        clear(store);
+        let table = places.bare.clone().with(&catalog);
+        store.transact(|txn| catalog.open(txn, &table)).unwrap();
+        store.transact(|txn| table.put(txn, &1, &Some((1.0, 1.0)))).unwrap();
+        let error = refused(store, |txn| table.put(txn, &1, &Some((91.0, 0.0))));
+        assert!(error.to_string().contains("degrees"), "{error}");
+    }
 }
 
 fn why(error: Error) -> String {

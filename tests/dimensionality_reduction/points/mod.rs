@@ -13,6 +13,7 @@ mod queries;
 mod real;
 
 use faults::{
+    a_catalog_refuses_what_its_indexes_refuse,
     a_conflict_at_any_operation_is_retried_to_the_same_end,
     a_fault_at_any_operation_leaves_nothing_half_done, a_fault_while_reading_ends_a_query,
     bad_input_is_refused_and_nothing_is_lost,
@@ -37,6 +38,7 @@ macro_rules! run {
             operations_cost_what_the_documentation_says,
             a_fault_at_any_operation_leaves_nothing_half_done,
             a_conflict_at_any_operation_is_retried_to_the_same_end,
+            a_catalog_refuses_what_its_indexes_refuse,
             a_fault_while_reading_ends_a_query,
             bad_input_is_refused_and_nothing_is_lost,
         }

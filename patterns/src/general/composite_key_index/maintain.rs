@@ -86,9 +86,18 @@ pub(crate) fn pack_one<K: Pack>(key: &K) -> KeyBuf {
 }
 
 impl<K: RecordKey, V> Index<K, V> {
-    /// The entries of a record, or none where there is no record, each parts once.
+    /// The entries of a record, each parts once. None where there is no record, and none for one that would be
+    /// refused and is there all the same.
     pub(crate) fn entries_of(&self, key: &K, value: Option<&V>) -> IndexEntries {
-        value.map_or_else(IndexEntries::none, |value| (self.function)(key, value).normalized())
+        let entries = value.map(|value| self.function.entries(key, value).unwrap_or_default());
+        entries.unwrap_or_default().normalized()
+    }
+
+    /// The entries of a record that is put, unless it is refused.
+    pub(crate) fn new_entries(&self, key: &K, value: Option<&V>) -> Result<IndexEntries> {
+        let entries = value.map(|value| self.function.entries(key, value)).transpose();
+        let entries = entries.map_err(|error| error.at(&pack_one(key)))?;
+        Ok(entries.unwrap_or_default().normalized())
     }
 
     /// An entry as it is stored.
@@ -144,7 +153,7 @@ impl<K: RecordKey, V> Index<K, V> {
         write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
     ) -> Result<()> {
         let old = self.entries_of(change.key, change.old);
-        let new = self.entries_of(change.key, change.new);
+        let new = self.new_entries(change.key, change.new)?;
         if old == new {
             return Ok(());
         }

@@ -101,7 +101,32 @@ pub(crate) use maintain::pack_one;
 
 use found::Dangling;
 
-type Function<K, V> = dyn Fn(&K, &V) -> IndexEntries + Send + Sync;
+type Sure<K, V> = dyn Fn(&K, &V) -> IndexEntries + Send + Sync;
+type Refusing<K, V> = dyn Fn(&K, &V) -> Result<IndexEntries> + Send + Sync;
+
+/// What the entries of a record are.
+enum Function<K, V> {
+    Sure(Arc<Sure<K, V>>),
+    Refusing(Arc<Refusing<K, V>>),
+}
+
+impl<K, V> Function<K, V> {
+    fn entries(&self, key: &K, value: &V) -> Result<IndexEntries> {
+        match self {
+            Self::Sure(function) => Ok(function(key, value)),
+            Self::Refusing(function) => function(key, value),
+        }
+    }
+}
+
+impl<K, V> Clone for Function<K, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Sure(function) => Self::Sure(Arc::clone(function)),
+            Self::Refusing(function) => Self::Refusing(Arc::clone(function)),
+        }
+    }
+}
 
 /// An index of the records of a [`Table`]; see the [module](self).
 ///
@@ -120,14 +145,14 @@ type Function<K, V> = dyn Fn(&K, &V) -> IndexEntries + Send + Sync;
 /// ```
 pub struct Index<K, V> {
     space: Subspace,
-    function: Arc<Function<K, V>>,
+    function: Function<K, V>,
     is_unique: bool,
 }
 
 impl<K, V> Clone for Index<K, V> {
     fn clone(&self) -> Self {
         let Self { space, function, is_unique } = self;
-        Self { space: space.clone(), function: Arc::clone(function), is_unique: *is_unique }
+        Self { space: space.clone(), function: function.clone(), is_unique: *is_unique }
     }
 }
 
@@ -152,7 +177,38 @@ impl<K: RecordKey, V> Index<K, V> {
         space: &Subspace,
         function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
     ) -> Self {
-        Self { space: space.clone(), function: Arc::new(function), is_unique: false }
+        Self::with_function(space, Function::Sure(Arc::new(function)))
+    }
+
+    /// As [`new`](Index::new), with a function that may fail: then the put is refused with its error, which is told
+    /// with the key of the record.
+    ///
+    /// Records that were in the table before, and for which it fails, are not in the index.
+    ///
+    /// ```
+    /// use keyloom::{Error, Memory, Store, Subspace};
+    /// use keyloom_patterns::{Index, Table, entry};
+    /// let by_score = Index::refusing(&Subspace::new("by_score"), |_id, score: &f64| match score.is_nan() {
+    ///     true => Err(Error::BadOption { what: "the score", value: score.to_string(), why: "it is no number" }),
+    ///     false => Ok(entry(*score)),
+    /// });
+    /// let games = Table::<u32, f64>::new(&Subspace::new("games")).with(&by_score);
+    /// let store = Memory::new();
+    /// store.transact(|txn| games.put(txn, &1, &9.5))?;
+    /// let error = store.transact(|txn| games.put(txn, &2, &f64::NAN)).unwrap_err();
+    /// assert!(error.to_string().contains("it is no number"));
+    /// assert_eq!(games.count(&store.snapshot()?, ())?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn refusing(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> Result<IndexEntries> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_function(space, Function::Refusing(Arc::new(function)))
+    }
+
+    fn with_function(space: &Subspace, function: Function<K, V>) -> Self {
+        Self { space: space.clone(), function, is_unique: false }
     }
 
     /// The same index, in which no two records may have an entry with the same parts.
@@ -220,8 +276,7 @@ impl<K: RecordKey, V> Index<K, V> {
 
     /// The packed parts of the entries of a record.
     pub(crate) fn parts(&self, key: &K, value: &V) -> impl Iterator<Item = KeyBuf> + use<K, V> {
-        let entries = (self.function)(key, value);
-        entries.into_parts()
+        self.entries_of(key, Some(value)).into_parts()
     }
 
     /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all

@@ -38,7 +38,7 @@ impl<K: RecordKey, V> Index<K, V> {
         let mut steps = Vec::new();
         for change in changes {
             let old = self.entries_of(change.key, change.old);
-            let new = self.entries_of(change.key, change.new);
+            let new = self.new_entries(change.key, change.new)?;
             if old != new {
                 let record_key = pack_one(change.key);
                 self.check_lengths(&new, &record_key)?;

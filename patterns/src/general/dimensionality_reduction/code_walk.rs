@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use keyloom::{Entry, KeyRange, Order, Reader, Result, Subspace};
+use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, Subspace};
 
 use super::cover::{Cover, Run};
 use super::query::MOST_RANGES;
@@ -303,4 +303,25 @@ impl<R: Reader> fmt::Debug for CodeWalk<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CodeWalk").field("explain", &self.explain()).finish_non_exhaustive()
     }
+}
+
+/// Refuses an index in which there are entries that begin with another number than `made_with`: they would be
+/// missed. Costs two seeks, which find nothing when all is well.
+pub(super) fn refuse_others<R: Reader>(
+    walk: &mut CodeWalk<'_, R>,
+    space: &Subspace,
+    made_with: u64,
+    refused: impl Fn(u64) -> Error,
+) -> Result<()> {
+    use std::ops::Bound::{Excluded, Unbounded};
+    let before = within(..made_with);
+    let behind = within((Excluded(made_with), Unbounded));
+    for others in [before.key_range(space), behind.key_range(space)] {
+        if let Some(entry) = walk.first(others)? {
+            let found: Found<_, u64> = Found::new(space, entry)?;
+            let leading = space.leading(found.entry_key(), 1)?.get(space.prefix().len()..);
+            return Err(refused(keyloom::unpack(leading.unwrap_or_default())?));
+        }
+    }
+    Ok(())
 }

@@ -1,25 +1,20 @@
 //! An index of the extents of records.
 
 use std::fmt;
-use std::ops::{ControlFlow, Deref};
+use std::ops::Deref;
 
-use keyloom::value::Codec;
-use keyloom::{DynWriter, Reader, Result, Store, Subspace};
+use keyloom::{Result, Subspace};
 
 use super::area::BoundingBox;
-use super::checked_index::CheckedIndex;
 use super::code_walk::Placed;
 use super::extent_query::ExtentQuery;
+use super::on_index::stands_on_index;
 use super::position::Position;
 use super::xz::{Wanted, code};
-use crate::derived::{
-    DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
-    SortedWrites,
-};
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
-use crate::table::{RecordKey, Table};
+use crate::table::RecordKey;
 
-/// An index of the records of a [`Table`] by what they extend over: which of them does a box touch?
+/// An index of the records of a [`Table`](crate::Table) by what they extend over: which of them does a box touch?
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -116,18 +111,18 @@ use crate::table::{RecordKey, Table};
 /// (SSD 1999). There an element counts as found where the enlarged one is in the query. Here it is enough that
 /// the element itself is, since the south-western corners are in it.
 pub struct ExtentIndex<K, V> {
-    checked: CheckedIndex<K, V>,
+    index: Index<K, V>,
 }
 
 impl<K, V> Clone for ExtentIndex<K, V> {
     fn clone(&self) -> Self {
-        Self { checked: self.checked.clone() }
+        Self { index: self.index.clone() }
     }
 }
 
 impl<K, V> fmt::Debug for ExtentIndex<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ExtentIndex").field(&self.checked).finish()
+        f.debug_tuple("ExtentIndex").field(&self.index).finish()
     }
 }
 
@@ -149,20 +144,13 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
             let edges = (extent.south(), extent.west(), extent.north(), extent.east());
             Ok(entry(code(&extent)).covering(edges))
         };
-        Self { checked: CheckedIndex::new(space, entries) }
-    }
-
-    /// The entries as an [`Index`]: of codes that cover the edges. An
-    /// [`IndexCatalog`](crate::IndexCatalog) takes it. Through a catalog no put is refused: a record for which the
-    /// function fails is not in the index, and whether the index is whole is for the catalog to say.
-    pub fn as_index(&self) -> &Index<K, V> {
-        &self.checked.index
+        Self { index: Index::refusing(space, entries) }
     }
 
     /// A query for the extents that have a position in common with `area`; see the
     /// [exactness](ExtentIndex#exactness).
     pub fn overlapping<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
-        ExtentQuery::new(self.checked.index.space(), area, Wanted::Overlapping)
+        ExtentQuery::new(self.index.space(), area, Wanted::Overlapping)
     }
 
     /// A query for the extents that contain a position, on their edges too.
@@ -188,58 +176,11 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn inside<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
-        ExtentQuery::new(self.checked.index.space(), area, Wanted::Inside)
-    }
-
-    /// Everything that is not as it should be between `table` and this index.
-    ///
-    /// # Errors
-    /// As [`Index::check`].
-    pub fn check<C: Codec<V>>(
-        &self,
-        reader: &impl Reader,
-        table: &Table<K, V, C>,
-    ) -> Result<Vec<Inconsistency>> {
-        self.checked.index.check(reader, table)
-    }
-
-    /// Makes the index what it should be, or builds it; see [`derived::repair`](crate::derived::repair()).
-    ///
-    /// # Errors
-    /// As [`Index::repair`].
-    pub fn repair<S: Store, C: Codec<V>>(
-        &self,
-        store: &S,
-        table: &Table<K, V, C>,
-        options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
-        self.checked.index.repair(store, table, options, progress)
+        ExtentQuery::new(self.index.space(), area, Wanted::Inside)
     }
 }
 
-impl<K: RecordKey, V> DerivedEntries<K, V> for ExtentIndex<K, V> {
-    fn space(&self) -> &Subspace {
-        self.checked.space()
-    }
-
-    fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
-        self.checked.entries(key, value)
-    }
-
-    fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
-        self.checked.record_key(key, value)
-    }
-
-    fn maintain(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
-        self.checked.maintain(txn, changes, writes)
-    }
-}
+stands_on_index!(ExtentIndex);
 
 /// An extent in an [`ExtentIndex`], and the record that it is of.
 #[derive(Clone, Debug)]

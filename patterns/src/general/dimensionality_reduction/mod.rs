@@ -111,7 +111,6 @@
 
 mod area;
 mod cell;
-mod checked_index;
 mod code_walk;
 mod cover;
 mod cover_part;
@@ -122,6 +121,7 @@ mod extent_query;
 mod grid;
 mod interval;
 mod nearest;
+mod on_index;
 mod overlap;
 mod page;
 mod point_index;

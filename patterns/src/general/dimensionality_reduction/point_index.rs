@@ -1,27 +1,22 @@
 //! An index of the positions of records.
 
 use std::fmt;
-use std::ops::{ControlFlow, Deref};
+use std::ops::Deref;
 
-use keyloom::value::Codec;
-use keyloom::{DynWriter, Order, Reader, Result, Store, Subspace};
+use keyloom::{Order, Reader, Result, Subspace};
 
 use super::area::Area;
 use super::cell::{Cell, code};
-use super::checked_index::CheckedIndex;
 use super::code_walk::Placed;
 use super::nearest::Nearest;
+use super::on_index::stands_on_index;
 use super::position::Position;
 use super::query::AreaQuery;
-use crate::derived::{
-    DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
-    SortedWrites,
-};
 use crate::general::composite_key_index::{Found, FoundEntries, Index, entry};
 use crate::select::within;
-use crate::table::{RecordKey, Table};
+use crate::table::RecordKey;
 
-/// An index of the records of a [`Table`] by where they are; see the [module](super).
+/// An index of the records of a [`Table`](crate::Table) by where they are; see the [module](super).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -44,17 +39,19 @@ use crate::table::{RecordKey, Table};
 /// assert_eq!(near, [1]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct PointIndex<K, V>(CheckedIndex<K, V>);
+pub struct PointIndex<K, V> {
+    index: Index<K, V>,
+}
 
 impl<K, V> Clone for PointIndex<K, V> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { index: self.index.clone() }
     }
 }
 
 impl<K, V> fmt::Debug for PointIndex<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PointIndex").field(&self.0).finish()
+        f.debug_tuple("PointIndex").field(&self.index).finish()
     }
 }
 
@@ -71,26 +68,20 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     where
         V: 'static,
     {
-        Self(CheckedIndex::new(space, move |key: &K, value: &V| {
+        let entries = move |key: &K, value: &V| {
             let entries = function(key, value)?.map(|position| {
                 let degrees = (position.latitude(), position.longitude());
                 entry(code(&position)).covering(degrees)
             });
             Ok(entries.unwrap_or_default())
-        }))
-    }
-
-    /// The entries as an [`Index`]: of codes that cover latitude and longitude. An
-    /// [`IndexCatalog`](crate::IndexCatalog) takes it. Through a catalog no put is refused: a record for which the
-    /// function fails is not in the index, and whether the index is whole is for the catalog to say.
-    pub fn as_index(&self) -> &Index<K, V> {
-        &self.0.index
+        };
+        Self { index: Index::refusing(space, entries) }
     }
 
     /// A query for the records in `area`: a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
     /// [`Polygon`](super::Polygon), or a program's own.
     pub fn within<'q, A: Area>(&self, area: A) -> AreaQuery<'q, K, A> {
-        AreaQuery::new(self.0.index.space(), area)
+        AreaQuery::new(self.index.space(), area)
     }
 
     /// All records, the nearest to `from` first. Reads as it goes: take as many as are wanted. All records at one
@@ -107,7 +98,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         reader: &'r R,
         from: Position,
     ) -> Result<Nearest<'r, 'static, R, K>> {
-        Nearest::open(reader, self.0.index.space(), from, super::Everywhere, None)
+        Nearest::open(reader, self.index.space(), from, super::Everywhere, None)
     }
 
     /// The records in a cell, in the order of their codes: one range. A [`Cell`] is an area as well, for what else
@@ -120,58 +111,11 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         reader: &'r R,
         cell: Cell,
     ) -> Result<FoundPoints<R::Entries<'r>, K>> {
-        Ok(FoundPoints(self.0.index.range(reader, within(cell.codes()), Order::Ascending)?))
-    }
-
-    /// Everything that is not as it should be between `table` and this index.
-    ///
-    /// # Errors
-    /// As [`Index::check`].
-    pub fn check<C: Codec<V>>(
-        &self,
-        reader: &impl Reader,
-        table: &Table<K, V, C>,
-    ) -> Result<Vec<Inconsistency>> {
-        self.0.index.check(reader, table)
-    }
-
-    /// Makes the index what it should be, or builds it; see [`derived::repair`](crate::derived::repair()).
-    ///
-    /// # Errors
-    /// As [`Index::repair`].
-    pub fn repair<S: Store, C: Codec<V>>(
-        &self,
-        store: &S,
-        table: &Table<K, V, C>,
-        options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
-        self.0.index.repair(store, table, options, progress)
+        Ok(FoundPoints(self.index.range(reader, within(cell.codes()), Order::Ascending)?))
     }
 }
 
-impl<K: RecordKey, V> DerivedEntries<K, V> for PointIndex<K, V> {
-    fn space(&self) -> &Subspace {
-        self.0.index.space()
-    }
-
-    fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
-        self.0.index.entries(key, value)
-    }
-
-    fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
-        self.0.index.record_key(key, value)
-    }
-
-    fn maintain(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
-        self.0.maintain(txn, changes, writes)
-    }
-}
+stands_on_index!(PointIndex);
 
 /// A position in a [`PointIndex`], and the record that is there.
 #[derive(Clone, Debug)]

@@ -177,9 +177,9 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         let mut changed = BTreeMap::new();
         for change in changes {
             let old = index.entries_of(change.key, change.old);
-            let new = index.entries_of(change.key, change.new);
+            // Now, and not when it is drained, is the time to refuse it.
+            let new = index.new_entries(change.key, change.new)?;
             if old != new {
-                // Now, and not when it is drained, is the time to refuse it.
                 index.check_lengths(&new, &pack_one(change.key))?;
                 changed.entry(place(&queue, change.key)).or_insert(old);
             }

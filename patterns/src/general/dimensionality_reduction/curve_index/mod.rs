@@ -55,26 +55,21 @@
 mod query;
 
 use std::fmt;
-use std::ops::{ControlFlow, Deref, RangeBounds};
+use std::ops::{Deref, RangeBounds};
 
 use keyloom::key::{DecodeError, Packer, Unpacker};
-use keyloom::value::Codec;
-use keyloom::{DynWriter, Error, Pack, Reader, Result, Store, Subspace, Unpack};
+use keyloom::{Error, Pack, Result, Subspace, Unpack};
 
-use super::checked_index::CheckedIndex;
 use super::code_walk::Placed;
 use super::curve::{Dimension, Morton};
-use crate::derived::{
-    DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
-    SortedWrites,
-};
+use super::on_index::stands_on_index;
 use crate::fnv::Fnv;
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
-use crate::table::{RecordKey, Table};
+use crate::table::RecordKey;
 
 pub use query::{CurvePage, CurvePoints, CurveQuery};
 
-/// An index of the records of a [`Table`] by `N` numbers, 2 to 4 of them; see the [module](self).
+/// An index of the records of a [`Table`](crate::Table) by `N` numbers, 2 to 4 of them; see the [module](self).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -100,7 +95,7 @@ pub use query::{CurvePage, CurvePoints, CurveQuery};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct CurveIndex<K, V, const N: usize> {
-    index: CheckedIndex<K, V>,
+    index: Index<K, V>,
     quantizer: Quantizer<N>,
 }
 
@@ -141,7 +136,7 @@ where
     {
         let quantizer = Quantizer { dimensions };
         let made_with = quantizer.made_with();
-        let index = CheckedIndex::new(space, move |key, value| match function(key, value)? {
+        let index = Index::refusing(space, move |key, value| match function(key, value)? {
             Some(values) => {
                 let code = u64::encode(quantizer.cells(values)?);
                 Ok(entry((made_with, code)).covering(Values(values)))
@@ -151,71 +146,17 @@ where
         Self { index, quantizer }
     }
 
-    /// The entries as an [`Index`]: of the hash of the dimensions and the code, that cover the numbers. An
-    /// [`IndexCatalog`](crate::IndexCatalog) takes it. Through a catalog no put is refused: a record for which the
-    /// function fails is not in the index, and whether the index is whole is for the catalog to say.
-    pub fn as_index(&self) -> &Index<K, V> {
-        &self.index.index
-    }
-
     /// A query for the records whose numbers are in `ranges`, one for each dimension. Bounds of several kinds are
     /// written as pairs of [`Bound`](std::ops::Bound)s.
     ///
     /// # Errors
     /// [`Error::BadOption`] for a bound that is NaN.
     pub fn within<'q>(&self, ranges: [impl RangeBounds<f64>; N]) -> Result<CurveQuery<'q, K, N>> {
-        CurveQuery::new(self.index.index.space(), self.quantizer, ranges)
-    }
-
-    /// Everything that is not as it should be between `table` and this index.
-    ///
-    /// # Errors
-    /// As [`Index::check`].
-    pub fn check<C: Codec<V>>(
-        &self,
-        reader: &impl Reader,
-        table: &Table<K, V, C>,
-    ) -> Result<Vec<Inconsistency>> {
-        self.index.index.check(reader, table)
-    }
-
-    /// Makes the index what it should be, or builds it; see [`derived::repair`](crate::derived::repair()).
-    ///
-    /// # Errors
-    /// As [`Index::repair`].
-    pub fn repair<S: Store, C: Codec<V>>(
-        &self,
-        store: &S,
-        table: &Table<K, V, C>,
-        options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
-        self.index.index.repair(store, table, options, progress)
+        CurveQuery::new(self.index.space(), self.quantizer, ranges)
     }
 }
 
-impl<K: RecordKey, V, const N: usize> DerivedEntries<K, V> for CurveIndex<K, V, N> {
-    fn space(&self) -> &Subspace {
-        self.index.space()
-    }
-
-    fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
-        self.index.entries(key, value)
-    }
-
-    fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
-        self.index.record_key(key, value)
-    }
-
-    fn maintain(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
-        self.index.maintain(txn, changes, writes)
-    }
-}
+stands_on_index!(CurveIndex, N);
 
 /// How the numbers are cut into cells.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,7 @@ use std::ops::{Bound, RangeBounds};
 use keyloom::{Error, Reader, Result, Subspace};
 
 use super::super::area::Relation;
-use super::super::checked_index::refuse_others;
-use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only};
+use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only, refuse_others};
 use super::super::cover::{Cover, Region};
 use super::super::curve::Morton;
 use super::super::interval::{Interval, all_of};

@@ -67,30 +67,25 @@
 mod query;
 
 use std::fmt;
-use std::ops::{ControlFlow, Deref, RangeBounds};
+use std::ops::{Deref, RangeBounds};
 use std::time::Duration;
 
-use keyloom::value::Codec;
-use keyloom::{DynWriter, Error, Reader, Result, Store, Subspace};
+use keyloom::{Error, Result, Subspace};
 
 use super::area::{Area, Relation};
 use super::cell::{OnSphere, coordinates};
-use super::checked_index::CheckedIndex;
 use super::code_walk::Placed;
 use super::cover::Region;
 use super::curve::Morton;
 use super::interval::{Interval, all_of};
+use super::on_index::stands_on_index;
 use super::position::Position;
-use crate::derived::{
-    DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
-    SortedWrites,
-};
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
-use crate::table::{RecordKey, Table};
+use crate::table::RecordKey;
 
 pub use query::{EventPage, Events, SpaceTimeQuery};
 
-/// An index of the records of a [`Table`] by where and when they are; see the [module](self).
+/// An index of the records of a [`Table`](crate::Table) by where and when they are; see the [module](self).
 ///
 /// ```
 /// use std::time::Duration;
@@ -117,7 +112,7 @@ pub use query::{EventPage, Events, SpaceTimeQuery};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct SpaceTimeIndex<K, V> {
-    index: CheckedIndex<K, V>,
+    index: Index<K, V>,
     bins: Bins,
 }
 
@@ -156,7 +151,7 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
         V: 'static,
     {
         let bins = Bins::of_width(width)?;
-        let index = CheckedIndex::new(space, move |key, value| {
+        let index = Index::refusing(space, move |key, value| {
             let Some((position, time)) = function(key, value)? else {
                 return Ok(IndexEntries::none());
             };
@@ -166,13 +161,6 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
         Ok(Self { index, bins })
     }
 
-    /// The entries as an [`Index`]: of width, bin and code, that cover latitude, longitude and time. An
-    /// [`IndexCatalog`](crate::IndexCatalog) takes it. Through a catalog no put is refused: a record for which the
-    /// function fails is not in the index, and whether the index is whole is for the catalog to say.
-    pub fn as_index(&self) -> &Index<K, V> {
-        &self.index.index
-    }
-
     /// A query for the events in `area`, a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
     /// [`Polygon`](super::Polygon), or a program's own, at `times`, in milliseconds since 1970.
     pub fn within<'q, A: Area>(
@@ -180,58 +168,11 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
         area: A,
         times: impl RangeBounds<i64>,
     ) -> SpaceTimeQuery<'q, K, A> {
-        SpaceTimeQuery::new(self.index.index.space(), self.bins, area, times)
-    }
-
-    /// Everything that is not as it should be between `table` and this index.
-    ///
-    /// # Errors
-    /// As [`Index::check`].
-    pub fn check<C: Codec<V>>(
-        &self,
-        reader: &impl Reader,
-        table: &Table<K, V, C>,
-    ) -> Result<Vec<Inconsistency>> {
-        self.index.index.check(reader, table)
-    }
-
-    /// Makes the index what it should be, or builds it; see [`derived::repair`](crate::derived::repair()).
-    ///
-    /// # Errors
-    /// As [`Index::repair`].
-    pub fn repair<S: Store, C: Codec<V>>(
-        &self,
-        store: &S,
-        table: &Table<K, V, C>,
-        options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
-        self.index.index.repair(store, table, options, progress)
+        SpaceTimeQuery::new(self.index.space(), self.bins, area, times)
     }
 }
 
-impl<K: RecordKey, V> DerivedEntries<K, V> for SpaceTimeIndex<K, V> {
-    fn space(&self) -> &Subspace {
-        self.index.space()
-    }
-
-    fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
-        self.index.entries(key, value)
-    }
-
-    fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
-        self.index.record_key(key, value)
-    }
-
-    fn maintain(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
-        self.index.maintain(txn, changes, writes)
-    }
-}
+stands_on_index!(SpaceTimeIndex);
 
 /// The bits of each dimension of a code.
 const BITS: u32 = <u64 as Morton<3>>::BITS;

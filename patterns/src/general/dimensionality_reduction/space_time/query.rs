@@ -7,8 +7,7 @@ use keyloom::{Error, Reader, Result, Subspace};
 
 use super::super::area::Area;
 use super::super::cell::OnSphere;
-use super::super::checked_index::refuse_others;
-use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only};
+use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only, refuse_others};
 use super::super::cover::Cover;
 use super::super::interval::Interval;
 use super::super::page::page;
