@@ -7,3 +7,4 @@ pub mod dimensionality_reduction;
 pub mod enumerable_keys;
 pub mod index_table;
 pub mod index_without_transactions;
+pub mod inverted_index;

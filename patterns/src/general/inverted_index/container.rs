@@ -1,0 +1,296 @@
+//! The stored bytes of a chunk.
+//!
+//! A container is read where it lies: nothing is copied and nothing allocated. [`Container::parse`] looks at the
+//! structure, so that what follows cannot leave the bytes; that the ids of a form come in order, and as many as
+//! it says, is for [`Container::verify`] to find out, which a check of the data calls.
+
+use keyloom::{Error, Result};
+
+use super::words::{BLOCKS, WORDS, WORDS_OF_BLOCK, Words};
+
+/// How many ids a chunk has room for.
+///
+/// A bitset of so many, with a header of 16 bytes, fills one overflow page of LMDB, where its words lie aligned.
+pub const CHUNK_IDS: u64 = 32_512;
+
+/// The high four bits of the first byte: the version of the format.
+const FORMAT: u8 = 1;
+const ARRAY: u8 = 0x11;
+const RUNS: u8 = 0x12;
+const BLOCK_LIST: u8 = 0x13;
+const BITSET: u8 = 0x14;
+
+/// From how many bytes on a form gives way to a bitset: the store would give it an overflow page of its own
+/// in any case, and no form is read as quickly as a bitset.
+const MOST_BYTES: usize = 2_000;
+
+/// A bitset begins with this many bytes, so that its words lie aligned where the store aligns its values.
+const BITSET_HEADER: usize = 16;
+
+/// A block with as many ids or more is a bitmap of as many bytes.
+pub(super) const BITMAP: u8 = 32;
+
+/// The ids of a chunk, in their stored bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Container<'c> {
+    form: Form<'c>,
+    ids: u32,
+}
+
+/// The forms in which ids are written; little-endian, the lowest bit first.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form<'c> {
+    /// Ids in ascending order.
+    Array(&'c [[u8; 2]]),
+    /// The first and the last id of each run, in ascending order.
+    Runs(&'c [[u8; 4]]),
+    /// For each block of 256 ids how many bytes of the rest are its: less than [`BITMAP`], and each is an id,
+    /// or [`BITMAP`], and they are a bitmap.
+    Blocks(&'c [u8; BLOCKS], &'c [u8]),
+    /// A bit for each id.
+    Bitset(&'c [[u8; 8]]),
+}
+
+impl<'c> Container<'c> {
+    /// The container of these bytes.
+    ///
+    /// # Errors
+    /// When they are none; the caller adds the key.
+    pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
+        let parsed = match bytes {
+            [ARRAY, rest @ ..] => array(rest),
+            [RUNS, rest @ ..] => runs(rest),
+            [BLOCK_LIST, rest @ ..] => blocks(rest),
+            [BITSET, rest @ ..] => bitset(rest),
+            [first, ..] if first >> 4 > FORMAT => {
+                return Err(Error::NewerFormat {
+                    what: "the chunk of a bitmap".into(),
+                    found: (first >> 4).into(),
+                    supported: FORMAT.into(),
+                });
+            }
+            _ => None,
+        };
+        parsed.ok_or_else(|| damaged("they are no chunk of a bitmap"))
+    }
+
+    /// Whether ids come in order and as many as said, which everything else relies on.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub(crate) fn verify(self) -> Result<()> {
+        let is_sound = match self.form {
+            Form::Array(ids) => ids.is_sorted_by(|a, b| from(*a) < from(*b)),
+            Form::Runs(_) => true,
+            Form::Blocks(sizes, content) => {
+                blocks_of(sizes, content).all(|block| match block.len() == usize::from(BITMAP) {
+                    true => bits_of(block).iter().map(|w| w.count_ones()).sum::<u32>() >= 32,
+                    false => block.is_sorted_by(|a, b| a < b),
+                })
+            }
+            Form::Bitset(_) => true,
+        };
+        match is_sound && self.words().count() == self.ids {
+            true => Ok(()),
+            false => Err(damaged("the ids of this chunk of a bitmap are not in order")),
+        }
+    }
+
+    pub(super) fn form(self) -> Form<'c> {
+        self.form
+    }
+
+    /// How many ids there are, at least one.
+    pub(crate) fn len(self) -> u32 {
+        self.ids
+    }
+
+    pub(crate) fn contains(self, offset: u16) -> bool {
+        match self.form {
+            Form::Array(ids) => ids.binary_search_by_key(&offset, |id| from(*id)).is_ok(),
+            Form::Runs(runs) => {
+                let run = runs.partition_point(|run| bounds(*run).1 < offset);
+                runs.get(run).is_some_and(|run| bounds(*run).0 <= offset)
+            }
+            Form::Blocks(sizes, content) => block_contains(sizes, content, offset),
+            Form::Bitset(words) => {
+                let word = words.get(usize::from(offset / 64)).copied().unwrap_or_default();
+                u64::from_le_bytes(word) >> (offset % 64) & 1 == 1
+            }
+        }
+    }
+
+    /// The ids as plain words.
+    pub(crate) fn words(self) -> Words {
+        let mut words = Words::new();
+        words.or(self);
+        words
+    }
+
+    /// How many ids both have.
+    pub(crate) fn and_count(self, other: Container<'_>) -> u32 {
+        match (self.form, other.form) {
+            (Form::Bitset(a), Form::Bitset(b)) => {
+                let both =
+                    a.iter().zip(b).map(|(a, b)| u64::from_le_bytes(*a) & u64::from_le_bytes(*b));
+                both.map(u64::count_ones).sum()
+            }
+            (Form::Array(ids), Form::Array(_) | Form::Runs(_) | Form::Bitset(_)) => {
+                other.how_many_of(ids)
+            }
+            (Form::Runs(_) | Form::Bitset(_), Form::Array(ids)) => self.how_many_of(ids),
+            (Form::Bitset(_), _) => self.and_count_words(&other.words()),
+            _ => other.and_count_words(&self.words()),
+        }
+    }
+
+    fn how_many_of(self, ids: &[[u8; 2]]) -> u32 {
+        ids.iter().map(|id| u32::from(self.contains(from(*id)))).sum()
+    }
+
+    /// How many ids both have.
+    pub(crate) fn and_count_words(self, words: &Words) -> u32 {
+        words.and_count_of(self)
+    }
+}
+
+/// Reads a little-endian number.
+pub(super) fn from(bytes: [u8; 2]) -> u16 {
+    u16::from_le_bytes(bytes)
+}
+
+/// The first and the last id of a run.
+pub(super) fn bounds([a, b, c, d]: [u8; 4]) -> (u16, u16) {
+    (from([a, b]), from([c, d]))
+}
+
+/// The words of a block's bitmap.
+pub(super) fn bits_of(bitmap: &[u8]) -> [u64; WORDS_OF_BLOCK] {
+    let mut words = [0; WORDS_OF_BLOCK];
+    let (bytes, _) = bitmap.as_chunks::<8>();
+    words.iter_mut().zip(bytes).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+    words
+}
+
+/// What each block has of the content.
+pub(super) fn blocks_of<'c>(
+    sizes: &'c [u8; BLOCKS],
+    content: &'c [u8],
+) -> impl Iterator<Item = &'c [u8]> {
+    sizes.iter().scan(content, |rest, size| {
+        let (block, behind) = rest.split_at_checked(usize::from(*size))?;
+        *rest = behind;
+        Some(block)
+    })
+}
+
+fn block_contains(sizes: &[u8; BLOCKS], content: &[u8], offset: u16) -> bool {
+    let (before, at) = sizes.split_at(usize::from(offset / 256).min(BLOCKS));
+    let start = before.iter().map(|size| usize::from(*size)).sum();
+    let size = at.first().copied().unwrap_or_default();
+    let block = content.get(start..).and_then(|rest| rest.get(..usize::from(size)));
+    let block = block.unwrap_or_default();
+    match (size == BITMAP, (offset % 256) as u8) {
+        (true, id) => {
+            bits_of(block).get(usize::from(id / 64)).is_some_and(|w| w >> (id % 64) & 1 == 1)
+        }
+        (false, id) => block.binary_search(&id).is_ok(),
+    }
+}
+
+fn array(rest: &[u8]) -> Option<Container<'_>> {
+    let (ids, []) = rest.as_chunks::<2>() else { return None };
+    let in_chunk = ids.iter().all(|id| u64::from(from(*id)) < CHUNK_IDS);
+    (in_chunk && !ids.is_empty() && ids.len() <= CHUNK_IDS as usize)
+        .then_some(Container { form: Form::Array(ids), ids: ids.len() as u32 })
+}
+
+fn runs(rest: &[u8]) -> Option<Container<'_>> {
+    let (runs, []) = rest.as_chunks::<4>() else { return None };
+    let (mut ids, mut free) = (0, 0);
+    for (first, last) in runs.iter().map(|run| bounds(*run)) {
+        if u32::from(first) < free || last < first {
+            return None;
+        }
+        ids += u32::from(last - first) + 1;
+        // Runs that touch would be one.
+        free = u32::from(last) + 2;
+    }
+    (ids > 0 && u64::from(free) <= CHUNK_IDS + 1)
+        .then_some(Container { form: Form::Runs(runs), ids })
+}
+
+fn blocks(rest: &[u8]) -> Option<Container<'_>> {
+    let (count, rest) = rest.split_first_chunk::<2>()?;
+    let (sizes, content) = rest.split_first_chunk::<BLOCKS>()?;
+    let is_whole = sizes.iter().all(|size| *size <= BITMAP)
+        && sizes.iter().map(|size| usize::from(*size)).sum::<usize>() == content.len();
+    let ids = u32::from(from(*count));
+    (is_whole && ids > 0 && u64::from(ids) <= CHUNK_IDS)
+        .then_some(Container { form: Form::Blocks(sizes, content), ids })
+}
+
+fn bitset(rest: &[u8]) -> Option<Container<'_>> {
+    let ([0, low, high, zeros @ ..], words) = rest.split_first_chunk::<{ BITSET_HEADER - 1 }>()?
+    else {
+        return None;
+    };
+    let (words, []) = words.as_chunks::<8>() else { return None };
+    let ids = u32::from(from([*low, *high]));
+    let is_whole = words.len() == WORDS && zeros.iter().all(|zero| *zero == 0);
+    (is_whole && ids > 0 && u64::from(ids) <= CHUNK_IDS)
+        .then_some(Container { form: Form::Bitset(words), ids })
+}
+
+fn damaged(why: &'static str) -> Error {
+    Error::Value { codec: "a bitmap", action: "decode", source: why.into() }
+}
+
+/// Appends the smallest form of some ids, and nothing where there are none.
+pub(super) fn encode(words: &Words, out: &mut Vec<u8>) {
+    let (ids, runs) = (words.count() as usize, words.count_runs() as usize);
+    let blocks = words.blocks().map(|block| usize::from(block_size(block))).sum::<usize>();
+    let [array, runs, blocks] = [1 + 2 * ids, 1 + 4 * runs, 3 + BLOCKS + blocks];
+    let smallest = array.min(runs).min(blocks);
+    if ids == 0 {
+    } else if smallest > MOST_BYTES {
+        encode_bitset(words, ids, out);
+    } else if smallest == runs {
+        out.push(RUNS);
+        words.for_each_run(|first, last| {
+            out.extend_from_slice(&first.to_le_bytes());
+            out.extend_from_slice(&last.to_le_bytes());
+        });
+    } else if smallest == array {
+        out.push(ARRAY);
+        words.iter().for_each(|id| out.extend_from_slice(&id.to_le_bytes()));
+    } else {
+        encode_blocks(words, ids, out);
+    }
+}
+
+fn encode_bitset(words: &Words, ids: usize, out: &mut Vec<u8>) {
+    let mut header = [0; BITSET_HEADER];
+    let [low, high] = (ids as u16).to_le_bytes();
+    [header[0], header[2], header[3]] = [BITSET, low, high];
+    out.extend_from_slice(&header);
+    words.blocks().flatten().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+}
+
+fn encode_blocks(words: &Words, ids: usize, out: &mut Vec<u8>) {
+    out.push(BLOCK_LIST);
+    out.extend_from_slice(&(ids as u16).to_le_bytes());
+    out.extend(words.blocks().map(block_size));
+    for block in words.blocks() {
+        match block_size(block) {
+            BITMAP => block.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes())),
+            _ => out.extend(super::words::ids_of(block).map(|id| id as u8)),
+        }
+    }
+}
+
+/// How many bytes the content of a block takes.
+fn block_size(block: &[u64; WORDS_OF_BLOCK]) -> u8 {
+    let ids: u32 = block.iter().map(|word| word.count_ones()).sum();
+    ids.min(BITMAP.into()) as u8
+}

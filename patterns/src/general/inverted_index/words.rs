@@ -1,0 +1,338 @@
+//! A chunk in plain words, and the algebra of chunks.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use super::container::{BITMAP, Container, Form, bits_of, blocks_of, bounds, encode, from};
+
+/// How many words a chunk has.
+pub(super) const WORDS: usize = 508;
+/// How many blocks of 256 ids a chunk has.
+pub(super) const BLOCKS: usize = 127;
+pub(super) const WORDS_OF_BLOCK: usize = WORDS / BLOCKS;
+
+/// The ids of one chunk, a bit for each. 4 KiB: made once and used again.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Words([u64; WORDS]);
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl Words {
+    /// No ids.
+    pub(crate) fn new() -> Self {
+        Self([0; WORDS])
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    fn bit(&mut self, offset: u16) -> Option<(&mut u64, u64)> {
+        Some((self.0.get_mut(usize::from(offset / 64))?, 1 << (offset % 64)))
+    }
+
+    /// Adds an id, and tells whether it is new.
+    pub(crate) fn insert(&mut self, offset: u16) -> bool {
+        let Some((word, bit)) = self.bit(offset) else { return false };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    /// Removes an id, and tells whether it was there.
+    pub(crate) fn remove(&mut self, offset: u16) -> bool {
+        let Some((word, bit)) = self.bit(offset) else { return false };
+        let was_there = *word & bit != 0;
+        *word &= !bit;
+        was_there
+    }
+
+    pub(crate) fn contains(&self, offset: u16) -> bool {
+        self.0.get(usize::from(offset / 64)).is_some_and(|word| word >> (offset % 64) & 1 == 1)
+    }
+
+    /// Adds all ids of a range.
+    pub(crate) fn insert_range(&mut self, range: RangeInclusive<u16>) {
+        self.combine_range(range, |word, mask| *word |= mask);
+    }
+
+    /// Removes what is not in a range.
+    pub(crate) fn keep(&mut self, range: RangeInclusive<u16>) {
+        let mut kept = Self::new();
+        kept.insert_range(range);
+        self.and_words(&kept);
+    }
+
+    /// The ids of a container, and no others.
+    pub(crate) fn set(&mut self, container: Container<'_>) {
+        self.clear();
+        self.or(container);
+    }
+
+    pub(crate) fn or(&mut self, container: Container<'_>) {
+        self.combine(container, |word, mask| *word |= mask);
+    }
+
+    pub(crate) fn and_not(&mut self, container: Container<'_>) {
+        self.combine(container, |word, mask| *word &= !mask);
+    }
+
+    pub(crate) fn xor(&mut self, container: Container<'_>) {
+        self.combine(container, |word, mask| *word ^= mask);
+    }
+
+    pub(crate) fn and(&mut self, container: Container<'_>) {
+        match container.form() {
+            Form::Bitset(_) => self.combine(container, |word, mask| *word &= mask),
+            _ => self.and_words(&container.words()),
+        }
+    }
+
+    /// Combines words with the ids of a container. Only of a bitset all words are visited: nothing may happen
+    /// where there is none of its ids, or the container must be one.
+    fn combine(&mut self, container: Container<'_>, op: impl Fn(&mut u64, u64)) {
+        match container.form() {
+            Form::Bitset(masks) => {
+                let masks = masks.iter().map(|mask| u64::from_le_bytes(*mask));
+                self.0.iter_mut().zip(masks).for_each(|(word, mask)| op(word, mask));
+            }
+            Form::Array(ids) => ids.iter().for_each(|id| {
+                if let Some((word, bit)) = self.bit(from(*id)) {
+                    op(word, bit);
+                }
+            }),
+            Form::Runs(runs) => runs.iter().for_each(|run| {
+                let (first, last) = bounds(*run);
+                self.combine_range(first..=last, &op);
+            }),
+            Form::Blocks(sizes, content) => {
+                let (blocks, _) = self.0.as_chunks_mut::<WORDS_OF_BLOCK>();
+                for (words, block) in blocks.iter_mut().zip(blocks_of(sizes, content)) {
+                    combine_block(words, block, &op);
+                }
+            }
+        }
+    }
+
+    /// Combines words with all ids of a range.
+    fn combine_range(&mut self, range: RangeInclusive<u16>, op: impl Fn(&mut u64, u64)) {
+        let (first, last) = (*range.start(), *range.end());
+        for n in first / 64..=last / 64 {
+            let mut mask = u64::MAX;
+            if n == first / 64 {
+                mask &= u64::MAX << (first % 64);
+            }
+            if n == last / 64 {
+                mask &= u64::MAX >> (63 - last % 64);
+            }
+            if let Some(word) = self.0.get_mut(usize::from(n)) {
+                op(word, mask);
+            }
+        }
+    }
+
+    pub(crate) fn or_words(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
+    }
+
+    pub(crate) fn and_words(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word &= other);
+    }
+
+    pub(crate) fn and_not_words(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word &= !other);
+    }
+
+    pub(crate) fn xor_words(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word ^= other);
+    }
+
+    /// How many ids there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    /// How many ids both have.
+    pub(crate) fn and_count(&self, other: &Self) -> u32 {
+        self.0.iter().zip(&other.0).map(|(a, b)| (a & b).count_ones()).sum()
+    }
+
+    /// How many ids both have.
+    pub(super) fn and_count_of(&self, container: Container<'_>) -> u32 {
+        let has = |id: u16| u32::from(self.contains(id));
+        match container.form() {
+            Form::Bitset(masks) => {
+                let both =
+                    self.0.iter().zip(masks).map(|(word, mask)| word & u64::from_le_bytes(*mask));
+                both.map(u64::count_ones).sum()
+            }
+            Form::Array(ids) => ids.iter().map(|id| has(from(*id))).sum(),
+            Form::Runs(_) => self.and_count(&container.words()),
+            Form::Blocks(sizes, content) => {
+                let blocks = self.blocks().zip(blocks_of(sizes, content));
+                blocks.map(|(words, block)| count_in_block(words, block)).sum()
+            }
+        }
+    }
+
+    /// How many ids there are below an offset.
+    pub(crate) fn rank(&self, offset: u16) -> u32 {
+        let (before, from) = self.0.split_at(usize::from(offset / 64).min(WORDS));
+        let in_word = from.first().map_or(0, |word| word & !(u64::MAX << (offset % 64)));
+        before.iter().map(|word| word.count_ones()).sum::<u32>() + in_word.count_ones()
+    }
+
+    /// The `n`-th id, from 0.
+    pub(crate) fn select(&self, n: u32) -> Option<u16> {
+        let mut left = n;
+        for (at, word) in (0_u16..).zip(&self.0) {
+            match left.checked_sub(word.count_ones()) {
+                Some(less) => left = less,
+                None => return Bits(*word).nth(left as usize).map(|bit| at * 64 + bit),
+            }
+        }
+        None
+    }
+
+    /// The first id at or behind an offset.
+    pub(crate) fn first_from(&self, offset: u16) -> Option<u16> {
+        let at = offset / 64;
+        let mut words = (at..).zip(self.0.get(usize::from(at)..)?);
+        let (at, word) = words.next()?;
+        match word & u64::MAX << (offset % 64) {
+            0 => words.find(|(_, word)| **word != 0).map(|(at, word)| at * 64 + lowest(*word)),
+            word => Some(at * 64 + lowest(word)),
+        }
+    }
+
+    /// The last id at or before an offset.
+    pub(crate) fn last_to(&self, offset: u16) -> Option<u16> {
+        let end = usize::from(offset / 64).min(WORDS - 1);
+        let (last, before) = self.0.get(..=end)?.split_last()?;
+        let kept = match usize::from(offset / 64) > end {
+            true => *last,
+            false => *last & u64::MAX >> (63 - offset % 64),
+        };
+        let before = (0_u16..end as u16).zip(before).rev();
+        let found = [(end as u16, kept)].into_iter().chain(before.map(|(at, word)| (at, *word)));
+        found.filter(|(_, word)| *word != 0).map(|(at, word)| at * 64 + highest(word)).next()
+    }
+
+    /// The ids in ascending order.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = u16> + '_ {
+        (0..WORDS as u16)
+            .zip(&self.0)
+            .flat_map(|(at, word)| Bits(*word).map(move |bit| at * 64 + bit))
+    }
+
+    /// The words of each block.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &[u64; WORDS_OF_BLOCK]> {
+        self.0.as_chunks::<WORDS_OF_BLOCK>().0.iter()
+    }
+
+    /// How many runs there are.
+    pub(super) fn count_runs(&self) -> u32 {
+        let mut before = 0;
+        let starts = self.0.iter().map(|word| {
+            let starts = word & !(word << 1 | before);
+            before = word >> 63;
+            starts.count_ones()
+        });
+        starts.sum()
+    }
+
+    /// The first and the last id of each run.
+    pub(super) fn for_each_run(&self, mut run: impl FnMut(u16, u16)) {
+        let mut from = self.first_from(0);
+        while let Some(first) = from {
+            let last = self.end_of_run(first);
+            run(first, last);
+            from = self.first_from(last + 1);
+        }
+    }
+
+    /// The last id of the run that goes through `offset`.
+    fn end_of_run(&self, offset: u16) -> u16 {
+        let mut at = offset;
+        loop {
+            let word = self.0.get(usize::from(at / 64)).copied().unwrap_or_default();
+            let ones = (word >> (at % 64)).trailing_ones() as u16;
+            if ones < 64 - at % 64 {
+                return at + ones - 1;
+            }
+            at += ones;
+        }
+    }
+
+    /// Appends the smallest form of the ids, and nothing where there are none.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        encode(self, out);
+    }
+}
+
+fn combine_block(words: &mut [u64; WORDS_OF_BLOCK], block: &[u8], op: impl Fn(&mut u64, u64)) {
+    if block.len() == usize::from(BITMAP) {
+        words.iter_mut().zip(bits_of(block)).for_each(|(word, mask)| op(word, mask));
+        return;
+    }
+    for id in block {
+        if let Some(word) = words.get_mut(usize::from(id / 64)) {
+            op(word, 1 << (id % 64));
+        }
+    }
+}
+
+fn count_in_block(words: &[u64; WORDS_OF_BLOCK], block: &[u8]) -> u32 {
+    if block.len() == usize::from(BITMAP) {
+        return words.iter().zip(bits_of(block)).map(|(a, b)| (a & b).count_ones()).sum();
+    }
+    let has = |id: &u8| words.get(usize::from(id / 64)).map_or(0, |word| word >> (id % 64) & 1);
+    block.iter().map(|id| has(id) as u32).sum()
+}
+
+/// The ids of a block, from its start on.
+pub(super) fn ids_of(block: &[u64; WORDS_OF_BLOCK]) -> impl Iterator<Item = u16> + '_ {
+    (0_u16..).zip(block).flat_map(|(at, word)| Bits(*word).map(move |bit| at * 64 + bit))
+}
+
+fn lowest(word: u64) -> u16 {
+    word.trailing_zeros() as u16
+}
+
+fn highest(word: u64) -> u16 {
+    63 - word.leading_zeros() as u16
+}
+
+/// The bits of a word that are set.
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        let bit = (self.0 != 0).then(|| lowest(self.0))?;
+        self.0 &= self.0 - 1;
+        Some(bit)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.0.count_ones() as usize;
+        (left, Some(left))
+    }
+}
+
+impl DoubleEndedIterator for Bits {
+    fn next_back(&mut self) -> Option<u16> {
+        let bit = (self.0 != 0).then(|| highest(self.0))?;
+        self.0 ^= 1 << bit;
+        Some(bit)
+    }
+}
