@@ -1,7 +1,7 @@
 //! Inverted index: which records have these properties, and how many of each kind are there?
 
 // Until all of it is used.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 mod container;
 mod words;
@@ -11,4 +11,5 @@ pub(crate) use container::Container;
 pub(crate) use words::Words;
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests;
