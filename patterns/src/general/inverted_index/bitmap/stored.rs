@@ -25,7 +25,7 @@ pub(super) fn container_at<'c>(key: &[u8], bytes: &'c [u8]) -> Result<Container<
 }
 
 /// Stored chunks in the order of their numbers, or in the other one.
-pub(super) struct StoredChunks<'r, R: Reader> {
+pub(super) struct StoredChunks<'r, R: Reader + 'r> {
     pub(super) entries: R::Entries<'r>,
     pub(super) space: Subspace,
 }
