@@ -4,10 +4,13 @@
 #![allow(dead_code, unused_imports)]
 
 mod container;
+mod expression;
 mod words;
 
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
+pub use expression::BitmapExpr;
+pub(crate) use expression::Chunks;
 pub(crate) use words::Words;
 
 #[cfg(test)]
