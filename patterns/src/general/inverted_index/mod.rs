@@ -3,10 +3,13 @@
 // Until all of it is used.
 #![allow(dead_code, unused_imports)]
 
+pub mod bitmap;
 mod container;
 mod expression;
 mod words;
 
+pub use bitmap::Bitmap;
+pub(crate) use bitmap::{ChunkChanges, Chunks, IdWalk};
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use expression::BitmapExpr;
