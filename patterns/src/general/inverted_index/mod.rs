@@ -13,7 +13,7 @@ pub(crate) use bitmap::{ChunkChanges, Chunks, IdWalk};
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use expression::BitmapExpr;
-pub(crate) use expression::Chunks;
+pub(crate) use expression::Evaluation;
 pub(crate) use words::Words;
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use keyloom::{Order, Result};
 
-use super::leaf::{Span, place};
-use crate::general::inverted_index::Words;
+use super::leaf::Span;
+use crate::general::inverted_index::bitmap::place_of;
+use crate::general::inverted_index::{Chunks, Words};
 
 /// A bitmap in memory: the containers that the store would have, one behind the other.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,7 +21,7 @@ impl Held {
     /// Of ids in ascending order.
     pub(super) fn of(ids: impl IntoIterator<Item = u64>) -> Self {
         let (mut held, mut words, mut at) = (Self::default(), Words::new(), None);
-        for (chunk, offset) in ids.into_iter().map(place) {
+        for (chunk, offset) in ids.into_iter().map(place_of) {
             if at.is_some_and(|at| at != chunk) {
                 held.push(at, &words);
                 words.clear();
@@ -39,16 +40,13 @@ impl Held {
         self.chunks.push((chunk, self.bytes.len()));
     }
 
-    /// Adds the chunks that `next` gives, in ascending order.
-    pub(super) fn extend(
-        &mut self,
-        mut next: impl FnMut(&mut Words) -> Result<Option<u64>>,
-    ) -> Result<()> {
-        let mut words = Words::new();
-        while let Some(chunk) = next(&mut words)? {
-            self.push(Some(chunk), &words);
+    /// Of chunks in ascending order.
+    pub(super) fn of_chunks(chunks: &mut impl Chunks) -> Result<Self> {
+        let (mut held, mut words) = (Self::default(), Words::new());
+        while let Some(chunk) = chunks.next_chunk(&mut words)? {
+            held.push(Some(chunk), &words);
         }
-        Ok(())
+        Ok(held)
     }
 
     /// The chunks and their containers.

@@ -1,12 +1,12 @@
 //! Where the chunks of an expression come from: the store, or a range of ids.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
 use keyloom::{Entry, KeyRange, Order, Reader, Result, Subspace, Unpack};
 
 use crate::explain::Explain;
+use crate::general::inverted_index::bitmap::place_of;
 use crate::general::inverted_index::container::run;
 use crate::general::inverted_index::{CHUNK_IDS, Container};
 use crate::select::{Select, within};
@@ -14,11 +14,6 @@ use crate::walk::Walk;
 
 /// The chunk of the last id.
 pub(crate) const LAST_CHUNK: u64 = u64::MAX / CHUNK_IDS;
-
-/// The chunk that an id is in, and its place there.
-pub(crate) fn place(id: u64) -> (u64, u16) {
-    (id / CHUNK_IDS, (id % CHUNK_IDS) as u16)
-}
 
 /// Which chunks are evaluated, and in which order.
 ///
@@ -33,7 +28,7 @@ pub(crate) struct Span {
 impl Span {
     /// The chunks that have some of these ids.
     pub(crate) fn of(ids: &RangeInclusive<u64>, order: Order) -> Self {
-        Self { first: place(*ids.start()).0, last: place(*ids.end()).0, order }
+        Self { first: place_of(*ids.start()).0, last: place_of(*ids.end()).0, order }
     }
 
     pub(crate) fn order(self) -> Order {
@@ -211,7 +206,7 @@ impl RangeWalk {
             return None;
         }
         let chunk = self.span.turned(at);
-        let (first, last) = (place(*self.ids.start()), place(*self.ids.end()));
+        let (first, last) = (place_of(*self.ids.start()), place_of(*self.ids.end()));
         let from = if first.0 == chunk { first.1 } else { 0 };
         let to = if last.0 == chunk { last.1 } else { (CHUNK_IDS - 1) as u16 };
         self.run = run(from, to);

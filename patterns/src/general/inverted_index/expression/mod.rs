@@ -1,19 +1,20 @@
 //! Which ids satisfy a Boolean expression of bitmaps?
 
-use std::ops::{Bound, RangeBounds, RangeInclusive};
+use std::ops::{RangeBounds, RangeInclusive};
 use std::sync::Arc;
 
 use keyloom::{Order, Reader, Result, Subspace};
 
+use super::bitmap::{Bitmap, id_range};
 use crate::explain::Explain;
 
-mod chunks;
+mod evaluation;
 mod held;
 pub(crate) mod leaf;
 mod node;
 mod tree;
 
-pub(crate) use chunks::Chunks;
+pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;
 use tree::Tree;
 
@@ -38,7 +39,7 @@ impl BitmapExpr {
 
     /// The ids of a range; all of them: `..`.
     pub fn range(ids: impl RangeBounds<u64>) -> Self {
-        match inclusive(&ids) {
+        match id_range(&ids) {
             Some(ids) => Self::ids_between(ids),
             None => Self::none(),
         }
@@ -56,35 +57,32 @@ impl BitmapExpr {
 
     /// How many ids there are.
     pub fn count(&self, reader: &impl Reader) -> Result<u64> {
-        Chunks::all(self, reader, Order::Ascending).count()
+        Evaluation::all(self, reader, Order::Ascending).count()
     }
 
     /// As [`count`](BitmapExpr::count), and what was read for it.
     pub fn explain(&self, reader: &impl Reader) -> Result<(u64, Explain)> {
-        let mut chunks = Chunks::all(self, reader, Order::Ascending);
+        let mut chunks = Evaluation::all(self, reader, Order::Ascending);
         let count = chunks.count()?;
         Ok((count, Explain { keys_returned: count, ..chunks.explain() }))
     }
 }
 
-/// The first and the last id of a range; `None` where there is none.
-fn inclusive(ids: &impl RangeBounds<u64>) -> Option<RangeInclusive<u64>> {
-    let first = match ids.start_bound() {
-        Bound::Included(first) => *first,
-        Bound::Excluded(before) => before.checked_add(1)?,
-        Bound::Unbounded => 0,
-    };
-    let last = match ids.end_bound() {
-        Bound::Included(last) => *last,
-        Bound::Excluded(behind) => behind.checked_sub(1)?,
-        Bound::Unbounded => u64::MAX,
-    };
-    (first <= last).then_some(first..=last)
-}
-
 impl From<&BitmapExpr> for BitmapExpr {
     fn from(expr: &BitmapExpr) -> Self {
         expr.clone()
+    }
+}
+
+impl From<&Bitmap> for BitmapExpr {
+    fn from(bitmap: &Bitmap) -> Self {
+        Self::stored(bitmap.space())
+    }
+}
+
+impl From<Bitmap> for BitmapExpr {
+    fn from(bitmap: Bitmap) -> Self {
+        Self::from(&bitmap)
     }
 }
 

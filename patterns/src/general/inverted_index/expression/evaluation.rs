@@ -8,21 +8,21 @@ use super::BitmapExpr;
 use super::leaf::Span;
 use super::node::Node;
 use crate::explain::Explain;
-use crate::general::inverted_index::Words;
+use crate::general::inverted_index::{Chunks, Words};
 
 /// The chunks of an expression that have ids, in order.
 ///
 /// Holds one chunk per level of the expression, however many chunks there are; asks for no memory from one
 /// chunk to the next.
 #[derive(Debug)]
-pub(crate) struct Chunks<'r, R: Reader> {
+pub(crate) struct Evaluation<'r, R: Reader> {
     node: Node<'r, R>,
     span: Span,
     /// Where to go on; `None` at the end, or when reading failed.
     next: Option<u64>,
 }
 
-impl<'r, R: Reader> Chunks<'r, R> {
+impl<'r, R: Reader> Evaluation<'r, R> {
     /// Of all ids.
     pub(crate) fn all(expr: &BitmapExpr, reader: &'r R, order: Order) -> Self {
         let span = Span::of(&(0..=u64::MAX), order);
@@ -42,18 +42,6 @@ impl<'r, R: Reader> Chunks<'r, R> {
         let span = Span::of(&ids, order);
         let cut = expr & BitmapExpr::ids_between(ids);
         Self { node: Node::new(&cut, reader, span), span, next: Some(span.start()) }
-    }
-
-    /// Fills `words` with the next chunk that has ids, and tells its number.
-    pub(crate) fn next(&mut self, words: &mut Words) -> Result<Option<u64>> {
-        while let Some(at) = self.candidate()? {
-            self.node.load(at, words)?;
-            self.next = at.checked_add(1);
-            if !words.is_empty() {
-                return Ok(Some(self.span.turned(at)));
-            }
-        }
-        Ok(None)
     }
 
     /// Leaves out what lies before a chunk.
@@ -85,5 +73,18 @@ impl<'r, R: Reader> Chunks<'r, R> {
         let mut sum = Explain::default();
         self.node.explain(&mut sum);
         sum
+    }
+}
+
+impl<R: Reader> Chunks for Evaluation<'_, R> {
+    fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>> {
+        while let Some(at) = self.candidate()? {
+            self.node.load(at, words)?;
+            self.next = at.checked_add(1);
+            if !words.is_empty() {
+                return Ok(Some(self.span.turned(at)));
+            }
+        }
+        Ok(None)
     }
 }
