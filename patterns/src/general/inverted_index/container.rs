@@ -246,6 +246,12 @@ fn damaged(why: &'static str) -> Error {
     Error::Value { codec: "a bitmap", action: "decode", source: why.into() }
 }
 
+/// The container of all ids from the first to the last.
+pub(super) fn run(first: u16, last: u16) -> [u8; 5] {
+    let ([a, b], [c, d]) = (first.to_le_bytes(), last.to_le_bytes());
+    [RUNS, a, b, c, d]
+}
+
 /// Appends the smallest form of some ids, and nothing where there are none.
 pub(super) fn encode(words: &Words, out: &mut Vec<u8>) {
     let (ids, runs) = (words.count() as usize, words.count_runs() as usize);

@@ -5,12 +5,15 @@
 
 pub mod bitmap;
 mod container;
+mod expression;
 mod words;
 
 pub use bitmap::Bitmap;
 pub(crate) use bitmap::{ChunkChanges, Chunks, IdWalk};
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
+pub use expression::BitmapExpr;
+pub(crate) use expression::Evaluation;
 pub(crate) use words::Words;
 
 #[cfg(test)]

@@ -1,0 +1,90 @@
+//! What an expression gives, chunk by chunk.
+
+use std::ops::RangeInclusive;
+
+use keyloom::{Order, Reader, Result};
+
+use super::BitmapExpr;
+use super::leaf::Span;
+use super::node::Node;
+use crate::explain::Explain;
+use crate::general::inverted_index::{Chunks, Words};
+
+/// The chunks of an expression that have ids, in order.
+///
+/// Holds one chunk per level of the expression, however many chunks there are; asks for no memory from one
+/// chunk to the next.
+#[derive(Debug)]
+pub(crate) struct Evaluation<'r, R: Reader> {
+    node: Node<'r, R>,
+    span: Span,
+    /// Where to go on; `None` at the end, or when reading failed.
+    next: Option<u64>,
+}
+
+impl<'r, R: Reader> Evaluation<'r, R> {
+    /// Of all ids.
+    pub(crate) fn all(expr: &BitmapExpr, reader: &'r R, order: Order) -> Self {
+        let span = Span::of(&(0..=u64::MAX), order);
+        Self { node: Node::new(expr, reader, span), span, next: Some(span.start()) }
+    }
+
+    /// Of the ids of a range.
+    pub(crate) fn within(
+        expr: &BitmapExpr,
+        reader: &'r R,
+        ids: RangeInclusive<u64>,
+        order: Order,
+    ) -> Self {
+        if ids == (0..=u64::MAX) {
+            return Self::all(expr, reader, order);
+        }
+        let span = Span::of(&ids, order);
+        let cut = expr & BitmapExpr::ids_between(ids);
+        Self { node: Node::new(&cut, reader, span), span, next: Some(span.start()) }
+    }
+
+    /// Leaves out what lies before a chunk.
+    pub(crate) fn skip_to(&mut self, chunk: u64) {
+        let to = self.span.turned(chunk);
+        self.next = self.next.map(|next| next.max(to));
+    }
+
+    /// How many ids are left.
+    pub(crate) fn count(&mut self) -> Result<u64> {
+        let (mut count, mut words) = (0_u64, Words::new());
+        while let Some(at) = self.candidate()? {
+            count += u64::from(self.node.count(at, &mut words)?);
+            self.next = at.checked_add(1);
+        }
+        Ok(count)
+    }
+
+    /// The next position where there may be ids. Until it is told where to go on behind it, nothing else comes.
+    #[inline]
+    fn candidate(&mut self) -> Result<Option<u64>> {
+        match self.next.take() {
+            Some(next) => self.node.seek(next),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn explain(&self) -> Explain {
+        let mut sum = Explain::default();
+        self.node.explain(&mut sum);
+        sum
+    }
+}
+
+impl<R: Reader> Chunks for Evaluation<'_, R> {
+    fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>> {
+        while let Some(at) = self.candidate()? {
+            self.node.load(at, words)?;
+            self.next = at.checked_add(1);
+            if !words.is_empty() {
+                return Ok(Some(self.span.turned(at)));
+            }
+        }
+        Ok(None)
+    }
+}

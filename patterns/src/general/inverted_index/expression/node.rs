@@ -1,0 +1,259 @@
+//! The evaluation of an expression at one chunk after the other.
+
+use keyloom::{Reader, Result};
+
+use super::held::HeldWalk;
+use super::leaf::{ChunkWalk, RangeWalk, Span};
+use super::{BitmapExpr, Tree};
+use crate::explain::Explain;
+use crate::general::inverted_index::{Container, Words};
+
+/// How a chunk is combined with another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Set,
+    And,
+    AndNot,
+    Or,
+    Xor,
+}
+
+impl Op {
+    fn apply(self, words: &mut Words, container: Container<'_>) {
+        match self {
+            Self::Set => words.set(container),
+            Self::And => words.and(container),
+            Self::AndNot => words.and_not(container),
+            Self::Or => words.or(container),
+            Self::Xor => words.xor(container),
+        }
+    }
+
+    fn apply_words(self, words: &mut Words, other: &Words) {
+        match self {
+            Self::Set => words.clone_from(other),
+            Self::And => words.and_words(other),
+            Self::AndNot => words.and_not_words(other),
+            Self::Or => words.or_words(other),
+            Self::Xor => words.xor_words(other),
+        }
+    }
+}
+
+/// An expression that is being evaluated.
+#[derive(Debug)]
+pub(super) struct Node<'r, R: Reader> {
+    source: Source<'r, R>,
+    /// Where a chunk is computed that is then combined with another: made when first needed, and kept.
+    scratch: Option<Box<Words>>,
+}
+
+#[derive(Debug)]
+enum Source<'r, R: Reader> {
+    Stored(ChunkWalk<'r, R, (u64,)>),
+    Held(HeldWalk),
+    Range(RangeWalk),
+    All(All<'r, R>),
+    Any(Any<'r, R>),
+}
+
+/// What all of `with` have and none of `without`.
+#[derive(Debug)]
+struct All<'r, R: Reader> {
+    with: Vec<Node<'r, R>>,
+    without: Vec<Node<'r, R>>,
+}
+
+/// What some operands have, or an odd number of them.
+#[derive(Debug)]
+struct Any<'r, R: Reader> {
+    op: Op,
+    of: Vec<Node<'r, R>>,
+}
+
+impl<'r, R: Reader> Node<'r, R> {
+    /// Nothing is read before it is sought.
+    pub(super) fn new(expr: &BitmapExpr, reader: &'r R, span: Span) -> Self {
+        let nodes = |of: &[BitmapExpr]| of.iter().map(|one| Self::new(one, reader, span)).collect();
+        let source = match expr.tree() {
+            Tree::Stored(space) => Source::Stored(ChunkWalk::new(reader, space, span)),
+            Tree::Held(held) => Source::Held(HeldWalk::new(held, span)),
+            Tree::Range(ids) => Source::Range(RangeWalk::new(ids.clone(), span)),
+            Tree::All { with, without } => {
+                Source::All(All { with: nodes(with), without: nodes(without) })
+            }
+            Tree::Any(of) => Source::Any(Any { op: Op::Or, of: nodes(of) }),
+            Tree::Odd(of) => Source::Any(Any { op: Op::Xor, of: nodes(of) }),
+        };
+        Self { source, scratch: None }
+    }
+
+    /// Goes on to the first position at or behind `to` where there may be ids, and tells it. A position that
+    /// was reached or passed before does not move it.
+    #[inline]
+    pub(super) fn seek(&mut self, to: u64) -> Result<Option<u64>> {
+        match &mut self.source {
+            Source::Stored(walk) => walk.seek(to),
+            Source::Held(walk) => Ok(walk.seek(to)),
+            Source::Range(walk) => Ok(walk.seek(to)),
+            Source::All(all) => all.seek(to),
+            Source::Any(any) => any.seek(to),
+        }
+    }
+
+    /// The container that a leaf is at; `None` of what must be computed.
+    #[inline]
+    fn container(&self) -> Result<Option<Container<'_>>> {
+        match &self.source {
+            Source::Stored(walk) => walk.container(),
+            Source::Held(walk) => Container::parse(walk.value()).map(Some),
+            Source::Range(walk) => Container::parse(walk.value()).map(Some),
+            Source::All(_) | Source::Any(_) => Ok(None),
+        }
+    }
+
+    /// About how many bytes are looked at to get the chunk, which is also about how many ids it has at most.
+    fn weight(&self) -> usize {
+        match &self.source {
+            Source::Stored(walk) => walk.value().len(),
+            Source::Held(walk) => walk.value().len(),
+            Source::Range(walk) => walk.value().len(),
+            Source::All(all) => all.with.iter().map(Self::weight).min().unwrap_or(0),
+            Source::Any(any) => any.of.iter().map(Self::weight).sum(),
+        }
+    }
+
+    /// Combines words with the chunk at the position `at`, which [`Node::seek`] told.
+    fn combine(&mut self, at: u64, op: Op, words: &mut Words) -> Result<()> {
+        if let Some(container) = self.container()? {
+            op.apply(words, container);
+            return Ok(());
+        }
+        if op == Op::Set {
+            return self.compute(at, words);
+        }
+        let mut own = self.scratch.take().unwrap_or_else(|| Box::new(Words::new()));
+        let computed = self.compute(at, &mut own);
+        op.apply_words(words, &own);
+        self.scratch = Some(own);
+        computed
+    }
+
+    fn compute(&mut self, at: u64, words: &mut Words) -> Result<()> {
+        match &mut self.source {
+            Source::All(all) => all.compute(at, words),
+            Source::Any(any) => any.compute(at, words),
+            Source::Stored(_) | Source::Held(_) | Source::Range(_) => Ok(()),
+        }
+    }
+
+    /// The chunk at the position `at`, which [`Node::seek`] told.
+    pub(super) fn load(&mut self, at: u64, words: &mut Words) -> Result<()> {
+        self.combine(at, Op::Set, words)
+    }
+
+    /// How many ids the chunk at the position `at` has; `words` are overwritten.
+    pub(super) fn count(&mut self, at: u64, words: &mut Words) -> Result<u32> {
+        if let Some(container) = self.container()? {
+            return Ok(container.len());
+        }
+        if let Source::All(all) = &self.source
+            && let Some(count) = all.count_of_two()?
+        {
+            return Ok(count);
+        }
+        self.compute(at, words)?;
+        Ok(words.count())
+    }
+
+    /// Adds what was read.
+    pub(super) fn explain(&self, sum: &mut Explain) {
+        match &self.source {
+            Source::Stored(walk) => add(sum, walk.explain()),
+            Source::Held(_) | Source::Range(_) => {}
+            Source::All(all) => {
+                all.with.iter().chain(&all.without).for_each(|node| node.explain(sum))
+            }
+            Source::Any(any) => any.of.iter().for_each(|node| node.explain(sum)),
+        }
+    }
+}
+
+fn add(sum: &mut Explain, other: Explain) {
+    sum.ranges += other.ranges;
+    sum.seeks += other.seeks;
+    sum.keys_scanned += other.keys_scanned;
+}
+
+impl<R: Reader> All<'_, R> {
+    /// The first position where all are. Each is sought where the furthest of the others is, so what lies
+    /// between is not read.
+    #[inline]
+    fn seek(&mut self, to: u64) -> Result<Option<u64>> {
+        let mut at = to;
+        loop {
+            let before = at;
+            for node in &mut self.with {
+                match node.seek(at)? {
+                    Some(found) => at = found,
+                    None => return Ok(None),
+                }
+            }
+            if at == before {
+                return Ok(Some(at));
+            }
+        }
+    }
+
+    /// The smallest first, and no further than there are ids left.
+    fn compute(&mut self, at: u64, words: &mut Words) -> Result<()> {
+        self.with.sort_unstable_by_key(Node::weight);
+        let mut op = Op::Set;
+        for node in &mut self.with {
+            node.combine(at, op, words)?;
+            op = Op::And;
+            if words.is_empty() {
+                return Ok(());
+            }
+        }
+        for node in &mut self.without {
+            if node.seek(at)? == Some(at) {
+                node.combine(at, Op::AndNot, words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The count where there are just two containers, which need not be combined then.
+    #[inline]
+    fn count_of_two(&self) -> Result<Option<u32>> {
+        let ([a, b], []) = (self.with.as_slice(), self.without.as_slice()) else { return Ok(None) };
+        Ok(match (a.container()?, b.container()?) {
+            (Some(a), Some(b)) => Some(a.and_count(b)),
+            _ => None,
+        })
+    }
+}
+
+impl<R: Reader> Any<'_, R> {
+    /// The first position where one is.
+    fn seek(&mut self, to: u64) -> Result<Option<u64>> {
+        let mut first = None;
+        for node in &mut self.of {
+            if let Some(at) = node.seek(to)? {
+                first = Some(first.map_or(at, |first: u64| first.min(at)));
+            }
+        }
+        Ok(first)
+    }
+
+    fn compute(&mut self, at: u64, words: &mut Words) -> Result<()> {
+        words.clear();
+        for node in &mut self.of {
+            if node.seek(at)? == Some(at) {
+                node.combine(at, self.op, words)?;
+            }
+        }
+        Ok(())
+    }
+}
