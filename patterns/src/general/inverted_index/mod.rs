@@ -5,9 +5,10 @@
 
 pub mod bitmap;
 mod container;
-mod dense_ids;
-mod expression;
-mod index;
+pub mod dense_ids;
+pub mod expression;
+pub mod index;
+pub mod integers;
 mod words;
 
 pub use bitmap::Bitmap;
@@ -15,12 +16,10 @@ pub(crate) use bitmap::{ChunkChanges, Chunks, IdWalk};
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use dense_ids::DenseIds;
-pub use expression::BitmapExpr;
 pub(crate) use expression::Evaluation;
-pub use index::{
-    DirectEntries, DirectEntry, DirectFields, FieldValues, InvertedIndex, InvertedIndexError,
-    PackedValues, ValueCounts, Values, one,
-};
+pub use expression::{BitmapExpr, ExprIds};
+pub use index::{FieldValues, InvertedIndex, InvertedIndexError, one};
+pub use integers::BitSliced;
 pub(crate) use words::Words;
 
 #[cfg(test)]

@@ -23,10 +23,9 @@ use keyloom::{KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace, Un
 use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
 use crate::general::aggregation::Grouping;
 use crate::general::composite_key_index::pack_one;
-use crate::general::inverted_index::{Bitmap, BitmapExpr, DenseIds};
+use crate::general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
-use pending::BitSliced;
 
 pub use direct::{DirectEntries, DirectEntry, DirectFields, PackedValues};
 pub use error::InvertedIndexError;
@@ -308,7 +307,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let field = self.known(field)?;
         Ok(match field.function {
             Function::Values(_) => BitmapExpr::from(field.bitmap(&null())),
-            Function::Integer(_) => self.all() - field.integers.exists(),
+            Function::Integer(_) => self.all() - field.integers.has(),
         })
     }
 
@@ -320,7 +319,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let field = self.known(field)?;
         Ok(match field.function {
             Function::Values(_) => self.all() - BitmapExpr::from(field.bitmap(&null())),
-            Function::Integer(_) => field.integers.exists(),
+            Function::Integer(_) => field.integers.has(),
         })
     }
 
@@ -544,19 +543,5 @@ struct Selected(KeyRange<'static>);
 impl Select for Selected {
     fn key_range(&self, _: &Subspace) -> KeyRange<'static> {
         self.0.clone()
-    }
-}
-
-mod pending {
-    use super::*;
-    #[derive(Clone)]
-    pub struct BitSliced;
-    impl BitSliced {
-        pub fn new(_: &Subspace) -> Self {
-            Self
-        }
-        pub fn exists(&self) -> BitmapExpr {
-            BitmapExpr::none()
-        }
     }
 }
