@@ -89,7 +89,7 @@ impl<K, V> Field<K, V> {
             }
             Held::Integer(None) => {}
             Held::Integer(Some(integer)) => {
-                slices(*integer).for_each(|slice| visit(self.space.pack(&(chunk, slice))));
+                self.integers.slices_of(id, *integer).for_each(visit);
             }
         }
     }
@@ -103,6 +103,9 @@ impl<K, V> Field<K, V> {
     }
 
     fn turn(&self, id: u64, old: Option<&Held>, new: Option<&Held>, bits: &mut ChunkChanges) {
+        if matches!(self.function, Function::Integer(_)) {
+            return self.integers.collect(id, integer(old), integer(new), bits);
+        }
         let offset = place_of(id).1;
         if let Some(old) = old {
             self.containers(id, old, |key| bits.clear(key, offset));
@@ -114,11 +117,11 @@ impl<K, V> Field<K, V> {
     }
 }
 
-/// The slices of bits in which an integer is 1.
-fn slices(integer: i64) -> impl Iterator<Item = u8> {
-    let magnitude = integer.unsigned_abs();
-    let bits = (0..64_u8).filter(move |bit| magnitude >> bit & 1 == 1).map(|bit| bit + 2);
-    [0].into_iter().chain((integer < 0).then_some(1)).chain(bits)
+fn integer(held: Option<&Held>) -> Option<i64> {
+    match held {
+        Some(Held::Integer(integer)) => *integer,
+        _ => None,
+    }
 }
 
 /// The values, or the one of those that have none.
