@@ -5,15 +5,21 @@
 
 pub mod bitmap;
 mod container;
-mod expression;
+pub mod dense_ids;
+pub mod expression;
+pub mod index;
+pub mod integers;
 mod words;
 
 pub use bitmap::Bitmap;
 pub(crate) use bitmap::{ChunkChanges, Chunks, IdWalk};
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
-pub use expression::BitmapExpr;
+pub use dense_ids::DenseIds;
 pub(crate) use expression::Evaluation;
+pub use expression::{BitmapExpr, ExprIds};
+pub use index::{FieldValues, InvertedIndex, InvertedIndexError, one};
+pub use integers::BitSliced;
 pub(crate) use words::Words;
 
 #[cfg(test)]
