@@ -137,6 +137,11 @@ fn nesting_beyond_what_a_key_can_hold_is_refused() {
     assert_eq!(pack(&List(&deepest[..]))[..], nested(MAX_DEPTH));
     assert_eq!(deepest.clone(), deepest);
     assert!(!display(&nested(MAX_DEPTH)).to_string().is_empty());
+    // Many tuples beside each other are not deep, whatever they are in.
+    let beside = [0x05, 0x00].repeat(2 * MAX_DEPTH);
+    for key in [beside.clone(), [&[0x05], &beside[..], &[0x00]].concat()] {
+        assert_eq!(pack(&List(&elements(&key).unwrap()[..]))[..], key);
+    }
 }
 
 #[test]

@@ -25,6 +25,11 @@ proptest! {
             prop_assert_eq!(space.self_and_children().contains(&bytes), within);
             prop_assert_eq!(space.range().contains(&bytes), strictly);
             prop_assert_eq!(Subspace::root().range_of(&List(&prefix[..])).contains(&bytes), strictly);
+            let elements = candidate.len().saturating_sub(prefix.len());
+            for n in 0..=elements + 1 {
+                let leading = (within && n <= elements).then(|| key(&candidate[..prefix.len() + n]));
+                prop_assert_eq!(space.leading(&bytes, n).ok(), leading.as_deref());
+            }
             match space.unpack::<List<Vec<Element>>>(&bytes) {
                 Ok(rest) => {
                     prop_assert_eq!(&rest.0[..], &candidate[prefix.len()..]);
