@@ -3,8 +3,10 @@
 
 #[path = "inverted_index/bitmaps.rs"]
 mod bitmaps;
+#[path = "inverted_index/index.rs"]
+mod index;
 
 use criterion::{criterion_group, criterion_main};
 
-criterion_group!(benches, bitmaps::bitmaps);
+criterion_group!(benches, bitmaps::bitmaps, index::indexes);
 criterion_main!(benches);
