@@ -5,6 +5,8 @@
 mod bitmaps;
 #[path = "../common/mod.rs"]
 mod common;
+mod expressions;
+mod integers;
 #[path = "../common/laws.rs"]
 mod laws;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
