@@ -6,7 +6,9 @@ mod bitmaps;
 #[path = "../common/mod.rs"]
 mod common;
 mod dense_ids;
+mod expressions;
 mod index;
+mod integers;
 #[path = "../common/laws.rs"]
 mod laws;
 #[cfg(any(feature = "postgres", feature = "etcd"))]

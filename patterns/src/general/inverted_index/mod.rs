@@ -105,6 +105,7 @@
 
 pub mod bitmap;
 mod container;
+mod counting;
 pub mod dense_ids;
 pub mod expression;
 pub mod index;
