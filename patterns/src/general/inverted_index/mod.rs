@@ -6,6 +6,7 @@
 pub mod bitmap;
 mod container;
 mod expression;
+mod few;
 mod words;
 
 pub use bitmap::Bitmap;
