@@ -35,6 +35,10 @@ impl Few {
         (words.count() as usize <= MOST).then(|| Self(words.iter().collect()))
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + '_ {
+        self.0.iter().copied()
+    }
+
     /// How many of them a container has.
     pub(crate) fn and_count(&self, container: Container<'_>) -> u32 {
         match container.form() {
