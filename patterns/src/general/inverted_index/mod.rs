@@ -5,16 +5,18 @@
 
 pub mod bitmap;
 mod container;
-mod expression;
+pub mod expression;
 mod few;
+pub mod integers;
 mod words;
 
 pub use bitmap::Bitmap;
 pub(crate) use bitmap::{ChunkChanges, Chunks, IdWalk};
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
-pub use expression::BitmapExpr;
 pub(crate) use expression::Evaluation;
+pub use expression::{BitmapExpr, ExprIds};
+pub use integers::BitSliced;
 pub(crate) use words::Words;
 
 #[cfg(test)]

@@ -25,23 +25,18 @@ pub(crate) struct Evaluation<'r, R: Reader> {
 impl<'r, R: Reader> Evaluation<'r, R> {
     /// Of all ids.
     pub(crate) fn all(expr: &BitmapExpr, reader: &'r R, order: Order) -> Self {
-        let span = Span::of(&(0..=u64::MAX), order);
-        Self { node: Node::new(expr, reader, span), span, next: Some(span.start()) }
+        Self::new(expr, reader, &(0..=u64::MAX), order)
     }
 
-    /// Of the ids of a range.
-    pub(crate) fn within(
+    /// The chunks that have some of `ids`; they may have others too.
+    pub(crate) fn new(
         expr: &BitmapExpr,
         reader: &'r R,
-        ids: RangeInclusive<u64>,
+        ids: &RangeInclusive<u64>,
         order: Order,
     ) -> Self {
-        if ids == (0..=u64::MAX) {
-            return Self::all(expr, reader, order);
-        }
-        let span = Span::of(&ids, order);
-        let cut = expr & BitmapExpr::ids_between(ids);
-        Self { node: Node::new(&cut, reader, span), span, next: Some(span.start()) }
+        let span = Span::of(ids, order);
+        Self { node: Node::new(expr, reader, span), span, next: Some(span.start()) }
     }
 
     /// Leaves out what lies before a chunk.

@@ -3,19 +3,21 @@
 use std::ops::{RangeBounds, RangeInclusive};
 use std::sync::Arc;
 
-use keyloom::{Order, Reader, Result, Subspace};
+use keyloom::Subspace;
 
 use super::bitmap::{Bitmap, id_range};
-use crate::explain::Explain;
+use super::integers::Comparison;
 
 mod evaluation;
 mod held;
 pub(crate) mod leaf;
 mod node;
+mod read;
 mod tree;
 
 pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;
+pub use read::ExprIds;
 use tree::Tree;
 
 /// A Boolean expression of bitmaps: stored ones, ranges of ids, and bitmaps in memory.
@@ -30,6 +32,11 @@ impl BitmapExpr {
     /// The bitmap in a subspace.
     pub(crate) fn stored(space: &Subspace) -> Self {
         Self(Arc::new(Tree::Stored(space.clone())))
+    }
+
+    /// The ids whose integers are in a range.
+    pub(crate) fn compared(comparison: Comparison) -> Self {
+        Self(Arc::new(Tree::Compared(comparison)))
     }
 
     /// No ids.
@@ -53,18 +60,6 @@ impl BitmapExpr {
     #[must_use]
     pub fn complement(&self, universe: impl RangeBounds<u64>) -> Self {
         Self::range(universe) - self
-    }
-
-    /// How many ids there are.
-    pub fn count(&self, reader: &impl Reader) -> Result<u64> {
-        Evaluation::all(self, reader, Order::Ascending).count()
-    }
-
-    /// As [`count`](BitmapExpr::count), and what was read for it.
-    pub fn explain(&self, reader: &impl Reader) -> Result<(u64, Explain)> {
-        let mut chunks = Evaluation::all(self, reader, Order::Ascending);
-        let count = chunks.count()?;
-        Ok((count, Explain { keys_returned: count, ..chunks.explain() }))
     }
 }
 

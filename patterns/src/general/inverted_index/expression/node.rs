@@ -6,6 +6,7 @@ use super::held::HeldWalk;
 use super::leaf::{ChunkWalk, RangeWalk, Span};
 use super::{BitmapExpr, Tree};
 use crate::explain::Explain;
+use crate::general::inverted_index::integers::ComparisonWalk;
 use crate::general::inverted_index::{Container, Words};
 
 /// How a chunk is combined with another.
@@ -53,6 +54,7 @@ enum Source<'r, R: Reader> {
     Stored(ChunkWalk<'r, R, (u64,)>),
     Held(HeldWalk),
     Range(RangeWalk),
+    Compared(ComparisonWalk<'r, R>),
     All(All<'r, R>),
     Any(Any<'r, R>),
 }
@@ -79,6 +81,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Tree::Stored(space) => Source::Stored(ChunkWalk::new(reader, space, span)),
             Tree::Held(held) => Source::Held(HeldWalk::new(held, span)),
             Tree::Range(ids) => Source::Range(RangeWalk::new(ids.clone(), span)),
+            Tree::Compared(comparison) => Source::Compared(comparison.walk(reader, span)),
             Tree::All { with, without } => {
                 Source::All(All { with: nodes(with), without: nodes(without) })
             }
@@ -96,6 +99,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Source::Stored(walk) => walk.seek(to),
             Source::Held(walk) => Ok(walk.seek(to)),
             Source::Range(walk) => Ok(walk.seek(to)),
+            Source::Compared(walk) => walk.seek(to),
             Source::All(all) => all.seek(to),
             Source::Any(any) => any.seek(to),
         }
@@ -108,7 +112,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Source::Stored(walk) => walk.container(),
             Source::Held(walk) => Container::parse(walk.value()).map(Some),
             Source::Range(walk) => Container::parse(walk.value()).map(Some),
-            Source::All(_) | Source::Any(_) => Ok(None),
+            Source::Compared(_) | Source::All(_) | Source::Any(_) => Ok(None),
         }
     }
 
@@ -118,8 +122,10 @@ impl<'r, R: Reader> Node<'r, R> {
             Source::Stored(walk) => walk.value().len(),
             Source::Held(walk) => walk.value().len(),
             Source::Range(walk) => walk.value().len(),
+            // Many slices, wherefore others come first.
+            Source::Compared(_) => usize::MAX / 2,
             Source::All(all) => all.with.iter().map(Self::weight).min().unwrap_or(0),
-            Source::Any(any) => any.of.iter().map(Self::weight).sum(),
+            Source::Any(any) => any.of.iter().map(Self::weight).fold(0, usize::saturating_add),
         }
     }
 
@@ -141,6 +147,7 @@ impl<'r, R: Reader> Node<'r, R> {
 
     fn compute(&mut self, at: u64, words: &mut Words) -> Result<()> {
         match &mut self.source {
+            Source::Compared(walk) => walk.compute(at, words),
             Source::All(all) => all.compute(at, words),
             Source::Any(any) => any.compute(at, words),
             Source::Stored(_) | Source::Held(_) | Source::Range(_) => Ok(()),
@@ -171,6 +178,7 @@ impl<'r, R: Reader> Node<'r, R> {
         match &self.source {
             Source::Stored(walk) => add(sum, walk.explain()),
             Source::Held(_) | Source::Range(_) => {}
+            Source::Compared(walk) => add(sum, walk.explain()),
             Source::All(all) => {
                 all.with.iter().chain(&all.without).for_each(|node| node.explain(sum))
             }

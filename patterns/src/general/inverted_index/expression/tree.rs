@@ -8,6 +8,7 @@ use keyloom::Subspace;
 use super::BitmapExpr;
 use super::held::Held;
 use crate::fnv::Fnv;
+use crate::general::inverted_index::integers::Comparison;
 
 /// An expression. Operands that are of the same kind as what they are in are part of it: `a & (b & c)` has
 /// three operands.
@@ -17,6 +18,8 @@ pub(super) enum Tree {
     Stored(Subspace),
     Held(Arc<Held>),
     Range(RangeInclusive<u64>),
+    /// Integers in a range.
+    Compared(Comparison),
     /// What all of `with`, of which there is at least one, have and none of `without`.
     All {
         with: Vec<BitmapExpr>,
@@ -45,6 +48,10 @@ impl Tree {
             }
             Self::Range(ids) => {
                 add(3, &[ids.start().to_be_bytes(), ids.end().to_be_bytes()].concat());
+            }
+            Self::Compared(comparison) => {
+                add(7, &[]);
+                comparison.hash(hash);
             }
             Self::All { with, without } => {
                 add(4, &[with.len().to_be_bytes(), without.len().to_be_bytes()].concat());
@@ -104,7 +111,8 @@ impl BitmapExpr {
         Self::all(with, without)
     }
 
-    fn all(mut with: Vec<Self>, without: Vec<Self>) -> Self {
+    fn all(with: Vec<Self>, without: Vec<Self>) -> Self {
+        let mut with = one_range(with);
         match with.pop() {
             Some(only) if with.is_empty() && without.is_empty() => only,
             last => {
@@ -116,7 +124,12 @@ impl BitmapExpr {
 
     /// The ids that at least one of `exprs` has; of none at all, no id.
     pub fn any_of<T: Into<Self>>(exprs: impl IntoIterator<Item = T>) -> Self {
-        let of: Vec<Self> = exprs.into_iter().flat_map(|expr| expr.into().into_any()).collect();
+        let mut of: Vec<Self> = exprs.into_iter().flat_map(|expr| expr.into().into_any()).collect();
+        if let [_] = of.as_slice()
+            && let Some(only) = of.pop()
+        {
+            return only;
+        }
         Self(Arc::new(Tree::Any(of)))
     }
 
@@ -129,6 +142,23 @@ impl BitmapExpr {
         without.extend(other.into_any());
         Self::all(with, without)
     }
+}
+
+/// Operands of an intersection, where what all ranges among them have in common is one of them.
+fn one_range(with: Vec<BitmapExpr>) -> Vec<BitmapExpr> {
+    let (ranges, mut others): (Vec<_>, Vec<_>) =
+        with.into_iter().partition(|expr| matches!(expr.tree(), Tree::Range(_)));
+    let ends = ranges.iter().filter_map(|range| match range.tree() {
+        Tree::Range(ids) => Some((*ids.start(), *ids.end())),
+        _ => None,
+    });
+    let common = ends.reduce(|a, b| (a.0.max(b.0), a.1.min(b.1)));
+    match common {
+        Some((0, u64::MAX)) if !others.is_empty() => {}
+        Some((first, last)) => others.push(BitmapExpr::range(first..=last)),
+        None => {}
+    }
+    others
 }
 
 macro_rules! operators {

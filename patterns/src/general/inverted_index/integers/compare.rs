@@ -1,0 +1,63 @@
+//! Integers compared with constants: the ids whose value lies in a range.
+
+use std::ops::RangeInclusive;
+
+use keyloom::{Reader, Result, Subspace};
+
+use super::slices::SliceWalk;
+use crate::explain::Explain;
+use crate::fnv::Fnv;
+use crate::general::inverted_index::Words;
+use crate::general::inverted_index::expression::leaf::Span;
+
+/// The ids whose value lies in a range.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    pub(super) space: Subspace,
+    pub(super) values: RangeInclusive<i64>,
+}
+
+impl Comparison {
+    /// Adds what tells it from others.
+    pub(crate) fn hash(&self, hash: &mut Fnv) {
+        hash.add(&(self.space.prefix().len() as u64).to_be_bytes());
+        hash.add(self.space.prefix());
+        hash.add(&self.values.start().to_be_bytes());
+        hash.add(&self.values.end().to_be_bytes());
+    }
+
+    pub(crate) fn walk<'r, R: Reader>(&self, reader: &'r R, span: Span) -> ComparisonWalk<'r, R> {
+        ComparisonWalk {
+            slices: SliceWalk::new(reader, &self.space, span),
+            values: self.values.clone(),
+            scratch: None,
+        }
+    }
+}
+
+/// A walk over the chunks where there are such ids.
+#[derive(Debug)]
+pub(crate) struct ComparisonWalk<'r, R: Reader> {
+    slices: SliceWalk<'r, R>,
+    values: RangeInclusive<i64>,
+    /// Made when first needed, and kept.
+    scratch: Option<Box<Words>>,
+}
+
+impl<R: Reader> ComparisonWalk<'_, R> {
+    pub(crate) fn seek(&mut self, to: u64) -> Result<Option<u64>> {
+        self.slices.seek(to)
+    }
+
+    /// The chunk at the position `at`, which [`ComparisonWalk::seek`] told.
+    pub(crate) fn compute(&mut self, at: u64, words: &mut Words) -> Result<()> {
+        let slices = self.slices.slices(at)?;
+        let scratch = self.scratch.get_or_insert_with(|| Box::new(Words::new()));
+        slices.between(&self.values, words, scratch);
+        Ok(())
+    }
+
+    pub(crate) fn explain(&self) -> Explain {
+        self.slices.explain()
+    }
+}

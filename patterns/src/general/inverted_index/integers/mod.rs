@@ -1,0 +1,229 @@
+//! Integers by id: which ids have a value in a range, and what do the values of some ids sum up to?
+
+mod aggregates;
+mod by_value;
+mod compare;
+mod slices;
+
+use std::ops::{Bound, RangeBounds, RangeInclusive};
+
+use keyloom::{KeyBuf, Order, Reader, Result, Subspace, Writer};
+
+pub(crate) use compare::{Comparison, ComparisonWalk};
+use slices::{EXISTS, LOWEST, SIGN, SliceWalk};
+
+use super::bitmap::place_of;
+use super::expression::leaf::Span;
+use super::{BitmapExpr, ChunkChanges};
+use crate::derived::SortedWrites;
+
+/// An integer for each of some ids, as bit slices; see the [module](crate::general::inverted_index::integers).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BitSliced {
+    space: Subspace,
+}
+
+impl BitSliced {
+    /// Integers in `space`. **Nothing else may be in `space`.**
+    pub fn new(space: &Subspace) -> Self {
+        Self { space: space.clone() }
+    }
+
+    /// Where they lie.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The value of an id. Costs one range over the slices of one chunk.
+    ///
+    /// # Errors
+    /// What the store says; where stored bytes are no chunk, naming the key.
+    pub fn get(&self, reader: &impl Reader, id: u64) -> Result<Option<i64>> {
+        Ok(self.get_many(reader, &[id])?.pop().flatten())
+    }
+
+    /// The values of many ids, in their order. Costs one walk over the slices of their chunks.
+    ///
+    /// # Errors
+    /// As [`get`](BitSliced::get).
+    pub fn get_many(&self, reader: &impl Reader, ids: &[u64]) -> Result<Vec<Option<i64>>> {
+        let mut values = vec![None; ids.len()];
+        let mut wanted: Vec<(u64, &mut Option<i64>)> =
+            ids.iter().copied().zip(&mut values).collect();
+        wanted.sort_unstable_by_key(|(id, _)| *id);
+        let (Some((first, _)), Some((last, _))) = (wanted.first(), wanted.last()) else {
+            return Ok(values);
+        };
+        let span = Span::of(&(*first..=*last), Order::Ascending);
+        let mut walk = SliceWalk::new(reader, &self.space, span);
+        for of_chunk in wanted.chunk_by_mut(|a, b| place_of(a.0).0 == place_of(b.0).0) {
+            let Some(chunk) = of_chunk.first().map(|(id, _)| place_of(*id).0) else { continue };
+            if walk.seek(chunk)? == Some(chunk) {
+                let slices = walk.slices(chunk)?;
+                of_chunk.iter_mut().for_each(|(id, value)| **value = slices.value(place_of(*id).1));
+            }
+        }
+        Ok(values)
+    }
+
+    /// Sets the value of an id, and tells the one before.
+    ///
+    /// # Errors
+    /// As [`get`](BitSliced::get), and what the store says to writing.
+    pub fn set(&self, txn: &mut impl Writer, id: u64, value: i64) -> Result<Option<i64>> {
+        let before = self.get(&*txn, id)?;
+        self.change(txn, [(id, before, Some(value))])?;
+        Ok(before)
+    }
+
+    /// Removes the value of an id, and tells it.
+    ///
+    /// # Errors
+    /// As [`set`](BitSliced::set).
+    pub fn remove(&self, txn: &mut impl Writer, id: u64) -> Result<Option<i64>> {
+        let before = self.get(&*txn, id)?;
+        self.change(txn, [(id, before, None)])?;
+        Ok(before)
+    }
+
+    /// Sets the values of many ids, in any order; where an id comes twice, the last value counts. Reads what is
+    /// there in one walk and one round trip, and writes each slice of a chunk once.
+    ///
+    /// # Errors
+    /// As [`set`](BitSliced::set).
+    pub fn set_many(
+        &self,
+        txn: &mut impl Writer,
+        values: impl IntoIterator<Item = (u64, i64)>,
+    ) -> Result<()> {
+        self.change_many(txn, values.into_iter().map(|(id, value)| (id, Some(value))))
+    }
+
+    /// Removes the values of many ids, as [`set_many`](BitSliced::set_many) sets them.
+    ///
+    /// # Errors
+    /// As [`set`](BitSliced::set).
+    pub fn remove_many(
+        &self,
+        txn: &mut impl Writer,
+        ids: impl IntoIterator<Item = u64>,
+    ) -> Result<()> {
+        self.change_many(txn, ids.into_iter().map(|id| (id, None)))
+    }
+
+    fn change_many(
+        &self,
+        txn: &mut impl Writer,
+        changes: impl IntoIterator<Item = (u64, Option<i64>)>,
+    ) -> Result<()> {
+        let last: std::collections::BTreeMap<u64, Option<i64>> = changes.into_iter().collect();
+        let ids: Vec<u64> = last.keys().copied().collect();
+        let before = self.get_many(&*txn, &ids)?;
+        let changes = last.into_iter().zip(before);
+        self.change(txn, changes.map(|((id, value), before)| (id, before, value)))
+    }
+
+    fn change(
+        &self,
+        txn: &mut impl Writer,
+        changes: impl IntoIterator<Item = (u64, Option<i64>, Option<i64>)>,
+    ) -> Result<()> {
+        let (mut of_slices, mut writes) = (ChunkChanges::new(), SortedWrites::default());
+        for (id, before, value) in changes {
+            self.collect(id, before, value, &mut of_slices);
+        }
+        of_slices.apply(&*txn, &mut writes)?;
+        writes.apply(txn)
+    }
+
+    /// Collects what is to change in the slices when the value of an id does.
+    pub(crate) fn collect(
+        &self,
+        id: u64,
+        before: Option<i64>,
+        value: Option<i64>,
+        changes: &mut ChunkChanges,
+    ) {
+        let (chunk, offset) = place_of(id);
+        let key = |slice: u8| -> KeyBuf { self.space.pack(&(chunk, slice)) };
+        let ((exists, sign, bits), (exists_now, sign_now, bits_now)) =
+            (parts(before), parts(value));
+        for (slice, before, now) in [(EXISTS, exists, exists_now), (SIGN, sign, sign_now)] {
+            if before != now {
+                changes.change(key(slice), offset, now);
+            }
+        }
+        let mut differ = bits ^ bits_now;
+        while differ != 0 {
+            let bit = differ.trailing_zeros() as u8;
+            changes.change(key(LOWEST + bit), offset, bits_now >> bit & 1 == 1);
+            differ &= differ - 1;
+        }
+    }
+
+    /// Removes all values.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn clear(&self, txn: &mut impl Writer) -> Result<()> {
+        txn.delete_range(self.space.range())
+    }
+
+    /// The ids that have a value.
+    pub fn has(&self) -> BitmapExpr {
+        self.between(..)
+    }
+
+    /// The ids whose value is `value`.
+    pub fn eq(&self, value: i64) -> BitmapExpr {
+        self.between(value..=value)
+    }
+
+    /// The ids whose value is less than `value`.
+    pub fn lt(&self, value: i64) -> BitmapExpr {
+        self.between(..value)
+    }
+
+    /// The ids whose value is `value` or less.
+    pub fn le(&self, value: i64) -> BitmapExpr {
+        self.between(..=value)
+    }
+
+    /// The ids whose value is greater than `value`.
+    pub fn gt(&self, value: i64) -> BitmapExpr {
+        self.between((Bound::Excluded(value), Bound::Unbounded))
+    }
+
+    /// The ids whose value is `value` or greater.
+    pub fn ge(&self, value: i64) -> BitmapExpr {
+        self.between(value..)
+    }
+
+    /// The ids whose value lies in a range.
+    pub fn between(&self, values: impl RangeBounds<i64>) -> BitmapExpr {
+        match inclusive(&values) {
+            Some(values) => BitmapExpr::compared(Comparison { space: self.space.clone(), values }),
+            None => BitmapExpr::none(),
+        }
+    }
+}
+
+/// Whether there is a value, whether it is negative, and its magnitude.
+fn parts(value: Option<i64>) -> (bool, bool, u64) {
+    value.map_or((false, false, 0), |value| (true, value < 0, value.unsigned_abs()))
+}
+
+/// The values between two bounds, `None` where there are none.
+fn inclusive(values: &impl RangeBounds<i64>) -> Option<RangeInclusive<i64>> {
+    let low = match values.start_bound() {
+        Bound::Included(low) => *low,
+        Bound::Excluded(before) => before.checked_add(1)?,
+        Bound::Unbounded => i64::MIN,
+    };
+    let high = match values.end_bound() {
+        Bound::Included(high) => *high,
+        Bound::Excluded(behind) => behind.checked_sub(1)?,
+        Bound::Unbounded => i64::MAX,
+    };
+    (low <= high).then_some(low..=high)
+}

@@ -1,0 +1,12 @@
+//! The laws of the inverted index and of what it stands on, on every store.
+#![cfg(feature = "lmdb")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod bitmaps;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/laws.rs"]
+mod laws;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[path = "../servers/mod.rs"]
+mod servers;
