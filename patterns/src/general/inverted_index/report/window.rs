@@ -86,6 +86,11 @@ impl Window {
         }
     }
 
+    /// The chunks, one after the other.
+    pub(super) fn chunks(&self) -> impl Chunks + '_ {
+        WindowChunks(self.chunks.iter())
+    }
+
     /// All ids, in order.
     pub(super) fn ids(&self) -> impl Iterator<Item = u64> {
         self.chunks.iter().flat_map(|(chunk, part)| {
@@ -95,5 +100,21 @@ impl Window {
             };
             offsets.filter_map(|offset| id_at(*chunk, offset))
         })
+    }
+}
+
+struct WindowChunks<'w>(std::slice::Iter<'w, (u64, Part)>);
+
+impl Chunks for WindowChunks<'_> {
+    fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>> {
+        let Some((chunk, part)) = self.0.next() else { return Ok(None) };
+        match part {
+            Part::Many(many) => words.clone_from(many),
+            Part::Few(few) => {
+                words.clear();
+                few.iter().for_each(|offset| drop(words.insert(offset)));
+            }
+        }
+        Ok(Some(*chunk))
     }
 }
