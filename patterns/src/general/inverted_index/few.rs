@@ -123,7 +123,7 @@ mod tests {
 
     fn words(ids: impl IntoIterator<Item = u16>) -> Words {
         let mut words = Words::new();
-        ids.into_iter().for_each(|id| drop(words.insert(id)));
+        ids.into_iter().for_each(|id| _ = words.insert(id));
         words
     }
 

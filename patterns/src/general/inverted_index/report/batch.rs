@@ -223,7 +223,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         mut progress: impl FnMut(&BatchProgress) -> ControlFlow<()>,
         mut tell: impl FnMut(usize, u64, &Words),
     ) -> Result<()> {
-        let mut marks = Marks::new(self.leaves);
+        let mut marks = Marks::new(self.leaves, self.fields.len());
         let mut done = BatchProgress { records: 0, next_id: 0 };
         let mut open = None;
         for entry in self.index.directs(reader, .., Order::Ascending)? {
@@ -253,13 +253,13 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         marks: &mut Marks,
     ) -> Result<()> {
         marks.records.insert(offset);
-        let mut has = 0_u64;
+        marks.present.fill(false);
         for found in entry.fields() {
             let (name, values) = found?;
             let Some((n, field)) = self.fields.iter().enumerate().find(|(_, f)| f.name == name) else {
                 continue;
             };
-            has |= 1_u64.checked_shl(n as u32).unwrap_or(0);
+            marks.present.get_mut(n).into_iter().for_each(|present| *present = true);
             for value in values {
                 let value = value?;
                 match field.kind {
@@ -274,11 +274,11 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
                 }
             }
         }
-        let lacking = self.fields.iter().enumerate().filter_map(|(n, field)| {
-            let lacks = 1_u64.checked_shl(n as u32).unwrap_or(0) & has == 0;
-            field.absent.filter(|_| lacks)
-        });
-        lacking.for_each(|n| marks.set(n, offset));
+        for (n, field) in self.fields.iter().enumerate() {
+            if let (Some(absent), Some(false)) = (field.absent, marks.present.get(n)) {
+                marks.set(absent, offset);
+            }
+        }
         Ok(())
     }
 
@@ -317,14 +317,17 @@ struct Marks {
     leaves: Vec<Box<Words>>,
     /// Those that have some.
     marked: Vec<bool>,
+    /// Which fields the record has that is being marked.
+    present: Vec<bool>,
 }
 
 impl Marks {
-    fn new(leaves: usize) -> Self {
+    fn new(leaves: usize, fields: usize) -> Self {
         Self {
             records: Box::new(Words::new()),
             leaves: vec![Box::new(Words::new()); leaves],
             marked: vec![false; leaves],
+            present: vec![false; fields],
         }
     }
 

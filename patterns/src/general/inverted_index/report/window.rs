@@ -112,7 +112,7 @@ impl Chunks for WindowChunks<'_> {
             Part::Many(many) => words.clone_from(many),
             Part::Few(few) => {
                 words.clear();
-                few.iter().for_each(|offset| drop(words.insert(offset)));
+                few.iter().for_each(|offset| _ = words.insert(offset));
             }
         }
         Ok(Some(*chunk))

@@ -1,0 +1,85 @@
+//! What an inverted index refuses.
+
+use keyloom::key::display;
+use keyloom::{Error, MAX_KEY_BYTES, Subspace};
+
+/// What an inverted index or its ids refuse. It comes as an [`Error::Other`]; get it back with
+/// [`Error::downcast_ref`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvertedIndexError {
+    /// The index has no field of this name. Ask for one of those that it has, or declare it and
+    /// [repair](super::InvertedIndex::repair) the index.
+    #[error("the inverted index {index} has no field {field:?}; it has {known}")]
+    UnknownField {
+        /// The subspace of the index.
+        index: String,
+        /// The name asked for.
+        field: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// The field is of the other kind: it has values where integers are asked for, or the other way round.
+    /// Declare it as what is asked of it, under another name where both are.
+    #[error(
+        "the field {field:?} of the inverted index {index} holds {holds}, not {wanted}; declare another field for these"
+    )]
+    OtherKind {
+        /// The subspace of the index.
+        index: String,
+        /// The name of the field.
+        field: String,
+        /// What it holds.
+        holds: &'static str,
+        /// What was asked for.
+        wanted: &'static str,
+    },
+    /// The key of a value's container would be longer than a key may be. Shorten the value, or give a
+    /// beginning or a hash of it.
+    #[error(
+        "the value {value} of the field {field:?} makes a key of {bytes} bytes in the inverted index {index}, the limit is {limit}; shorten it, or give a beginning or a hash of it"
+    )]
+    ValueTooLong {
+        /// The subspace of the index.
+        index: String,
+        /// The name of the field.
+        field: String,
+        /// The beginning of the value, printable.
+        value: String,
+        /// How long the key would be.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// Every id of the universe is in use. Enlarge the universe, or delete records.
+    #[error(
+        "the ids {ids} are used up: the universe has {universe}; enlarge it, or delete records"
+    )]
+    NoIdLeft {
+        /// The subspace of the ids.
+        ids: String,
+        /// How many ids there are.
+        universe: u64,
+    },
+}
+
+impl From<InvertedIndexError> for Error {
+    fn from(error: InvertedIndexError) -> Self {
+        Self::other(error)
+    }
+}
+
+/// How much of a value that is too long is shown.
+const SHOWN_CHARS: usize = 60;
+
+#[cold]
+pub(super) fn value_too_long(index: &Subspace, field: &str, value: &[u8], bytes: usize) -> Error {
+    let mut shown = display(value).to_string();
+    if let Some((cut, _)) = shown.char_indices().nth(SHOWN_CHARS) {
+        shown.truncate(cut);
+        shown.push('…');
+    }
+    let (index, field) = (index.to_string(), field.to_owned());
+    InvertedIndexError::ValueTooLong { index, field, value: shown, bytes, limit: MAX_KEY_BYTES }
+        .into()
+}

@@ -1,0 +1,131 @@
+//! Whether ids were given out as they should be.
+
+use std::collections::HashSet;
+
+use keyloom::{KeyBuf, Order, Reader, Result, pack, unpack};
+
+use super::InvertedIndex;
+use super::ids::Ids;
+use super::span::{sound, unless_newer};
+use crate::general::inverted_index::DenseIds;
+use crate::general::inverted_index::bitmap::{id_at, place_of};
+use crate::general::inverted_index::dense_ids::{State, read_id};
+use crate::table::{RecordKey, get_many};
+
+/// What the id of a record lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// It has none, or one that is not its own (`true`).
+    Id(bool),
+    /// The id has no key.
+    Key(u64),
+}
+
+impl<K: RecordKey> DenseIds<K> {
+    /// How far ids were given out, as far as it is stored readably.
+    pub(super) fn stored_state(&self, reader: &impl Reader) -> Result<Option<State>> {
+        let stored = reader.get(&self.state_key())?;
+        Ok(stored.and_then(|stored| State::read(Some(&stored)).ok()))
+    }
+
+    /// How far ids were given out, as their entries show where what is stored of it cannot be.
+    pub(super) fn true_state(&self, reader: &impl Reader) -> Result<State> {
+        let (stored, used) = (self.stored_state(reader)?, self.used(reader)?);
+        if let Some(state) = stored {
+            let is_free = |last| self.is_free(reader, last);
+            let free_before = state.next.checked_sub(1).map_or(Ok(false), is_free);
+            if state.next == used || state.next > used && free_before? {
+                return Ok(state);
+            }
+        }
+        let next = used.max(self.free_until(reader)?);
+        Ok(State { next, free: stored.map_or(0, |state| state.free) })
+    }
+
+    fn is_free(&self, reader: &impl Reader, id: u64) -> Result<bool> {
+        let (chunk, offset) = place_of(id);
+        let stored = reader.get(&self.free.key(chunk))?;
+        let container = stored.as_deref().map(sound).transpose()?.flatten();
+        Ok(container.is_some_and(|container| container.contains(offset)))
+    }
+
+    /// Behind the last id that is free.
+    fn free_until(&self, reader: &impl Reader) -> Result<u64> {
+        for entry in reader.range(self.free.space().range(), Order::Descending)? {
+            let (key, value) = entry?;
+            let chunk = self.free.space().unpack::<u64>(&key).ok();
+            let last = sound(&value)?.and_then(|container| container.words().iter().next_back());
+            if let Some(id) = chunk.zip(last).and_then(|(chunk, last)| id_at(chunk, last)) {
+                return Ok(id.saturating_add(1));
+            }
+        }
+        Ok(0)
+    }
+
+    /// Behind the last id that has a key to which it belongs.
+    fn used(&self, reader: &impl Reader) -> Result<u64> {
+        for entry in reader.range(self.keys.range(), Order::Descending)? {
+            let (entry, key) = entry?;
+            if let (Ok(id), Ok(key)) = (self.keys.unpack::<u64>(&entry), unpack::<K>(&key)) {
+                let given = self.ids.pack(&key);
+                if unless_newer(read_id(&given, reader.get(&given)?))?.flatten() == Some(id) {
+                    return Ok(id.saturating_add(1));
+                }
+            }
+        }
+        Ok(0)
+    }
+
+    /// How many ids are free.
+    pub(super) fn count_free(&self, reader: &impl Reader) -> Result<u64> {
+        let mut free = 0;
+        for entry in reader.range(self.free.space().range(), Order::Ascending)? {
+            let (_, value) = entry?;
+            free += sound(&value)?.map_or(0, |container| u64::from(container.len()));
+        }
+        Ok(free)
+    }
+
+    /// The keys of records that have no id of their own below `next`, or whose ids have no key. Costs two
+    /// round trips.
+    pub(super) fn lacking(
+        &self,
+        reader: &impl Reader,
+        keys: Vec<K>,
+        next: u64,
+    ) -> Result<Vec<(K, Lack)>> {
+        let given: Vec<KeyBuf> = keys.iter().map(|key| self.ids.pack(key)).collect();
+        let mut ids = Vec::with_capacity(keys.len());
+        for (at, stored) in given.iter().zip(get_many(reader, &given)?) {
+            let is_there = stored.is_some();
+            let id = unless_newer(read_id(at, stored))?.flatten().filter(|id| *id < next);
+            ids.push((id, is_there));
+        }
+        let back: Vec<KeyBuf> =
+            ids.iter().filter_map(|(id, _)| Some(self.keys.pack(&(*id)?))).collect();
+        let mut holders = get_many(reader, &back)?.into_iter();
+        let (mut lacking, mut claimed) = (Vec::new(), HashSet::new());
+        for (key, (id, is_there)) in keys.into_iter().zip(ids) {
+            let Some(id) = id else {
+                lacking.push((key, Lack::Id(is_there)));
+                continue;
+            };
+            match holders.next().flatten() {
+                Some(holder) if *holder == *pack(&key) => {}
+                None if claimed.insert(id) => lacking.push((key, Lack::Key(id))),
+                _ => lacking.push((key, Lack::Id(true))),
+            }
+        }
+        Ok(lacking)
+    }
+}
+
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// Behind the last id that was given out; where keys are ids, any may be there.
+    pub(super) fn end(&self, reader: &impl Reader) -> Result<u64> {
+        match &self.ids {
+            Ids::Dense(ids) => Ok(ids.true_state(reader)?.next),
+            Ids::Same(_) => Ok(u64::MAX),
+        }
+    }
+}

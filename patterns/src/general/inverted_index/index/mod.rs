@@ -1,0 +1,549 @@
+//! An inverted index and a direct index of the records of a table.
+
+mod check;
+mod counts;
+mod direct;
+mod error;
+mod fields;
+mod for_reports;
+mod given;
+mod ids;
+mod maintain;
+mod repair;
+mod span;
+mod stored;
+mod values;
+
+use std::fmt;
+use std::ops::{ControlFlow, RangeBounds};
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace, Unpack};
+
+use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
+use crate::general::aggregation::Grouping;
+use crate::general::composite_key_index::pack_one;
+use crate::general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds};
+use crate::select::Select;
+use crate::table::{RecordKey, Table};
+
+pub use direct::{DirectEntries, DirectEntry, DirectFields, PackedValues};
+pub use error::InvertedIndexError;
+pub use fields::{FieldValues, one};
+pub(super) use for_reports::FieldKind;
+pub use values::{ValueCounts, Values};
+
+use fields::{Function, null};
+use ids::{Ids, SameIds};
+
+/// Bitmaps of the records that have a value, for every value of some fields, and what each record has, by
+/// id; see the [module](crate::general::inverted_index).
+///
+/// Derived data of a [`Table`]: [attach](Table::with) it. Cheap to clone.
+///
+/// ```
+/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom_patterns::Table;
+/// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+/// use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct User { city: String, sites: Vec<String>, age: Option<i64> }
+///
+/// let index = InvertedIndex::new(&Subspace::new("audience"))
+///     .field("city", |_name: &String, user: &User| one(&user.city))
+///     .field("site", |_, user| user.sites.iter().collect())
+///     .integers("age", |_, user| user.age);
+/// let users = Table::<String, User>::new(&Subspace::new("users")).with(&index);
+///
+/// let store = Memory::new();
+/// let user = |city: &str, site: &str| User { city: city.into(), sites: vec![site.into()], age: None };
+/// store.transact(|txn| users.put_many(txn, [
+///     ("ada".to_owned(), user("Oslo", "a.org")),
+///     ("bob".to_owned(), user("Rome", "a.org")),
+///     ("eve".to_owned(), user("Rome", "b.org")),
+/// ]))?;
+/// let snapshot = store.snapshot()?;
+/// let audience = index.term("city", "Rome")? & index.term("site", "a.org")?;
+/// assert_eq!(audience.count(&snapshot)?, 1);
+/// let ids = audience.ids(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+/// assert_eq!(index.keys(&snapshot, ids)?, [Some("bob".to_owned())]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct InvertedIndex<K, V> {
+    space: Subspace,
+    ids: Ids<K>,
+    all: Bitmap,
+    direct: Subspace,
+    fields: Arc<[Field<K, V>]>,
+}
+
+/// A field of an index.
+struct Field<K, V> {
+    name: Arc<str>,
+    function: Function<K, V>,
+    /// Where its containers are.
+    space: Subspace,
+    /// Where they are counted, if they are.
+    counter: KeyBuf,
+    /// Of a field of integers.
+    integers: BitSliced,
+}
+
+impl<K, V> Clone for Field<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            name: Arc::clone(&self.name),
+            function: self.function.clone(),
+            space: self.space.clone(),
+            counter: self.counter.clone(),
+            integers: self.integers.clone(),
+        }
+    }
+}
+
+impl<K, V> Clone for InvertedIndex<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            space: self.space.clone(),
+            ids: self.ids.clone(),
+            all: self.all.clone(),
+            direct: self.direct.clone(),
+            fields: Arc::clone(&self.fields),
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for InvertedIndex<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InvertedIndex")
+            .field("space", &self.space)
+            .field("ids", &self.ids)
+            .field("fields", &self.fields.iter().map(|field| &*field.name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// An index in `space`, without fields so far. **Nothing else may be in `space`**, and the table must lie
+    /// outside of it. Every record is given a dense id.
+    pub fn new(space: &Subspace) -> Self {
+        Self::with_ids(space, Ids::Dense(DenseIds::new(&space.child("ids"))))
+    }
+
+    /// An index of records whose keys are ids already: whole numbers that lie close together, as those of a
+    /// [sequence](crate::general::enumerable_keys::Sequence). Ids that are far apart make many small containers.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("even", |_id: &u32, n: &u64| one(n % 2 == 0));
+    /// let table = Table::<u32, u64>::new(&Subspace::new("numbers")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| table.put_many(txn, [(3, 10), (4, 11), (7, 12)]))?;
+    /// let even = index.term("even", true)?;
+    /// let ids = even.ids(&store.snapshot()?, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    /// assert_eq!(ids, [3, 7]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn with_keys_as_ids(space: &Subspace) -> Self
+    where
+        K: Copy + Into<u64> + TryFrom<u64>,
+    {
+        let (id, key) = (|key: &K| (*key).into(), |id: u64| K::try_from(id).ok());
+        Self::with_ids(
+            space,
+            Ids::Same(SameIds { id, key, space: space.clone(), universe: u64::MAX }),
+        )
+    }
+
+    fn with_ids(space: &Subspace, ids: Ids<K>) -> Self {
+        Self {
+            space: space.clone(),
+            ids,
+            all: Bitmap::new(&space.child("all")),
+            direct: space.child("direct"),
+            fields: Arc::new([]),
+        }
+    }
+
+    /// The same with ids below `universe` only. A record that would need a larger one is refused.
+    #[must_use]
+    pub fn within_universe(self, universe: u64) -> Self {
+        Self { ids: self.ids.within_universe(universe), ..self }
+    }
+
+    /// The same with a field, whose values for a record are what `function` returns: [`one`], none, or many.
+    /// A field of the same name is replaced.
+    ///
+    /// The function must be pure. When it changes, or a field comes or goes, the index is wrong until
+    /// [`repair`](InvertedIndex::repair) has run.
+    #[must_use]
+    pub fn field(
+        self,
+        name: &str,
+        function: impl Fn(&K, &V) -> FieldValues + Send + Sync + 'static,
+    ) -> Self {
+        self.declare(name, "terms", Function::Values(Arc::new(function)))
+    }
+
+    /// The same with a field of integers, kept as [bit slices](BitSliced): for comparisons and sums.
+    /// A field of the same name is replaced.
+    #[must_use]
+    pub fn integers(
+        self,
+        name: &str,
+        function: impl Fn(&K, &V) -> Option<i64> + Send + Sync + 'static,
+    ) -> Self {
+        self.declare(name, "integers", Function::Integer(Arc::new(function)))
+    }
+
+    fn declare(self, name: &str, kind: &str, function: Function<K, V>) -> Self {
+        let space = self.space.child(&(kind, name));
+        let integers = BitSliced::new(&space);
+        let counter = self.space.pack(&("containers", name));
+        let field = Field { name: name.into(), function, space, counter, integers };
+        let others = self.fields.iter().filter(|other| *other.name != *name).cloned();
+        Self { fields: others.chain([field]).collect(), ..self }
+    }
+
+    /// Where the index is.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The names of the fields, in the order of their declaration.
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|field| &*field.name)
+    }
+
+    /// What ids are below.
+    pub fn universe(&self) -> u64 {
+        self.ids.universe()
+    }
+
+    /// The id of the record of `key`, if it has one. Costs one get; where keys are ids, nothing, and then
+    /// there need not be such a record.
+    ///
+    /// # Errors
+    /// What the store says, and when what is stored is no id.
+    pub fn id_of(&self, reader: &impl Reader, key: &K) -> Result<Option<u64>> {
+        self.ids.of(reader, key)
+    }
+
+    /// The keys of the records with these ids, in their order. Costs one get per id, in one round trip.
+    ///
+    /// # Errors
+    /// What the store says, and when what is stored is no key.
+    pub fn keys(
+        &self,
+        reader: &impl Reader,
+        ids: impl IntoIterator<Item = u64>,
+    ) -> Result<Vec<Option<K>>> {
+        self.ids.keys_of(reader, ids)
+    }
+
+    /// The ids of all records.
+    pub fn all(&self) -> BitmapExpr {
+        BitmapExpr::from(&self.all)
+    }
+
+    /// The ids of the records that have this value in this field. Reads nothing before it is asked.
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`], [`InvertedIndexError::OtherKind`].
+    pub fn term<P: Pack>(&self, field: &str, value: P) -> Result<BitmapExpr> {
+        Ok(BitmapExpr::from(self.values_field(field)?.bitmap(&pack_one(&value))))
+    }
+
+    /// The ids of the records that have a value in this field that is packed already, as
+    /// [`PackedValues`] gives it.
+    ///
+    /// # Errors
+    /// As [`term`](InvertedIndex::term).
+    pub fn packed_term(&self, field: &str, value: &[u8]) -> Result<BitmapExpr> {
+        Ok(BitmapExpr::from(self.values_field(field)?.bitmap(value)))
+    }
+
+    /// The ids of the records that have any of some values in this field: those that begin so
+    /// ([`starting_with`](crate::starting_with)), that lie [`within`](crate::within) bounds, or that are what
+    /// else [`Select`] offers; all that are there with `()`.
+    ///
+    /// Unites their containers in memory. Costs one range over them.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+    /// use keyloom_patterns::{Table, starting_with, within};
+    /// let index = InvertedIndex::new(&Subspace::new("index")).field("name", |_: &u32, name: &String| one(name));
+    /// let towns = Table::<u32, String>::new(&Subspace::new("towns")).with(&index);
+    /// let store = Memory::new();
+    /// let names = ["Oslo", "Paris", "Parma", "Rome"].map(String::from);
+    /// store.transact(|txn| towns.put_many(txn, (0..).zip(names.clone())))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(index.any_term(&snapshot, "name", starting_with("Par"))?.count(&snapshot)?, 2);
+    /// assert_eq!(index.any_term(&snapshot, "name", within(.."Paris"))?.count(&snapshot)?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`term`](InvertedIndex::term); what the store says; where stored bytes are no container, naming the
+    /// key.
+    pub fn any_term(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+        select: impl Select,
+    ) -> Result<BitmapExpr> {
+        let field = self.values_field(field)?;
+        values::unite(reader.range(field.select(select), Order::Ascending)?, &field.space)
+    }
+
+    /// The ids of the records that have no value in this field. Reads nothing before it is asked.
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`].
+    pub fn absent(&self, field: &str) -> Result<BitmapExpr> {
+        let field = self.known(field)?;
+        Ok(match field.function {
+            Function::Values(_) => BitmapExpr::from(field.bitmap(&null())),
+            Function::Integer(_) => self.all() - field.integers.has(),
+        })
+    }
+
+    /// The ids of the records that have a value in this field. Reads nothing before it is asked.
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`].
+    pub fn has(&self, field: &str) -> Result<BitmapExpr> {
+        let field = self.known(field)?;
+        Ok(match field.function {
+            Function::Values(_) => self.all() - BitmapExpr::from(field.bitmap(&null())),
+            Function::Integer(_) => field.integers.has(),
+        })
+    }
+
+    /// The integers of a field, to compare and to sum.
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`], [`InvertedIndexError::OtherKind`].
+    pub fn integers_of(&self, field: &str) -> Result<&BitSliced> {
+        let field = self.known(field)?;
+        match field.function {
+            Function::Integer(_) => Ok(&field.integers),
+            Function::Values(_) => Err(self.other_kind(field, "values", "integers")),
+        }
+    }
+
+    /// The distinct values of a field that are selected, in order. A skip scan: costs one range, and per value
+    /// another or the steps over its containers.
+    ///
+    /// # Errors
+    /// As [`any_term`](InvertedIndex::any_term); the iterator, also when a value is no `P`.
+    pub fn values<'r, R: Reader, P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &'r R,
+        field: &str,
+        select: impl Select,
+        order: Order,
+    ) -> Result<Values<'r, R, P>> {
+        let field = self.values_field(field)?;
+        let range = Selected(field.select(select));
+        Ok(Values(Grouping::new(&field.space, 1).values(reader, range, order)?))
+    }
+
+    /// How many distinct values of a field are selected. A skip scan, as [`values`](InvertedIndex::values).
+    ///
+    /// # Errors
+    /// As [`any_term`](InvertedIndex::any_term).
+    pub fn distinct(&self, reader: &impl Reader, field: &str, select: impl Select) -> Result<u64> {
+        let field = self.values_field(field)?;
+        let range = Selected(field.select(select));
+        let groups =
+            Grouping::new(&field.space, 1).first_of_each(reader, range, Order::Ascending)?;
+        groups.map(|found| found.map(|_| 1)).sum()
+    }
+
+    /// The distinct values of a field that are selected, in order, and of how many records each is. Costs one
+    /// range; reads the headers of their containers.
+    ///
+    /// # Errors
+    /// As [`values`](InvertedIndex::values).
+    pub fn value_counts<'r, R: Reader, P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &'r R,
+        field: &str,
+        select: impl Select,
+        order: Order,
+    ) -> Result<ValueCounts<R::Entries<'r>, P>> {
+        let field = self.values_field(field)?;
+        Ok(ValueCounts::new(reader.range(field.select(select), order)?, &field.space))
+    }
+
+    /// How many containers the values of a field have: what it costs to go through all of them. Costs one get.
+    ///
+    /// # Errors
+    /// As [`term`](InvertedIndex::term); [`Error::NotACounter`](keyloom::Error::NotACounter), or what the store
+    /// says.
+    pub fn containers(&self, reader: &impl Reader, field: &str) -> Result<u64> {
+        let count = reader.counter(&self.values_field(field)?.counter)?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// What the fields of the record with this id hold, if there is one. Costs one get.
+    ///
+    /// # Errors
+    /// What the store says, and when what is stored is no entry of a direct index, naming the key.
+    pub fn direct<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: u64,
+    ) -> Result<Option<DirectEntry<R::Bytes<'r>>>> {
+        let key = self.direct.pack(&id);
+        let entry = reader.get(&key)?.map(DirectEntry::new).transpose();
+        entry.map_err(|error| error.at(&key))
+    }
+
+    /// What the fields of records hold, in the order of their ids. Costs one range.
+    ///
+    /// # Errors
+    /// What the store says; the iterator, as [`direct`](InvertedIndex::direct).
+    pub fn directs<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        ids: impl RangeBounds<u64>,
+        order: Order,
+    ) -> Result<DirectEntries<R::Entries<'r>>> {
+        DirectEntries::open(&self.direct, reader, &ids, order)
+    }
+
+    fn known(&self, name: &str) -> Result<&Field<K, V>> {
+        self.fields.iter().find(|field| *field.name == *name).ok_or_else(|| {
+            let names: Vec<String> = self.field_names().map(|name| format!("{name:?}")).collect();
+            let known = if names.is_empty() { "no fields".to_owned() } else { names.join(", ") };
+            let (index, field) = (self.space.to_string(), name.to_owned());
+            InvertedIndexError::UnknownField { index, field, known }.into()
+        })
+    }
+
+    fn values_field(&self, name: &str) -> Result<&Field<K, V>> {
+        let field = self.known(name)?;
+        match field.function {
+            Function::Values(_) => Ok(field),
+            Function::Integer(_) => Err(self.other_kind(field, "integers", "values")),
+        }
+    }
+
+    #[cold]
+    fn other_kind(
+        &self,
+        field: &Field<K, V>,
+        holds: &'static str,
+        wanted: &'static str,
+    ) -> keyloom::Error {
+        let (index, field) = (self.space.to_string(), field.name.to_string());
+        InvertedIndexError::OtherKind { index, field, holds, wanted }.into()
+    }
+}
+
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// Everything that is not as it should be between `table` and this index: inverted, direct, and ids.
+    /// A counter of 0 may be there or not.
+    ///
+    /// Reads all records twice and all of the index once, in one snapshot; keeps one chunk of ids in memory,
+    /// with its records. Costs 2 round trips per 32,512 records, a few per chunk of ids, and 3 per 1,000
+    /// containers.
+    ///
+    /// # Errors
+    /// What the store says; records that do not decode; [`Error::NewerFormat`](keyloom::Error::NewerFormat);
+    /// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
+    pub fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        check::check(self, reader, table)
+    }
+
+    /// Makes the index what it should be, or builds it, in bounded transactions while others read and write.
+    /// As [`derived::repair`](crate::derived::repair()), whose options and positions it takes.
+    ///
+    /// First each record is given an id, then chunk by chunk of ids the containers and direct entries of its
+    /// records are compared with what is stored, then what is stored is looked through for what no record
+    /// explains. A transaction takes `batch` records, at least 256, or what is left of a chunk of ids. With
+    /// [`CHUNK_IDS`](super::CHUNK_IDS) or more it takes whole chunks, and writes each container once: so does
+    /// [`build`](InvertedIndex::build).
+    ///
+    /// Attach the index to the table that writers use before this begins. While records have ids and are not in
+    /// their containers yet, queries miss them.
+    ///
+    /// # Errors
+    /// What the store says, and as [`check`](InvertedIndex::check).
+    pub fn repair<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        repair::repair(self, store, table, options, progress)
+    }
+
+    /// Builds the index of a table that is full already, by whole chunks of ids: a [`repair`](InvertedIndex::repair) in
+    /// batches as large as a chunk. What is there already is kept where it is right.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+    /// use std::ops::ControlFlow;
+    /// let numbers = Table::<u32, u64>::new(&Subspace::new("numbers"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| numbers.put_many(txn, (0..1_000).map(|n| (n, u64::from(n) % 7))))?;
+    ///
+    /// let index = InvertedIndex::new(&Subspace::new("index")).field("rest", |_, rest: &u64| one(rest));
+    /// let numbers = numbers.with(&index);
+    /// index.build(&store, &numbers, |_| ControlFlow::Continue(()))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(index.term("rest", 3)?.count(&snapshot)?, 143);
+    /// assert_eq!(index.check(&snapshot, &numbers)?, []);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`repair`](InvertedIndex::repair).
+    pub fn build<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        let options = RepairOptions { batch: super::CHUNK_IDS as usize, resume: None };
+        self.repair(store, table, &options, progress)
+    }
+}
+
+impl<K, V> Field<K, V> {
+    /// The ids that have a value.
+    fn bitmap(&self, value: &[u8]) -> Bitmap {
+        let prefix: KeyBuf = self.space.prefix().iter().chain(value).copied().collect();
+        Bitmap::new(&Subspace::from_bytes(&prefix))
+    }
+
+    /// The keys of the containers of the values that are selected, of which none is a null.
+    fn select(&self, select: impl Select) -> KeyRange<'static> {
+        let nulls = self.space.pack(&None::<u8>);
+        select.key_range(&self.space).intersect(KeyRange::behind(&nulls))
+    }
+}
+
+/// A range that is known.
+struct Selected(KeyRange<'static>);
+
+impl Select for Selected {
+    fn key_range(&self, _: &Subspace) -> KeyRange<'static> {
+        self.0.clone()
+    }
+}

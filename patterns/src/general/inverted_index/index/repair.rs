@@ -1,0 +1,212 @@
+//! Making an index what it should be, in transactions of a bounded size.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, Reader, Result, Store, Writer, pack};
+
+use super::InvertedIndex;
+use super::check::record_keys;
+use super::counts::Counted;
+use super::given::Lack;
+use super::ids::Ids;
+use super::span::Span;
+use crate::batch::BatchSize;
+use crate::derived::{
+    Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress, SortedWrites,
+    page_behind, refuse_overlap,
+};
+use crate::general::inverted_index::DenseIds;
+use crate::general::inverted_index::dense_ids::State;
+use crate::table::{RecordKey, Table};
+
+pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
+    index: &InvertedIndex<K, V>,
+    store: &S,
+    table: &Table<K, V, C>,
+    options: &RepairOptions,
+    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+) -> Result<RepairProgress> {
+    refuse_overlap(index.space(), table.space())?;
+    // Where nothing is stored, nothing can be superfluous.
+    let is_empty = options.resume.is_none()
+        && store.snapshot()?.first(index.space().self_and_children())?.is_none();
+    let mut size = BatchSize::new(options.batch);
+    let mut done = RepairProgress::beginning(options);
+    loop {
+        let step = size.transact(store, |txn, batch| {
+            let mut next = done.clone();
+            let is_last = match (next.position.phase, is_empty) {
+                (RepairPhase::Records, _) => repair_records(index, table, txn, batch, &mut next)?,
+                (RepairPhase::Entries, true) => true,
+                (RepairPhase::Entries, false) => {
+                    remove_superfluous(index, table, txn, batch, &mut next)?
+                }
+            };
+            Ok((next, is_last))
+        })?;
+        done = step.0;
+        if step.1 {
+            done.written += mend_counts(index, store)?;
+            done.finished = true;
+        }
+        if progress(&done).is_break() || done.finished {
+            return Ok(done);
+        }
+    }
+}
+
+/// Gives ids to records, and then writes what a span of ids lacks. Never the last step.
+fn repair_records<K: RecordKey, V, C: Codec<V>>(
+    index: &InvertedIndex<K, V>,
+    table: &Table<K, V, C>,
+    txn: &mut impl Writer,
+    batch: usize,
+    done: &mut RepairProgress,
+) -> Result<bool> {
+    let last = done.position.last.take();
+    done.position.last = match (&last, &index.ids) {
+        (Some(last), _) if index.space().contains(last) => {
+            write_span(index, table, txn, batch, last, done)?
+        }
+        (_, Ids::Dense(ids)) => match give_ids(ids, table, txn, batch, last.as_deref(), done)? {
+            None => Some(KeyBuf::from_slice(index.space().prefix())),
+            last => last,
+        },
+        (_, Ids::Same(_)) => Some(KeyBuf::from_slice(index.space().prefix())),
+    };
+    if done.position.last.is_none() {
+        done.position.phase = RepairPhase::Entries;
+    }
+    Ok(false)
+}
+
+/// Gives ids to those of some records that lack one. Tells where it has come to, if there are more.
+fn give_ids<K: RecordKey, V, C>(
+    ids: &DenseIds<K>,
+    table: &Table<K, V, C>,
+    txn: &mut impl Writer,
+    batch: usize,
+    last: Option<&[u8]>,
+    done: &mut RepairProgress,
+) -> Result<Option<KeyBuf>> {
+    let (stored, mut state) = (ids.stored_state(txn)?, ids.true_state(txn)?);
+    let (keys, last) = {
+        let page = page_behind(last, txn, table.space(), batch)?;
+        (record_keys(table, &page.entries)?, page.last)
+    };
+    done.records += keys.len() as u64;
+    let mut writes = SortedWrites::default();
+    for (key, lack) in ids.lacking(txn, keys, state.next)? {
+        let id = match lack {
+            Lack::Key(id) => id,
+            Lack::Id(_) => {
+                let id = state.next;
+                state.next = id
+                    .checked_add(1)
+                    .filter(|next| *next <= ids.universe())
+                    .ok_or_else(|| ids.no_id_left())?;
+                writes.put(&ids.ids.pack(&key), &pack(&id))?;
+                id
+            }
+        };
+        writes.put(&ids.keys.pack(&id), &pack(&key))?;
+        done.written += 1;
+    }
+    if stored.unwrap_or_default() != state {
+        writes.put(&ids.state_key(), &state.to_bytes())?;
+    }
+    writes.apply(txn)?;
+    Ok(last)
+}
+
+/// Writes what is missing or wrong of the next span. Tells where it has come to, if there may be more.
+fn write_span<K: RecordKey, V, C: Codec<V>>(
+    index: &InvertedIndex<K, V>,
+    table: &Table<K, V, C>,
+    txn: &mut impl Writer,
+    batch: usize,
+    last: &[u8],
+    done: &mut RepairProgress,
+) -> Result<Option<KeyBuf>> {
+    let from = match last == index.space().prefix() {
+        true => Some(0),
+        false => index.direct.unpack::<u64>(last)?.checked_add(1),
+    };
+    let end = index.end(txn)?;
+    let Some(from) =
+        from.map(|from| index.next_span(table, txn, batch, from, end)).transpose()?.flatten()
+    else {
+        return Ok(None);
+    };
+    let span = Span::from(from, batch);
+    let (faults, records) = index.compare(table, txn, &span, end)?;
+    if let Ids::Same(_) = index.ids {
+        done.records += records;
+    }
+    let mut writes = SortedWrites::default();
+    for fault in faults {
+        done.written += 1;
+        writes.push(fault.what.entry(), fault.value.as_deref())?;
+    }
+    writes.apply(txn)?;
+    Ok(Some(index.direct.pack(&span.last())))
+}
+
+/// Removes what no record explains of the next entries. Tells whether these were the last.
+fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
+    index: &InvertedIndex<K, V>,
+    table: &Table<K, V, C>,
+    txn: &mut impl Writer,
+    batch: usize,
+    done: &mut RepairProgress,
+) -> Result<bool> {
+    let end = index.end(txn)?;
+    let (faults, is_last) = {
+        let page = page_behind(done.position.last.as_deref(), txn, index.space(), batch)?;
+        let found = index.superfluous(table, txn, &page.entries, end)?;
+        done.entries += found.entries as u64;
+        let last = found.entries.checked_sub(1).and_then(|last| page.entries.get(last));
+        if let Some((key, _)) = last {
+            done.position.last = Some(KeyBuf::from_slice(key));
+        }
+        (found.faults, page.last.is_none() && found.entries == page.entries.len())
+    };
+    for fault in faults {
+        match (&fault.what, &fault.value) {
+            (Inconsistency::Wrong { .. }, _) => done.written += 1,
+            _ => done.removed += 1,
+        }
+        match &fault.value {
+            Some(value) => txn.put(fault.what.entry(), value)?,
+            None => txn.delete(fault.what.entry())?,
+        }
+    }
+    Ok(is_last)
+}
+
+/// Makes the counts what they should be, and tells how many were not.
+fn mend_counts<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
+    let mut mended = 0;
+    for field in index.counted() {
+        // Counted in a snapshot: in a transaction it would meet all who write to the field.
+        let counted = Counted::of(field, &store.snapshot()?)?;
+        if counted.fault().is_some() {
+            store.transact(|txn| counted.mend(txn))?;
+            mended += 1;
+        }
+    }
+    if let Ids::Dense(ids) = &index.ids {
+        mended += u64::from(store.transact(|txn| mend_free(ids, txn))?);
+    }
+    Ok(mended)
+}
+
+fn mend_free<K: RecordKey>(ids: &DenseIds<K>, txn: &mut impl Writer) -> Result<bool> {
+    let state = State { free: ids.count_free(txn)?, ..ids.true_state(txn)? };
+    let is_wrong = ids.stored_state(txn)?.unwrap_or_default() != state;
+    if is_wrong {
+        txn.put(&ids.state_key(), &state.to_bytes())?;
+    }
+    Ok(is_wrong)
+}

@@ -1,0 +1,298 @@
+//! What the records of a range of ids make of the index, beside what is stored of it.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use keyloom::value::Codec;
+use keyloom::{Error, KeyBuf, Order, Reader, Result, unpack};
+
+use super::InvertedIndex;
+use super::direct::DirectEntry;
+use super::ids::{Ids, SameIds};
+use crate::derived::Inconsistency;
+use crate::general::inverted_index::bitmap::place_of;
+use crate::general::inverted_index::dense_ids::read_id;
+use crate::general::inverted_index::{CHUNK_IDS, Container, DenseIds, Words};
+use crate::select::{Select, within};
+use crate::table::{RecordKey, Table, get_many};
+
+/// The fewest ids that are compared together, and a divisor of the ids of a chunk. Who finds one id of a
+/// container explained by its record knows that the whole block was compared.
+pub(super) const BLOCK_IDS: u64 = 256;
+
+/// What is not as it should be, and what should be there instead.
+pub(super) struct Fault {
+    pub(super) what: Inconsistency,
+    pub(super) value: Option<Vec<u8>>,
+}
+
+/// Ids of one chunk that are compared together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span(RangeInclusive<u64>);
+
+impl Span {
+    /// At most `ids` ids from `first` on, which begins a block: whole blocks, and of one chunk.
+    pub(super) fn from(first: u64, ids: usize) -> Self {
+        let in_chunk = CHUNK_IDS - first % CHUNK_IDS;
+        let blocks = (ids as u64 / BLOCK_IDS).max(1) * BLOCK_IDS;
+        Self(first..=first.saturating_add(blocks.min(in_chunk) - 1))
+    }
+
+    pub(super) fn last(&self) -> u64 {
+        *self.0.end()
+    }
+
+    fn chunk(&self) -> u64 {
+        place_of(*self.0.start()).0
+    }
+
+    fn offsets(&self) -> RangeInclusive<u16> {
+        place_of(*self.0.start()).1..=place_of(*self.0.end()).1
+    }
+}
+
+/// Whether an error of stored bytes must stop the work, rather than count as a fault.
+pub(super) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error @ Error::NewerFormat { .. }) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The container of some bytes, if they are one in every respect.
+pub(super) fn sound(bytes: &[u8]) -> Result<Option<Container<'_>>> {
+    unless_newer(Container::parse(bytes).and_then(|container| {
+        container.verify()?;
+        Ok(container)
+    }))
+}
+
+/// What the records of a span say.
+#[derive(Default)]
+struct Expected {
+    containers: BTreeMap<KeyBuf, Vec<u16>>,
+    direct: BTreeMap<KeyBuf, KeyBuf>,
+    records: u64,
+}
+
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// Where the next span of `ids` ids begins that has anything, at `from` or behind, if there is one. Ids
+    /// from `end` on were never given out.
+    pub(super) fn next_span<C: Codec<V>>(
+        &self,
+        table: &Table<K, V, C>,
+        reader: &impl Reader,
+        ids: usize,
+        from: u64,
+        end: u64,
+    ) -> Result<Option<u64>> {
+        match &self.ids {
+            Ids::Dense(_) => Ok((from < end).then_some(from)),
+            Ids::Same(_) => {
+                let rest = within(from..).key_range(table.space());
+                let Some((key, _)) = reader.first(rest)? else { return Ok(None) };
+                let id: u64 =
+                    table.space().unpack(&key).map_err(|error| Error::from(error).at(&key))?;
+                let of_span = if ids as u64 >= CHUNK_IDS { CHUNK_IDS } else { BLOCK_IDS };
+                Ok(Some(from.max(id - id % CHUNK_IDS % of_span)))
+            }
+        }
+    }
+
+    /// What is missing or wrong of a span, and how many records it has. What no record explains is the matter
+    /// of another pass, but for ids that are free.
+    pub(super) fn compare<C: Codec<V>>(
+        &self,
+        table: &Table<K, V, C>,
+        reader: &impl Reader,
+        span: &Span,
+        end: u64,
+    ) -> Result<(Vec<Fault>, u64)> {
+        let records = match &self.ids {
+            Ids::Dense(ids) => dense_records(ids, table, reader, span)?,
+            Ids::Same(ids) => same_records(ids, table, reader, span)?,
+        };
+        let mut expected = self.expected(&records)?;
+        let free = self.expect_free(&records, span, end, &mut expected);
+        let mut faults = Vec::new();
+        let keys: Vec<&KeyBuf> = expected.containers.keys().collect();
+        let stored = get_many(reader, &keys)?;
+        for ((key, offsets), stored) in expected.containers.iter().zip(stored) {
+            let fault = compare_container(key, offsets, span, stored.as_deref());
+            let fault = fault.map_err(|error| error.at(key))?;
+            let is_free = free.as_ref() == Some(key);
+            faults.extend(
+                fault.filter(|fault| {
+                    is_free || !matches!(fault.what, Inconsistency::Dangling { .. })
+                }),
+            );
+        }
+        self.compare_direct(reader, span, &mut expected.direct, &mut faults)?;
+        Ok((faults, expected.records))
+    }
+
+    fn expected(&self, records: &[(u64, K, V)]) -> Result<Expected> {
+        let mut expected = Expected { records: records.len() as u64, ..Expected::default() };
+        for (id, key, value) in records {
+            let held = self.held(key, value);
+            self.check_lengths(&held)?;
+            let offset = place_of(*id).1;
+            self.containers_of(*id, &held, |key| {
+                expected.containers.entry(key).or_default().push(offset);
+            });
+            expected.direct.insert(self.direct.pack(id), self.direct_value(&held));
+        }
+        Ok(expected)
+    }
+
+    /// Expects the ids of a span that belong to no record to be free. Tells where, if anywhere.
+    fn expect_free(
+        &self,
+        records: &[(u64, K, V)],
+        span: &Span,
+        end: u64,
+        expected: &mut Expected,
+    ) -> Option<KeyBuf> {
+        let Ids::Dense(ids) = &self.ids else { return None };
+        let key = ids.free.key(span.chunk());
+        let used = records.iter().map(|(id, ..)| *id);
+        let mut used = used.peekable();
+        let free = span.0.clone().take_while(|id| *id < end);
+        let free = free.filter(|id| used.next_if_eq(id).is_none());
+        let free = free.map(|id| place_of(id).1).collect();
+        expected.containers.insert(key.clone(), free);
+        Some(key)
+    }
+
+    fn compare_direct(
+        &self,
+        reader: &impl Reader,
+        span: &Span,
+        expected: &mut BTreeMap<KeyBuf, KeyBuf>,
+        faults: &mut Vec<Fault>,
+    ) -> Result<()> {
+        let range = within(span.0.clone()).key_range(&self.direct);
+        for entry in reader.range(range, Order::Ascending)? {
+            let (key, stored) = entry?;
+            unless_newer(DirectEntry::new(&stored[..])).map_err(|error| error.at(&key))?;
+            let entry = KeyBuf::from_slice(&key);
+            if let Some(value) = expected.remove(&entry).filter(|value| value[..] != stored[..]) {
+                faults.push(Fault {
+                    what: Inconsistency::Wrong { entry },
+                    value: Some(value.to_vec()),
+                });
+            }
+        }
+        let missing = std::mem::take(expected).into_iter();
+        faults.extend(missing.map(|(entry, value)| Fault {
+            what: Inconsistency::Missing { entry },
+            value: Some(value.to_vec()),
+        }));
+        Ok(())
+    }
+}
+
+/// The records of the ids of a span, by the keys that these belong to.
+fn dense_records<K: RecordKey, V, C: Codec<V>>(
+    ids: &DenseIds<K>,
+    table: &Table<K, V, C>,
+    reader: &impl Reader,
+    span: &Span,
+) -> Result<Vec<(u64, K, V)>> {
+    let mut holders = Vec::new();
+    for entry in reader.range(within(span.0.clone()).key_range(&ids.keys), Order::Ascending)? {
+        let (entry, key) = entry?;
+        // What is no entry is found by the pass over all that is stored.
+        if let (Ok(id), Ok(key)) = (ids.keys.unpack::<u64>(&entry), unpack::<K>(&key)) {
+            holders.push((id, key));
+        }
+    }
+    let ids_of: Vec<u64> = holders.iter().map(|(id, _)| *id).collect();
+    let records = ids.records_of(table, reader, holders.into_iter().map(Some).collect())?;
+    let found = ids_of.into_iter().zip(records);
+    Ok(found.filter_map(|(id, record)| record.map(|(key, value)| (id, key, value))).collect())
+}
+
+impl<K: RecordKey> DenseIds<K> {
+    /// The records of keys to which ids are said to belong, where the keys say so too. Costs one round trip.
+    pub(super) fn records_of<V, C: Codec<V>>(
+        &self,
+        table: &Table<K, V, C>,
+        reader: &impl Reader,
+        holders: Vec<Option<(u64, K)>>,
+    ) -> Result<Vec<Option<(K, V)>>> {
+        let keys = || holders.iter().flatten().map(|(_, key)| key);
+        let mut asked: Vec<KeyBuf> = keys().map(|key| self.ids.pack(key)).collect();
+        let known = asked.len();
+        asked.extend(keys().map(|key| table.space().pack(key)));
+        let mut given = get_many(reader, &asked)?;
+        let mut records = given.split_off(known).into_iter();
+        let (mut given, mut at) = (given.into_iter(), asked.iter().skip(known));
+        let mut found = Vec::with_capacity(holders.len());
+        for holder in holders {
+            let Some((id, key)) = holder else {
+                found.push(None);
+                continue;
+            };
+            let (given, record, at) = (given.next().flatten(), records.next().flatten(), at.next());
+            let at = at.map_or(&[][..], |at| at);
+            let is_its = unless_newer(read_id(at, given))?.flatten() == Some(id);
+            let record = record.filter(|_| is_its).map(|record| C::decode(&record)).transpose();
+            found.push(record.map_err(|error| error.at(at))?.map(|record| (key, record)));
+        }
+        Ok(found)
+    }
+}
+
+/// The records whose keys are the ids of a span.
+fn same_records<K: RecordKey, V, C: Codec<V>>(
+    ids: &SameIds<K>,
+    table: &Table<K, V, C>,
+    reader: &impl Reader,
+    span: &Span,
+) -> Result<Vec<(u64, K, V)>> {
+    let records = table.range(reader, within(span.0.clone()), Order::Ascending)?;
+    let records = records.map(|record| record.map(|(key, value)| ((ids.id)(&key), key, value)));
+    records.filter(|record| !matches!(record, Ok((id, ..)) if *id >= ids.universe)).collect()
+}
+
+/// What is wrong with a container as far as a span goes.
+fn compare_container(
+    key: &KeyBuf,
+    offsets: &[u16],
+    span: &Span,
+    stored: Option<&[u8]>,
+) -> Result<Option<Fault>> {
+    let mut old = Words::new();
+    let container = stored.map(sound).transpose()?;
+    if let Some(Some(container)) = container {
+        old.set(container);
+    }
+    let mut new = Words::new();
+    for offset in offsets {
+        new.insert(*offset);
+    }
+    let mut others = old.clone();
+    let mut mine = old.clone();
+    mine.keep(span.offsets());
+    others.and_not_words(&mine);
+    new.or_words(&others);
+    let entry = key.clone();
+    let what = match container {
+        None if new.is_empty() => return Ok(None),
+        None => Inconsistency::Missing { entry },
+        Some(None) => Inconsistency::Foreign { entry },
+        Some(Some(_)) if new == old => return Ok(None),
+        Some(Some(_)) if new.is_empty() => Inconsistency::Dangling { entry },
+        Some(Some(_)) => Inconsistency::Wrong { entry },
+    };
+    Ok(Some(Fault { what, value: encoded(&new) }))
+}
+
+/// The bytes of a container, `None` where it has no ids.
+pub(super) fn encoded(words: &Words) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    words.encode(&mut bytes);
+    (!bytes.is_empty()).then_some(bytes)
+}

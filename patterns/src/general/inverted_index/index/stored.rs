@@ -1,0 +1,269 @@
+//! What is stored and explained by no record.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use keyloom::value::Codec;
+use keyloom::{Element, Entry, KeyBuf, Reader, Result, unpack};
+
+use super::InvertedIndex;
+use super::ids::Ids;
+use super::span::{BLOCK_IDS, Fault, encoded, sound};
+use crate::derived::Inconsistency;
+use crate::general::inverted_index::bitmap::{id_at, place_of};
+use crate::general::inverted_index::{Container, DenseIds};
+use crate::table::{RecordKey, Table, get_many};
+
+/// What a look at some stored entries found.
+pub(super) struct Superfluous {
+    pub(super) faults: Vec<Fault>,
+    /// How many of the entries were looked at.
+    pub(super) entries: usize,
+}
+
+/// What a stored entry is about.
+enum Stored {
+    /// Some ids of a chunk.
+    Container(u64),
+    /// A chunk of free ids.
+    Free(u64),
+    /// The record with this id.
+    OfId(u64),
+    /// The record with this key, packed.
+    OfKey(KeyBuf),
+    /// All of them.
+    Known,
+    Foreign,
+}
+
+/// Entries whose records are to be looked for.
+#[derive(Default)]
+struct Suspects<'e> {
+    /// The ids that are asked for.
+    ids: Vec<u64>,
+    /// Containers, with the first of their ids in each block.
+    containers: Vec<(Suspect<'e>, Range<usize>)>,
+    /// Entries about one id.
+    of_ids: Vec<(KeyBuf, usize)>,
+    /// Entries about the record at a key.
+    of_records: Vec<(KeyBuf, KeyBuf)>,
+}
+
+/// A container that may have ids too many.
+struct Suspect<'e> {
+    entry: KeyBuf,
+    chunk: u64,
+    container: Container<'e>,
+}
+
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    fn stored(&self, key: &[u8], value: &[u8]) -> Stored {
+        let part = self.space.leading(key, 1).ok();
+        let part = part.and_then(|part| self.space.unpack::<&str>(part).ok());
+        let stored = match part {
+            Some("all") => self.all.space().unpack(key).ok().map(Stored::Container),
+            Some("terms") => {
+                let parts = self.space.unpack::<(&str, &str, Element, u64)>(key);
+                parts.ok().map(|parts| Stored::Container(parts.3))
+            }
+            Some("integers") => {
+                let parts = self.space.unpack::<(&str, &str, u64, u8)>(key);
+                parts.ok().map(|parts| Stored::Container(parts.2))
+            }
+            Some("direct") => self.direct.unpack(key).ok().map(Stored::OfId),
+            Some("containers") => {
+                self.counted().any(|field| field.counter[..] == *key).then_some(Stored::Known)
+            }
+            Some("ids") => match &self.ids {
+                Ids::Dense(ids) => stored_id(ids, key, value),
+                Ids::Same(_) => None,
+            },
+            _ => None,
+        };
+        stored.unwrap_or(Stored::Foreign)
+    }
+
+    /// What of some stored entries no record explains. Looks at as many of them as come to about as many ids,
+    /// and at one at least. Ids from `end` on were never given out.
+    pub(super) fn superfluous<C: Codec<V>, R: Reader>(
+        &self,
+        table: &Table<K, V, C>,
+        reader: &R,
+        entries: &[Entry<R::Bytes<'_>>],
+        end: u64,
+    ) -> Result<Superfluous> {
+        let mut found = Superfluous { faults: Vec::new(), entries: 0 };
+        let mut suspects = Suspects::default();
+        for (key, value) in entries {
+            if suspects.ids.len() > entries.len() {
+                break;
+            }
+            found.entries += 1;
+            let entry = KeyBuf::from_slice(key);
+            match self.stored(key, value) {
+                Stored::Container(chunk) => match sound(value).map_err(|error| error.at(key))? {
+                    Some(container) => suspects.add(Suspect { entry, chunk, container }),
+                    None => found.faults.push(foreign(entry)),
+                },
+                Stored::Free(chunk) => match sound(value).map_err(|error| error.at(key))? {
+                    Some(_) if id_at(chunk, 0).is_some_and(|first| first < end) => {}
+                    Some(_) => found.faults.push(dangling(entry)),
+                    None => found.faults.push(foreign(entry)),
+                },
+                Stored::OfId(id) => {
+                    suspects.of_ids.push((entry, suspects.ids.len()));
+                    suspects.ids.push(id);
+                }
+                Stored::OfKey(key) => {
+                    let record = table.space().prefix().iter().chain(&key).copied().collect();
+                    suspects.of_records.push((entry, record));
+                }
+                Stored::Known => {}
+                Stored::Foreign => found.faults.push(foreign(entry)),
+            }
+        }
+        self.judge(table, reader, suspects, &mut found.faults)?;
+        Ok(found)
+    }
+
+    fn judge<C: Codec<V>>(
+        &self,
+        table: &Table<K, V, C>,
+        reader: &impl Reader,
+        suspects: Suspects<'_>,
+        faults: &mut Vec<Fault>,
+    ) -> Result<()> {
+        let records = self.records_of(table, reader, &suspects.ids)?;
+        for (entry, place) in suspects.of_ids {
+            if !matches!(records.get(place), Some(Some(_))) {
+                faults.push(dangling(entry));
+            }
+        }
+        let asked: Vec<&KeyBuf> = suspects.of_records.iter().map(|(_, record)| record).collect();
+        for ((entry, _), record) in suspects.of_records.iter().zip(get_many(reader, &asked)?) {
+            if record.is_none() {
+                faults.push(dangling(entry.clone()));
+            }
+        }
+        for (suspect, firsts) in suspects.containers {
+            let ids = suspects.ids.get(firsts.clone()).unwrap_or_default();
+            let records = records.get(firsts).unwrap_or_default();
+            let blocks: BTreeSet<u64> = ids
+                .iter()
+                .zip(records)
+                .filter(|(id, record)| !self.explains(**id, record.as_ref(), &suspect.entry))
+                .map(|(id, _)| block(*id))
+                .collect();
+            if !blocks.is_empty() {
+                faults.extend(self.without_strays(table, reader, suspect, &blocks)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the record of an id is the reason for it to be in a container.
+    fn explains(&self, id: u64, record: Option<&(K, V)>, container: &KeyBuf) -> bool {
+        let Some((key, value)) = record else { return false };
+        let mut is_in = false;
+        self.containers_of(id, &self.held(key, value), |key| is_in |= key == *container);
+        is_in
+    }
+
+    /// A container without the ids of some blocks that no record explains.
+    fn without_strays<C: Codec<V>>(
+        &self,
+        table: &Table<K, V, C>,
+        reader: &impl Reader,
+        suspect: Suspect<'_>,
+        blocks: &BTreeSet<u64>,
+    ) -> Result<Option<Fault>> {
+        let Suspect { entry, chunk, container } = suspect;
+        let mut words = container.words();
+        let ids = words.iter().filter_map(|offset| id_at(chunk, offset));
+        let ids: Vec<u64> = ids.filter(|id| blocks.contains(&block(*id))).collect();
+        let records = self.records_of(table, reader, &ids)?;
+        let strays = ids.iter().zip(&records);
+        let strays = strays.filter(|(id, record)| !self.explains(**id, record.as_ref(), &entry));
+        let is_clean = strays.fold(true, |_, (id, _)| {
+            words.remove(place_of(*id).1);
+            false
+        });
+        Ok(match encoded(&words) {
+            _ if is_clean => None,
+            None => Some(dangling(entry)),
+            value => Some(Fault { what: Inconsistency::Wrong { entry }, value }),
+        })
+    }
+
+    /// The records that ids belong to. Costs two round trips.
+    fn records_of<C: Codec<V>>(
+        &self,
+        table: &Table<K, V, C>,
+        reader: &impl Reader,
+        ids: &[u64],
+    ) -> Result<Vec<Option<(K, V)>>> {
+        match &self.ids {
+            Ids::Dense(dense) => {
+                let at: Vec<KeyBuf> = ids.iter().map(|id| dense.keys.pack(id)).collect();
+                let keys = get_many(reader, &at)?.into_iter();
+                let keys = keys.map(|key| key.and_then(|key| unpack::<K>(&key).ok()));
+                let holders = ids.iter().zip(keys).map(|(id, key)| Some((*id, key?)));
+                dense.records_of(table, reader, holders.collect())
+            }
+            Ids::Same(same) => {
+                let key = |id: &u64| (same.key)(*id).filter(|_| *id < same.universe);
+                let keys: Vec<Option<K>> = ids.iter().map(key).collect();
+                let mut records = table.get_many(reader, keys.iter().flatten())?.into_iter();
+                let record = |key: Option<K>| {
+                    let key = key?;
+                    Some((key, records.next().flatten()?))
+                };
+                Ok(keys.into_iter().map(record).collect())
+            }
+        }
+    }
+}
+
+impl<'e> Suspects<'e> {
+    fn add(&mut self, suspect: Suspect<'e>) {
+        let (from, chunk) = (self.ids.len(), suspect.chunk);
+        let mut last = None;
+        for offset in suspect.container.words().iter() {
+            let this = Some(u64::from(offset) / BLOCK_IDS);
+            if this != last {
+                // Where there is no such id, it is one that nobody has.
+                self.ids.push(id_at(chunk, offset).unwrap_or(u64::MAX));
+                last = this;
+            }
+        }
+        self.containers.push((suspect, from..self.ids.len()));
+    }
+}
+
+/// The block of an id, within its chunk.
+fn block(id: u64) -> u64 {
+    u64::from(place_of(id).1) / BLOCK_IDS
+}
+
+fn stored_id<K: RecordKey>(ids: &DenseIds<K>, key: &[u8], value: &[u8]) -> Option<Stored> {
+    if ids.free.space().contains(key) {
+        return ids.free.space().unpack(key).ok().map(Stored::Free);
+    }
+    if ids.keys.contains(key) {
+        let id = ids.keys.unpack(key).ok()?;
+        return unpack::<K>(value).ok().map(|_| Stored::OfId(id));
+    }
+    if ids.ids.contains(key) {
+        let of = ids.ids.unpack::<K>(key).ok()?;
+        return Some(Stored::OfKey(keyloom::pack(&of)));
+    }
+    (ids.state_key()[..] == *key).then_some(Stored::Known)
+}
+
+fn foreign(entry: KeyBuf) -> Fault {
+    Fault { what: Inconsistency::Foreign { entry }, value: None }
+}
+
+fn dangling(entry: KeyBuf) -> Fault {
+    Fault { what: Inconsistency::Dangling { entry }, value: None }
+}
