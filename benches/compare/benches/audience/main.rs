@@ -13,11 +13,15 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod clicks;
+mod keyloom;
 mod sqlite;
 mod search;
 
 use std::time::Instant;
 
+use ::keyloom::Store;
+use keyloom_compare::compare;
+use keyloom_patterns::general::inverted_index::ReportWay;
 use clicks::{Audience, CATEGORIES, CITIES, Clicks, SITES};
 use rusqlite::Connection;
 
@@ -41,16 +45,27 @@ fn main() {
     let few = Clicks::generate(7, 1000, 1000);
     let sqlite = timed("SQLite", || sqlite::open(&directory.path().join("sqlite"), if std::env::var("NOSQL").is_err() {&clicks} else {&few}));
     let tantivy = timed("tantivy", || search::Tantivy::open(&directory.path().join("tantivy"), &clicks));
+    let lmdb = timed("keyloom", || keyloom::open(&directory.path().join("keyloom"), &clicks));
+    println!("    keyloom: {} bytes", std::fs::metadata(directory.path().join("keyloom")).map_or(0, |m| m.len()));
+    let index = keyloom::index();
     for (name, audience) in AUDIENCES {
         let expected = clicks.report(&audience);
         println!("\n{name}: {} users; {} categories", clicks.count(&audience), expected.len());
         assert_eq!(tantivy.report(&audience), expected);
         if std::env::var("NOSQL").is_err() { let _ = quickest(&sqlite, &audience, &expected); }
-        for _ in 0..6 {
-            let t = Instant::now();
-            tantivy.report(&audience);
-            println!("tantivy {:?}", t.elapsed());
+        let snapshot = lmdb.snapshot().unwrap();
+        let (rows, explain) = keyloom::report(&index, &snapshot, &audience, None);
+        assert_eq!(rows, expected);
+        println!("    {explain}");
+        for way in [ReportWay::Intersect, ReportWay::Walk] {
+            assert_eq!(keyloom::report(&index, &snapshot, &audience, Some(way)).0, expected);
         }
+        let mut k = || _ = keyloom::report(&index, &snapshot, &audience, None);
+        let mut i = || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Intersect));
+        let mut w = || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Walk));
+        let mut t = || _ = tantivy.report(&audience);
+        let mut e = || _ = keyloom::audience(&index, &audience).count(&snapshot).unwrap();
+        compare(name, 1, 30, &mut [("keyloom", &mut k), ("tantivy", &mut t), ("intersect", &mut i), ("walk", &mut w), ("count", &mut e)]);
     }
 }
 
