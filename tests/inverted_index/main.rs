@@ -7,6 +7,7 @@ mod bitmaps;
 mod common;
 #[path = "../common/laws.rs"]
 mod laws;
+mod reports;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 #[path = "../servers/mod.rs"]
 mod servers;

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use keyloom::key::{BigInt, Desc, Versionstamp, pack};
 use keyloom::value::{Codec, MessagePack, Postcard};
-use keyloom::{KeyBuf, Lmdb, Store, Writer};
+use keyloom::{KeyBuf, Lmdb, Memory, Reader, Store, Subspace, Writer};
+use keyloom_patterns::general::inverted_index::{Bitmap, CHUNK_IDS};
 
 fn main() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
@@ -25,6 +26,7 @@ fn main() {
     write("key_bytes", keys());
     write("values", values());
     write("addresses", addresses());
+    write("bitmaps", bitmaps());
     write("lmdb_files", lmdb_files());
     for (target, seed) in [
         ("key_order", 1),
@@ -80,6 +82,28 @@ fn addresses() -> Vec<Vec<u8>> {
     ]
     .map(|address| address.into())
     .to_vec()
+}
+
+/// A chunk of each form: few ids, runs, blocks of some and of many, a bitset.
+fn bitmaps() -> Vec<Vec<u8>> {
+    let mut random = fastrand::Rng::with_seed(6);
+    let mut some = |odds: u64| (0..CHUNK_IDS).filter(|_| random.u64(..odds) == 0).collect();
+    let sets: [Vec<u64>; 5] = [
+        vec![0, 7, 300, CHUNK_IDS - 1],
+        (0..9).flat_map(|run| run * 3_000..run * 3_100 + 50).collect(),
+        some(150),
+        (256..512).step_by(3).chain((1_000..CHUNK_IDS).step_by(200)).collect(),
+        some(4),
+    ];
+    let bitmap = Bitmap::new(&Subspace::new("bitmap"));
+    let stored = |ids: Vec<u64>| {
+        let store = Memory::new();
+        store.transact(|txn| bitmap.replace(txn, ids.iter().copied())).unwrap();
+        let bytes =
+            store.snapshot().unwrap().get(&bitmap.space().pack(&0)).unwrap().unwrap().to_vec();
+        bytes
+    };
+    sets.map(stored).to_vec()
 }
 
 /// Files that the engine wrote: a new one, a small one, one with an overflow run and free pages, one

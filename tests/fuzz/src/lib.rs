@@ -15,6 +15,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod addresses;
+mod bitmaps;
 mod continuations;
 mod index_entries;
 mod keys;
@@ -40,7 +41,7 @@ macro_rules! targets {
 }
 
 /// What must hold for any bytes.
-pub const TARGETS: [Target; 9] = targets! {
+pub const TARGETS: [Target; 10] = targets! {
     key_bytes: keys::bytes,
     key_order: keys::order,
     ranges: ranges::ranges,
@@ -49,6 +50,7 @@ pub const TARGETS: [Target; 9] = targets! {
     index_entries: index_entries::index_entries,
     operations: operations::operations,
     addresses: addresses::addresses,
+    bitmaps: bitmaps::bitmaps,
     lmdb_files: lmdb_files::lmdb_files,
 };
 

@@ -87,7 +87,7 @@ macro_rules! holds {
 }
 
 holds! {
-    key_bytes key_order ranges values continuations index_entries operations addresses lmdb_files
+    key_bytes key_order ranges values continuations index_entries operations addresses bitmaps lmdb_files
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! Bitmaps in chunks on LMDB: the sizes that a chunk could have, beside each other; one id set, beside a whole
+//! roaring bitmap under one key; the pages that this dirties; the room on disk.
+//!
+//! ```text
+//! cargo bench -p keyloom-compare --bench bitmaps [-- IDS]
+//! ```
+//!
+//! Ids below ten million, unless another number is given. Files are written without waiting for the disk.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+
+#[path = "bitmaps/chunk_sizes.rs"]
+mod chunk_sizes;
+#[path = "bitmaps/layout.rs"]
+mod layout;
+#[path = "bitmaps/pages.rs"]
+mod pages;
+#[path = "bitmaps/room.rs"]
+mod room;
+#[path = "bitmaps/single_ids.rs"]
+mod single_ids;
+
+use keyloom::Lmdb;
+use keyloom::lmdb::Durability;
+
+fn main() {
+    let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+    let universe: u64 = numbers.next().unwrap_or(10_000_000);
+    println!("ratios are the first / the other: below 1 the first is faster; {universe} ids\n");
+    chunk_sizes::measure(universe);
+    single_ids::measure();
+    room::measure(universe);
+}
+
+/// A store of its own, in a directory that goes with it.
+struct Scratch {
+    store: Lmdb,
+    directory: tempfile::TempDir,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(4 << 30);
+        Self { store: options.open(directory.path()).unwrap(), directory }
+    }
+
+    /// How much room the entries take.
+    fn bytes(&self) -> u64 {
+        let statistics = self.store.statistics().unwrap();
+        let pages = statistics.leaf_pages + statistics.branch_pages + statistics.overflow_pages;
+        pages * u64::from(statistics.page_bytes)
+    }
+}
+
+/// Ids below `universe`, each with the same odds.
+fn random_ids(seed: u64, universe: u64, density: f64) -> impl Iterator<Item = u64> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..universe).filter(move |_| random.f64() < density)
+}
