@@ -36,7 +36,8 @@ pub fn long_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(
     cases(ProptestConfig::default().cases / 4, strategy, law);
 }
 
-fn cases<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+/// As [`property`] with so many cases.
+pub fn cases<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
     let config = ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() };
     let check = |case| {
         law(case);

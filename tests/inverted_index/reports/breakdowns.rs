@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use keyloom::{Metered, Reader, Store};
 use keyloom_patterns::general::inverted_index::{CHUNK_IDS, Report, ReportWay, ValueSum};
 
+use proptest::prelude::*;
+
 use super::fixture::{Ask, Fixture, User, Users, ask, users};
-use crate::laws::{counts, long_property};
+use crate::laws::{cases, counts};
 
 const WAYS: [Option<ReportWay>; 3] = [None, Some(ReportWay::Intersect), Some(ReportWay::Walk)];
 
-fn report(fixture: &Fixture, ask: &Ask, way: Option<ReportWay>) -> Report<'_, u32, User> {
+fn report<'f>(fixture: &'f Fixture, ask: &Ask, way: Option<ReportWay>) -> Report<'f, u32, User> {
     let report = fixture.index.report(ask.expr(&fixture.index));
     match way {
         Some(way) => report.by(way),
@@ -26,7 +28,8 @@ fn counted<P: Ord>(pairs: impl Iterator<Item = P>) -> Vec<(P, u64)> {
 }
 
 pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
-    long_property((users(), ask()), |(users, ask)| {
+    // Three reports in two ways each: a tenth of the cases.
+    cases(ProptestConfig::default().cases / 10, (users(), ask()), |(users, ask)| {
         let fixture = Fixture::holding(store, &users);
         let snapshot = store.snapshot().unwrap();
         let audience: Vec<&User> = ask.of(&users).map(|(_, user)| user).collect();
@@ -41,8 +44,8 @@ pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
                 (sum.count, sum.sum) = (sum.count + 1, sum.sum + i128::from(cents));
             }
         }
-        for way in WAYS {
-            let report = report(&fixture, &ask, way);
+        for way in &WAYS[1..] {
+            let report = report(&fixture, &ask, *way);
             let found = report.breakdown::<String>(&snapshot, "tag").unwrap();
             assert_eq!(found.rows, tags, "{way:?}");
             let (own, explain) = (found.top(2), found.explain);
@@ -75,7 +78,9 @@ pub fn an_audience_of_many_chunks_is_reported_whole(store: &impl Store) {
     let users = crowd(3, 1_000);
     let fixture = Fixture::holding(store, &users);
     let snapshot = store.snapshot().unwrap();
-    for ask in [Ask::City(0), Ask::Everybody, Ask::Ids(500, 2 * CHUNK_IDS as u32 + 7)] {
+    let some = Box::new(Ask::Ids(500, 2 * CHUNK_IDS as u32 + 7));
+    let some = Ask::And(some, Box::new(Ask::Everybody));
+    for ask in [Ask::City(0), Ask::Everybody, some] {
         let expected = counted(ask.of(&users).flat_map(|(_, user)| user.tags.clone()));
         for way in WAYS {
             let found = report(&fixture, &ask, way).breakdown::<String>(&snapshot, "tag").unwrap();
@@ -144,11 +149,13 @@ pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
 }
 
 pub fn the_cheaper_way_is_chosen(store: &impl Store) {
-    let users = crowd(2, 300);
+    let mut users = crowd(2, 300);
+    users.iter_mut().for_each(|(id, user)| user.tags = vec![format!("tag {}", id % 30)]);
     let fixture = Fixture::holding(store, &users);
     let snapshot = store.snapshot().unwrap();
     let way = |ask: Ask| {
-        let explain = report(&fixture, &ask, None).breakdown::<String>(&snapshot, "tag").unwrap().explain;
+        let explain =
+            report(&fixture, &ask, None).breakdown::<String>(&snapshot, "tag").unwrap().explain;
         assert_eq!(explain.way == ReportWay::Intersect, explain.intersect_ns < explain.walk_ns);
         explain.way
     };

@@ -33,17 +33,18 @@ pub fn distinct_users_are_rolled_up_within_the_error_of_a_sketch(store: &impl St
     let table = Table::<u32, Visit>::new(&space.child("visits")).with(&sketches);
     let visits: Vec<(u32, Visit)> = (0..4_000).map(|n| (n, visit(n))).collect();
     let bitmap = |site: &str, day: u32| Bitmap::new(&space.child(&("users", site, day)));
-    let fill = |txn: &mut _| {
-        table.put_many(txn, &visits)?;
-        for site in ["a.org", "b.org"] {
-            for day in 0..DAYS {
-                let of = visits.iter().filter(|(_, visit)| visit.0 == site && visit.1 == day);
-                bitmap(site, day).insert_many(txn, of.map(|(_, visit)| u64::from(visit.2)))?;
+    store
+        .transact(|txn| {
+            table.put_many(txn, &visits)?;
+            for site in ["a.org", "b.org"] {
+                for day in 0..DAYS {
+                    let of = visits.iter().filter(|(_, visit)| visit.0 == site && visit.1 == day);
+                    bitmap(site, day).insert_many(txn, of.map(|(_, visit)| u64::from(visit.2)))?;
+                }
             }
-        }
-        Ok(())
-    };
-    store.transact(fill).unwrap();
+            Ok(())
+        })
+        .unwrap();
     let snapshot = store.snapshot().unwrap();
     let distinct = |of: &dyn Fn(&Visit) -> bool| {
         let users = visits.iter().map(|(_, visit)| visit).filter(|visit| of(visit));

@@ -104,7 +104,12 @@ pub fn damage_is_named(store: &impl Store) {
     let index = fixture.index.space();
     let container = index.pack(&("terms", "tag", "a", 0_u64));
     let direct = index.pack(&("direct", 4_u64));
-    for (key, bytes) in [(&container, &b"\x13no"[..]), (&container, b"\x21"), (&direct, b"\x01\x02"), (&direct, b"\x09")] {
+    for (key, bytes) in [
+        (&container, &b"\x13no"[..]),
+        (&container, b"\x21"),
+        (&direct, b"\x01\x02"),
+        (&direct, b"\x09"),
+    ] {
         let whole = store.snapshot().unwrap().get(key).unwrap().unwrap().to_vec();
         store.transact(|txn| txn.put(key, bytes)).unwrap();
         let outcomes = reports(&fixture, &store.snapshot().unwrap());

@@ -117,7 +117,9 @@ impl Ask {
             Self::NoCity => user.city.is_none(),
             Self::HasTag => !user.tags.is_empty(),
             Self::Tag(tag) => user.tags.iter().any(|own| own == tag),
-            Self::Cents(low, high) => user.cents.is_some_and(|cents| (*low..=*high).contains(&cents)),
+            Self::Cents(low, high) => {
+                user.cents.is_some_and(|cents| (*low..=*high).contains(&cents))
+            }
             Self::NoCents => user.cents.is_none(),
             Self::Ids(from, to) => (*from..*to).contains(&id),
             Self::Held(ids) => ids.contains(&id),

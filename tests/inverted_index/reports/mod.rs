@@ -15,12 +15,11 @@ use batch::{
 };
 use breakdowns::{
     a_report_says_what_looking_at_every_record_says, an_audience_of_many_chunks_is_reported_whole,
-    chunks_without_the_audience_are_skipped, reports_cost_what_the_documentation_says, the_cheaper_way_is_chosen,
+    chunks_without_the_audience_are_skipped, reports_cost_what_the_documentation_says,
+    the_cheaper_way_is_chosen,
 };
 use distinct::distinct_users_are_rolled_up_within_the_error_of_a_sketch;
-use faults::{
-    a_fault_while_a_report_is_made_comes_out, bad_input_is_refused, damage_is_named,
-};
+use faults::{a_fault_while_a_report_is_made_comes_out, bad_input_is_refused, damage_is_named};
 
 macro_rules! run {
     ($on:ident) => {

@@ -48,9 +48,8 @@ impl Clicks {
     pub fn generate(seed: u64, users: u32, visits: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let about: Vec<u32> = (0..SITES).map(|_| zipf(&mut random, CATEGORIES)).collect();
-        let mut visits: Vec<(u32, u32)> = (0..visits)
-            .map(|_| (random.u32(..users), zipf(&mut random, SITES)))
-            .collect();
+        let mut visits: Vec<(u32, u32)> =
+            (0..visits).map(|_| (random.u32(..users), zipf(&mut random, SITES))).collect();
         visits.sort_unstable();
         visits.dedup();
         let cities = (0..users).map(|_| zipf(&mut random, CITIES)).collect();

@@ -55,7 +55,8 @@ pub fn open(path: &Path, clicks: &Clicks) -> Lmdb {
 }
 
 pub fn audience(index: &Users, audience: &Audience) -> BitmapExpr {
-    let with = index.term("site", audience.site).unwrap() & index.term("city", audience.city).unwrap();
+    let with =
+        index.term("site", audience.site).unwrap() & index.term("city", audience.city).unwrap();
     with - index.term("category", audience.not_category).unwrap()
 }
 

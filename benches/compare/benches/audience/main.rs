@@ -14,15 +14,15 @@
 
 mod clicks;
 mod keyloom;
-mod sqlite;
 mod search;
+mod sqlite;
 
 use std::time::Instant;
 
 use ::keyloom::Store;
+use clicks::{Audience, CATEGORIES, CITIES, Clicks, SITES};
 use keyloom_compare::compare;
 use keyloom_patterns::general::inverted_index::ReportWay;
-use clicks::{Audience, CATEGORIES, CITIES, Clicks, SITES};
 use rusqlite::Connection;
 
 /// From a handful of users to a tenth of all.
@@ -38,21 +38,38 @@ fn main() {
     let users = std::env::var("KEYLOOM_AUDIENCE_USERS").ok().and_then(|users| users.parse().ok());
     let users: u32 = users.unwrap_or(1_000_000);
     let visits = u64::from(users) * 10;
-    println!("{visits} visits by {users} users to {SITES} sites about {CATEGORIES} categories, in {CITIES} cities");
+    println!(
+        "{visits} visits by {users} users to {SITES} sites about {CATEGORIES} categories, in {CITIES} cities"
+    );
     let clicks = Clicks::generate(7, users, visits);
-    println!("{} users with a site, {} with a category", clicks.sites.len(), clicks.categories.len());
+    println!(
+        "{} users with a site, {} with a category",
+        clicks.sites.len(),
+        clicks.categories.len()
+    );
     let directory = tempfile::tempdir().unwrap();
     let few = Clicks::generate(7, 1000, 1000);
-    let sqlite = timed("SQLite", || sqlite::open(&directory.path().join("sqlite"), if std::env::var("NOSQL").is_err() {&clicks} else {&few}));
-    let tantivy = timed("tantivy", || search::Tantivy::open(&directory.path().join("tantivy"), &clicks));
+    let sqlite = timed("SQLite", || {
+        sqlite::open(
+            &directory.path().join("sqlite"),
+            if std::env::var("NOSQL").is_err() { &clicks } else { &few },
+        )
+    });
+    let tantivy =
+        timed("tantivy", || search::Tantivy::open(&directory.path().join("tantivy"), &clicks));
     let lmdb = timed("keyloom", || keyloom::open(&directory.path().join("keyloom"), &clicks));
-    println!("    keyloom: {} bytes", std::fs::metadata(directory.path().join("keyloom")).map_or(0, |m| m.len()));
+    println!(
+        "    keyloom: {} bytes",
+        std::fs::metadata(directory.path().join("keyloom")).map_or(0, |m| m.len())
+    );
     let index = keyloom::index();
     for (name, audience) in AUDIENCES {
         let expected = clicks.report(&audience);
         println!("\n{name}: {} users; {} categories", clicks.count(&audience), expected.len());
         assert_eq!(tantivy.report(&audience), expected);
-        if std::env::var("NOSQL").is_err() { let _ = quickest(&sqlite, &audience, &expected); }
+        if std::env::var("NOSQL").is_err() {
+            let _ = quickest(&sqlite, &audience, &expected);
+        }
         let snapshot = lmdb.snapshot().unwrap();
         let (rows, explain) = keyloom::report(&index, &snapshot, &audience, None);
         assert_eq!(rows, expected);
@@ -61,11 +78,23 @@ fn main() {
             assert_eq!(keyloom::report(&index, &snapshot, &audience, Some(way)).0, expected);
         }
         let mut k = || _ = keyloom::report(&index, &snapshot, &audience, None);
-        let mut i = || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Intersect));
+        let mut i =
+            || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Intersect));
         let mut w = || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Walk));
         let mut t = || _ = tantivy.report(&audience);
         let mut e = || _ = keyloom::audience(&index, &audience).count(&snapshot).unwrap();
-        compare(name, 1, 30, &mut [("keyloom", &mut k), ("tantivy", &mut t), ("intersect", &mut i), ("walk", &mut w), ("count", &mut e)]);
+        compare(
+            name,
+            1,
+            30,
+            &mut [
+                ("keyloom", &mut k),
+                ("tantivy", &mut t),
+                ("intersect", &mut i),
+                ("walk", &mut w),
+                ("count", &mut e),
+            ],
+        );
     }
 }
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::json;
 use tantivy::aggregation::AggregationCollector;
+use tantivy::aggregation::Key;
 use tantivy::aggregation::agg_req::Aggregations;
 use tantivy::aggregation::agg_result::{AggregationResult, BucketResult};
-use tantivy::aggregation::Key;
 use tantivy::indexer::NoMergePolicy;
 use tantivy::query::{BooleanQuery, Occur, Query, TermQuery};
 use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema};
@@ -67,7 +67,8 @@ impl Tantivy {
     }
 
     pub fn report(&self, audience: &Audience) -> Vec<(u32, u64)> {
-        let collector = AggregationCollector::from_aggs(self.by_category.clone(), Default::default());
+        let collector =
+            AggregationCollector::from_aggs(self.by_category.clone(), Default::default());
         let mut results = self.searcher.search(&self.query(audience), &collector).unwrap();
         let Some(AggregationResult::BucketResult(BucketResult::Terms { buckets, .. })) =
             results.0.remove("by")

@@ -1,8 +1,8 @@
 //! A few ids of a chunk, looked up in the containers of many bitmaps.
 
+use super::Container;
 use super::container::{BITMAP, Form, bounds, from};
 use super::words::{BLOCKS, Words};
-use super::Container;
 
 /// How many ids are few: lanes of a byte count them without overflow, and up to about here it is quicker to look
 /// each of them up than to go through a container.
@@ -130,8 +130,9 @@ mod tests {
     /// Ids in every form: spread thinly and densely, crowded into blocks, at the end, and in runs.
     fn ids() -> impl Strategy<Value = Vec<u16>> {
         let any = 0..CHUNK_IDS as u16;
-        let crowd = (0..127_u16, btree_set(0..256_u16, 1..200))
-            .prop_map(|(block, ids)| ids.into_iter().map(|id| block * 256 + id).collect::<Vec<_>>());
+        let crowd = (0..127_u16, btree_set(0..256_u16, 1..200)).prop_map(|(block, ids)| {
+            ids.into_iter().map(|id| block * 256 + id).collect::<Vec<_>>()
+        });
         prop_oneof![
             vec(any.clone(), 1..60),
             vec(any.clone(), 200..900),

@@ -130,7 +130,9 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         for field in &mut self.fields {
             match (&leaf, field.kind) {
                 (Leaf::Stored(space), FieldKind::Values) => {
-                    let Some(value) = space.prefix().strip_prefix(&field.prefix[..]) else { continue };
+                    let Some(value) = space.prefix().strip_prefix(&field.prefix[..]) else {
+                        continue;
+                    };
                     return Ok(match value == NULL {
                         true => *field.absent.get_or_insert_with(new),
                         false => *field.values.entry(KeyBuf::from_slice(value)).or_insert_with(new),
@@ -236,7 +238,8 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
                 }
             }
             open = Some(chunk);
-            self.mark(&entry, offset, &mut marks).map_err(|error| self.index.at_direct(id, error))?;
+            self.mark(&entry, offset, &mut marks)
+                .map_err(|error| self.index.at_direct(id, error))?;
             done = BatchProgress { records: done.records + 1, next_id: id.saturating_add(1) };
         }
         self.finish(open, &mut marks, &mut tell)?;
@@ -256,7 +259,8 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         marks.present.fill(false);
         for found in entry.fields() {
             let (name, values) = found?;
-            let Some((n, field)) = self.fields.iter().enumerate().find(|(_, f)| f.name == name) else {
+            let Some((n, field)) = self.fields.iter().enumerate().find(|(_, f)| f.name == name)
+            else {
                 continue;
             };
             marks.present.get_mut(n).into_iter().for_each(|present| *present = true);
@@ -332,7 +336,8 @@ impl Marks {
     }
 
     fn set(&mut self, leaf: usize, offset: u16) {
-        if let (Some(words), Some(marked)) = (self.leaves.get_mut(leaf), self.marked.get_mut(leaf)) {
+        if let (Some(words), Some(marked)) = (self.leaves.get_mut(leaf), self.marked.get_mut(leaf))
+        {
             words.insert(offset);
             *marked = true;
         }

@@ -29,7 +29,10 @@ impl Containers<'_> {
         let mut at = At { value: Subspace::root(), place: 0, count: 0 };
         let mut tell = |at: &At| {
             if at.count > 0 {
-                tell(at.value.prefix().get(self.space.prefix().len()..).unwrap_or_default(), at.count);
+                tell(
+                    at.value.prefix().get(self.space.prefix().len()..).unwrap_or_default(),
+                    at.count,
+                );
             }
         };
         let mut next = walk.step()?;

@@ -28,9 +28,8 @@ impl<P, M: Ord> Breakdown<P, M> {
     /// ```
     pub fn top(&self, n: usize) -> Vec<&(P, M)> {
         let mut rows: Vec<_> = self.rows.iter().enumerate().collect();
-        let larger_first = |a: &(usize, &(P, M)), b: &(usize, &(P, M))| {
-            b.1.1.cmp(&a.1.1).then(a.0.cmp(&b.0))
-        };
+        let larger_first =
+            |a: &(usize, &(P, M)), b: &(usize, &(P, M))| b.1.1.cmp(&a.1.1).then(a.0.cmp(&b.0));
         if n < rows.len() {
             rows.select_nth_unstable_by(n, larger_first);
             rows.truncate(n);
@@ -99,9 +98,7 @@ impl Hasher for ShortKeys {
 }
 
 /// The rows in order, their values unpacked.
-pub(super) fn in_order<P: for<'k> Unpack<'k>, M>(
-    gathered: Gathered<M>,
-) -> Result<Vec<(P, M)>> {
+pub(super) fn in_order<P: for<'k> Unpack<'k>, M>(gathered: Gathered<M>) -> Result<Vec<(P, M)>> {
     let mut rows: Vec<(KeyBuf, M)> = gathered.into_iter().collect();
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let unpacked = rows.into_iter().map(|(value, row)| {

@@ -2,12 +2,12 @@
 
 use keyloom::{Error, KeyBuf, Reader, Result, Subspace};
 
+use super::Report;
 use super::intersect::Containers;
 use super::plan::{Known, ReportExplain, ReportWay};
 use super::rows::{Gathered, ValueSum, change};
 use super::walk::{combinations, for_each_entry};
 use super::window::{Audience, Window};
-use super::Report;
 use crate::explain::Explain;
 use crate::general::inverted_index::bitmap::place_of;
 use crate::general::inverted_index::{BitmapExpr, InvertedIndex};
@@ -187,7 +187,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         let held = BitmapExpr::held(&mut window.chunks())?;
         for value in counts.keys() {
             let with = &held & self.index.packed_term(field, value)?;
-            let found = self.index.integers_of(integers)?.count_and_sum(self.reader, Some(&with))?;
+            let found =
+                self.index.integers_of(integers)?.count_and_sum(self.reader, Some(&with))?;
             change(sums, value, |total: &mut ValueSum| {
                 total.count += found.0;
                 total.sum += found.1;

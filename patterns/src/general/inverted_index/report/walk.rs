@@ -4,8 +4,8 @@ use keyloom::{KeyBuf, Reader, Result};
 
 use super::window::Window;
 use crate::explain::Explain;
-use crate::general::inverted_index::index::{DirectEntry, PackedValues};
 use crate::general::inverted_index::InvertedIndex;
+use crate::general::inverted_index::index::{DirectEntry, PackedValues};
 use crate::table::RecordKey;
 
 /// How many ids are asked for together.
@@ -27,9 +27,11 @@ pub(super) fn for_each_entry<K: RecordKey, V, R: Reader>(
             return Ok(explain);
         }
         explain.seeks += ids.len() as u64;
-        for entry in index.direct_many(reader, &ids)?.iter().flatten() {
+        let entries = index.direct_many(reader, &ids)?;
+        for (id, entry) in ids.iter().zip(&entries) {
+            let Some(entry) = entry else { continue };
             explain.keys_scanned += 1;
-            visit(entry)?;
+            visit(entry).map_err(|error| index.at_direct(*id, error))?;
         }
     }
 }
