@@ -36,8 +36,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.bench_function("insert or remove one", |b| {
         b.iter(|| {
             let id = numbers.next().unwrap();
-            let change = |txn: &mut _| Ok(bitmap.insert(txn, id)? || bitmap.remove(txn, id)?);
-            assert!(store.transact(change).unwrap());
+            store.transact(|txn| Ok(bitmap.insert(txn, id)? || bitmap.remove(txn, id)?)).unwrap();
         });
     });
     group.throughput(Throughput::Elements(1_000));

@@ -42,6 +42,7 @@
 //! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
 //! | [`conceptual::denormalization`] | how does a record carry what belongs to another? |
 //! | [`conceptual::joins`] | how are records of several tables read together? |
+//! | [`general::inverted_index`] | which records have these properties, and how many of each kind are there? |
 //! | [`general::index_without_transactions`] | how are items found by a property, in a store that is atomic for one key at a time? |
 
 mod batch;
@@ -74,5 +75,6 @@ pub use general::dimensionality_reduction::{
 pub use general::enumerable_keys::{Blocks, Enumerated, Sequence, TimeBuckets};
 pub use general::index_table::IndexCatalog;
 pub use general::index_without_transactions::PropertyIndex;
+pub use general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds, InvertedIndex};
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, RecordPage, Table};

@@ -36,8 +36,17 @@ pub fn long_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(
     cases(ProptestConfig::default().cases / 4, strategy, law);
 }
 
-/// As [`property`] with so many cases.
-pub fn cases<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+/// As [`property`] with a sixteenth of the cases, on each of the stores, where a case is very long.
+pub fn very_long_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    cases(ProptestConfig::default().cases / 16, strategy, law);
+}
+
+/// As [`property`] with a sixteenth of the cases, where a case is longer still.
+pub fn longest_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    cases(ProptestConfig::default().cases / 16, strategy, law);
+}
+
+fn cases<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
     let config = ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() };
     let check = |case| {
         law(case);

@@ -5,6 +5,10 @@
 mod bitmaps;
 #[path = "../common/mod.rs"]
 mod common;
+mod dense_ids;
+mod expressions;
+mod index;
+mod integers;
 #[path = "../common/laws.rs"]
 mod laws;
 mod reports;

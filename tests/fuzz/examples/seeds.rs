@@ -99,9 +99,8 @@ fn bitmaps() -> Vec<Vec<u8>> {
     let stored = |ids: Vec<u64>| {
         let store = Memory::new();
         store.transact(|txn| bitmap.replace(txn, ids.iter().copied())).unwrap();
-        let bytes =
-            store.snapshot().unwrap().get(&bitmap.space().pack(&0)).unwrap().unwrap().to_vec();
-        bytes
+        let snapshot = store.snapshot().unwrap();
+        snapshot.get(&bitmap.space().pack(&0)).unwrap().unwrap().to_vec()
     };
     sets.map(stored).to_vec()
 }

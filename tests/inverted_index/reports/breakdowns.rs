@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use keyloom::{Metered, Reader, Store};
 use keyloom_patterns::general::inverted_index::{CHUNK_IDS, Report, ReportWay, ValueSum};
 
-use proptest::prelude::*;
-
 use super::fixture::{Ask, Fixture, User, Users, ask, users};
-use crate::laws::{cases, counts};
+use crate::laws::{counts, very_long_property};
 
 const WAYS: [Option<ReportWay>; 3] = [None, Some(ReportWay::Intersect), Some(ReportWay::Walk)];
 
@@ -28,8 +26,7 @@ fn counted<P: Ord>(pairs: impl Iterator<Item = P>) -> Vec<(P, u64)> {
 }
 
 pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
-    // Three reports in two ways each: a tenth of the cases.
-    cases(ProptestConfig::default().cases / 10, (users(), ask()), |(users, ask)| {
+    very_long_property((users(), ask()), |(users, ask)| {
         let fixture = Fixture::holding(store, &users);
         let snapshot = store.snapshot().unwrap();
         let audience: Vec<&User> = ask.of(&users).map(|(_, user)| user).collect();

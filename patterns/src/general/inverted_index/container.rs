@@ -6,6 +6,7 @@
 
 use keyloom::{Error, Result};
 
+use super::counting::{shared_bits, shared_ids, shared_of_runs};
 use super::words::{BLOCKS, WORDS, WORDS_OF_BLOCK, Words};
 
 /// How many ids a chunk has room for.
@@ -130,14 +131,10 @@ impl<'c> Container<'c> {
     /// How many ids both have.
     pub(crate) fn and_count(self, other: Container<'_>) -> u32 {
         match (self.form, other.form) {
-            (Form::Bitset(a), Form::Bitset(b)) => {
-                let both =
-                    a.iter().zip(b).map(|(a, b)| u64::from_le_bytes(*a) & u64::from_le_bytes(*b));
-                both.map(u64::count_ones).sum()
-            }
-            (Form::Array(ids), Form::Array(_) | Form::Runs(_) | Form::Bitset(_)) => {
-                other.how_many_of(ids)
-            }
+            (Form::Bitset(a), Form::Bitset(b)) => shared_bits(a, b),
+            (Form::Array(a), Form::Array(b)) => shared_ids(a, b),
+            (Form::Runs(a), Form::Runs(b)) => shared_of_runs(a, b),
+            (Form::Array(ids), Form::Runs(_) | Form::Bitset(_)) => other.how_many_of(ids),
             (Form::Runs(_) | Form::Bitset(_), Form::Array(ids)) => self.how_many_of(ids),
             (Form::Bitset(_), _) => self.and_count_words(&other.words()),
             _ => other.and_count_words(&self.words()),

@@ -1,10 +1,111 @@
 //! Inverted index: which records have these properties, and how many of each kind are there?
+//!
+//! A table goes from a record to its properties. An *inverted* index goes from a property to the records that have
+//! it. If records are known by small numbers, a set of them is a *bitmap*, a bit for each number, and "users of this
+//! site, in that city, but not interested in sports" is AND and AND NOT of three bitmaps, 64 users at a time. Once
+//! the audience is found it is counted: by the bitmaps of another field, or by looking its members up in a *direct*
+//! index, which goes from a number to what the record holds.
+//!
+//! | what | for |
+//! |---|---|
+//! | [`InvertedIndex`] | derived data of a [`Table`](crate::Table): both indexes, and ids for its keys |
+//! | [`BitmapExpr`] | the audience: any Boolean expression of stored bitmaps, comparisons, and bitmaps in memory |
+//! | [`Report`](report) | an audience by the values of fields, with counts and sums; [many audiences](report::Batch) in one pass |
+//! | [`Bitmap`] | one set of ids in the store |
+//! | [`BitSliced`] | an integer for each id, to compare, sum and rank |
+//! | [`DenseIds`] | numbers for keys of any kind |
+//!
+//! # Layout
+//!
+//! A bitmap lies in *chunks* of [`CHUNK_IDS`] (32,512) ids each, so that to set one id rewrites one chunk. A chunk without
+//! ids is not there.
+//!
+//! | what | key | value |
+//! |---|---|---|
+//! | [`Bitmap`] | subspace, chunk | a container |
+//! | [`BitSliced`] | subspace, chunk, slice: 0 who has a value, 1 who has a negative one, 2 and up the bits of the magnitude, the lowest first | a container |
+//! | [`InvertedIndex`] | subspace, `"terms"`, field, value, chunk | a container: who has this value; a null for who has none |
+//! | | subspace, `"integers"`, field, chunk, slice | a container |
+//! | | subspace, `"all"`, chunk | a container: all ids in use |
+//! | | subspace, `"direct"`, id | a byte 1 (the format); then for each field that holds something its name and a tuple of its values, packed |
+//! | | subspace, `"containers"`, field | a [counter](keyloom::Writer::add): how many containers the field has |
+//! | | subspace, `"ids"`, … | as in [`dense_ids`] |
+//!
+//! ```text
+//! ("ads", "terms", "city", "Oslo", 0)      ->  the users of Oslo among the first 32,512
+//! ("ads", "terms", "city", "Oslo", 1)      ->  and among the next
+//! ("ads", "terms", "site", "a.org", 0)     ->  the users of a.org
+//! ("ads", "integers", "age", 0, 2)         ->  who of the first 32,512 is of an odd age
+//! ("ads", "direct", 17)                    ->  1, "city", ("Oslo"), "site", ("a.org", "b.org")
+//! ```
+//!
+//! ## Containers
+//!
+//! The first byte tells the form and, in its high four bits, the version of the format (1). Ids are offsets in the chunk.
+//! As in the [Roaring format](https://github.com/RoaringBitmap/RoaringFormatSpec), numbers are little-endian and the lowest
+//! bit of a byte is the first.
+//!
+//! | first byte | form | what follows | bytes |
+//! |---|---|---|---|
+//! | `11` | array | each id, 2 bytes, in ascending order | 1 + 2 n |
+//! | `12` | runs | the first and the last id of each, 2 bytes each, in ascending order; runs do not touch | 1 + 4 r |
+//! | `13` | blocks | the count, 2 bytes; for each of 127 blocks of 256 ids how many bytes it has, 1 byte; the blocks: up to 31 ids, a byte each, ascending, or 32 bytes, a bitmap of 32 ids or more | 130 and more |
+//! | `14` | bitset | a zero; the count, 2 bytes; 12 zeros; 508 words of 8 bytes | 4,080 |
+//!
+//! The smallest form is taken, and a bitset where the smallest would take more than 2,000 bytes.
+//!
+//! Why these sizes: LMDB keeps a value of more than about 2,000 bytes in pages of its own, 4,096 bytes each less one
+//! header of 16. A bitset of 4,080 bytes fills exactly one, and its words lie aligned to 32 bytes there; one of a whole
+//! Roaring container (2<sup>16</sup> ids, 8,208 bytes) takes three; one of 2<sup>13</sup> ids lies in the tree itself,
+//! and a long AND walks four times the entries. Blocks write an id of a chunk that is neither dense nor nearly empty in one byte
+//! instead of two, so that such chunks stay in the tree as well. Measured: see the
+//! [book](https://github.com/keyloom/keyloom/blob/main/book/src/inverted_index.md).
+//!
+//! # Invariants
+//!
+//! * An id is in the container of a value if and only if its record has the value; the direct entry of an id says the same
+//!   by record. So do the slices of an integer.
+//! * Every record has one id, and every id in use one record. Of the others below the next one, each is free.
+//! * A container has an id or more, is in the smallest form, and belongs to a chunk that has such ids.
+//!
+//! # Cost
+//!
+//! | operation | cost | round trips |
+//! |---|---|---|
+//! | put or delete of records, attached | 1 get per record for its id and 1 for all; 1 get and 1 key written per container that changes, however many records change it; 1 direct entry per record; a counter per field whose containers come or go | 2, and [2 more](dense_ids#cost) where ids come or go that are free |
+//! | [`term`](InvertedIndex::term) and all that makes an expression | nothing | 0 |
+//! | [`any_term`](InvertedIndex::any_term) | 1 range over the containers of the values | 1 |
+//! | [`count`](BitmapExpr::count), [`ids`](BitmapExpr::ids) and all that reads one | 1 range per stored operand, over the chunks that all operands of an AND may have; the others are stepped or sought over | 1 per operand, and per seek |
+//! | a report, a batch | see [`report`](report#cost) | |
+//! | [`Bitmap`]: one id | 1 get; 1 key written if it changes | 1 |
+//! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks | 1 |
+//!
+//! To evaluate an expression takes a chunk in memory per level of the expression, and no allocation per chunk. The operand
+//! with the fewest ids comes first, and what is empty ends the AND for a chunk.
+//!
+//! # When not to use it
+//!
+//! * For one property that selects few records: an [`Index`](crate::Index) answers by itself, in the order of its parts, and needs
+//!   no ids.
+//! * For values that are different in every record, such as names: each is a key and a value of some bytes for one id.
+//! * On a store behind a network with a cheap trip for each key and many writers: two records that are put at a time share
+//!   chunks and the next id, so they conflict. Write many records in a transaction.
+//! * For text with ranks and positions: that is the matter of a search engine.
+//!
+//! # Source
+//!
+//! "Inverted search" and "direct aggregation" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). D. Lemire, G. Ssi-Yan-Kai
+//! and O. Kaser, *Consistently faster and smaller compressed bitmaps with Roaring* (2016). Blocks: G. E. Pibiri, *Fast and
+//! compact set intersection through recursive universe partitioning* (DCC 2021). Bit slices: P. O'Neil and D. Quass,
+//! *Improved query performance with variant indexes* (SIGMOD 1997). Products that are built so: Pilosa, Apache Druid,
+//! Apache Lucene.
 
 // Until all of it is used.
-#![allow(dead_code, unused_imports)]
+#![allow(dead_code)]
 
 pub mod bitmap;
 mod container;
+mod counting;
 pub mod dense_ids;
 pub mod expression;
 mod few;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::container::{BITMAP, Container, Form, bits_of, blocks_of, bounds, encode, from};
+use super::counting::shared_bits;
 
 /// How many words a chunk has.
 pub(super) const WORDS: usize = 508;
@@ -153,7 +154,7 @@ impl Words {
 
     /// How many ids there are.
     pub(crate) fn count(&self) -> u32 {
-        self.0.iter().map(|word| word.count_ones()).sum()
+        shared_bits(&self.0, &self.0)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -162,18 +163,14 @@ impl Words {
 
     /// How many ids both have.
     pub(crate) fn and_count(&self, other: &Self) -> u32 {
-        self.0.iter().zip(&other.0).map(|(a, b)| (a & b).count_ones()).sum()
+        shared_bits(&self.0, &other.0)
     }
 
     /// How many ids both have.
     pub(super) fn and_count_of(&self, container: Container<'_>) -> u32 {
         let has = |id: u16| u32::from(self.contains(id));
         match container.form() {
-            Form::Bitset(masks) => {
-                let both =
-                    self.0.iter().zip(masks).map(|(word, mask)| word & u64::from_le_bytes(*mask));
-                both.map(u64::count_ones).sum()
-            }
+            Form::Bitset(masks) => shared_bits(&self.0, masks),
             Form::Array(ids) => ids.iter().map(|id| has(from(*id))).sum(),
             Form::Runs(_) => self.and_count(&container.words()),
             Form::Blocks(sizes, content) if sizes.contains(&BITMAP) => {

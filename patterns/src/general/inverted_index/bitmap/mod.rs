@@ -10,17 +10,16 @@ use std::ops::{RangeBounds, RangeInclusive};
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
-pub(crate) use changes::{ChangedChunk, ChunkChanges};
+pub(crate) use changes::ChunkChanges;
 pub use ids::IdPage;
 pub(crate) use ids::{Chunks, IdWalk, id_at, id_range, place_of};
 pub(crate) use roaring::{to_roaring, to_treemap};
 use stored::{StoredChunks, container_at};
 
-use super::CHUNK_IDS;
 use crate::continuation::Continuation;
 use crate::select::{Select, within};
 
-/// A set of ids, numbers of 64 bits, in chunks of [`CHUNK_IDS`]; see the
+/// A set of ids, numbers of 64 bits, in chunks of [`CHUNK_IDS`](super::CHUNK_IDS); see the
 /// [module](crate::general::inverted_index).
 ///
 /// The set is in the store; this value tells where.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, RangeBounds};
 
-use keyloom::key::{Unpack, Unpacker, pack_into};
+use keyloom::key::{Unpack, Unpacker, display, pack_into};
 use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result, Subspace};
 
 use super::fields::Held;
@@ -57,9 +57,16 @@ pub(super) fn encode<'f>(fields: impl IntoIterator<Item = (&'f str, &'f Held)>) 
 /// assert_eq!(entry.values::<u64>("else")?, []);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DirectEntry<B> {
     bytes: B,
+}
+
+impl<B: Deref<Target = [u8]>> fmt::Debug for DirectEntry<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = display(self.bytes.get(1..).unwrap_or_default()).to_string();
+        f.debug_tuple("DirectEntry").field(&shown).finish()
+    }
 }
 
 impl<B: Deref<Target = [u8]>> DirectEntry<B> {

@@ -14,7 +14,7 @@ use super::span::Span;
 use crate::batch::BatchSize;
 use crate::derived::{
     Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress, SortedWrites,
-    page_behind, refuse_overlap,
+    page_behind, refuse_foreign, refuse_overlap,
 };
 use crate::general::inverted_index::DenseIds;
 use crate::general::inverted_index::dense_ids::State;
@@ -65,15 +65,14 @@ fn repair_records<K: RecordKey, V, C: Codec<V>>(
     done: &mut RepairProgress,
 ) -> Result<bool> {
     let last = done.position.last.take();
-    done.position.last = match (&last, &index.ids) {
-        (Some(last), _) if index.space().contains(last) => {
-            write_span(index, table, txn, batch, last, done)?
+    let in_index = last.as_deref().is_some_and(|last| index.space().contains(last));
+    done.position.last = match &index.ids {
+        Ids::Dense(ids) if !in_index => {
+            let last = give_ids(ids, table, txn, batch, last.as_deref(), done)?;
+            // Behind the last record the spans of ids begin.
+            last.or_else(|| Some(KeyBuf::from_slice(index.space().prefix())))
         }
-        (_, Ids::Dense(ids)) => match give_ids(ids, table, txn, batch, last.as_deref(), done)? {
-            None => Some(KeyBuf::from_slice(index.space().prefix())),
-            last => last,
-        },
-        (_, Ids::Same(_)) => Some(KeyBuf::from_slice(index.space().prefix())),
+        _ => write_span(index, table, txn, batch, last.as_deref(), done)?,
     };
     if done.position.last.is_none() {
         done.position.phase = RepairPhase::Entries;
@@ -126,12 +125,13 @@ fn write_span<K: RecordKey, V, C: Codec<V>>(
     table: &Table<K, V, C>,
     txn: &mut impl Writer,
     batch: usize,
-    last: &[u8],
+    last: Option<&[u8]>,
     done: &mut RepairProgress,
 ) -> Result<Option<KeyBuf>> {
-    let from = match last == index.space().prefix() {
-        true => Some(0),
-        false => index.direct.unpack::<u64>(last)?.checked_add(1),
+    refuse_foreign(index.space(), last)?;
+    let from = match last.filter(|last| *last != index.space().prefix()) {
+        None => Some(0),
+        Some(last) => index.direct.unpack::<u64>(last)?.checked_add(1),
     };
     let end = index.end(txn)?;
     let Some(from) =

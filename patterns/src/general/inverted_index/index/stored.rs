@@ -102,8 +102,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             let entry = KeyBuf::from_slice(key);
             match self.stored(key, value) {
                 Stored::Container(chunk) => match sound(value).map_err(|error| error.at(key))? {
-                    Some(container) => suspects.add(Suspect { entry, chunk, container }),
-                    None => found.faults.push(foreign(entry)),
+                    Some(container) if ends_with_an_id(chunk, container) => {
+                        suspects.add(Suspect { entry, chunk, container });
+                    }
+                    _ => found.faults.push(foreign(entry)),
                 },
                 Stored::Free(chunk) => match sound(value).map_err(|error| error.at(key))? {
                     Some(_) if id_at(chunk, 0).is_some_and(|first| first < end) => {}
@@ -231,13 +233,18 @@ impl<'e> Suspects<'e> {
         for offset in suspect.container.words().iter() {
             let this = Some(u64::from(offset) / BLOCK_IDS);
             if this != last {
-                // Where there is no such id, it is one that nobody has.
-                self.ids.push(id_at(chunk, offset).unwrap_or(u64::MAX));
+                self.ids.extend(id_at(chunk, offset));
                 last = this;
             }
         }
         self.containers.push((suspect, from..self.ids.len()));
     }
+}
+
+/// Whether a container of this chunk has no ids beyond the largest that there is.
+fn ends_with_an_id(chunk: u64, container: Container<'_>) -> bool {
+    let last = container.words().iter().next_back();
+    last.and_then(|last| id_at(chunk, last)).is_some()
 }
 
 /// The block of an id, within its chunk.

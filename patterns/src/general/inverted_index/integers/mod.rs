@@ -2,6 +2,7 @@
 
 mod aggregates;
 mod by_value;
+mod check;
 mod compare;
 mod slices;
 

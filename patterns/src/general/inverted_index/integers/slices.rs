@@ -88,6 +88,13 @@ impl<'c> Slices<'c> {
         Ok(slices)
     }
 
+    /// All slices that there are, by their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u8, Container<'c>)> {
+        let bits = (LOWEST..).zip(&self.bits);
+        let all = [(EXISTS, &self.exists), (SIGN, &self.sign)].into_iter().chain(bits);
+        all.filter_map(|(slice, container)| Some((slice, (*container)?)))
+    }
+
     /// The slices of the bits, from the lowest to the highest that any id has.
     pub(super) fn bits(&self) -> &[Option<Container<'c>>] {
         let width = self.bits.iter().rposition(Option::is_some).map_or(0, |highest| highest + 1);

@@ -1,0 +1,139 @@
+//! What is stored and is not as it should be.
+
+use std::fmt::Debug;
+
+use keyloom::{KeyBuf, KeyRange, Store, Writer, pack};
+use keyloom_patterns::Inconsistency;
+use keyloom_patterns::table::RecordKey;
+
+use super::fixture::{Audience, audience, by_number, name, sample};
+use super::model::compare;
+use crate::laws::{Dump, clear, dump};
+
+fn restore(store: &impl Store, whole: &Dump) {
+    clear(store);
+    store.transact(|txn| whole.iter().try_for_each(|(k, v)| txn.put(k, v))).unwrap();
+}
+
+/// Breaks one entry: it is found, and mended in batches of any size.
+fn find_and_mend<K: RecordKey + Ord + Clone + Debug>(
+    of: &Audience<K>,
+    store: &impl Store,
+    whole: &Dump,
+    what: &str,
+    (key, value): (&[u8], Option<&[u8]>),
+    batch: usize,
+) {
+    restore(store, whole);
+    store
+        .transact(|txn| match value {
+            Some(value) => txn.put(key, value),
+            None => txn.delete(key),
+        })
+        .unwrap();
+    let shown = keyloom::key::display(key).to_string();
+    let found = of.faults(store);
+    assert!(!found.is_empty(), "{what} {shown} is not found");
+    let model = of.records(&store.snapshot().unwrap());
+    of.repair(store, batch);
+    assert_eq!(of.faults(store), [], "{what} {shown} is not mended");
+    compare(of, &store.snapshot().unwrap(), &model);
+}
+
+/// Each entry is taken away, made something else, or given another value of its kind.
+fn damage_each<K: RecordKey + Ord + Clone + Debug>(of: &Audience<K>, store: &impl Store) {
+    let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
+    let stored = of.stored(store);
+    let batches = [1, 3, 1_000, 40_000];
+    for ((key, value), batch) in stored.iter().zip(batches.into_iter().cycle()) {
+        find_and_mend(of, store, &whole, "the missing", (key, None), batch);
+        find_and_mend(of, store, &whole, "the bent", (key, Some(b"\x00 junk")), batch);
+        // Another value of the same kind.
+        for other in stored.values().filter(|other| *other != value && other[0] == value[0]).take(3)
+        {
+            find_and_mend(of, store, &whole, "the wrong", (key, Some(other)), batch);
+        }
+    }
+}
+
+pub fn every_kind_of_damage_is_found_and_mended(store: &(impl Store + Clone)) {
+    clear(store);
+    let of = audience();
+    let users = |range: std::ops::Range<u32>| range.map(|n| (name(n), sample(n)));
+    store.transact(|txn| of.table.put_many(txn, users(0..7))).unwrap();
+    store.transact(|txn| of.table.delete_many(txn, &[name(2), name(5)])).unwrap();
+    damage_each(&of, store);
+
+    // What no record explains.
+    clear(store);
+    store.transact(|txn| of.table.put_many(txn, users(0..7))).unwrap();
+    store.transact(|txn| of.table.delete_many(txn, &[name(2), name(5)])).unwrap();
+    let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
+    let (id, container) = (pack(&1_u64), &b"\x11\x01\x00"[..]);
+    let at = |key: KeyBuf| key;
+    let space = of.index.space();
+    let strays: [(KeyBuf, &[u8]); 12] = [
+        (at(space.pack(&("all", 7))), container),
+        (at(space.pack(&("direct", 99))), &b"\x01"[..]),
+        (at(space.pack(&("terms", "city", "nowhere", 0))), container),
+        (at(space.pack(&("terms", "city", "nowhere", u64::MAX))), container),
+        (at(space.pack(&("terms", "unknown", "x", 0))), container),
+        (at(space.pack(&("integers", "cents", 0, 60))), container),
+        (at(space.pack(&("integers", "cents", 3, 0))), container),
+        (at(space.pack(&("ids", "id", "nobody"))), &id[..]),
+        (at(space.pack(&("ids", "key", 2))), &b"\x02nobody\0"[..]),
+        (at(space.pack(&("ids", "free", 5))), container),
+        (at(space.pack(&("containers", "unknown"))), &[1, 0, 0, 0, 0, 0, 0, 0]),
+        (at(space.pack(&("else", "x"))), &b""[..]),
+    ];
+    for ((key, value), batch) in strays.iter().zip([1, 5, 1_000, 40_000].into_iter().cycle()) {
+        find_and_mend(&of, store, &whole, "the stray", (key, Some(value)), batch);
+        let mended = dump(&store.snapshot().unwrap(), KeyRange::all());
+        assert_eq!(mended, whole, "{} {batch}", keyloom::key::display(key));
+    }
+
+    // Everything at once, and two records with one id.
+    restore(store, &whole);
+    store
+        .transact(|txn| {
+            strays.iter().try_for_each(|(key, value)| txn.put(key, value))?;
+            txn.put(&space.pack(&("ids", "id", name(3))), &pack(&4_u64))?;
+            txn.delete(&space.pack("all"))?;
+            txn.delete_range(space.child("direct").range())
+        })
+        .unwrap();
+    let model = of.records(&store.snapshot().unwrap());
+    of.repair(store, 2);
+    assert_eq!(of.faults(store), []);
+    compare(&of, &store.snapshot().unwrap(), &model);
+}
+
+pub fn strays_in_other_blocks_are_found_and_mended(store: &(impl Store + Clone)) {
+    clear(store);
+    let of = by_number();
+    let ids = [0, 1, 255, 256, 700, 32_511, 32_512, 70_000];
+    store.transact(|txn| of.table.put_many(txn, ids.map(|n| (n, sample(n))))).unwrap();
+    let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
+    // Ids of their own blocks and of others, in containers that are there and in others.
+    let city = sample(1).city.unwrap();
+    let key = of.index.space().pack(&("terms", "city", city, 0));
+    for batch in [1, 1_000, 40_000] {
+        for stray in [2_u16, 254, 300, 20_000] {
+            let mut value = b"\x11\x01\x00".to_vec();
+            value.extend_from_slice(&stray.to_le_bytes());
+            find_and_mend(&of, store, &whole, "the stray", (&key, Some(&value)), batch);
+            assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole, "{stray} {batch}");
+        }
+    }
+    // A check says which entry it is, and only once.
+    restore(store, &whole);
+    store.transact(|txn| txn.put(&key, b"\x11\x01\x00\x20\x4E")).unwrap();
+    assert_eq!(of.faults(store), [Inconsistency::Wrong { entry: key.clone() }]);
+    let stray = of.index.space().pack(&("terms", "city", "zz", 0));
+    restore(store, &whole);
+    store.transact(|txn| txn.put(&stray, b"\x11\x01\x00")).unwrap();
+    let counter = of.index.space().pack(&("containers", "city"));
+    let wanted =
+        [Inconsistency::Dangling { entry: stray }, Inconsistency::Wrong { entry: counter }];
+    assert_eq!(of.faults(store), wanted);
+}

@@ -1,0 +1,229 @@
+//! Costs, faults, conflicts and bad input.
+
+use keyloom::{DynWriter, Error, Fault, Faulty, Metered, Order, Result, Store, Subspace, Writer};
+use keyloom_patterns::Table;
+use keyloom_patterns::general::inverted_index::{InvertedIndex, InvertedIndexError, one};
+
+use super::fixture::{User, audience, by_number, name, sample};
+use crate::laws::{self, clear, counts, dump_all, refused, waits, writing};
+
+fn user(city: &str, sites: &[&str], cents: Option<i64>) -> User {
+    let sites = sites.iter().map(|site| (*site).into()).collect();
+    User { city: Some(city.into()), sites, is_member: true, cents, visits: 0 }
+}
+
+pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    clear(store);
+    let (of, metered) = (audience(), Metered::new(store.clone()));
+    let put = |n: u32, user: User| {
+        let table = of.table.clone();
+        move |txn: &mut DynWriter<'_>| table.put(txn, &name(n), &user)
+    };
+    // Gets, ranges, keys read, keys written. The record; its id and the next one; what it is in: all, a city,
+    // a site, members, who has cents, and two bits of the five cents. Three fields get a container, which is
+    // counted.
+    let first = writing(&metered, put(0, user("Oslo", &["a.org"], Some(5))));
+    assert_eq!(first, [1 + 2 + 7, 0, 0, 1 + 3 + 7 + 1 + 3]);
+    let second = writing(&metered, put(1, user("Oslo", &["a.org"], Some(5))));
+    assert_eq!(second, [1 + 2 + 7, 0, 1 + 7, 1 + 3 + 7 + 1], "no container is new");
+    // What is in no field costs the record alone; what is in one field that and two containers.
+    let again = writing(&metered, put(1, User { visits: 9, ..user("Oslo", &["a.org"], Some(5)) }));
+    assert_eq!(again, [1, 0, 1, 1]);
+    let moved = writing(&metered, put(1, user("Rome", &["a.org"], Some(5))));
+    assert_eq!(moved, [1 + 2 + 2, 0, 1 + 2 + 1, 1 + 2 + 1 + 1], "the record, its id, two cities");
+    assert_eq!(waits(&metered, put(1, user("Oslo", &[], Some(4)))), 1 + 1 + 1 + 1);
+    // A thousand records wait no longer than one.
+    let many = |txn: &mut DynWriter<'_>| {
+        of.table.put_many(txn, (10..1_010).map(|n| (name(n), user("Oslo", &["a.org"], Some(4)))))
+    };
+    assert_eq!(waits(&metered, many), 1 + 1 + 1 + 1);
+    let gone = writing(&metered, |txn| of.table.delete(txn, &name(500)).map(drop));
+    assert_eq!(gone, [1 + 2 + 1 + 6, 0, 1 + 2 + 6, 1 + 3 + 1 + 6 + 1], "and a free id");
+
+    let snapshot = metered.snapshot().unwrap();
+    let reading = |work: &dyn Fn()| counts(metered.measure(|_| work()).1);
+    let index = &of.index;
+    let ask = || {
+        index.term("city", "Oslo").unwrap();
+        index.absent("site").unwrap();
+        index.has("cents").unwrap();
+    };
+    assert_eq!(reading(&ask), [0; 4], "nothing before it is asked");
+    assert_eq!(
+        reading(&|| assert!(index.id_of(&snapshot, &name(1)).unwrap().is_some())),
+        [1, 0, 1, 0]
+    );
+    assert_eq!(reading(&|| drop(index.keys(&snapshot, [0, 1, 9_999]).unwrap())), [3, 0, 2, 0]);
+    assert_eq!(reading(&|| drop(index.direct(&snapshot, 1).unwrap())), [1, 0, 1, 0]);
+    assert_eq!(
+        reading(&|| assert_eq!(index.containers(&snapshot, "city").unwrap(), 1)),
+        [1, 0, 1, 0]
+    );
+    assert_eq!(reading(&|| drop(index.any_term(&snapshot, "city", ()).unwrap())), [0, 1, 1, 0]);
+    let directs = || {
+        assert_eq!(index.directs(&snapshot, 10..20, Order::Ascending).unwrap().count(), 10);
+    };
+    assert_eq!(reading(&directs), [0, 1, 10, 0]);
+    let values = || {
+        let values = index.value_counts::<_, String>(&snapshot, "city", (), Order::Ascending);
+        assert_eq!(
+            values.unwrap().map(Result::unwrap).collect::<Vec<_>>(),
+            [("Oslo".into(), 1_001)]
+        );
+    };
+    assert_eq!(reading(&values), [0, 1, 1, 0]);
+    assert_eq!(reading(&|| assert_eq!(index.distinct(&snapshot, "city", ()).unwrap(), 1))[1], 1);
+}
+
+/// One new, one changed, one gone.
+fn change(txn: &mut DynWriter<'_>) -> Result<()> {
+    let of = audience();
+    of.table.delete(txn, &name(2))?;
+    of.table.put_many(txn, [(name(1), sample(3)), (name(9), sample(9))])
+}
+
+fn prepare<S: Store>(store: &S) {
+    let users = (0..5).map(|n| (name(n), sample(n)));
+    store.transact(|txn| audience().table.put_many(txn, users.clone())).unwrap();
+}
+
+pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
+    laws::faults_leave_nothing_half_done(store, prepare, change, |store| {
+        audience().faults(store).iter().map(ToString::to_string).collect()
+    });
+}
+
+pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
+    laws::conflicts_are_retried_to_the_same_end(store, prepare, change);
+}
+
+pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
+    clear(store);
+    prepare(store);
+    let (of, faulty) = (audience(), Faulty::new(store.clone()));
+    let ask = || -> Result<(u64, u64, usize, usize, usize)> {
+        let snapshot = faulty.snapshot()?;
+        let index = &of.index;
+        let counts = index.value_counts::<_, String>(&snapshot, "site", (), Order::Ascending)?;
+        let counts = counts.collect::<Result<Vec<_>>>()?.len();
+        let any = index.any_term(&snapshot, "city", ())?.count(&snapshot)?;
+        let direct = index.directs(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+        let faults = index.check(&snapshot, &of.table)?.len();
+        Ok((any, index.distinct(&snapshot, "city", ())?, counts, direct.len(), faults))
+    };
+    let right = ask().unwrap();
+    for n in 0.. {
+        faulty.fail_at(n, Fault::Error);
+        let asked = ask();
+        faulty.heal();
+        match asked {
+            Ok(answer) => {
+                assert_eq!(answer, right);
+                assert!(n > 20, "there are {n} operations");
+                break;
+            }
+            Err(error) => assert!(error.to_string().contains("made to fail"), "{error}"),
+        }
+    }
+}
+
+pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone)) {
+    clear(store);
+    prepare(store);
+    let of = audience();
+    let index = &of.index;
+    let snapshot = store.snapshot().unwrap();
+    let unknown = index.term("town", "Oslo").unwrap_err();
+    let says = r#"the inverted index ("index",) has no field "town"; it has "city", "site", "cents", "member""#;
+    assert_eq!(unknown.to_string(), says);
+    assert!(matches!(unknown.downcast_ref(), Some(InvertedIndexError::UnknownField { .. })));
+    for error in [
+        index.absent("town").unwrap_err(),
+        index.has("town").unwrap_err(),
+        index.integers_of("town").unwrap_err(),
+        index.any_term(&snapshot, "town", ()).unwrap_err(),
+        index.distinct(&snapshot, "town", ()).unwrap_err(),
+        index.containers(&snapshot, "town").unwrap_err(),
+    ] {
+        assert_eq!(error.to_string(), says);
+    }
+    let other = index.term("cents", 5).unwrap_err().to_string();
+    assert!(other.contains(r#"the field "cents" of"#) && other.contains("integers, not values"));
+    let other = index.integers_of("city").unwrap_err().to_string();
+    assert!(other.contains("values, not integers"), "{other}");
+    drop(snapshot);
+
+    // A value that no key has room for; the longest that it has room for.
+    let with_city = |length: usize| User { city: Some("é".repeat(length)), ..sample(1) };
+    let put = |length: usize| {
+        let many = [(name(1), sample(4)), (name(30), with_city(length))];
+        let table = of.table.clone();
+        move |txn: &mut DynWriter<'_>| table.put_many(txn, &many)
+    };
+    let error = refused(store, put(250));
+    let says = error.to_string();
+    assert!(says.starts_with(r#"the value ("éééé"#), "{says}");
+    assert!(says.contains(r#"of the field "city" makes a key of 530 bytes in the inverted index ("index",), the limit is 511; shorten it"#), "{says}");
+    let Some(InvertedIndexError::ValueTooLong { bytes, limit, .. }) = error.downcast_ref() else {
+        panic!("{error}");
+    };
+    let longest = 250 - (bytes - limit).div_ceil(2);
+    assert!(refused(store, put(longest + 1)).downcast_ref::<InvertedIndexError>().is_some());
+    store.transact(|txn| put(longest)(&mut DynWriter::new(txn))).unwrap();
+    assert_eq!(of.faults(store), []);
+    // The same in a repair.
+    store.transact(|txn| of.bare().put(txn, &name(31), &with_city(250))).unwrap();
+    let done = index.build(store, &of.table, |_| std::ops::ControlFlow::Continue(()));
+    assert!(done.unwrap_err().downcast_ref::<InvertedIndexError>().is_some());
+
+    // Ids beyond the universe.
+    clear(store);
+    let few = InvertedIndex::new(&Subspace::new("few")).field("even", |_, n: &u32| one(n % 2 == 0));
+    let few = few.within_universe(2);
+    let table = Table::<String, u32>::new(&Subspace::new("numbers")).with(&few);
+    store.transact(|txn| table.put_many(txn, [(name(1), 1), (name(2), 2)])).unwrap();
+    let error = refused(store, |txn| table.put(txn, &name(3), &3));
+    assert!(matches!(error.downcast_ref(), Some(InvertedIndexError::NoIdLeft { universe: 2, .. })));
+    let bounded = by_number();
+    let bounded = bounded.bare().with(&bounded.index.clone().within_universe(100));
+    let error = refused(store, |txn| bounded.put(txn, &100, &sample(1)));
+    assert!(error.to_string().contains("the id 100 is not below 100"), "{error}");
+
+    // Stored bytes that are no container, and those of a newer program.
+    clear(store);
+    prepare(store);
+    let key = index.space().pack(&("terms", "member", true, 0));
+    let is_member = |n: u32| sample(n).is_member;
+    let member = (10..).find(|n| is_member(*n)).unwrap();
+    for (junk, says) in [(&b"\x0Fjunk"[..], "no chunk of a bitmap"), (b"\x21newer", "has format 2")]
+    {
+        store.transact(|txn| txn.put(&key, junk)).unwrap();
+        let named = |error: Error| {
+            let told = error.to_string();
+            assert!(told.starts_with(r#"at key ("index", "terms", "member", true, 0)"#), "{told}");
+            assert!(told.contains(says), "{told}");
+        };
+        named(refused(store, |txn| of.table.put(txn, &name(member), &sample(member))));
+        let snapshot = store.snapshot().unwrap();
+        named(index.term("member", true).unwrap().count(&snapshot).unwrap_err());
+        named(index.any_term(&snapshot, "member", true).unwrap_err());
+        let counts = index.value_counts::<_, bool>(&snapshot, "member", (), Order::Ascending);
+        named(counts.unwrap().find_map(Result::err).unwrap());
+        if junk[0] == 0x21 {
+            named(index.check(&snapshot, &of.table).unwrap_err());
+        }
+    }
+    let key = index.space().pack(&("direct", 0));
+    store.transact(|txn| txn.put(&key, b"\x02")).unwrap();
+    let error = index.direct(&store.snapshot().unwrap(), 0).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        r#"at key ("index", "direct", 0): the direct index has format 2, this program knows formats up to 1; upgrade the program"#
+    );
+    // A table that lies within the index.
+    let inside = Table::<String, User>::new(&index.space().child("users"));
+    let before = dump_all(store);
+    let error = index.check(&store.snapshot().unwrap(), &inside).unwrap_err().to_string();
+    assert!(error.contains("lie inside each other"), "{error}");
+    assert_eq!(dump_all(store), before);
+}

@@ -1,0 +1,56 @@
+//! An inverted index beside a direct one, kept in step with a table.
+
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+use crate::servers;
+use crate::{common, on_every_server, on_every_store};
+
+mod damage;
+mod faults;
+pub mod fixture;
+mod loads;
+mod model;
+mod strikes;
+
+use damage::{
+    every_kind_of_damage_is_found_and_mended, strays_in_other_blocks_are_found_and_mended,
+};
+use faults::{
+    a_conflict_at_any_operation_is_retried_to_the_same_end,
+    a_fault_at_any_operation_leaves_nothing_half_done, a_fault_while_reading_says_so,
+    bad_input_is_refused_and_nothing_is_written, operations_cost_what_the_documentation_says,
+};
+use loads::{
+    a_repair_goes_on_where_it_was_stopped, a_repair_loses_nothing_that_is_written_meanwhile,
+    a_table_that_is_full_already_is_built_by_chunks,
+};
+use model::{
+    an_index_answers_as_a_filter_over_the_records,
+    where_keys_are_ids_rebuilt_equals_maintained_byte_for_byte,
+};
+use strikes::strikes_are_found_and_counted;
+
+on_every_store! {
+    an_index_answers_as_a_filter_over_the_records,
+    where_keys_are_ids_rebuilt_equals_maintained_byte_for_byte,
+    every_kind_of_damage_is_found_and_mended,
+    strays_in_other_blocks_are_found_and_mended,
+    a_table_that_is_full_already_is_built_by_chunks,
+    a_repair_goes_on_where_it_was_stopped,
+    a_repair_loses_nothing_that_is_written_meanwhile,
+    operations_cost_what_the_documentation_says,
+    a_fault_at_any_operation_leaves_nothing_half_done,
+    a_conflict_at_any_operation_is_retried_to_the_same_end,
+    a_fault_while_reading_says_so,
+    bad_input_is_refused_and_nothing_is_written,
+    strikes_are_found_and_counted,
+}
+
+// Without those that put more into one transaction than etcd takes.
+on_every_server! {
+    an_index_answers_as_a_filter_over_the_records,
+    every_kind_of_damage_is_found_and_mended,
+    a_repair_goes_on_where_it_was_stopped,
+    a_fault_at_any_operation_leaves_nothing_half_done,
+    a_conflict_at_any_operation_is_retried_to_the_same_end,
+    bad_input_is_refused_and_nothing_is_written,
+}
