@@ -58,9 +58,9 @@
 use std::ops::{RangeBounds, RangeInclusive};
 use std::sync::Arc;
 
-use keyloom::Subspace;
+use keyloom::{Result, Subspace};
 
-use super::bitmap::{Bitmap, id_range};
+use super::bitmap::{Bitmap, Chunks, id_range};
 use super::integers::Comparison;
 
 mod evaluation;
@@ -69,11 +69,13 @@ pub(crate) mod leaf;
 mod node;
 mod read;
 mod tree;
+mod within_chunk;
 
 pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;
 pub use read::ExprIds;
 use tree::Tree;
+pub(crate) use within_chunk::{ChunkExpr, Leaf};
 
 /// A Boolean expression of bitmaps: stored ones, comparisons of integers, ranges of ids, and bitmaps in memory.
 ///
@@ -104,6 +106,11 @@ impl BitmapExpr {
     /// The ids whose integers are in a range.
     pub(crate) fn compared(comparison: Comparison) -> Self {
         Self(Arc::new(Tree::Compared(comparison)))
+    }
+
+    /// The ids of some chunks, held in memory as the store would have them.
+    pub(crate) fn held(chunks: &mut impl Chunks) -> Result<Self> {
+        Ok(Self(Arc::new(Tree::Held(Arc::new(Held::of_chunks(chunks)?)))))
     }
 
     /// No ids.

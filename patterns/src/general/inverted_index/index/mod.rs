@@ -5,6 +5,7 @@ mod counts;
 mod direct;
 mod error;
 mod fields;
+mod for_reports;
 mod given;
 mod ids;
 mod maintain;
@@ -30,6 +31,7 @@ use crate::table::{RecordKey, Table};
 pub use direct::{DirectEntries, DirectEntry, DirectFields, PackedValues};
 pub use error::InvertedIndexError;
 pub use fields::{FieldValues, one};
+pub(super) use for_reports::FieldKind;
 pub use values::{ValueCounts, Values};
 
 use fields::{Function, null};
