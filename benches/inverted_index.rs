@@ -3,8 +3,12 @@
 
 #[path = "inverted_index/bitmaps.rs"]
 mod bitmaps;
+#[path = "inverted_index/expressions.rs"]
+mod expressions;
+#[path = "inverted_index/integers.rs"]
+mod integers;
 
 use criterion::{criterion_group, criterion_main};
 
-criterion_group!(benches, bitmaps::bitmaps);
+criterion_group!(benches, bitmaps::bitmaps, expressions::expressions, integers::integers);
 criterion_main!(benches);
