@@ -11,6 +11,7 @@ mod index;
 mod integers;
 #[path = "../common/laws.rs"]
 mod laws;
+mod reports;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 #[path = "../servers/mod.rs"]
 mod servers;

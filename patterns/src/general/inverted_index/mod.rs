@@ -108,8 +108,10 @@ mod container;
 mod counting;
 pub mod dense_ids;
 pub mod expression;
+mod few;
 pub mod index;
 pub mod integers;
+pub mod report;
 mod words;
 
 pub use bitmap::Bitmap;
@@ -121,6 +123,7 @@ pub(crate) use expression::Evaluation;
 pub use expression::{BitmapExpr, ExprIds};
 pub use index::{FieldValues, InvertedIndex, InvertedIndexError, one};
 pub use integers::BitSliced;
+pub use report::{Batch, Breakdown, Report, ReportExplain, ReportWay, ValueSum};
 pub(crate) use words::Words;
 
 #[cfg(test)]

@@ -173,11 +173,35 @@ impl Words {
             Form::Bitset(masks) => shared_bits(&self.0, masks),
             Form::Array(ids) => ids.iter().map(|id| has(from(*id))).sum(),
             Form::Runs(_) => self.and_count(&container.words()),
-            Form::Blocks(sizes, content) => {
+            Form::Blocks(sizes, content) if sizes.contains(&BITMAP) => {
                 let blocks = self.blocks().zip(blocks_of(sizes, content));
                 blocks.map(|(words, (block, from))| count_in_block(words, block, from)).sum()
             }
+            Form::Blocks(sizes, content) => self.count_in_blocks(sizes, content),
         }
+    }
+
+    /// How many ids of blocks without bitmaps are in there.
+    ///
+    /// A loop over the ids of each block would be mistaken about its end at nearly every block. So each byte of
+    /// the content is first told its block, as many bytes for each as a block may have and no more than that are
+    /// overwritten by the next, and then one loop goes over all of the content: half the time of the other.
+    fn count_in_blocks(&self, sizes: &[u8; BLOCKS], content: &[u8]) -> u32 {
+        let mut block_of = [0; BLOCKS * BITMAP as usize];
+        let mut at = 0;
+        for (block, size) in (0_u8..).zip(sizes) {
+            if let Some(bytes) = block_of.get_mut(at..at + usize::from(BITMAP)) {
+                bytes.fill(block);
+            }
+            at += usize::from(*size);
+        }
+        let has = |(id, block): (&u8, &u8)| {
+            let id = usize::from(*block) << 8 | usize::from(*id);
+            // Never beyond the last, since there are no more blocks; said so that it takes no branch.
+            let word = self.0.get((id / 64).min(WORDS - 1)).copied().unwrap_or_default();
+            word >> (id % 64) & 1
+        };
+        content.iter().zip(&block_of).map(|ids| has(ids) as u32).sum()
     }
 
     /// How many ids there are below an offset.
