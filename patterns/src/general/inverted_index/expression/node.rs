@@ -164,9 +164,12 @@ impl<'r, R: Reader> Node<'r, R> {
         if let Some(container) = self.container()? {
             return Ok(container.len());
         }
-        if let Source::All(all) = &self.source
-            && let Some(count) = all.count_of_two()?
-        {
+        let of_two = match &mut self.source {
+            Source::All(all) => all.count_of_two(at)?,
+            Source::Any(any) => any.count_of_two(at)?,
+            _ => None,
+        };
+        if let Some(count) = of_two {
             return Ok(count);
         }
         self.compute(at, words)?;
@@ -232,15 +235,28 @@ impl<R: Reader> All<'_, R> {
         Ok(())
     }
 
-    /// The count where there are just two containers, which need not be combined then.
+    /// The count where it is that of two containers, which need not be combined then.
     #[inline]
-    fn count_of_two(&self) -> Result<Option<u32>> {
-        let ([a, b], []) = (self.with.as_slice(), self.without.as_slice()) else { return Ok(None) };
-        Ok(match (a.container()?, b.container()?) {
-            (Some(a), Some(b)) => Some(a.and_count(b)),
+    fn count_of_two(&mut self, at: u64) -> Result<Option<u32>> {
+        Ok(match (self.with.as_mut_slice(), self.without.as_mut_slice()) {
+            ([a, b], []) => both_at(a, b, at)?.map(|(a, b)| a.and_count(b)),
+            ([a], [b]) => both_at(a, b, at)?.map(|(a, b)| a.len().saturating_sub(a.and_count(b))),
             _ => None,
         })
     }
+}
+
+/// The containers of two leaves that are both at a position.
+#[inline]
+fn both_at<'n, R: Reader>(
+    a: &'n mut Node<'_, R>,
+    b: &'n mut Node<'_, R>,
+    at: u64,
+) -> Result<Option<(Container<'n>, Container<'n>)>> {
+    if a.seek(at)? != Some(at) || b.seek(at)? != Some(at) {
+        return Ok(None);
+    }
+    Ok(a.container()?.zip(b.container()?))
 }
 
 impl<R: Reader> Any<'_, R> {
@@ -263,5 +279,13 @@ impl<R: Reader> Any<'_, R> {
             }
         }
         Ok(())
+    }
+
+    /// As that of [`All`].
+    fn count_of_two(&mut self, at: u64) -> Result<Option<u32>> {
+        let [a, b] = self.of.as_mut_slice() else { return Ok(None) };
+        let Some((a, b)) = both_at(a, b, at)? else { return Ok(None) };
+        let times = if self.op == Op::Xor { 2 } else { 1 };
+        Ok(Some((a.len() + b.len()).saturating_sub(times * a.and_count(b))))
     }
 }
