@@ -80,6 +80,11 @@ impl<'c> Container<'c> {
     /// # Errors
     /// When they do not.
     pub(crate) fn verify(self) -> Result<()> {
+        self.verify_as(&self.words())
+    }
+
+    /// As [`verify`](Container::verify), where the words of the container are at hand.
+    pub(crate) fn verify_as(self, words: &Words) -> Result<()> {
         let is_sound = match self.form {
             Form::Array(ids) => ids.is_sorted_by(|a, b| from(*a) < from(*b)),
             Form::Runs(_) => true,
@@ -91,7 +96,7 @@ impl<'c> Container<'c> {
             }
             Form::Bitset(_) => true,
         };
-        match is_sound && self.words().count() == self.ids {
+        match is_sound && words.count() == self.ids {
             true => Ok(()),
             false => Err(damaged("the ids of this chunk of a bitmap are not in order")),
         }
@@ -132,7 +137,9 @@ impl<'c> Container<'c> {
     pub(crate) fn and_count(self, other: Container<'_>) -> u32 {
         match (self.form, other.form) {
             (Form::Bitset(a), Form::Bitset(b)) => shared_bits(a, b),
-            (Form::Array(a), Form::Array(b)) => shared_ids(a, b),
+            (Form::Array(a), Form::Array(b)) => {
+                shared_ids(a, b).unwrap_or_else(|| other.and_count_words(&self.words()))
+            }
             (Form::Runs(a), Form::Runs(b)) => shared_of_runs(a, b),
             (Form::Array(ids), Form::Runs(_) | Form::Bitset(_)) => other.how_many_of(ids),
             (Form::Runs(_) | Form::Bitset(_), Form::Array(ids)) => self.how_many_of(ids),
@@ -277,7 +284,7 @@ fn encode_bitset(words: &Words, ids: usize, out: &mut Vec<u8>) {
     let [low, high] = (ids as u16).to_le_bytes();
     [header[0], header[2], header[3]] = [BITSET, low, high];
     out.extend_from_slice(&header);
-    words.blocks().flatten().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    words.append_bytes(out);
 }
 
 fn encode_blocks(words: &Words, ids: usize, out: &mut Vec<u8>) {

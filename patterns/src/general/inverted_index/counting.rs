@@ -68,26 +68,14 @@ fn bits(lanes: Lanes) -> u32 {
     lanes.iter().map(|word| word.count_ones()).sum()
 }
 
-/// Of which length on a list is worth being searched for each id of another one, which has one: how many times as long.
+/// A list that is this many times as long as another one is searched for each id of that one.
 const MANY_TIMES: usize = 32;
 
-/// How many ids two ascending lists share.
-pub(super) fn shared_ids(a: &[[u8; 2]], b: &[[u8; 2]]) -> u32 {
+/// How many ids two ascending lists share, if one of them is so much longer that it is best searched.
+pub(super) fn shared_ids(a: &[[u8; 2]], b: &[[u8; 2]]) -> Option<u32> {
     let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
-    if few.len() * MANY_TIMES < many.len() {
-        let found =
-            few.iter().map(|id| many.binary_search_by_key(&from(*id), |id| from(*id)).is_ok());
-        return found.map(u32::from).sum();
-    }
-    let (mut shared, mut at, mut at_other) = (0, 0, 0);
-    // Which of the two is less cannot be foretold, so there is no branch on it.
-    while let (Some(id), Some(other)) = (few.get(at), many.get(at_other)) {
-        let (id, other) = (from(*id), from(*other));
-        shared += u32::from(id == other);
-        at += usize::from(id <= other);
-        at_other += usize::from(other <= id);
-    }
-    shared
+    let has = |id: &[u8; 2]| many.binary_search_by_key(&from(*id), |id| from(*id)).is_ok();
+    (few.len() * MANY_TIMES < many.len()).then(|| few.iter().map(|id| u32::from(has(id))).sum())
 }
 
 /// How many ids two ascending lists of runs share.
