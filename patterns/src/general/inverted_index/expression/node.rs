@@ -6,6 +6,7 @@ use super::held::HeldWalk;
 use super::leaf::{ChunkWalk, RangeWalk, Span};
 use super::{BitmapExpr, Tree};
 use crate::explain::Explain;
+use crate::general::inverted_index::container::most_ids;
 use crate::general::inverted_index::integers::ComparisonWalk;
 use crate::general::inverted_index::{Container, Words};
 
@@ -116,13 +117,12 @@ impl<'r, R: Reader> Node<'r, R> {
         }
     }
 
-    /// About how many bytes are looked at to get the chunk, which is also about how many ids it has at most.
+    /// About how many ids the chunk has; more where it has slices, which take longer.
     fn weight(&self) -> usize {
         match &self.source {
-            Source::Stored(walk) => walk.value().len(),
-            Source::Held(walk) => walk.value().len(),
-            Source::Range(walk) => walk.value().len(),
-            // Many slices, wherefore others come first.
+            Source::Stored(walk) => most_ids(walk.value()),
+            Source::Held(walk) => most_ids(walk.value()),
+            Source::Range(walk) => most_ids(walk.value()),
             Source::Compared(_) => usize::MAX / 2,
             Source::All(all) => all.with.iter().map(Self::weight).min().unwrap_or(0),
             Source::Any(any) => any.of.iter().map(Self::weight).fold(0, usize::saturating_add),
