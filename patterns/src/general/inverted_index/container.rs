@@ -6,7 +6,7 @@
 
 use keyloom::{Error, Result};
 
-use super::counting::{shared_bits, shared_ids, shared_of_runs};
+use super::counting::{shared_bits, shared_ids, shared_of_blocks, shared_of_runs};
 use super::words::{BLOCKS, WORDS, WORDS_OF_BLOCK, Words};
 
 /// How many ids a chunk has room for.
@@ -83,12 +83,12 @@ impl<'c> Container<'c> {
         let is_sound = match self.form {
             Form::Array(ids) => ids.is_sorted_by(|a, b| from(*a) < from(*b)),
             Form::Runs(_) => true,
-            Form::Blocks(sizes, content) => {
-                blocks_of(sizes, content).all(|block| match block.len() == usize::from(BITMAP) {
+            Form::Blocks(sizes, content) => blocks_of(sizes, content).all(|(block, _)| {
+                match block.len() == usize::from(BITMAP) {
                     true => bits_of(block).iter().map(|w| w.count_ones()).sum::<u32>() >= 32,
                     false => block.is_sorted_by(|a, b| a < b),
-                })
-            }
+                }
+            }),
             Form::Bitset(_) => true,
         };
         match is_sound && self.words().count() == self.ids {
@@ -132,7 +132,12 @@ impl<'c> Container<'c> {
     pub(crate) fn and_count(self, other: Container<'_>) -> u32 {
         match (self.form, other.form) {
             (Form::Bitset(a), Form::Bitset(b)) => shared_bits(a, b),
-            (Form::Array(a), Form::Array(b)) => shared_ids(a, b),
+            (Form::Array(a), Form::Array(b)) => {
+                shared_ids(a, b).unwrap_or_else(|| other.and_count_words(&self.words()))
+            }
+            (Form::Blocks(sizes, content), Form::Blocks(others, other_content)) => {
+                shared_of_blocks((sizes, content), (others, other_content), self.ids.max(other.ids))
+            }
             (Form::Runs(a), Form::Runs(b)) => shared_of_runs(a, b),
             (Form::Array(ids), Form::Runs(_) | Form::Bitset(_)) => other.how_many_of(ids),
             (Form::Runs(_) | Form::Bitset(_), Form::Array(ids)) => self.how_many_of(ids),
@@ -169,15 +174,16 @@ pub(super) fn bits_of(bitmap: &[u8]) -> [u64; WORDS_OF_BLOCK] {
     words
 }
 
-/// What each block has of the content.
+/// What each block has of the content, and all of the content from there on.
 pub(super) fn blocks_of<'c>(
     sizes: &'c [u8; BLOCKS],
     content: &'c [u8],
-) -> impl Iterator<Item = &'c [u8]> {
+) -> impl Iterator<Item = (&'c [u8], &'c [u8])> {
     sizes.iter().scan(content, |rest, size| {
-        let (block, behind) = rest.split_at_checked(usize::from(*size))?;
+        let from = *rest;
+        let (block, behind) = from.split_at_checked(usize::from(*size))?;
         *rest = behind;
-        Some(block)
+        Some((block, from))
     })
 }
 

@@ -112,8 +112,8 @@ impl Words {
             }),
             Form::Blocks(sizes, content) => {
                 let (blocks, _) = self.0.as_chunks_mut::<WORDS_OF_BLOCK>();
-                for (words, block) in blocks.iter_mut().zip(blocks_of(sizes, content)) {
-                    combine_block(words, block, &op);
+                for (words, (block, from)) in blocks.iter_mut().zip(blocks_of(sizes, content)) {
+                    combine_block(words, block, from, &op);
                 }
             }
         }
@@ -175,7 +175,7 @@ impl Words {
             Form::Runs(_) => self.and_count(&container.words()),
             Form::Blocks(sizes, content) if sizes.contains(&BITMAP) => {
                 let blocks = self.blocks().zip(blocks_of(sizes, content));
-                blocks.map(|(words, block)| count_in_block(words, block)).sum()
+                blocks.map(|(words, (block, from))| count_in_block(words, block, from)).sum()
             }
             Form::Blocks(sizes, content) => self.count_in_blocks(sizes, content),
         }
@@ -299,24 +299,44 @@ impl Words {
     }
 }
 
-fn combine_block(words: &mut [u64; WORDS_OF_BLOCK], block: &[u8], op: impl Fn(&mut u64, u64)) {
+/// How many ids of a block are taken without asking whether there are so many, since a branch that cannot be foretold
+/// costs more: nothing happens where no bit is set.
+const AT_ONCE: usize = 4;
+
+/// Combines words with the ids of a block, which `from` begins with.
+fn combine_block(
+    words: &mut [u64; WORDS_OF_BLOCK],
+    block: &[u8],
+    from: &[u8],
+    op: impl Fn(&mut u64, u64),
+) {
     if block.len() == usize::from(BITMAP) {
         words.iter_mut().zip(bits_of(block)).for_each(|(word, mask)| op(word, mask));
         return;
     }
-    for id in block {
+    let mut combine = |id: u8, bit: bool| {
         if let Some(word) = words.get_mut(usize::from(id / 64)) {
-            op(word, 1 << (id % 64));
+            op(word, u64::from(bit) << (id % 64));
         }
-    }
+    };
+    let Some(first) = from.first_chunk::<AT_ONCE>() else {
+        return block.iter().for_each(|id| combine(*id, true));
+    };
+    first.iter().enumerate().for_each(|(n, id)| combine(*id, n < block.len()));
+    block.iter().skip(AT_ONCE).for_each(|id| combine(*id, true));
 }
 
-fn count_in_block(words: &[u64; WORDS_OF_BLOCK], block: &[u8]) -> u32 {
+/// How many ids of a block, which `from` begins with, are in the words.
+fn count_in_block(words: &[u64; WORDS_OF_BLOCK], block: &[u8], from: &[u8]) -> u32 {
     if block.len() == usize::from(BITMAP) {
-        return words.iter().zip(bits_of(block)).map(|(a, b)| (a & b).count_ones()).sum();
+        return shared_bits(words, &bits_of(block));
     }
     let has = |id: &u8| words.get(usize::from(id / 64)).map_or(0, |word| word >> (id % 64) & 1);
-    block.iter().map(|id| has(id) as u32).sum()
+    let Some(first) = from.first_chunk::<AT_ONCE>() else {
+        return block.iter().map(|id| has(id) as u32).sum();
+    };
+    let first = first.iter().enumerate().map(|(n, id)| has(id) as u32 & u32::from(n < block.len()));
+    first.sum::<u32>() + block.iter().skip(AT_ONCE).map(|id| has(id) as u32).sum::<u32>()
 }
 
 /// The ids of a block, from its start on.

@@ -1,4 +1,68 @@
 //! Integers by id: which ids have a value in a range, and what do the values of some ids sum up to?
+//!
+//! [`BitSliced`] holds an `i64` for each of some ids, one bitmap for each bit of the value: all ids whose value is odd,
+//! all ids whose value has the next bit, and so on. A comparison with a constant is then some ANDs and ORs
+//! of these, 64 ids at a time, and so is a sum: the ids of a filter that have a bit, counted, times what the bit is worth.
+//!
+//! ```
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_patterns::general::inverted_index::BitSliced;
+//! let costs = BitSliced::new(&Subspace::new("costs"));
+//! let store = Memory::new();
+//! store.transact(|txn| costs.set_many(txn, [(1, 250), (2, -30), (3, 0), (40_000, 1_000)]))?;
+//! let snapshot = store.snapshot()?;
+//! let dear = costs.gt(200);
+//! assert_eq!(dear.count(&snapshot)?, 2);
+//! assert_eq!(costs.sum(&snapshot, Some(&dear))?, 1_250);
+//! assert_eq!(costs.min(&snapshot, None)?, Some(-30));
+//! assert_eq!(costs.top(&snapshot, None, 2)?, [(40_000, 1_000), (1, 250)]);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, chunk, 0 | a [container](super#containers): the ids that have a value |
+//! | subspace, chunk, 1 | the ids whose value is negative |
+//! | subspace, chunk, 2 + n | the ids whose magnitude has the bit n; that of [`i64::MIN`] takes all 64 |
+//!
+//! The slices of a chunk lie beside each other, so that one range serves a comparison or an aggregate. A slice without ids is
+//! not there: values below 1,000 take 12 slices and no more. Sign and magnitude, not two's complement, since
+//! a small negative number would have nearly all bits in the latter.
+//!
+//! # Invariants
+//!
+//! * An id that is in any slice of its chunk is in slice 0.
+//! * An id in slice 1 is in one behind it: there is no negative zero.
+//!
+//! [`BitSliced::check`] tells where they do not hold.
+//!
+//! # Cost
+//!
+//! s is how many slices a chunk has.
+//!
+//! | operation | gets | ranges | keys read | keys written |
+//! |---|---|---|---|---|
+//! | [`get`](BitSliced::get) | 0 | 1 | s | 0 |
+//! | [`set`](BitSliced::set), [`remove`](BitSliced::remove) | slices that change | 1 | s, and those that change | slices that change |
+//! | [`get_many`](BitSliced::get_many), [`set_many`](BitSliced::set_many), [`remove_many`](BitSliced::remove_many) | the same, once per chunk | 1, and 1 for each time that more than a few entries are left out | s per chunk | the same, once per chunk |
+//! | a comparison, an aggregate | 0 | 1 | s per chunk; with a filter or in an AND, of the chunks that it has | 0 |
+//! | [`percentiles`](BitSliced::percentiles) | 0 | 3, and 1 for every two bits of the difference of the extremes | s per chunk and range | 0 |
+//! | [`clear`](BitSliced::clear) | 0 | 0 | 0 | 1 range |
+//!
+//! In memory: the slices of one chunk at a time, which LMDB and the store in memory lend and others copy, and a few
+//! chunks of 4 KiB.
+//!
+//! # When not to use it
+//!
+//! * To look single values up: the record is one get, this is a range over all bits.
+//! * For few different values that are only compared for equality: a [`Bitmap`](super::Bitmap) for each is one operand.
+//! * For values that change all the time: each change rewrites a container per bit that differs.
+//!
+//! # Source
+//!
+//! P. O'Neil and D. Quass, *Improved query performance with variant indexes*, SIGMOD 1997.
 
 mod aggregates;
 mod by_value;
@@ -6,6 +70,7 @@ mod check;
 mod compare;
 mod slices;
 
+use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 use keyloom::{KeyBuf, Order, Reader, Result, Subspace, Writer};
@@ -18,7 +83,11 @@ use super::expression::leaf::Span;
 use super::{BitmapExpr, ChunkChanges};
 use crate::derived::SortedWrites;
 
-/// An integer for each of some ids, as bit slices; see the [module](crate::general::inverted_index::integers).
+/// An integer for each of some ids, as bit slices; see the [module](self).
+///
+/// The values are in the store; this value tells where. Ids are any of 64 bits, values any `i64`.
+///
+/// Aggregates take a filter, an expression that tells which ids count; without one all do that have a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitSliced {
     space: Subspace,
@@ -69,6 +138,18 @@ impl BitSliced {
 
     /// Sets the value of an id, and tells the one before.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::general::inverted_index::BitSliced;
+    /// let scores = BitSliced::new(&Subspace::new("scores"));
+    /// let store = Memory::new();
+    /// assert_eq!(store.transact(|txn| scores.set(txn, 7, 100))?, None);
+    /// assert_eq!(store.transact(|txn| scores.set(txn, 7, -5))?, Some(100));
+    /// assert_eq!(scores.get(&store.snapshot()?, 7)?, Some(-5));
+    /// assert_eq!(store.transact(|txn| scores.remove(txn, 7))?, Some(-5));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`get`](BitSliced::get), and what the store says to writing.
     pub fn set(&self, txn: &mut impl Writer, id: u64, value: i64) -> Result<Option<i64>> {
@@ -117,7 +198,7 @@ impl BitSliced {
         txn: &mut impl Writer,
         changes: impl IntoIterator<Item = (u64, Option<i64>)>,
     ) -> Result<()> {
-        let last: std::collections::BTreeMap<u64, Option<i64>> = changes.into_iter().collect();
+        let last: BTreeMap<u64, Option<i64>> = changes.into_iter().collect();
         let ids: Vec<u64> = last.keys().copied().collect();
         let before = self.get_many(&*txn, &ids)?;
         let changes = last.into_iter().zip(before);
@@ -211,6 +292,18 @@ impl BitSliced {
     }
 
     /// The ids whose value lies in a range.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::general::inverted_index::BitSliced;
+    /// let ages = BitSliced::new(&Subspace::new("ages"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| ages.set_many(txn, (0..100).map(|id| (id, id as i64))))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(ages.between(18..65).count(&snapshot)?, 47);
+    /// assert_eq!((ages.lt(18) | ages.eq(99)).count(&snapshot)?, 19);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     pub fn between(&self, values: impl RangeBounds<i64>) -> BitmapExpr {
         match inclusive(&values) {
             Some(values) => BitmapExpr::compared(Comparison { space: self.space.clone(), values }),
