@@ -104,7 +104,8 @@ impl Step for Inverted {
     fn ask(&self, store: &TourStore) -> TourResult {
         let index = &self.index;
         let damaged = index.has("damage")? - index.term("damage", "None")?;
-        let audience = index.term("state", "California")? & index.term("phase", "Approach")? & &damaged;
+        let audience =
+            index.term("state", "California")? & index.term("phase", "Approach")? & &damaged;
         ask(store, "Damage on approach in California? (AND, AND NOT)", |snapshot| {
             let (found, all) = (audience.count(snapshot)?, index.all().count(snapshot)?);
             Ok((vec![format!("{} of {} strikes", grouped(found), grouped(all))], ()))
@@ -113,32 +114,44 @@ impl Step for Inverted {
             let found = index.report(&audience).breakdown::<String>(snapshot, "species")?;
             Ok((lines(&found, 3, grouped), ()))
         })?;
-        ask(store, "What did they cost, and at most how much all but a tenth? (bit slices)", |snapshot| {
-            let cost = index.integers_of("cost")?;
-            let sum = u64::try_from(cost.sum(snapshot, Some(&audience))?).unwrap_or(0);
-            let most = cost.percentiles(snapshot, Some(&audience), &[90.0])?;
-            let most = most.and_then(|most| u64::try_from(*most.first()?).ok()).unwrap_or(0);
-            Ok((vec![format!("{} dollars, {}", grouped(sum), grouped(most))], ()))
-        })?;
+        ask(
+            store,
+            "What did they cost, and at most how much all but a tenth? (bit slices)",
+            |snapshot| {
+                let cost = index.integers_of("cost")?;
+                let sum = u64::try_from(cost.sum(snapshot, Some(&audience))?).unwrap_or(0);
+                let most = cost.percentiles(snapshot, Some(&audience), &[90.0])?;
+                let most = most.and_then(|most| u64::try_from(*most.first()?).ok()).unwrap_or(0);
+                Ok((vec![format!("{} dollars, {}", grouped(sum), grouped(most))], ()))
+            },
+        )?;
         let fast = index.integers_of("speed")?.ge(250);
-        ask(store, "At 250 knots and more, cost by phase of flight? (comparison, sums)", |snapshot| {
-            let found = index.report(&fast).sums::<String>(snapshot, "phase", "cost")?;
-            let show = |sum: keyloom_patterns::general::inverted_index::ValueSum| {
-                let dollars = u64::try_from(sum.sum).unwrap_or(0);
-                format!("{} dollars in {} strikes", grouped(dollars), grouped(sum.count))
-            };
-            Ok((lines(&found, 2, show), ()))
-        })?;
-        ask(store, "Where was most damage done at night? (an audience per state, in one pass)", |snapshot| {
-            let states = index.values::<_, String>(snapshot, "state", (), Order::Ascending)?;
-            let states = states.collect::<Result<Vec<String>>>()?;
-            let night = index.term("time of day", "Night")? & &damaged;
-            let of = |state: &String| Ok(&night & index.term("state", state)?);
-            let batch = index.batch(states.iter().map(of).collect::<Result<Vec<_>>>()?)?;
-            let counts = batch.counts(snapshot, |_| ControlFlow::Continue(()))?;
-            let most = states.iter().zip(counts).max_by_key(|(_, count)| *count);
-            let most = most.map(|(state, count)| format!("{state}: {count}"));
-            Ok((most.into_iter().collect(), ()))
-        })
+        ask(
+            store,
+            "At 250 knots and more, cost by phase of flight? (comparison, sums)",
+            |snapshot| {
+                let found = index.report(&fast).sums::<String>(snapshot, "phase", "cost")?;
+                let show = |sum: keyloom_patterns::general::inverted_index::ValueSum| {
+                    let dollars = u64::try_from(sum.sum).unwrap_or(0);
+                    format!("{} dollars in {} strikes", grouped(dollars), grouped(sum.count))
+                };
+                Ok((lines(&found, 2, show), ()))
+            },
+        )?;
+        ask(
+            store,
+            "Where was most damage done at night? (an audience per state, in one pass)",
+            |snapshot| {
+                let states = index.values::<_, String>(snapshot, "state", (), Order::Ascending)?;
+                let states = states.collect::<Result<Vec<String>>>()?;
+                let night = index.term("time of day", "Night")? & &damaged;
+                let of = |state: &String| Ok(&night & index.term("state", state)?);
+                let batch = index.batch(states.iter().map(of).collect::<Result<Vec<_>>>()?)?;
+                let counts = batch.counts(snapshot, |_| ControlFlow::Continue(()))?;
+                let most = states.iter().zip(counts).max_by_key(|(_, count)| *count);
+                let most = most.map(|(state, count)| format!("{state}: {count}"));
+                Ok((most.into_iter().collect(), ()))
+            },
+        )
     }
 }
