@@ -86,7 +86,7 @@ fn strikes_are_found_and_counted() {
             && s.cost >= 1_000
     });
     assert!(wanted.len() > 3, "{}", wanted.len());
-    assert_eq!(found(&(&approach & &dear - &of_1999)), wanted);
+    assert_eq!(found(&(&approach & (&dear - &of_1999))), wanted);
     let slow = index.integers_of("speed").unwrap();
     let filter = index.term("airline", "MILITARY").unwrap();
     let of_filter = || all.iter().filter(|(_, s)| s.airline == "MILITARY").map(|(_, s)| s);

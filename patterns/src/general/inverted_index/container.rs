@@ -6,7 +6,7 @@
 
 use keyloom::{Error, Result};
 
-use super::counting::{shared_bits, shared_ids, shared_of_blocks, shared_of_runs};
+use super::counting::{shared_bits, shared_ids, shared_of_runs};
 use super::words::{BLOCKS, WORDS, WORDS_OF_BLOCK, Words};
 
 /// How many ids a chunk has room for.
@@ -80,18 +80,23 @@ impl<'c> Container<'c> {
     /// # Errors
     /// When they do not.
     pub(crate) fn verify(self) -> Result<()> {
+        self.verify_as(&self.words())
+    }
+
+    /// As [`verify`](Container::verify), where the words of the container are at hand.
+    pub(crate) fn verify_as(self, words: &Words) -> Result<()> {
         let is_sound = match self.form {
             Form::Array(ids) => ids.is_sorted_by(|a, b| from(*a) < from(*b)),
             Form::Runs(_) => true,
-            Form::Blocks(sizes, content) => blocks_of(sizes, content).all(|(block, _)| {
-                match block.len() == usize::from(BITMAP) {
+            Form::Blocks(sizes, content) => {
+                blocks_of(sizes, content).all(|block| match block.len() == usize::from(BITMAP) {
                     true => bits_of(block).iter().map(|w| w.count_ones()).sum::<u32>() >= 32,
                     false => block.is_sorted_by(|a, b| a < b),
-                }
-            }),
+                })
+            }
             Form::Bitset(_) => true,
         };
-        match is_sound && self.words().count() == self.ids {
+        match is_sound && words.count() == self.ids {
             true => Ok(()),
             false => Err(damaged("the ids of this chunk of a bitmap are not in order")),
         }
@@ -135,9 +140,6 @@ impl<'c> Container<'c> {
             (Form::Array(a), Form::Array(b)) => {
                 shared_ids(a, b).unwrap_or_else(|| other.and_count_words(&self.words()))
             }
-            (Form::Blocks(sizes, content), Form::Blocks(others, other_content)) => {
-                shared_of_blocks((sizes, content), (others, other_content), self.ids.max(other.ids))
-            }
             (Form::Runs(a), Form::Runs(b)) => shared_of_runs(a, b),
             (Form::Array(ids), Form::Runs(_) | Form::Bitset(_)) => other.how_many_of(ids),
             (Form::Runs(_) | Form::Bitset(_), Form::Array(ids)) => self.how_many_of(ids),
@@ -174,16 +176,15 @@ pub(super) fn bits_of(bitmap: &[u8]) -> [u64; WORDS_OF_BLOCK] {
     words
 }
 
-/// What each block has of the content, and all of the content from there on.
+/// What each block has of the content.
 pub(super) fn blocks_of<'c>(
     sizes: &'c [u8; BLOCKS],
     content: &'c [u8],
-) -> impl Iterator<Item = (&'c [u8], &'c [u8])> {
+) -> impl Iterator<Item = &'c [u8]> {
     sizes.iter().scan(content, |rest, size| {
-        let from = *rest;
-        let (block, behind) = from.split_at_checked(usize::from(*size))?;
+        let (block, behind) = rest.split_at_checked(usize::from(*size))?;
         *rest = behind;
-        Some((block, from))
+        Some(block)
     })
 }
 
@@ -283,7 +284,7 @@ fn encode_bitset(words: &Words, ids: usize, out: &mut Vec<u8>) {
     let [low, high] = (ids as u16).to_le_bytes();
     [header[0], header[2], header[3]] = [BITSET, low, high];
     out.extend_from_slice(&header);
-    words.blocks().flatten().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    words.append_bytes(out);
 }
 
 fn encode_blocks(words: &Words, ids: usize, out: &mut Vec<u8>) {

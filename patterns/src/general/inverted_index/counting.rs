@@ -1,7 +1,6 @@
 //! How many ids two chunks share, with nothing written down.
 
-use super::container::{BITMAP, bits_of, blocks_of, bounds, from};
-use super::words::BLOCKS;
+use super::container::{bounds, from};
 
 /// A word, in memory or as it is stored.
 pub(super) trait Word: Copy {
@@ -90,76 +89,4 @@ pub(super) fn shared_of_runs(a: &[[u8; 4]], b: &[[u8; 4]]) -> u32 {
         at_other += usize::from(other_last <= last);
     }
     shared
-}
-
-/// Sizes of blocks, and their content.
-type Blocks<'c> = (&'c [u8; BLOCKS], &'c [u8]);
-
-/// How many ids of blocks are taken without asking whether there are so many: a branch that cannot be foretold costs
-/// more than some ids.
-const AT_ONCE: usize = 4;
-/// The same where blocks have more, on the average, than [`AT_ONCE`].
-const MORE_AT_ONCE: usize = 2 * AT_ONCE;
-
-/// How many ids two chunks in blocks share, of which the larger has so many ids.
-pub(super) fn shared_of_blocks(a: Blocks<'_>, b: Blocks<'_>, ids: u32) -> u32 {
-    let of_block = ids as usize / BLOCKS;
-    match (AT_ONCE..MORE_AT_ONCE).contains(&of_block) {
-        true => shared_of_blocks_by::<MORE_AT_ONCE>(a, b),
-        false => shared_of_blocks_by::<AT_ONCE>(a, b),
-    }
-}
-
-fn shared_of_blocks_by<const N: usize>(a: Blocks<'_>, b: Blocks<'_>) -> u32 {
-    let mut stamps = Stamps([0; 512]);
-    let blocks = blocks_of(a.0, a.1).zip(blocks_of(b.0, b.1));
-    let shared = (1..).zip(blocks).map(|(stamp, ((a, from_a), (b, from_b)))| {
-        let is_bitmap = [a, b].map(|block| block.len() == usize::from(BITMAP));
-        match is_bitmap {
-            [false, false] => {
-                stamps.put::<N>(stamp, a, from_a);
-                stamps.count::<N>(stamp, b, from_b)
-            }
-            [true, true] => shared_bits(&bits_of(a), &bits_of(b)),
-            [true, false] => ids_in(b, a),
-            [false, true] => ids_in(a, b),
-        }
-    });
-    shared.sum()
-}
-
-fn ids_in(ids: &[u8], bitmap: &[u8]) -> u32 {
-    let words = bits_of(bitmap);
-    ids.iter()
-        .map(|id| words.get(usize::from(id / 64)).map_or(0, |w| w >> (id % 64) & 1) as u32)
-        .sum()
-}
-
-/// For each id of a block the number of the last block that had it; the second half is for what is no id of the block.
-struct Stamps([u8; 512]);
-
-impl Stamps {
-    /// Stamps the ids of a block, which `from` begins with.
-    fn put<const N: usize>(&mut self, stamp: u8, block: &[u8], from: &[u8]) {
-        let mut put = |id: &u8, is_there: bool| {
-            if let Some(last) = self.0.get_mut(usize::from(*id) | usize::from(!is_there) << 8) {
-                *last = stamp;
-            }
-        };
-        let Some(first) = from.first_chunk::<N>() else {
-            return block.iter().for_each(|id| put(id, true));
-        };
-        first.iter().enumerate().for_each(|(n, id)| put(id, n < block.len()));
-        block.iter().skip(N).for_each(|id| put(id, true));
-    }
-
-    /// How many ids of a block, which `from` begins with, have the stamp.
-    fn count<const N: usize>(&self, stamp: u8, block: &[u8], from: &[u8]) -> u32 {
-        let has = |id: &u8| self.0.get(usize::from(*id)) == Some(&stamp);
-        let Some(first) = from.first_chunk::<N>() else {
-            return block.iter().map(|id| u32::from(has(id))).sum();
-        };
-        let first = first.iter().enumerate().map(|(n, id)| u32::from((n < block.len()) & has(id)));
-        first.sum::<u32>() + block.iter().skip(N).map(|id| u32::from(has(id))).sum::<u32>()
-    }
 }

@@ -115,7 +115,7 @@ pub mod report;
 mod words;
 
 pub use bitmap::Bitmap;
-pub(crate) use bitmap::{ChunkChanges, Chunks, IdWalk};
+pub(crate) use bitmap::{ChunkChanges, Chunks};
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use dense_ids::DenseIds;

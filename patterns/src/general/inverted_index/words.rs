@@ -110,10 +110,18 @@ impl Words {
                 let (first, last) = bounds(*run);
                 self.combine_range(first..=last, &op);
             }),
-            Form::Blocks(sizes, content) => {
+            Form::Blocks(sizes, content) if sizes.contains(&BITMAP) => {
                 let (blocks, _) = self.0.as_chunks_mut::<WORDS_OF_BLOCK>();
-                for (words, (block, from)) in blocks.iter_mut().zip(blocks_of(sizes, content)) {
-                    combine_block(words, block, from, &op);
+                for (words, block) in blocks.iter_mut().zip(blocks_of(sizes, content)) {
+                    combine_block(words, block, &op);
+                }
+            }
+            Form::Blocks(sizes, content) => {
+                for (block, id) in block_of_each(sizes).iter().zip(content) {
+                    let (at, bit) = place_in_words(*block, *id);
+                    if let Some(word) = self.0.get_mut(at) {
+                        op(word, 1 << bit);
+                    }
                 }
             }
         }
@@ -175,33 +183,16 @@ impl Words {
             Form::Runs(_) => self.and_count(&container.words()),
             Form::Blocks(sizes, content) if sizes.contains(&BITMAP) => {
                 let blocks = self.blocks().zip(blocks_of(sizes, content));
-                blocks.map(|(words, (block, from))| count_in_block(words, block, from)).sum()
+                blocks.map(|(words, block)| count_in_block(words, block)).sum()
             }
-            Form::Blocks(sizes, content) => self.count_in_blocks(sizes, content),
-        }
-    }
-
-    /// How many ids of blocks without bitmaps are in there.
-    ///
-    /// A loop over the ids of each block would be mistaken about its end at nearly every block. So each byte of
-    /// the content is first told its block, as many bytes for each as a block may have and no more than that are
-    /// overwritten by the next, and then one loop goes over all of the content: half the time of the other.
-    fn count_in_blocks(&self, sizes: &[u8; BLOCKS], content: &[u8]) -> u32 {
-        let mut block_of = [0; BLOCKS * BITMAP as usize];
-        let mut at = 0;
-        for (block, size) in (0_u8..).zip(sizes) {
-            if let Some(bytes) = block_of.get_mut(at..at + usize::from(BITMAP)) {
-                bytes.fill(block);
+            Form::Blocks(sizes, content) => {
+                let has = |(block, id): (&u8, &u8)| {
+                    let (at, bit) = place_in_words(*block, *id);
+                    self.0.get(at).map_or(0, |word| word >> bit & 1)
+                };
+                block_of_each(sizes).iter().zip(content).map(|id| has(id) as u32).sum()
             }
-            at += usize::from(*size);
         }
-        let has = |(id, block): (&u8, &u8)| {
-            let id = usize::from(*block) << 8 | usize::from(*id);
-            // Never beyond the last, since there are no more blocks; said so that it takes no branch.
-            let word = self.0.get((id / 64).min(WORDS - 1)).copied().unwrap_or_default();
-            word >> (id % 64) & 1
-        };
-        content.iter().zip(&block_of).map(|ids| has(ids) as u32).sum()
     }
 
     /// How many ids there are below an offset.
@@ -293,50 +284,65 @@ impl Words {
         }
     }
 
+    /// The 64 ids from `at * 64` on, the lowest bit first.
+    pub(super) fn word(&self, at: u16) -> u64 {
+        self.0.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// Appends all words, little-endian.
+    pub(super) fn append_bytes(&self, out: &mut Vec<u8>) {
+        let from = out.len();
+        out.resize(from + 8 * WORDS, 0);
+        let (bytes, _) = out.get_mut(from..).unwrap_or_default().as_chunks_mut::<8>();
+        bytes.iter_mut().zip(&self.0).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+    }
+
     /// Appends the smallest form of the ids, and nothing where there are none.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         encode(self, out);
     }
 }
 
-/// How many ids of a block are taken without asking whether there are so many, since a branch that cannot be foretold
-/// costs more: nothing happens where no bit is set.
-const AT_ONCE: usize = 4;
+/// Which block each byte of the content of blocks without bitmaps belongs to.
+///
+/// A loop over the ids of each block would be mistaken about its end at nearly every block. So as many bytes are told
+/// their block as a block may have, of which the next overwrites what is its, and one loop can go over all of the
+/// content: half the time of the other.
+fn block_of_each(sizes: &[u8; BLOCKS]) -> [u8; BLOCKS * BITMAP as usize] {
+    let (mut block_of, mut at) = ([0; BLOCKS * BITMAP as usize], 0);
+    for (block, size) in (0_u8..).zip(sizes) {
+        if let Some(bytes) = block_of.get_mut(at..at + usize::from(BITMAP)) {
+            bytes.fill(block);
+        }
+        at += usize::from(*size);
+    }
+    block_of
+}
 
-/// Combines words with the ids of a block, which `from` begins with.
-fn combine_block(
-    words: &mut [u64; WORDS_OF_BLOCK],
-    block: &[u8],
-    from: &[u8],
-    op: impl Fn(&mut u64, u64),
-) {
+/// The word of an id of a block, and the bit in it.
+fn place_in_words(block: u8, id: u8) -> (usize, u8) {
+    // Never beyond the last, since there are no more blocks; said so that it takes no branch.
+    ((usize::from(block) * WORDS_OF_BLOCK + usize::from(id / 64)).min(WORDS - 1), id % 64)
+}
+
+fn combine_block(words: &mut [u64; WORDS_OF_BLOCK], block: &[u8], op: impl Fn(&mut u64, u64)) {
     if block.len() == usize::from(BITMAP) {
         words.iter_mut().zip(bits_of(block)).for_each(|(word, mask)| op(word, mask));
         return;
     }
-    let mut combine = |id: u8, bit: bool| {
+    for id in block {
         if let Some(word) = words.get_mut(usize::from(id / 64)) {
-            op(word, u64::from(bit) << (id % 64));
+            op(word, 1 << (id % 64));
         }
-    };
-    let Some(first) = from.first_chunk::<AT_ONCE>() else {
-        return block.iter().for_each(|id| combine(*id, true));
-    };
-    first.iter().enumerate().for_each(|(n, id)| combine(*id, n < block.len()));
-    block.iter().skip(AT_ONCE).for_each(|id| combine(*id, true));
+    }
 }
 
-/// How many ids of a block, which `from` begins with, are in the words.
-fn count_in_block(words: &[u64; WORDS_OF_BLOCK], block: &[u8], from: &[u8]) -> u32 {
+fn count_in_block(words: &[u64; WORDS_OF_BLOCK], block: &[u8]) -> u32 {
     if block.len() == usize::from(BITMAP) {
-        return shared_bits(words, &bits_of(block));
+        return words.iter().zip(bits_of(block)).map(|(a, b)| (a & b).count_ones()).sum();
     }
     let has = |id: &u8| words.get(usize::from(id / 64)).map_or(0, |word| word >> (id % 64) & 1);
-    let Some(first) = from.first_chunk::<AT_ONCE>() else {
-        return block.iter().map(|id| has(id) as u32).sum();
-    };
-    let first = first.iter().enumerate().map(|(n, id)| has(id) as u32 & u32::from(n < block.len()));
-    first.sum::<u32>() + block.iter().skip(AT_ONCE).map(|id| has(id) as u32).sum::<u32>()
+    block.iter().map(|id| has(id) as u32).sum()
 }
 
 /// The ids of a block, from its start on.

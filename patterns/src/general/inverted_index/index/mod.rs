@@ -178,7 +178,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// An index in `space`, without fields so far. **Nothing else may be in `space`**, and the table must lie
     /// outside of it. Every record is given a dense id.
     pub fn new(space: &Subspace) -> Self {
-        Self::with_ids(space, Ids::Dense(DenseIds::new(&space.child("ids"))))
+        Self::with_ids(space, Ids::Dense(Box::new(DenseIds::new(&space.child("ids")))))
     }
 
     /// An index of records whose keys are ids already: whole numbers that lie close together, as those of a
