@@ -7,10 +7,10 @@ use keyloom_patterns::general::inverted_index::{BitmapExpr, CHUNK_IDS};
 use proptest::collection::vec;
 
 use super::fixture::{Ask, Fixture, User, ask, crowd, users};
-use crate::laws::{counts, long_property};
+use crate::laws::{counts, very_long_property};
 
 pub fn a_batch_gives_what_each_audience_gives_by_itself(store: &impl Store) {
-    long_property((users(), vec(ask(), 0..8)), |(users, asks)| {
+    very_long_property((users(), vec(ask(), 0..8)), |(users, asks)| {
         let fixture = Fixture::holding(store, &users);
         let snapshot = store.snapshot().unwrap();
         let audiences: Vec<BitmapExpr> = asks.iter().map(|ask| ask.expr(&fixture.index)).collect();

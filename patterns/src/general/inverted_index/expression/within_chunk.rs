@@ -7,7 +7,7 @@ use keyloom::{Result, Subspace};
 use smallvec::SmallVec;
 
 use super::held::Held;
-use super::mark::Marks;
+use super::mark::{Marks, set_list};
 use super::{BitmapExpr, Tree};
 use crate::general::inverted_index::bitmap::id_at;
 use crate::general::inverted_index::integers::Comparison;
@@ -124,13 +124,32 @@ fn evaluate_lists(
     };
     let (with, without) = (all(with)?, all(without)?);
     let list = with.iter().filter_map(|marks| marks.few()).min_by_key(|list| list.len())?;
-    let is_in = |offset: &u16| {
-        with.iter().all(|marks| marks.contains(*offset))
-            && !without.iter().any(|marks| marks.contains(*offset))
-    };
-    out.clear();
-    list.iter().copied().filter(is_in).for_each(|offset| _ = out.insert(offset));
+    let mut left: SmallVec<[u16; 256]> = SmallVec::from_slice(list);
+    for marks in with {
+        match marks.few() {
+            Some(other) if other.len() / MANY_TIMES < left.len() => keep_shared(&mut left, other),
+            _ => left.retain(|offset| marks.contains(*offset)),
+        }
+    }
+    left.retain(|offset| !without.iter().any(|marks| marks.contains(*offset)));
+    set_list(&left, out);
     Some(())
+}
+
+/// A list that is as many times as long is searched rather than gone through.
+const MANY_TIMES: usize = 16;
+
+/// Keeps of an ascending list what another one has too. Which of the two is less cannot be foretold, so there is no
+/// branch on it.
+fn keep_shared(list: &mut SmallVec<[u16; 256]>, other: &[u16]) {
+    let (mut at, mut at_other, mut kept) = (0, 0, 0);
+    while let (Some(id), Some(other)) = (list.get(at).copied(), other.get(at_other).copied()) {
+        list.get_mut(kept).into_iter().for_each(|place| *place = id);
+        kept += usize::from(id == other);
+        at += usize::from(id <= other);
+        at_other += usize::from(other <= id);
+    }
+    list.truncate(kept);
 }
 
 /// Combines what is in `out` with operands.
