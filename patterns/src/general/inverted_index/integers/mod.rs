@@ -244,13 +244,10 @@ impl BitSliced {
     }
 
     /// The slices that have an id whose value is this.
-    pub(crate) fn slices_of(&self, id: u64, value: i64) -> impl Iterator<Item = KeyBuf> + '_ {
-        let chunk = place_of(id).0;
+    pub(crate) fn slices_of(value: i64) -> impl Iterator<Item = u8> {
         let (_, sign, magnitude) = parts(Some(value));
         let bits = (0..u64::BITS as u8).filter(move |bit| magnitude >> bit & 1 == 1);
-        let slices =
-            [EXISTS].into_iter().chain(sign.then_some(SIGN)).chain(bits.map(|bit| LOWEST + bit));
-        slices.map(move |slice| self.space.pack(&(chunk, slice)))
+        [EXISTS].into_iter().chain(sign.then_some(SIGN)).chain(bits.map(|bit| LOWEST + bit))
     }
 
     /// Removes all values.
