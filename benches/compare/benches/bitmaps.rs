@@ -7,7 +7,7 @@
 //!
 //! Ids below ten million, unless another number is given. Files are written without waiting for the disk.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "bitmaps/and_count.rs"]
 mod and_count;

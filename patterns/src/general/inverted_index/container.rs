@@ -133,9 +133,16 @@ impl<'c> Container<'c> {
         words
     }
 
+    /// Whether all ids of the chunk are there, in one run.
+    pub(super) fn is_full(self) -> bool {
+        matches!(self.form, Form::Runs(_)) && u64::from(self.ids) == CHUNK_IDS
+    }
+
     /// How many ids both have.
     pub(crate) fn and_count(self, other: Container<'_>) -> u32 {
         match (self.form, other.form) {
+            _ if self.is_full() => other.ids,
+            _ if other.is_full() => self.ids,
             (Form::Bitset(a), Form::Bitset(b)) => shared_bits(a, b),
             (Form::Array(a), Form::Array(b)) => {
                 shared_ids(a, b).unwrap_or_else(|| other.and_count_words(&self.words()))
@@ -155,6 +162,18 @@ impl<'c> Container<'c> {
     /// How many ids both have.
     pub(crate) fn and_count_words(self, words: &Words) -> u32 {
         words.and_count_of(self)
+    }
+}
+
+/// How many ids the container of these bytes has, as far as its first bytes tell, and else as many as there can be: to
+/// compare containers before they are looked at.
+pub(super) fn most_ids(bytes: &[u8]) -> usize {
+    let most = CHUNK_IDS as usize;
+    match bytes {
+        [ARRAY, ids @ ..] => ids.len() / 2,
+        [RUNS, a, b, c, d] => usize::from(from([*c, *d]).saturating_sub(from([*a, *b]))) + 1,
+        [BLOCK_LIST, low, high, ..] | [BITSET, _, low, high, ..] => from([*low, *high]).into(),
+        _ => most,
     }
 }
 

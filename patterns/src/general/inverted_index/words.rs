@@ -89,6 +89,7 @@ impl Words {
     pub(crate) fn and(&mut self, container: Container<'_>) {
         match container.form() {
             Form::Bitset(_) => self.combine(container, |word, mask| *word &= mask),
+            _ if container.is_full() => {}
             _ => self.and_words(&container.words()),
         }
     }

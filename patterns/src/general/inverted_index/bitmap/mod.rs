@@ -10,7 +10,7 @@ use std::ops::{RangeBounds, RangeInclusive};
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
-pub(crate) use changes::ChunkChanges;
+pub(crate) use changes::{Change, ChunkChanges};
 pub use ids::IdPage;
 pub(crate) use ids::{Chunks, IdWalk, id_at, id_range, place_of};
 pub(crate) use roaring::{to_roaring, to_treemap};

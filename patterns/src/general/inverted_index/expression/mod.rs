@@ -32,10 +32,11 @@
 //! * An AND goes on to the first chunk that all operands have: each is sought where the furthest of the others is,
 //!   by a few steps or, where that is further, by a range that begins there. So a sparse operand makes the others
 //!   as cheap as itself. What is taken away (`-`) is sought only where something is left to take from.
-//! * In a chunk that all have, the operand with the fewest bytes comes first, comparisons last, and what is empty ends
+//! * In a chunk that all have, the operand with the fewest ids comes first, comparisons last, and what is empty ends
 //!   it.
 //! * An OR or a XOR visits the chunks that some operand has.
-//! * The count of two containers is taken as they lie in the store. Else an operand that is itself to be
+//! * What two containers share is counted as they lie in the store, and with it the count of their AND, AND NOT, OR and XOR.
+//!   Else an operand that is itself to be
 //!   computed is written into plain words, one chunk of 4 KiB for each level of the tree, which are made once per
 //!   query; so memory does not grow with the chunks, and nothing is allocated from one to the next.
 //!

@@ -76,9 +76,9 @@ use std::ops::{Bound, RangeBounds, RangeInclusive};
 use keyloom::{KeyBuf, Order, Reader, Result, Subspace, Writer};
 
 pub(crate) use compare::{Comparison, ComparisonWalk};
-use slices::{EXISTS, LOWEST, SIGN, SliceWalk};
+use slices::{EXISTS, LOWEST, SIGN, SLICES, SliceWalk};
 
-use super::bitmap::place_of;
+use super::bitmap::{Change, place_of};
 use super::expression::leaf::Span;
 use super::{BitmapExpr, ChunkChanges};
 use crate::derived::SortedWrites;
@@ -211,11 +211,28 @@ impl BitSliced {
         changes: impl IntoIterator<Item = (u64, Option<i64>, Option<i64>)>,
     ) -> Result<()> {
         let (mut of_slices, mut writes) = (ChunkChanges::new(), SortedWrites::default());
-        for (id, before, value) in changes {
-            self.collect(id, before, value, &mut of_slices);
+        let mut of_chunk: Vec<Vec<Change>> = vec![Vec::new(); SLICES];
+        let mut changes = changes.into_iter().peekable();
+        while let Some((id, before, value)) = changes.next() {
+            let (chunk, offset) = place_of(id);
+            for (slice, is_set) in differences(before, value) {
+                if let Some(of_slice) = of_chunk.get_mut(usize::from(slice)) {
+                    of_slice.push((offset, is_set));
+                }
+            }
+            if changes.peek().is_none_or(|next| place_of(next.0).0 != chunk) {
+                self.collect_chunk(chunk, &mut of_chunk, &mut of_slices);
+            }
         }
         of_slices.apply(&*txn, &mut writes)?;
         writes.apply(txn)
+    }
+
+    /// Collects the changes of each slice of a chunk, which are gone then.
+    fn collect_chunk(&self, chunk: u64, of_chunk: &mut [Vec<Change>], changes: &mut ChunkChanges) {
+        for (slice, some) in (EXISTS..).zip(of_chunk).filter(|(_, some)| !some.is_empty()) {
+            changes.of_chunk(self.space.pack(&(chunk, slice))).append(some);
+        }
     }
 
     /// Collects what is to change in the slices when the value of an id does.
@@ -227,30 +244,14 @@ impl BitSliced {
         changes: &mut ChunkChanges,
     ) {
         let (chunk, offset) = place_of(id);
-        let key = |slice: u8| -> KeyBuf { self.space.pack(&(chunk, slice)) };
-        let ((exists, sign, bits), (exists_now, sign_now, bits_now)) =
-            (parts(before), parts(value));
-        for (slice, before, now) in [(EXISTS, exists, exists_now), (SIGN, sign, sign_now)] {
-            if before != now {
-                changes.change(key(slice), offset, now);
-            }
-        }
-        let mut differ = bits ^ bits_now;
-        while differ != 0 {
-            let bit = differ.trailing_zeros() as u8;
-            changes.change(key(LOWEST + bit), offset, bits_now >> bit & 1 == 1);
-            differ &= differ - 1;
+        for (slice, is_set) in differences(before, value) {
+            changes.change(self.space.pack(&(chunk, slice)), offset, is_set);
         }
     }
 
     /// The slices that have an id whose value is this.
-    pub(crate) fn slices_of(&self, id: u64, value: i64) -> impl Iterator<Item = KeyBuf> + '_ {
-        let chunk = place_of(id).0;
-        let (_, sign, magnitude) = parts(Some(value));
-        let bits = (0..u64::BITS as u8).filter(move |bit| magnitude >> bit & 1 == 1);
-        let slices =
-            [EXISTS].into_iter().chain(sign.then_some(SIGN)).chain(bits.map(|bit| LOWEST + bit));
-        slices.map(move |slice| self.space.pack(&(chunk, slice)))
+    pub(crate) fn slices_of(value: i64) -> impl Iterator<Item = u8> {
+        differences(None, Some(value)).map(|(slice, _)| slice)
     }
 
     /// Removes all values.
@@ -312,9 +313,22 @@ impl BitSliced {
     }
 }
 
-/// Whether there is a value, whether it is negative, and its magnitude.
-fn parts(value: Option<i64>) -> (bool, bool, u64) {
-    value.map_or((false, false, 0), |value| (true, value < 0, value.unsigned_abs()))
+/// The slices that an id with this value is in, a bit for each.
+fn slices_of(value: Option<i64>) -> u128 {
+    value.map_or(0, |value| {
+        1 << EXISTS | u128::from(value < 0) << SIGN | u128::from(value.unsigned_abs()) << LOWEST
+    })
+}
+
+/// The slices that an id comes into or leaves when its value changes, and whether it comes.
+fn differences(before: Option<i64>, value: Option<i64>) -> impl Iterator<Item = (u8, bool)> {
+    let (before, now) = (slices_of(before), slices_of(value));
+    let mut left = before ^ now;
+    std::iter::from_fn(move || {
+        let slice = (left != 0).then(|| left.trailing_zeros() as u8)?;
+        left &= left - 1;
+        Some((slice, now >> slice & 1 == 1))
+    })
 }
 
 /// The values between two bounds, `None` where there are none.

@@ -17,6 +17,8 @@ pub(super) const SIGN: u8 = 1;
 pub(super) const LOWEST: u8 = 2;
 /// How many bits a magnitude has; that of [`i64::MIN`] takes all of them.
 const BITS: usize = 64;
+/// How many slices there can be.
+pub(super) const SLICES: usize = LOWEST as usize + BITS;
 
 /// A walk over integers, chunk by chunk.
 pub(super) struct SliceWalk<'r, R: Reader> {
