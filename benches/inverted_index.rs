@@ -9,6 +9,8 @@ mod expressions;
 mod index;
 #[path = "inverted_index/integers.rs"]
 mod integers;
+#[path = "inverted_index/reports.rs"]
+mod reports;
 
 use criterion::{criterion_group, criterion_main};
 
@@ -17,6 +19,7 @@ criterion_group!(
     bitmaps::bitmaps,
     expressions::expressions,
     integers::integers,
-    index::indexes
+    index::indexes,
+    reports::reports
 );
 criterion_main!(benches);

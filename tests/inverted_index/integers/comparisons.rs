@@ -37,7 +37,7 @@ pub fn every_comparison_is_what_a_filter_over_a_map_finds(store: &impl Store) {
             store_values(store, &values);
             // One of the values that are there, too.
             let there = values.values().nth(at.index(values.len().max(1))).copied();
-            for (a, b) in [(a, b), (b, a), (there.unwrap_or(a), b), (a, there.unwrap_or(b))] {
+            for (a, b) in [(b, a), (there.unwrap_or(a), b)] {
                 for (expr, takes) in cases(a, b) {
                     compare(store, &expr, &values, takes);
                 }

@@ -6,11 +6,11 @@ use keyloom::{Metered, Store};
 use keyloom_patterns::general::inverted_index::{BitmapExpr, CHUNK_IDS};
 use proptest::collection::vec;
 
-use super::fixture::{Ask, Fixture, ask, users};
-use crate::laws::{counts, long_property};
+use super::fixture::{Ask, Fixture, User, ask, crowd, users};
+use crate::laws::{counts, very_long_property};
 
 pub fn a_batch_gives_what_each_audience_gives_by_itself(store: &impl Store) {
-    long_property((users(), vec(ask(), 0..8)), |(users, asks)| {
+    very_long_property((users(), vec(ask(), 0..8)), |(users, asks)| {
         let fixture = Fixture::holding(store, &users);
         let snapshot = store.snapshot().unwrap();
         let audiences: Vec<BitmapExpr> = asks.iter().map(|ask| ask.expr(&fixture.index)).collect();
@@ -27,8 +27,30 @@ pub fn a_batch_gives_what_each_audience_gives_by_itself(store: &impl Store) {
     });
 }
 
+/// More ids of a chunk than a list of marks has, and fewer, in every combination.
+pub fn a_batch_over_full_chunks_gives_the_same(store: &impl Store) {
+    let users = crowd(2, 2_500);
+    let fixture = Fixture::holding(store, &users);
+    let snapshot = store.snapshot().unwrap();
+    let leaves = [Ask::City(0), Ask::City(1), Ask::Tag("tag 1"), Ask::Cents(9, 9), Ask::NoCity];
+    let two = |(a, b): (&Ask, &Ask)| {
+        let two = || (Box::new(a.clone()), Box::new(b.clone()));
+        let of = |combine: fn(Box<Ask>, Box<Ask>) -> Ask| {
+            let (a, b) = two();
+            combine(a, b)
+        };
+        [of(Ask::And), of(Ask::Or), of(Ask::Minus), of(Ask::Xor)]
+    };
+    let pairs = leaves.iter().flat_map(|a| leaves.iter().map(move |b| (a, b)));
+    let asks: Vec<Ask> = pairs.flat_map(two).collect();
+    let batch = fixture.index.batch(asks.iter().map(|ask| ask.expr(&fixture.index))).unwrap();
+    let counts = batch.counts(&snapshot, |_| ControlFlow::Continue(())).unwrap();
+    let expected: Vec<u64> = asks.iter().map(|ask| ask.of(&users).count() as u64).collect();
+    assert_eq!(counts, expected);
+}
+
 pub fn a_batch_is_one_pass_and_can_be_stopped(store: &(impl Store + Clone)) {
-    let user = super::fixture::User { city: Some(1), tags: vec!["a".into()], cents: Some(3) };
+    let user = User { city: Some(1), tags: vec!["a".into()], cents: Some(3) };
     let chunk = CHUNK_IDS as u32;
     let ids = [0, 1, chunk, chunk + 1, chunk + 2, 7 * chunk];
     let users = ids.map(|id| (id, user.clone())).into();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use keyloom::{Metered, Reader, Store};
 use keyloom_patterns::general::inverted_index::{CHUNK_IDS, Report, ReportWay, ValueSum};
 
-use super::fixture::{Ask, Fixture, User, Users, ask, users};
+use super::fixture::{Ask, Fixture, User, ask, crowd, users};
 use crate::laws::{counts, very_long_property};
 
 const WAYS: [Option<ReportWay>; 3] = [None, Some(ReportWay::Intersect), Some(ReportWay::Walk)];
@@ -57,17 +57,6 @@ pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
             assert_eq!(found.rows, sums.clone().into_iter().collect::<Vec<_>>(), "{way:?}");
         }
     });
-}
-
-/// So many users in each of so many chunks, of whom every third lives in city 1, and nobody elsewhere.
-fn crowd(chunks: u32, in_each: u32) -> Users {
-    let ids = (0..chunks).flat_map(|chunk| (0..in_each).map(move |n| chunk * CHUNK_IDS as u32 + n));
-    let user = |id: u32| User {
-        city: Some(u8::from(id % 3 == 0)),
-        tags: vec![format!("tag {}", id % 2)],
-        cents: Some(i64::from(id % 10)),
-    };
-    ids.map(|id| (id, user(id))).collect()
 }
 
 /// More ids in a chunk than are looked up one by one.

@@ -25,7 +25,6 @@ pub type Users = BTreeMap<u32, User>;
 pub struct Fixture {
     pub index: InvertedIndex<u32, User>,
     pub table: Table<u32, User>,
-    pub space: Subspace,
 }
 
 impl Fixture {
@@ -36,7 +35,7 @@ impl Fixture {
             .field("tag", |_, user| user.tags.iter().collect())
             .integers("cents", |_, user| user.cents);
         let table = Table::new(&space.child("users")).with(&index);
-        Self { index, table, space }
+        Self { index, table }
     }
 
     /// Nothing but these users.
@@ -158,4 +157,15 @@ pub fn ask() -> impl Strategy<Value = Ask> {
             two.prop_map(|(a, b)| Ask::Xor(a, b)),
         ]
     })
+}
+
+/// So many users in each of so many chunks, of whom every third lives in city 1, and nobody elsewhere.
+pub fn crowd(chunks: u32, in_each: u32) -> Users {
+    let ids = (0..chunks).flat_map(|chunk| (0..in_each).map(move |n| chunk * CHUNK_IDS as u32 + n));
+    let user = |id: u32| User {
+        city: Some(u8::from(id.is_multiple_of(3))),
+        tags: vec![format!("tag {}", id % 2)],
+        cents: Some(i64::from(id % 10)),
+    };
+    ids.map(|id| (id, user(id))).collect()
 }

@@ -12,6 +12,7 @@ mod fixture;
 
 use batch::{
     a_batch_gives_what_each_audience_gives_by_itself, a_batch_is_one_pass_and_can_be_stopped,
+    a_batch_over_full_chunks_gives_the_same,
 };
 use breakdowns::{
     a_report_says_what_looking_at_every_record_says, an_audience_of_many_chunks_is_reported_whole,
@@ -31,6 +32,7 @@ macro_rules! run {
             the_cheaper_way_is_chosen,
             a_batch_gives_what_each_audience_gives_by_itself,
             a_batch_is_one_pass_and_can_be_stopped,
+            a_batch_over_full_chunks_gives_the_same,
             distinct_users_are_rolled_up_within_the_error_of_a_sketch,
             a_fault_while_a_report_is_made_comes_out,
             bad_input_is_refused,

@@ -12,6 +12,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod batch;
 mod clicks;
 mod keyloom;
 mod search;
@@ -19,13 +20,14 @@ mod sqlite;
 
 use std::time::Instant;
 
-use ::keyloom::Store;
+use ::keyloom::{Lmdb, Store};
 use clicks::{Audience, CATEGORIES, CITIES, Clicks, SITES};
 use keyloom_compare::compare;
 use keyloom_patterns::general::inverted_index::ReportWay;
 use rusqlite::Connection;
+use search::Tantivy;
 
-/// From a handful of users to a tenth of all.
+/// From a handful of users to a twentieth of all.
 const AUDIENCES: [(&str, Audience); 5] = [
     ("tiny", Audience { site: 300, city: 100, not_category: 3 }),
     ("small", Audience { site: 30, city: 30, not_category: 3 }),
@@ -38,64 +40,38 @@ fn main() {
     let users = std::env::var("KEYLOOM_AUDIENCE_USERS").ok().and_then(|users| users.parse().ok());
     let users: u32 = users.unwrap_or(1_000_000);
     let visits = u64::from(users) * 10;
+    println!("ratios are keyloom on LMDB / peer: below 1 keyloom is faster");
     println!(
         "{visits} visits by {users} users to {SITES} sites about {CATEGORIES} categories, in {CITIES} cities"
     );
     let clicks = Clicks::generate(7, users, visits);
     println!(
-        "{} users with a site, {} with a category",
+        "{} pairs with a site, {} with a category",
         clicks.sites.len(),
         clicks.categories.len()
     );
     let directory = tempfile::tempdir().unwrap();
-    let few = Clicks::generate(7, 1000, 1000);
-    let sqlite = timed("SQLite", || {
-        sqlite::open(
-            &directory.path().join("sqlite"),
-            if std::env::var("NOSQL").is_err() { &clicks } else { &few },
-        )
-    });
-    let tantivy =
-        timed("tantivy", || search::Tantivy::open(&directory.path().join("tantivy"), &clicks));
-    let lmdb = timed("keyloom", || keyloom::open(&directory.path().join("keyloom"), &clicks));
-    println!(
-        "    keyloom: {} bytes",
-        std::fs::metadata(directory.path().join("keyloom")).map_or(0, |m| m.len())
-    );
+    let path = |name: &str| directory.path().join(name);
+    let tantivy = timed("tantivy", || Tantivy::open(&path("tantivy"), &clicks));
+    let lmdb = timed("keyloom", || keyloom::open(&path("keyloom"), &clicks));
+    let cpu = || -> f64 { std::fs::read_to_string("/proc/thread-self/schedstat").unwrap().split(' ').next().unwrap().parse::<f64>().unwrap() };
     let index = keyloom::index();
+    let snapshot = lmdb.snapshot().unwrap();
     for (name, audience) in AUDIENCES {
-        let expected = clicks.report(&audience);
-        println!("\n{name}: {} users; {} categories", clicks.count(&audience), expected.len());
-        assert_eq!(tantivy.report(&audience), expected);
-        if std::env::var("NOSQL").is_err() {
-            let _ = quickest(&sqlite, &audience, &expected);
-        }
-        let snapshot = lmdb.snapshot().unwrap();
-        let (rows, explain) = keyloom::report(&index, &snapshot, &audience, None);
-        assert_eq!(rows, expected);
-        println!("    {explain}");
-        for way in [ReportWay::Intersect, ReportWay::Walk] {
-            assert_eq!(keyloom::report(&index, &snapshot, &audience, Some(way)).0, expected);
-        }
         let mut k = || _ = keyloom::report(&index, &snapshot, &audience, None);
-        let mut i =
-            || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Intersect));
+        let mut i = || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Intersect));
         let mut w = || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Walk));
         let mut t = || _ = tantivy.report(&audience);
         let mut e = || _ = keyloom::audience(&index, &audience).count(&snapshot).unwrap();
-        compare(
-            name,
-            1,
-            30,
-            &mut [
-                ("keyloom", &mut k),
-                ("tantivy", &mut t),
-                ("intersect", &mut i),
-                ("walk", &mut w),
-                ("count", &mut e),
-            ],
-        );
+        let mut all: [(&str, &mut dyn FnMut(), f64, f64); 5] = [("keyloom", &mut k, 0.0, 0.0), ("tantivy", &mut t, 0.0, 0.0), ("intersect", &mut i, 0.0, 0.0), ("walk", &mut w, 0.0, 0.0), ("count", &mut e, 0.0, 0.0)];
+        for _ in 0..6 { for (_, f, n, time) in &mut all {
+            let c = cpu(); let st = Instant::now();
+            while st.elapsed().as_millis() < 60 { f(); *n += 1.0; }
+            *time += cpu() - c;
+        } }
+        println!("{name}: {:?}", all.iter().map(|(n, _, c, t)| format!("{n} {:.1} us", t / c / 1e3)).collect::<Vec<_>>());
     }
+    batch::measure(&snapshot);
 }
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
@@ -105,8 +81,52 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The way to ask SQLite that is the quickest for an audience.
-fn quickest(sqlite: &Connection, audience: &Audience, expected: &[(u32, u64)]) -> &'static str {
+fn report(
+    name: &str,
+    audience: &Audience,
+    clicks: &Clicks,
+    lmdb: &Lmdb,
+    tantivy: &Tantivy,
+    sqlite: &Connection,
+) {
+    let expected = clicks.report(audience);
+    println!("\n{name}: {} users in {} categories", clicks.count(audience), expected.len());
+    assert_eq!(tantivy.report(audience), expected);
+    let (sql, slow_ms) = quickest(sqlite, audience, &expected);
+    let (index, snapshot) = (keyloom::index(), lmdb.snapshot().unwrap());
+    for way in [None, Some(ReportWay::Intersect), Some(ReportWay::Walk)] {
+        let (found, explain) = keyloom::report(&index, &snapshot, audience, way);
+        assert_eq!(found, expected);
+        if way.is_none() {
+            println!("    {explain}");
+        }
+    }
+    let ask = |way| keyloom::report(&index, &snapshot, audience, way).0.len();
+    let mut own = || assert_eq!(ask(None), expected.len());
+    let mut of_tantivy = || assert_eq!(tantivy.report(audience).len(), expected.len());
+    compare(name, 1, 60, &mut [("keyloom", &mut own), ("tantivy", &mut of_tantivy)]);
+    let mut own = || assert_eq!(ask(None), expected.len());
+    let mut query = sqlite.prepare(sql).unwrap();
+    let mut of_sqlite = || assert_eq!(sqlite::report(&mut query, audience).len(), expected.len());
+    let rounds = (2_000.0 / slow_ms).clamp(5.0, 30.0) as usize;
+    compare(name, 1, rounds, &mut [("keyloom", &mut own), ("SQLite", &mut of_sqlite)]);
+    let mut intersect = || assert_eq!(ask(Some(ReportWay::Intersect)), expected.len());
+    let mut walk = || assert_eq!(ask(Some(ReportWay::Walk)), expected.len());
+    let mut count = || _ = keyloom::audience(&index, audience).count(&snapshot).unwrap();
+    let contenders: &mut [(&str, &mut dyn FnMut())] = &mut [
+        ("intersected", &mut intersect),
+        ("walked", &mut walk),
+        ("the audience alone", &mut count),
+    ];
+    compare(name, 1, 15, contenders);
+}
+
+/// The way to ask SQLite that is the quickest for an audience, and how many milliseconds it takes.
+fn quickest(
+    sqlite: &Connection,
+    audience: &Audience,
+    expected: &[(u32, u64)],
+) -> (&'static str, f64) {
     let timed = sqlite::WAYS.map(|(name, sql)| {
         let mut query = sqlite.prepare(sql).unwrap();
         let ask = |_| {
@@ -114,11 +134,11 @@ fn quickest(sqlite: &Connection, audience: &Audience, expected: &[(u32, u64)]) -
             assert_eq!(sqlite::report(&mut query, audience), expected);
             started.elapsed()
         };
-        let time = (0..3).map(ask).min().unwrap();
-        println!("    SQLite, {name:<16} {:>9.1} ms", time.as_secs_f64() * 1e3);
-        (time, name, sql)
+        let ms = (0..2).map(ask).min().unwrap().as_secs_f64() * 1e3;
+        println!("    SQLite, {name:<16} {ms:>9.2} ms");
+        (ms, name, sql)
     });
-    let (_, name, sql) = timed.into_iter().min_by_key(|way| way.0).unwrap();
-    println!("    the plan of {name}: {}", sqlite::plan(sqlite, sql, audience).join("; "));
-    sql
+    let (ms, name, sql) = timed.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+    println!("    its plan for {name}: {}", sqlite::plan(sqlite, sql, audience).join("; "));
+    (sql, ms)
 }

@@ -11,6 +11,7 @@ pub(crate) const MOST: usize = u8::MAX as usize;
 /// The bytes of a block that are its ids, for each number of them.
 const LANES: [[u8; BITMAP as usize]; BITMAP as usize] = lanes();
 
+#[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and would say so")]
 const fn lanes() -> [[u8; BITMAP as usize]; BITMAP as usize] {
     let mut lanes = [[0; BITMAP as usize]; BITMAP as usize];
     let mut size = 0;

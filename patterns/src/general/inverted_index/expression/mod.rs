@@ -67,6 +67,7 @@ use super::integers::Comparison;
 mod evaluation;
 mod held;
 pub(crate) mod leaf;
+mod mark;
 mod node;
 mod read;
 mod tree;
@@ -74,6 +75,7 @@ mod within_chunk;
 
 pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;
+pub(crate) use mark::Marks;
 pub use read::ExprIds;
 use tree::Tree;
 pub(crate) use within_chunk::{ChunkExpr, Leaf};

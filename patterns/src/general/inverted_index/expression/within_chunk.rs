@@ -4,8 +4,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use keyloom::{Result, Subspace};
+use smallvec::SmallVec;
 
 use super::held::Held;
+use super::mark::{Marks, set_list};
 use super::{BitmapExpr, Tree};
 use crate::general::inverted_index::bitmap::id_at;
 use crate::general::inverted_index::integers::Comparison;
@@ -53,17 +55,24 @@ impl BitmapExpr {
     }
 }
 
+/// How what is in a chunk is combined with an operand, which is marked or has been computed.
+#[derive(Clone, Copy)]
+struct Op {
+    marked: fn(&Marks, &mut Words),
+    computed: fn(&mut Words, &Words),
+}
+
+const AND: Op = Op { marked: Marks::and, computed: Words::and_words };
+const AND_NOT: Op = Op { marked: Marks::and_not, computed: Words::and_not_words };
+const OR: Op = Op { marked: Marks::or, computed: Words::or_words };
+const XOR: Op = Op { marked: Marks::xor, computed: Words::xor_words };
+
 impl ChunkExpr {
-    /// Makes `out` what the expression has of a chunk, of which `leaf` gives what a leaf has, `None` for nothing.
-    pub(crate) fn evaluate<'l>(
-        &self,
-        chunk: u64,
-        leaf: &impl Fn(usize) -> Option<&'l Words>,
-        out: &mut Words,
-    ) -> Result<()> {
+    /// Makes `out` what the expression has of a chunk, of which `leaves` are what the leaves have.
+    pub(crate) fn evaluate(&self, chunk: u64, leaves: &[Marks], out: &mut Words) -> Result<()> {
         match self {
-            Self::Leaf(number) => match leaf(*number) {
-                Some(words) => out.clone_from(words),
+            Self::Leaf(number) => match leaves.get(*number) {
+                Some(marks) => marks.set(out),
                 None => out.clear(),
             },
             Self::Held(held) => match held.container_of(chunk) {
@@ -72,52 +81,93 @@ impl ChunkExpr {
             },
             Self::Range(ids) => set_range(ids, chunk, out),
             Self::All { with, without } => {
-                if with.iter().any(|expr| expr.is_nothing(leaf)) {
-                    out.clear();
+                if evaluate_lists(with, without, leaves, out).is_some() {
                     return Ok(());
                 }
                 let mut operands = with.iter();
                 if let Some(first) = operands.next() {
-                    first.evaluate(chunk, leaf, out)?;
+                    first.evaluate(chunk, leaves, out)?;
                 }
-                combine(operands, chunk, leaf, out, Words::and_words)?;
-                combine(without.iter(), chunk, leaf, out, Words::and_not_words)?;
+                combine(operands.as_slice(), chunk, leaves, out, AND)?;
+                combine(without, chunk, leaves, out, AND_NOT)?;
             }
             Self::Any(of) => {
                 out.clear();
-                combine(of.iter(), chunk, leaf, out, Words::or_words)?;
+                combine(of, chunk, leaves, out, OR)?;
             }
             Self::Odd(of) => {
                 out.clear();
-                combine(of.iter(), chunk, leaf, out, Words::xor_words)?;
+                combine(of, chunk, leaves, out, XOR)?;
             }
         }
         Ok(())
     }
 
-    /// Whether there is nothing at first sight.
-    fn is_nothing<'l>(&self, leaf: &impl Fn(usize) -> Option<&'l Words>) -> bool {
-        matches!(self, Self::Leaf(number) if leaf(*number).is_none())
+    fn marks<'l>(&self, leaves: &'l [Marks]) -> Option<&'l Marks> {
+        match self {
+            Self::Leaf(number) => leaves.get(*number),
+            _ => None,
+        }
     }
 }
 
-/// Combines what is in `out` with operands.
-fn combine<'e, 'l>(
-    operands: impl Iterator<Item = &'e ChunkExpr>,
-    chunk: u64,
-    leaf: &impl Fn(usize) -> Option<&'l Words>,
+/// An intersection of leaves of which one has few ids: these are looked up in the others. `None` where it is not
+/// of that kind.
+fn evaluate_lists(
+    with: &[ChunkExpr],
+    without: &[ChunkExpr],
+    leaves: &[Marks],
     out: &mut Words,
-    op: impl Fn(&mut Words, &Words),
+) -> Option<()> {
+    let all = |exprs: &[ChunkExpr]| {
+        exprs.iter().map(|expr| expr.marks(leaves)).collect::<Option<SmallVec<[&Marks; 4]>>>()
+    };
+    let (with, without) = (all(with)?, all(without)?);
+    let list = with.iter().filter_map(|marks| marks.few()).min_by_key(|list| list.len())?;
+    let mut left: SmallVec<[u16; 256]> = SmallVec::from_slice(list);
+    for marks in with {
+        match marks.few() {
+            Some(other) if other.len() / MANY_TIMES < left.len() => keep_shared(&mut left, other),
+            _ => left.retain(|offset| marks.contains(*offset)),
+        }
+    }
+    left.retain(|offset| !without.iter().any(|marks| marks.contains(*offset)));
+    set_list(&left, out);
+    Some(())
+}
+
+/// A list that is as many times as long is searched rather than gone through.
+const MANY_TIMES: usize = 16;
+
+/// Keeps of an ascending list what another one has too. Which of the two is less cannot be foretold, so there is no
+/// branch on it.
+fn keep_shared(list: &mut SmallVec<[u16; 256]>, other: &[u16]) {
+    let (mut at, mut at_other, mut kept) = (0, 0, 0);
+    while let (Some(id), Some(other)) = (list.get(at).copied(), other.get(at_other).copied()) {
+        list.get_mut(kept).into_iter().for_each(|place| *place = id);
+        kept += usize::from(id == other);
+        at += usize::from(id <= other);
+        at_other += usize::from(other <= id);
+    }
+    list.truncate(kept);
+}
+
+/// Combines what is in `out` with operands.
+fn combine(
+    operands: &[ChunkExpr],
+    chunk: u64,
+    leaves: &[Marks],
+    out: &mut Words,
+    op: Op,
 ) -> Result<()> {
     let mut own = None;
     for operand in operands {
-        // What is nothing adds nothing and takes nothing away; of an intersection there is none.
-        match operand {
-            ChunkExpr::Leaf(number) => leaf(*number).into_iter().for_each(|words| op(out, words)),
-            _ => {
+        match operand.marks(leaves) {
+            Some(marks) => (op.marked)(marks, out),
+            None => {
                 let own = own.get_or_insert_with(|| Box::new(Words::new()));
-                operand.evaluate(chunk, leaf, own)?;
-                op(out, own);
+                operand.evaluate(chunk, leaves, own)?;
+                (op.computed)(out, own);
             }
         }
     }

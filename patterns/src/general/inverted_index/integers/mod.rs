@@ -73,7 +73,7 @@ mod slices;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 
-use keyloom::{KeyBuf, Order, Reader, Result, Subspace, Writer};
+use keyloom::{Order, Reader, Result, Subspace, Writer};
 
 pub(crate) use compare::{Comparison, ComparisonWalk};
 use slices::{EXISTS, LOWEST, SIGN, SLICES, SliceWalk};
@@ -250,9 +250,8 @@ impl BitSliced {
     }
 
     /// The slices that have an id whose value is this.
-    pub(crate) fn slices_of(&self, id: u64, value: i64) -> impl Iterator<Item = KeyBuf> + '_ {
-        let chunk = place_of(id).0;
-        differences(None, Some(value)).map(move |(slice, _)| self.space.pack(&(chunk, slice)))
+    pub(crate) fn slices_of(value: i64) -> impl Iterator<Item = u8> {
+        differences(None, Some(value)).map(|(slice, _)| slice)
     }
 
     /// Removes all values.

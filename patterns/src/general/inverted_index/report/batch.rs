@@ -10,7 +10,7 @@ use roaring::RoaringTreemap;
 
 use super::rows::ShortKeys;
 use crate::general::inverted_index::bitmap::{id_at, place_of};
-use crate::general::inverted_index::expression::{ChunkExpr, Leaf};
+use crate::general::inverted_index::expression::{ChunkExpr, Leaf, Marks};
 use crate::general::inverted_index::index::{DirectEntry, FieldKind};
 use crate::general::inverted_index::{BitmapExpr, InvertedIndex, Words};
 use crate::table::RecordKey;
@@ -19,8 +19,8 @@ use crate::table::RecordKey;
 ///
 /// One pass over the direct index goes through its entries chunk by chunk of ids, marks for each value that
 /// some audience asks for which ids of the chunk have it, and combines these marks as each audience says. It costs
-/// the same reading for one audience and for thousands of them. Memory: 4 KiB for each different value or comparison
-/// that is asked for.
+/// the same reading for one audience and for thousands of them. Memory: 6 KiB at most for each different value or
+/// comparison that is asked for.
 ///
 /// What it gives are the *records* of each audience: ids that a [range](BitmapExpr::range) or a bitmap in memory
 /// has and no record are left out.
@@ -28,8 +28,8 @@ pub struct Batch<'i, K, V> {
     index: &'i InvertedIndex<K, V>,
     audiences: Vec<ChunkExpr>,
     fields: Vec<FieldLeaves>,
-    /// The leaves that stand for all records.
-    all: Vec<usize>,
+    /// The leaf that stands for all records.
+    all: Option<usize>,
     leaves: usize,
 }
 
@@ -99,8 +99,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             comparisons: Vec::new(),
         });
         let fields = fields.collect();
-        let mut batch =
-            Batch { index: self, audiences: Vec::new(), fields, all: Vec::new(), leaves: 0 };
+        let mut batch = Batch { index: self, audiences: Vec::new(), fields, all: None, leaves: 0 };
         for (n, audience) in audiences.into_iter().enumerate() {
             let audience = audience.into();
             let audience = audience.within_chunk(&mut |leaf| batch.number(n, leaf))?;
@@ -123,9 +122,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
             Leaf::Compared(comparison) => comparison.space(),
         };
         if matches!(leaf, Leaf::Stored(_)) && space == self.index.all_space() {
-            let number = self.all.first().copied().unwrap_or_else(new);
-            self.all = vec![number];
-            return Ok(number);
+            return Ok(*self.all.get_or_insert_with(new));
         }
         for field in &mut self.fields {
             match (&leaf, field.kind) {
@@ -225,7 +222,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         mut progress: impl FnMut(&BatchProgress) -> ControlFlow<()>,
         mut tell: impl FnMut(usize, u64, &Words),
     ) -> Result<()> {
-        let mut marks = Marks::new(self.leaves, self.fields.len());
+        let mut marks = Pass::new(self.leaves, self.fields.len());
         let mut done = BatchProgress { records: 0, next_id: 0 };
         let mut open = None;
         for entry in self.index.directs(reader, .., Order::Ascending)? {
@@ -253,9 +250,10 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         &self,
         entry: &DirectEntry<B>,
         offset: u16,
-        marks: &mut Marks,
+        marks: &mut Pass,
     ) -> Result<()> {
         marks.records.insert(offset);
+        self.all.iter().for_each(|n| marks.set(*n, offset));
         marks.present.fill(false);
         for found in entry.fields() {
             let (name, values) = found?;
@@ -290,17 +288,13 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     fn finish(
         &self,
         chunk: Option<u64>,
-        marks: &mut Marks,
+        marks: &mut Pass,
         tell: &mut impl FnMut(usize, u64, &Words),
     ) -> Result<()> {
         let Some(chunk) = chunk else { return Ok(()) };
         let mut words = Words::new();
         for (n, audience) in self.audiences.iter().enumerate() {
-            let leaf = |n: usize| match self.all.contains(&n) {
-                true => Some(&*marks.records),
-                false => marks.of(n),
-            };
-            audience.evaluate(chunk, &leaf, &mut words)?;
+            audience.evaluate(chunk, &marks.leaves, &mut words)?;
             words.and_words(&marks.records);
             if !words.is_empty() {
                 tell(n, chunk, &words);
@@ -315,46 +309,29 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
 const NULL: &[u8] = &[0];
 
 /// Which ids of a chunk have what is asked for.
-struct Marks {
+struct Pass {
     /// All that there are.
     records: Box<Words>,
-    leaves: Vec<Box<Words>>,
-    /// Those that have some.
-    marked: Vec<bool>,
+    leaves: Vec<Marks>,
     /// Which fields the record has that is being marked.
     present: Vec<bool>,
 }
 
-impl Marks {
+impl Pass {
     fn new(leaves: usize, fields: usize) -> Self {
         Self {
             records: Box::new(Words::new()),
-            leaves: vec![Box::new(Words::new()); leaves],
-            marked: vec![false; leaves],
+            leaves: vec![Marks::default(); leaves],
             present: vec![false; fields],
         }
     }
 
     fn set(&mut self, leaf: usize, offset: u16) {
-        if let (Some(words), Some(marked)) = (self.leaves.get_mut(leaf), self.marked.get_mut(leaf))
-        {
-            words.insert(offset);
-            *marked = true;
-        }
-    }
-
-    /// What a leaf has, `None` for nothing.
-    fn of(&self, leaf: usize) -> Option<&Words> {
-        self.marked.get(leaf).filter(|marked| **marked)?;
-        self.leaves.get(leaf).map(|words| &**words)
+        self.leaves.get_mut(leaf).into_iter().for_each(|marks| marks.mark(offset));
     }
 
     fn clear(&mut self) {
         self.records.clear();
-        for (words, marked) in self.leaves.iter_mut().zip(&mut self.marked) {
-            if std::mem::take(marked) {
-                words.clear();
-            }
-        }
+        self.leaves.iter_mut().for_each(Marks::clear);
     }
 }

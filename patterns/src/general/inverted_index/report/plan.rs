@@ -53,15 +53,17 @@ impl fmt::Display for ReportExplain {
     }
 }
 
-/// What a container costs that is stepped over.
-const STEP_NS: u64 = 60;
+/// What it costs to step to a container: a page that is not in the processor's cache.
+const STEP_NS: u64 = 120;
+/// How many steps to a chunk that is wanted cost no more than to seek it.
+const STEPS_PER_SEEK: u64 = 16;
 /// What counting in a container costs where the chunk has a few ids of the audience, and for each of these.
 const FEW_NS: u64 = 40;
 const FEW_PER_ID_NS: u64 = 3;
 /// What counting in a container costs where the chunk has more.
 const MANY_NS: u64 = 900;
 /// What an id costs whose values are looked up and counted.
-const ID_NS: u64 = 700;
+const ID_NS: u64 = 1_500;
 
 /// What is known of an audience and a field before the report is made.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +86,9 @@ impl Known {
         let thin = self.chunks.saturating_sub(self.full).max(1);
         let per_thin = self.ids.min(thin.saturating_mul(255)) / thin;
         let thin_ns = thin.saturating_mul(FEW_NS + FEW_PER_ID_NS * per_thin);
-        let each_value = thin_ns + self.full * MANY_NS + self.chunks * STEP_NS;
+        let others = self.of_chunks.saturating_sub(self.chunks);
+        let steps = self.chunks + others.min(self.chunks.saturating_mul(STEPS_PER_SEEK));
+        let each_value = thin_ns + self.full * MANY_NS + steps.saturating_mul(STEP_NS);
         let values = containers.div_ceil(self.of_chunks.max(1));
         values.saturating_mul(each_value)
     }
