@@ -34,6 +34,8 @@ pub mod atomic_aggregates {}
 pub mod enumerable_keys {}
 #[doc = include_str!("src/dimensionality_reduction.md")]
 pub mod dimensionality_reduction {}
+#[doc = include_str!("src/inverted_index.md")]
+pub mod inverted_index {}
 #[doc = include_str!("src/joins.md")]
 pub mod joins {}
 #[doc = include_str!("src/denormalization.md")]

@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use keyloom::key::{Packer, pack, unpack};
-use keyloom::{KeyRange, Lmdb, Memory, Metered, Order, Reader, Store, Transaction, Writer};
+use keyloom::{
+    KeyRange, Lmdb, Memory, Metered, Order, Reader, Store, Subspace, Transaction, Writer,
+};
+use keyloom_patterns::general::inverted_index::{BitSliced, Bitmap, BitmapExpr, CHUNK_IDS};
 
 /// The system's allocator, counting what each thread asks for.
 struct Counting;
@@ -130,6 +133,45 @@ fn counting_what_is_read_allocates_nothing() {
 fn reading_from_lmdb_allocates_nothing_but_once_per_range() {
     let directory = tempfile::tempdir().unwrap();
     snapshot_and_transaction(&Lmdb::open(directory.path()).unwrap(), 1);
+}
+
+/// Expressions and aggregates over so many chunks.
+fn allocations_of_bitmaps(store: &impl Store, chunks: u64) -> Vec<u64> {
+    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+    let [a, b, c] = [1, 2, 3].map(|n| Bitmap::new(&Subspace::new(&n)));
+    let values = BitSliced::new(&Subspace::new("values"));
+    let ids = |step: usize| (0..chunks * CHUNK_IDS).step_by(step);
+    store
+        .transact(|txn| {
+            a.replace(txn, ids(3))?;
+            b.replace(txn, ids(1_000))?;
+            c.replace(txn, ids(30))?;
+            values.set_many(txn, ids(500).map(|id| (id, id as i64 % 100 - 50)))
+        })
+        .unwrap();
+    let held = BitmapExpr::from(&b).hold(&store.snapshot().unwrap()).unwrap();
+    let [a, b, c] = [a, b, c].map(BitmapExpr::from);
+    let snapshot = store.snapshot().unwrap();
+    let exprs =
+        [&a & &b, &a | &b, &b - (&a & &c), (&a ^ &c) & (&held | values.ge(7)), values.lt(0)];
+    let of_exprs = exprs.iter().map(|expr| allocations(|| expr.count(&snapshot).unwrap()));
+    let ids = |order| allocations(|| exprs[3].ids(&snapshot, .., order).unwrap().count());
+    let mut all: Vec<u64> =
+        of_exprs.chain([Order::Ascending, Order::Descending].map(ids)).collect();
+    all.push(allocations(|| values.count_and_sum(&snapshot, Some(&a)).unwrap()));
+    all.push(allocations(|| values.max(&snapshot, Some(&a)).unwrap()));
+    all
+}
+
+#[test]
+fn expressions_of_bitmaps_allocate_no_more_for_more_chunks() {
+    let directory = tempfile::tempdir().unwrap();
+    let lmdb = Lmdb::open(directory.path()).unwrap();
+    assert_eq!(allocations_of_bitmaps(&lmdb, 3), allocations_of_bitmaps(&lmdb, 30));
+    let memory = Memory::new();
+    let few = allocations_of_bitmaps(&memory, 3);
+    assert_eq!(few, allocations_of_bitmaps(&memory, 30));
+    assert!(few.iter().all(|allocations| *allocations < 40), "{few:?}");
 }
 
 #[test]

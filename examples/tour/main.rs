@@ -17,6 +17,7 @@ mod dimensionality_reduction;
 mod enumerable_keys;
 mod index_table;
 mod index_without_transactions;
+mod inverted_index;
 mod joins;
 mod options;
 mod report;
@@ -53,6 +54,7 @@ fn steps() -> Vec<Box<dyn Step>> {
         Box::new(atomic_aggregates::AtomicAggregates::new()),
         Box::new(enumerable_keys::EnumerableKeys::new()),
         Box::new(dimensionality_reduction::DimensionalityReduction::new()),
+        Box::new(inverted_index::Inverted::new()),
         Box::new(joins::JoinsStep::new()),
         Box::new(denormalization::Denormalization::new()),
         Box::new(index_without_transactions::IndexWithoutTransactions::new()),

@@ -41,6 +41,11 @@ pub fn very_long_property<T: Debug>(strategy: impl Strategy<Value = T>, law: imp
     cases(ProptestConfig::default().cases / 16, strategy, law);
 }
 
+/// As [`property`] with a sixteenth of the cases, where a case is longer still.
+pub fn longest_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    cases(ProptestConfig::default().cases / 16, strategy, law);
+}
+
 fn cases<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
     let config = ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() };
     let check = |case| {

@@ -6,9 +6,12 @@ mod bitmaps;
 #[path = "../common/mod.rs"]
 mod common;
 mod dense_ids;
+mod expressions;
 mod index;
+mod integers;
 #[path = "../common/laws.rs"]
 mod laws;
+mod reports;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 #[path = "../servers/mod.rs"]
 mod servers;

@@ -1,4 +1,4 @@
-//! Bitmaps in chunks on LMDB: the sizes that a chunk could have, beside each other; one id set, beside a whole
+//! Bitmaps in chunks on LMDB: how many ids two of them share; the sizes that a chunk could have, beside each other; one id set, beside a whole
 //! roaring bitmap under one key; the pages that this dirties; the room on disk.
 //!
 //! ```text
@@ -7,8 +7,10 @@
 //!
 //! Ids below ten million, unless another number is given. Files are written without waiting for the disk.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "bitmaps/and_count.rs"]
+mod and_count;
 #[path = "bitmaps/chunk_sizes.rs"]
 mod chunk_sizes;
 #[path = "bitmaps/layout.rs"]
@@ -27,6 +29,7 @@ fn main() {
     let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
     let universe: u64 = numbers.next().unwrap_or(10_000_000);
     println!("ratios are the first / the other: below 1 the first is faster; {universe} ids\n");
+    and_count::measure(universe);
     chunk_sizes::measure(universe);
     single_ids::measure();
     room::measure(universe);

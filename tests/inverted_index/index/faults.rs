@@ -178,7 +178,8 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
 
     // Ids beyond the universe.
     clear(store);
-    let few = InvertedIndex::new(&Subspace::new("few")).field("even", |_, n: &u32| one(n % 2 == 0));
+    let few = InvertedIndex::new(&Subspace::new("few"))
+        .field("even", |_, n: &u32| one(n.is_multiple_of(2)));
     let few = few.within_universe(2);
     let table = Table::<String, u32>::new(&Subspace::new("numbers")).with(&few);
     store.transact(|txn| table.put_many(txn, [(name(1), 1), (name(2), 2)])).unwrap();

@@ -155,9 +155,9 @@ pub fn imitate<K: Ord + Clone>(step: &Step<K>, model: &mut BTreeMap<K, User>) {
 pub fn sample(n: u32) -> User {
     let spread = n.wrapping_mul(0x9E37_79B9) >> 8;
     User {
-        city: (n % 5 != 0).then(|| format!("city {}", spread % 7)),
+        city: (!n.is_multiple_of(5)).then(|| format!("city {}", spread % 7)),
         sites: (0..n % 3).map(|m| format!("site {}", (spread + m) % 11)).collect(),
-        is_member: spread % 2 == 0,
+        is_member: spread.is_multiple_of(2),
         cents: (n % 4 != 1).then(|| i64::from(spread % 2_000) - 500),
         visits: 0,
     }

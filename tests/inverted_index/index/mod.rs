@@ -27,7 +27,6 @@ use model::{
     an_index_answers_as_a_filter_over_the_records,
     where_keys_are_ids_rebuilt_equals_maintained_byte_for_byte,
 };
-use strikes::strikes_are_found_and_counted;
 
 on_every_store! {
     an_index_answers_as_a_filter_over_the_records,
@@ -42,7 +41,6 @@ on_every_store! {
     a_conflict_at_any_operation_is_retried_to_the_same_end,
     a_fault_while_reading_says_so,
     bad_input_is_refused_and_nothing_is_written,
-    strikes_are_found_and_counted,
 }
 
 // Without those that put more into one transaction than etcd takes.

@@ -10,7 +10,7 @@ use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
 use keyloom_patterns::{Table, starting_with, within};
 use serde::{Deserialize, Serialize};
 
-use crate::laws::clear;
+use crate::common::TemporaryLmdb;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Strike {
@@ -50,8 +50,9 @@ fn some(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-pub fn strikes_are_found_and_counted(store: &(impl Store + Clone)) {
-    clear(store);
+#[test]
+fn strikes_are_found_and_counted() {
+    let store = TemporaryLmdb::new();
     let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
         .field("state", |_: &u32, s: &Strike| one(some(&s.state)))
         .field("airline", |_, s| one(some(&s.airline)))
@@ -85,7 +86,7 @@ pub fn strikes_are_found_and_counted(store: &(impl Store + Clone)) {
             && s.cost >= 1_000
     });
     assert!(wanted.len() > 3, "{}", wanted.len());
-    assert_eq!(found(&(&approach & &dear - &of_1999)), wanted);
+    assert_eq!(found(&(&approach & (&dear - &of_1999))), wanted);
     let slow = index.integers_of("speed").unwrap();
     let filter = index.term("airline", "MILITARY").unwrap();
     let of_filter = || all.iter().filter(|(_, s)| s.airline == "MILITARY").map(|(_, s)| s);

@@ -6,6 +6,7 @@
 
 use keyloom::{Error, Result};
 
+use super::counting::{shared_bits, shared_ids, shared_of_runs};
 use super::words::{BLOCKS, WORDS, WORDS_OF_BLOCK, Words};
 
 /// How many ids a chunk has room for.
@@ -79,6 +80,11 @@ impl<'c> Container<'c> {
     /// # Errors
     /// When they do not.
     pub(crate) fn verify(self) -> Result<()> {
+        self.verify_as(&self.words())
+    }
+
+    /// As [`verify`](Container::verify), where the words of the container are at hand.
+    pub(crate) fn verify_as(self, words: &Words) -> Result<()> {
         let is_sound = match self.form {
             Form::Array(ids) => ids.is_sorted_by(|a, b| from(*a) < from(*b)),
             Form::Runs(_) => true,
@@ -90,7 +96,7 @@ impl<'c> Container<'c> {
             }
             Form::Bitset(_) => true,
         };
-        match is_sound && self.words().count() == self.ids {
+        match is_sound && words.count() == self.ids {
             true => Ok(()),
             false => Err(damaged("the ids of this chunk of a bitmap are not in order")),
         }
@@ -127,17 +133,22 @@ impl<'c> Container<'c> {
         words
     }
 
+    /// Whether all ids of the chunk are there, in one run.
+    pub(super) fn is_full(self) -> bool {
+        matches!(self.form, Form::Runs(_)) && u64::from(self.ids) == CHUNK_IDS
+    }
+
     /// How many ids both have.
     pub(crate) fn and_count(self, other: Container<'_>) -> u32 {
         match (self.form, other.form) {
-            (Form::Bitset(a), Form::Bitset(b)) => {
-                let both =
-                    a.iter().zip(b).map(|(a, b)| u64::from_le_bytes(*a) & u64::from_le_bytes(*b));
-                both.map(u64::count_ones).sum()
+            _ if self.is_full() => other.ids,
+            _ if other.is_full() => self.ids,
+            (Form::Bitset(a), Form::Bitset(b)) => shared_bits(a, b),
+            (Form::Array(a), Form::Array(b)) => {
+                shared_ids(a, b).unwrap_or_else(|| other.and_count_words(&self.words()))
             }
-            (Form::Array(ids), Form::Array(_) | Form::Runs(_) | Form::Bitset(_)) => {
-                other.how_many_of(ids)
-            }
+            (Form::Runs(a), Form::Runs(b)) => shared_of_runs(a, b),
+            (Form::Array(ids), Form::Runs(_) | Form::Bitset(_)) => other.how_many_of(ids),
             (Form::Runs(_) | Form::Bitset(_), Form::Array(ids)) => self.how_many_of(ids),
             (Form::Bitset(_), _) => self.and_count_words(&other.words()),
             _ => other.and_count_words(&self.words()),
@@ -151,6 +162,18 @@ impl<'c> Container<'c> {
     /// How many ids both have.
     pub(crate) fn and_count_words(self, words: &Words) -> u32 {
         words.and_count_of(self)
+    }
+}
+
+/// How many ids the container of these bytes has, as far as its first bytes tell, and else as many as there can be: to
+/// compare containers before they are looked at.
+pub(super) fn most_ids(bytes: &[u8]) -> usize {
+    let most = CHUNK_IDS as usize;
+    match bytes {
+        [ARRAY, ids @ ..] => ids.len() / 2,
+        [RUNS, a, b, c, d] => usize::from(from([*c, *d]).saturating_sub(from([*a, *b]))) + 1,
+        [BLOCK_LIST, low, high, ..] | [BITSET, _, low, high, ..] => from([*low, *high]).into(),
+        _ => most,
     }
 }
 
@@ -280,7 +303,7 @@ fn encode_bitset(words: &Words, ids: usize, out: &mut Vec<u8>) {
     let [low, high] = (ids as u16).to_le_bytes();
     [header[0], header[2], header[3]] = [BITSET, low, high];
     out.extend_from_slice(&header);
-    words.blocks().flatten().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    words.append_bytes(out);
 }
 
 fn encode_blocks(words: &Words, ids: usize, out: &mut Vec<u8>) {

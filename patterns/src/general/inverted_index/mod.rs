@@ -105,14 +105,17 @@
 
 pub mod bitmap;
 mod container;
+mod counting;
 pub mod dense_ids;
 pub mod expression;
+mod few;
 pub mod index;
 pub mod integers;
+pub mod report;
 mod words;
 
 pub use bitmap::Bitmap;
-pub(crate) use bitmap::{ChunkChanges, Chunks, IdWalk};
+pub(crate) use bitmap::{ChunkChanges, Chunks};
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use dense_ids::DenseIds;
@@ -120,6 +123,7 @@ pub(crate) use expression::Evaluation;
 pub use expression::{BitmapExpr, ExprIds};
 pub use index::{FieldValues, InvertedIndex, InvertedIndexError, one};
 pub use integers::BitSliced;
+pub use report::{Batch, Breakdown, Report, ReportExplain, ReportWay, ValueSum};
 pub(crate) use words::Words;
 
 #[cfg(test)]

@@ -44,7 +44,14 @@ fn ids() -> impl Strategy<Value = Set> {
         ]),
         0..12,
     );
-    prop_oneof![few, many, runs, borders, Just((0..END).collect::<Set>())]
+    // Blocks with any number of ids, bitmaps among them.
+    let blocks = prop::collection::vec((0..END / 256, 1_u16..90), 20..100).prop_map(|blocks| {
+        let ids = blocks.into_iter().flat_map(|(block, step)| {
+            (0..256).step_by(step.into()).map(move |id| block * 256 + (id + step) % 256)
+        });
+        ids.collect::<Set>()
+    });
+    prop_oneof![few, many, runs, blocks, borders, Just((0..END).collect::<Set>())]
 }
 
 fn words_of(set: &Set) -> Words {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::container::{BITMAP, Container, Form, bits_of, blocks_of, bounds, encode, from};
+use super::counting::shared_bits;
 
 /// How many words a chunk has.
 pub(super) const WORDS: usize = 508;
@@ -88,6 +89,7 @@ impl Words {
     pub(crate) fn and(&mut self, container: Container<'_>) {
         match container.form() {
             Form::Bitset(_) => self.combine(container, |word, mask| *word &= mask),
+            _ if container.is_full() => {}
             _ => self.and_words(&container.words()),
         }
     }
@@ -109,10 +111,18 @@ impl Words {
                 let (first, last) = bounds(*run);
                 self.combine_range(first..=last, &op);
             }),
-            Form::Blocks(sizes, content) => {
+            Form::Blocks(sizes, content) if sizes.contains(&BITMAP) => {
                 let (blocks, _) = self.0.as_chunks_mut::<WORDS_OF_BLOCK>();
                 for (words, block) in blocks.iter_mut().zip(blocks_of(sizes, content)) {
                     combine_block(words, block, &op);
+                }
+            }
+            Form::Blocks(sizes, content) => {
+                for (block, id) in block_of_each(sizes).iter().zip(content) {
+                    let (at, bit) = place_in_words(*block, *id);
+                    if let Some(word) = self.0.get_mut(at) {
+                        op(word, 1 << bit);
+                    }
                 }
             }
         }
@@ -153,7 +163,7 @@ impl Words {
 
     /// How many ids there are.
     pub(crate) fn count(&self) -> u32 {
-        self.0.iter().map(|word| word.count_ones()).sum()
+        shared_bits(&self.0, &self.0)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -162,23 +172,26 @@ impl Words {
 
     /// How many ids both have.
     pub(crate) fn and_count(&self, other: &Self) -> u32 {
-        self.0.iter().zip(&other.0).map(|(a, b)| (a & b).count_ones()).sum()
+        shared_bits(&self.0, &other.0)
     }
 
     /// How many ids both have.
     pub(super) fn and_count_of(&self, container: Container<'_>) -> u32 {
         let has = |id: u16| u32::from(self.contains(id));
         match container.form() {
-            Form::Bitset(masks) => {
-                let both =
-                    self.0.iter().zip(masks).map(|(word, mask)| word & u64::from_le_bytes(*mask));
-                both.map(u64::count_ones).sum()
-            }
+            Form::Bitset(masks) => shared_bits(&self.0, masks),
             Form::Array(ids) => ids.iter().map(|id| has(from(*id))).sum(),
             Form::Runs(_) => self.and_count(&container.words()),
-            Form::Blocks(sizes, content) => {
+            Form::Blocks(sizes, content) if sizes.contains(&BITMAP) => {
                 let blocks = self.blocks().zip(blocks_of(sizes, content));
                 blocks.map(|(words, block)| count_in_block(words, block)).sum()
+            }
+            Form::Blocks(sizes, content) => {
+                let has = |(block, id): (&u8, &u8)| {
+                    let (at, bit) = place_in_words(*block, *id);
+                    self.0.get(at).map_or(0, |word| word >> bit & 1)
+                };
+                block_of_each(sizes).iter().zip(content).map(|id| has(id) as u32).sum()
             }
         }
     }
@@ -272,10 +285,45 @@ impl Words {
         }
     }
 
+    /// The 64 ids from `at * 64` on, the lowest bit first.
+    pub(super) fn word(&self, at: u16) -> u64 {
+        self.0.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// Appends all words, little-endian.
+    pub(super) fn append_bytes(&self, out: &mut Vec<u8>) {
+        let from = out.len();
+        out.resize(from + 8 * WORDS, 0);
+        let (bytes, _) = out.get_mut(from..).unwrap_or_default().as_chunks_mut::<8>();
+        bytes.iter_mut().zip(&self.0).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+    }
+
     /// Appends the smallest form of the ids, and nothing where there are none.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         encode(self, out);
     }
+}
+
+/// Which block each byte of the content of blocks without bitmaps belongs to.
+///
+/// A loop over the ids of each block would be mistaken about its end at nearly every block. So as many bytes are told
+/// their block as a block may have, of which the next overwrites what is its, and one loop can go over all of the
+/// content: half the time of the other.
+fn block_of_each(sizes: &[u8; BLOCKS]) -> [u8; BLOCKS * BITMAP as usize] {
+    let (mut block_of, mut at) = ([0; BLOCKS * BITMAP as usize], 0);
+    for (block, size) in (0_u8..).zip(sizes) {
+        if let Some(bytes) = block_of.get_mut(at..at + usize::from(BITMAP)) {
+            bytes.fill(block);
+        }
+        at += usize::from(*size);
+    }
+    block_of
+}
+
+/// The word of an id of a block, and the bit in it.
+fn place_in_words(block: u8, id: u8) -> (usize, u8) {
+    // Never beyond the last, since there are no more blocks; said so that it takes no branch.
+    ((usize::from(block) * WORDS_OF_BLOCK + usize::from(id / 64)).min(WORDS - 1), id % 64)
 }
 
 fn combine_block(words: &mut [u64; WORDS_OF_BLOCK], block: &[u8], op: impl Fn(&mut u64, u64)) {

@@ -1,6 +1,7 @@
 //! The workloads: one per pattern, and one of the store's own operations.
 
 mod aggregates;
+mod audience;
 mod blog;
 mod cities;
 mod clicks;
@@ -24,6 +25,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(members::Members::new()),
         Arc::new(places::Places::new()),
         Arc::new(aggregates::Parts::new()),
+        Arc::new(audience::Audience::new()),
     ]
 }
 

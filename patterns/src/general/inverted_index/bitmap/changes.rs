@@ -120,7 +120,7 @@ fn load(words: &mut Words, stored: Option<&[u8]>) -> Result<u32> {
     words.clear();
     let Some(stored) = stored else { return Ok(0) };
     let container = Container::parse(stored)?;
-    container.verify()?;
     words.or(container);
+    container.verify_as(words)?;
     Ok(container.len())
 }

@@ -47,21 +47,23 @@ pub(crate) struct IdWalk<C> {
     range: RangeInclusive<u64>,
     words: Box<Words>,
     chunk: u64,
-    /// Where in the chunk the next id is looked for; `None` when that is the next chunk's matter.
-    from: Option<u16>,
+    /// The word of the chunk that the walk is at, and what it has left of it.
+    at: u16,
+    left: u64,
 }
 
 impl<C: Chunks> IdWalk<C> {
     /// The ids of `chunks`, which come in `order`, that lie in `range`.
     pub(crate) fn new(chunks: C, range: RangeInclusive<u64>, order: Order) -> Self {
         let words = Box::new(Words::new());
-        Self { chunks: Some(chunks), order, range, words, chunk: 0, from: None }
+        let at = last_word(order);
+        Self { chunks: Some(chunks), order, range, words, chunk: 0, at, left: 0 }
     }
 
     /// No ids.
     pub(crate) fn empty() -> Self {
-        let (words, range) = (Box::new(Words::new()), 0..=0);
-        Self { chunks: None, order: Order::Ascending, range, words, chunk: 0, from: None }
+        let (words, range, order) = (Box::new(Words::new()), 0..=0, Order::Ascending);
+        Self { chunks: None, order, range, words, chunk: 0, at: last_word(order), left: 0 }
     }
 
     /// What gives the chunks, until it has come to an end.
@@ -82,13 +84,22 @@ impl<C: Chunks> IdWalk<C> {
     }
 
     fn next_offset(&mut self) -> Option<u16> {
-        let from = self.from?;
-        let (found, next): (_, fn(u16) -> Option<u16>) = match self.order {
-            Order::Ascending => (self.words.first_from(from), |offset| offset.checked_add(1)),
-            Order::Descending => (self.words.last_to(from), |offset| offset.checked_sub(1)),
+        while self.left == 0 {
+            if self.at == last_word(self.order) {
+                return None;
+            }
+            match self.order {
+                Order::Ascending => self.at += 1,
+                Order::Descending => self.at -= 1,
+            }
+            self.left = self.words.word(self.at);
+        }
+        let bit = match self.order {
+            Order::Ascending => self.left.trailing_zeros(),
+            Order::Descending => 63 - self.left.leading_zeros(),
         };
-        self.from = found.and_then(next);
-        found
+        self.left ^= 1 << bit;
+        Some(self.at * 64 + bit as u16)
     }
 
     fn next_chunk(&mut self) -> Result<bool> {
@@ -99,14 +110,13 @@ impl<C: Chunks> IdWalk<C> {
             return next.map(|_| false);
         };
         self.chunk = chunk;
-        let offsets = offsets_in(chunk, &self.range);
-        if let Some(offsets) = &offsets {
-            self.words.keep(offsets.clone());
+        match offsets_in(chunk, &self.range) {
+            Some(offsets) if offsets == WHOLE => (),
+            Some(offsets) => self.words.keep(offsets),
+            None => self.words.clear(),
         }
-        self.from = offsets.map(|offsets| match self.order {
-            Order::Ascending => *offsets.start(),
-            Order::Descending => *offsets.end(),
-        });
+        self.at = first_word(self.order);
+        self.left = self.words.word(self.at);
         Ok(true)
     }
 }
@@ -116,6 +126,25 @@ impl<C: Chunks> Iterator for IdWalk<C> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_id().transpose()
+    }
+}
+
+/// All offsets of a chunk.
+const WHOLE: RangeInclusive<u16> = 0..=(CHUNK_IDS - 1) as u16;
+
+/// The word of a chunk that a walk comes to first.
+fn first_word(order: Order) -> u16 {
+    match order {
+        Order::Ascending => 0,
+        Order::Descending => *WHOLE.end() / 64,
+    }
+}
+
+/// The word of a chunk that a walk comes to last.
+fn last_word(order: Order) -> u16 {
+    match order {
+        Order::Ascending => *WHOLE.end() / 64,
+        Order::Descending => 0,
     }
 }
 

@@ -63,17 +63,21 @@ impl Bitmap {
 
 /// The ids of chunks that come in ascending order.
 pub(crate) fn to_roaring(chunks: &mut impl Chunks) -> Result<RoaringBitmap> {
-    let (mut bitmap, mut words) = (RoaringBitmap::new(), Words::new());
+    let (mut bitmap, mut words, mut bytes) = (RoaringBitmap::new(), Words::new(), Vec::new());
     while let Some(chunk) = chunks.next_chunk(&mut words)? {
-        for offset in words.iter() {
-            let id = id_at(chunk, offset).unwrap_or(u64::MAX);
-            let small = u32::try_from(id).map_err(|_| Error::BadOption {
+        let first = id_at(chunk, 0).unwrap_or(u64::MAX);
+        let room = (1 << u32::BITS) - first.min(1 << u32::BITS);
+        if let Some(large) = words.first_from(room.min(u16::MAX.into()) as u16) {
+            return Err(Error::BadOption {
                 what: "the id",
-                value: id.to_string(),
+                value: first.saturating_add(large.into()).to_string(),
                 why: "a RoaringBitmap has ids of 32 bits; take a RoaringTreemap",
-            })?;
-            bitmap.insert(small);
+            });
         }
+        bytes.clear();
+        words.append_bytes(&mut bytes);
+        bytes.truncate(room as usize / 8);
+        bitmap |= RoaringBitmap::from_lsb0_bytes(first as u32, &bytes);
     }
     Ok(bitmap)
 }

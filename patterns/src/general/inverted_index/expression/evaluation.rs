@@ -50,7 +50,7 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         let (mut count, mut words) = (0_u64, Words::new());
         while let Some(at) = self.candidate()? {
             count += u64::from(self.node.count(at, &mut words)?);
-            self.next = at.checked_add(1);
+            self.next = self.span.behind(at);
         }
         Ok(count)
     }
@@ -75,7 +75,7 @@ impl<R: Reader> Chunks for Evaluation<'_, R> {
     fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>> {
         while let Some(at) = self.candidate()? {
             self.node.load(at, words)?;
-            self.next = at.checked_add(1);
+            self.next = self.span.behind(at);
             if !words.is_empty() {
                 return Ok(Some(self.span.turned(at)));
             }

@@ -54,6 +54,12 @@ impl Held {
         (0..self.chunks.len()).filter_map(|n| Some((self.chunks.get(n)?.0, self.container(n)?)))
     }
 
+    /// The container of a chunk.
+    pub(super) fn container_of(&self, chunk: u64) -> Option<&[u8]> {
+        let n = self.chunks.binary_search_by_key(&chunk, |(chunk, _)| *chunk).ok()?;
+        self.container(n)
+    }
+
     fn container(&self, n: usize) -> Option<&[u8]> {
         let start = n.checked_sub(1).and_then(|before| self.chunks.get(before));
         self.bytes.get(start.map_or(0, |chunk| chunk.1)..self.chunks.get(n)?.1)

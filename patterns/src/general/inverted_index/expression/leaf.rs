@@ -60,6 +60,15 @@ impl Span {
         }
     }
 
+    /// The position behind another; `None` at the end.
+    pub(crate) fn behind(self, position: u64) -> Option<u64> {
+        let last = match self.order {
+            Order::Ascending => self.last,
+            Order::Descending => self.turned(self.first),
+        };
+        (position < last).then(|| position + 1)
+    }
+
     /// The keys from a position to the end.
     fn rest(self, space: &Subspace, position: u64) -> KeyRange<'static> {
         let chunk = self.turned(position);

@@ -6,6 +6,7 @@ use super::held::HeldWalk;
 use super::leaf::{ChunkWalk, RangeWalk, Span};
 use super::{BitmapExpr, Tree};
 use crate::explain::Explain;
+use crate::general::inverted_index::container::most_ids;
 use crate::general::inverted_index::integers::ComparisonWalk;
 use crate::general::inverted_index::{Container, Words};
 
@@ -116,13 +117,12 @@ impl<'r, R: Reader> Node<'r, R> {
         }
     }
 
-    /// About how many bytes are looked at to get the chunk, which is also about how many ids it has at most.
+    /// About how many ids the chunk has; more where it has slices, which take longer.
     fn weight(&self) -> usize {
         match &self.source {
-            Source::Stored(walk) => walk.value().len(),
-            Source::Held(walk) => walk.value().len(),
-            Source::Range(walk) => walk.value().len(),
-            // Many slices, wherefore others come first.
+            Source::Stored(walk) => most_ids(walk.value()),
+            Source::Held(walk) => most_ids(walk.value()),
+            Source::Range(walk) => most_ids(walk.value()),
             Source::Compared(_) => usize::MAX / 2,
             Source::All(all) => all.with.iter().map(Self::weight).min().unwrap_or(0),
             Source::Any(any) => any.of.iter().map(Self::weight).fold(0, usize::saturating_add),
@@ -164,9 +164,12 @@ impl<'r, R: Reader> Node<'r, R> {
         if let Some(container) = self.container()? {
             return Ok(container.len());
         }
-        if let Source::All(all) = &self.source
-            && let Some(count) = all.count_of_two()?
-        {
+        let of_two = match &mut self.source {
+            Source::All(all) => all.count_of_two(at)?,
+            Source::Any(any) => any.count_of_two(at)?,
+            _ => None,
+        };
+        if let Some(count) = of_two {
             return Ok(count);
         }
         self.compute(at, words)?;
@@ -232,15 +235,28 @@ impl<R: Reader> All<'_, R> {
         Ok(())
     }
 
-    /// The count where there are just two containers, which need not be combined then.
+    /// The count where it is that of two containers, which need not be combined then.
     #[inline]
-    fn count_of_two(&self) -> Result<Option<u32>> {
-        let ([a, b], []) = (self.with.as_slice(), self.without.as_slice()) else { return Ok(None) };
-        Ok(match (a.container()?, b.container()?) {
-            (Some(a), Some(b)) => Some(a.and_count(b)),
+    fn count_of_two(&mut self, at: u64) -> Result<Option<u32>> {
+        Ok(match (self.with.as_mut_slice(), self.without.as_mut_slice()) {
+            ([a, b], []) => both_at(a, b, at)?.map(|(a, b)| a.and_count(b)),
+            ([a], [b]) => both_at(a, b, at)?.map(|(a, b)| a.len().saturating_sub(a.and_count(b))),
             _ => None,
         })
     }
+}
+
+/// The containers of two leaves that are both at a position.
+#[inline]
+fn both_at<'n, R: Reader>(
+    a: &'n mut Node<'_, R>,
+    b: &'n mut Node<'_, R>,
+    at: u64,
+) -> Result<Option<(Container<'n>, Container<'n>)>> {
+    if a.seek(at)? != Some(at) || b.seek(at)? != Some(at) {
+        return Ok(None);
+    }
+    Ok(a.container()?.zip(b.container()?))
 }
 
 impl<R: Reader> Any<'_, R> {
@@ -263,5 +279,13 @@ impl<R: Reader> Any<'_, R> {
             }
         }
         Ok(())
+    }
+
+    /// As that of [`All`].
+    fn count_of_two(&mut self, at: u64) -> Result<Option<u32>> {
+        let [a, b] = self.of.as_mut_slice() else { return Ok(None) };
+        let Some((a, b)) = both_at(a, b, at)? else { return Ok(None) };
+        let times = if self.op == Op::Xor { 2 } else { 1 };
+        Ok(Some((a.len() + b.len()).saturating_sub(times * a.and_count(b))))
     }
 }

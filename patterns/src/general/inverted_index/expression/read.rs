@@ -17,9 +17,9 @@ use crate::general::inverted_index::bitmap::{
 use crate::general::inverted_index::{Chunks, Words};
 
 impl BitmapExpr {
-    /// How many ids there are, at most [`u64::MAX`]. Costs one range for each stored operand. Where it is two
-    /// bitmaps that intersect, their containers are counted as they lie there; what is taken away from a
-    /// [range](BitmapExpr::range) is counted in its stead.
+    /// How many ids there are, at most [`u64::MAX`]. Costs one range for each stored operand. Of two bitmaps the
+    /// containers are counted as they lie in the store; what is taken away from a [range](BitmapExpr::range) is
+    /// counted in its stead.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -155,7 +155,8 @@ fn one_range(with: Vec<BitmapExpr>) -> Vec<BitmapExpr> {
     let common = ends.reduce(|a, b| (a.0.max(b.0), a.1.min(b.1)));
     match common {
         Some((0, u64::MAX)) if !others.is_empty() => {}
-        Some((first, last)) => others.push(BitmapExpr::range(first..=last)),
+        // In front, so that nothing is read before it.
+        Some((first, last)) => others.insert(0, BitmapExpr::range(first..=last)),
         None => {}
     }
     others

@@ -13,7 +13,7 @@ use crate::table::RecordKey;
 /// How ids stand for keys.
 pub(super) enum Ids<K> {
     /// Each key is given one.
-    Dense(DenseIds<K>),
+    Dense(Box<DenseIds<K>>),
     /// The keys are ids.
     Same(SameIds<K>),
 }
@@ -53,7 +53,7 @@ impl<K> fmt::Debug for Ids<K> {
 impl<K: RecordKey> Ids<K> {
     pub(super) fn within_universe(self, universe: u64) -> Self {
         match self {
-            Self::Dense(ids) => Self::Dense(ids.within_universe(universe)),
+            Self::Dense(ids) => Self::Dense(Box::new(ids.within_universe(universe))),
             Self::Same(ids) => Self::Same(SameIds { universe, ..ids }),
         }
     }

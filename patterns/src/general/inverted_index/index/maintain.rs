@@ -7,12 +7,12 @@ use keyloom::key::pack_into;
 use keyloom::{DynWriter, KeyBuf, MAX_KEY_BYTES, Result, Subspace, Writer};
 
 use super::error::value_too_long;
-use super::fields::{FieldValues, Function, Held, null};
+use super::fields::{Function, Held, null};
 use super::{Field, InvertedIndex, direct};
 use crate::derived::{Derived, RecordChange, SortedWrites};
-use crate::general::inverted_index::ChunkChanges;
 use crate::general::inverted_index::bitmap::place_of;
 use crate::general::inverted_index::dense_ids::Given;
+use crate::general::inverted_index::{BitSliced, ChunkChanges};
 use crate::table::RecordKey;
 
 /// The most bytes that the number of a chunk takes in a key.
@@ -81,23 +81,33 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
 impl<K, V> Field<K, V> {
     /// The containers of this field that an id is in whose record holds this.
-    pub(super) fn containers(&self, id: u64, held: &Held, mut visit: impl FnMut(KeyBuf)) {
+    fn containers(&self, id: u64, held: &Held, mut visit: impl FnMut(KeyBuf)) {
         let chunk = place_of(id).0;
+        self.parts(held, |part| visit(self.container(part, chunk)));
+    }
+
+    /// What in the keys of containers tells those apart that an id is in whose record holds this: packed values,
+    /// or slices.
+    pub(super) fn parts(&self, held: &Held, mut visit: impl FnMut(&[u8])) {
         match held {
-            Held::Values(values) => {
-                each_value(values, |value| visit(self.container(value, chunk)));
-            }
+            Held::Values(values) => match values.packed() {
+                [] => visit(&null()),
+                some => some.iter().for_each(|value| visit(value)),
+            },
             Held::Integer(None) => {}
             Held::Integer(Some(integer)) => {
-                self.integers.slices_of(id, *integer).for_each(visit);
+                BitSliced::slices_of(*integer).for_each(|slice| visit(&[slice]));
             }
         }
     }
 
-    /// The key of a value's container.
-    pub(super) fn container(&self, value: &[u8], chunk: u64) -> KeyBuf {
+    /// The key of the container of a [part](Field::parts).
+    pub(super) fn container(&self, part: &[u8], chunk: u64) -> KeyBuf {
+        if let (Function::Integer(_), [slice]) = (&self.function, part) {
+            return self.space.pack(&(chunk, *slice));
+        }
         let mut key = KeyBuf::from_slice(self.space.prefix());
-        key.extend_from_slice(value);
+        key.extend_from_slice(part);
         pack_into(&chunk, &mut key);
         key
     }
@@ -121,14 +131,6 @@ fn integer(held: Option<&Held>) -> Option<i64> {
     match held {
         Some(Held::Integer(integer)) => *integer,
         _ => None,
-    }
-}
-
-/// The values, or the one of those that have none.
-fn each_value(values: &FieldValues, mut visit: impl FnMut(&[u8])) {
-    match values.packed() {
-        [] => visit(&null()),
-        some => some.iter().for_each(|value| visit(value)),
     }
 }
 

@@ -1,10 +1,61 @@
-//! An inverted index and a direct index of the records of a table.
+//! An inverted index and a direct index of the records of a table: which records have this value, and what
+//! values has this record?
+//!
+//! The [layout](super#layout) and the [invariants](super#invariants) are those of the whole pattern. This page tells how
+//! an [`InvertedIndex`] follows its table.
+//!
+//! # Fields
+//!
+//! A [field](InvertedIndex::field) gives any number of values for a record. Each is packed as one element of a key, so a tuple
+//! is one value; a null is none. A record without a value is in the container of the null, so that
+//! [`absent`](InvertedIndex::absent) is a bitmap like any other, and [`has`](InvertedIndex::has) all ids but these.
+//! A [field of integers](InvertedIndex::integers) gives one or none.
+//!
+//! # Cost of a change
+//!
+//! | change of a record | reads | keys written, beside the record |
+//! |---|---|---|
+//! | new | the id and the next one; each container that it comes into | 3 for the id; each container; the direct entry |
+//! | values differ | the id and the next one; each container that it leaves or comes into | these containers; the direct entry |
+//! | no value differs | nothing | nothing |
+//! | gone | as a new one, and the chunk of free ids | 3 for the id; each container; the direct entry; the chunk of free ids |
+//!
+//! Of many records that change together each container is read and written once. All of it waits twice, once for the ids and
+//! once for the containers, and twice more where free ids are taken. A field whose containers come or go costs an
+//! [addition](keyloom::Writer::add). Where [keys are ids](InvertedIndex::with_keys_as_ids) nothing is read or written for
+//! them.
+//!
+//! A record that was in the table before the index was attached has no id. When it is put again it comes into the index whole;
+//! until then, or until [`repair`](InvertedIndex::repair), queries miss it.
+//!
+//! # Check and repair
+//!
+//! Both go the same way, in memory for one chunk of ids and its records. n records in the table, m entries in the
+//! index, in spans of s ids (a check takes whole chunks) and pages of p entries:
+//!
+//! | pass | reads | round trips |
+//! |---|---|---|
+//! | over the records: has each an id of its own? | the records; 2 gets each | 3 per page |
+//! | over the ids, span by span: is each container, as far as the span goes, and each direct entry what the records make? | the records again; 2 gets each; the containers that they are in; the direct entries | 4 per span |
+//! | over all that is stored: is there a record that explains it? | the entries; of each container the first id in every block of 256, and its record | 4 per page |
+//! | the counts | how many containers each field has | 1 per field |
+//!
+//! A repair commits after each span and page; whole chunks write every container once, smaller spans write one that
+//! reaches over several of them as often. The first pass is left out where keys are ids, and the third where nothing was
+//! stored at the beginning, as when an index is [built](InvertedIndex::build).
+//!
+//! # Errors
+//!
+//! [`InvertedIndexError`] tells what is refused: an unknown field, a value that is too long for a key, ids that are used
+//! up. It is found before anything is written. Stored bytes that are no container, entry or id are errors that name
+//! the key, for whoever meets them; [`repair`](InvertedIndex::repair) makes them what they should be.
 
 mod check;
 mod counts;
 mod direct;
 mod error;
 mod fields;
+mod for_reports;
 mod given;
 mod ids;
 mod maintain;
@@ -30,6 +81,7 @@ use crate::table::{RecordKey, Table};
 pub use direct::{DirectEntries, DirectEntry, DirectFields, PackedValues};
 pub use error::InvertedIndexError;
 pub use fields::{FieldValues, one};
+pub(super) use for_reports::FieldKind;
 pub use values::{ValueCounts, Values};
 
 use fields::{Function, null};
@@ -126,7 +178,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// An index in `space`, without fields so far. **Nothing else may be in `space`**, and the table must lie
     /// outside of it. Every record is given a dense id.
     pub fn new(space: &Subspace) -> Self {
-        Self::with_ids(space, Ids::Dense(DenseIds::new(&space.child("ids"))))
+        Self::with_ids(space, Ids::Dense(Box::new(DenseIds::new(&space.child("ids")))))
     }
 
     /// An index of records whose keys are ids already: whole numbers that lie close together, as those of a

@@ -13,8 +13,8 @@ use super::ids::Ids;
 use super::span::Span;
 use crate::batch::BatchSize;
 use crate::derived::{
-    Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress, SortedWrites,
-    page_behind, refuse_foreign, refuse_overlap,
+    Inconsistency, RepairOptions, RepairPhase, RepairProgress, SortedWrites, page_behind,
+    refuse_foreign, refuse_overlap,
 };
 use crate::general::inverted_index::DenseIds;
 use crate::general::inverted_index::dense_ids::State;

@@ -113,7 +113,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             Ids::Dense(ids) => dense_records(ids, table, reader, span)?,
             Ids::Same(ids) => same_records(ids, table, reader, span)?,
         };
-        let mut expected = self.expected(&records)?;
+        let mut expected = self.expected(&records, span)?;
         let free = self.expect_free(&records, span, end, &mut expected);
         let mut faults = Vec::new();
         let keys: Vec<&KeyBuf> = expected.containers.keys().collect();
@@ -132,16 +132,31 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok((faults, expected.records))
     }
 
-    fn expected(&self, records: &[(u64, K, V)]) -> Result<Expected> {
+    fn expected(&self, records: &[(u64, K, V)], span: &Span) -> Result<Expected> {
         let mut expected = Expected { records: records.len() as u64, ..Expected::default() };
+        // By what tells containers apart: their keys begin alike, and are as many as there are ids in them.
+        let mut parts: Vec<BTreeMap<KeyBuf, Vec<u16>>> = vec![BTreeMap::new(); self.fields.len()];
         for (id, key, value) in records {
             let held = self.held(key, value);
             self.check_lengths(&held)?;
             let offset = place_of(*id).1;
-            self.containers_of(*id, &held, |key| {
-                expected.containers.entry(key).or_default().push(offset);
-            });
+            for ((field, held), parts) in self.fields.iter().zip(&held).zip(&mut parts) {
+                field.parts(held, |part| match parts.get_mut(part) {
+                    Some(offsets) => offsets.push(offset),
+                    None => drop(parts.insert(KeyBuf::from_slice(part), vec![offset])),
+                });
+            }
             expected.direct.insert(self.direct.pack(id), self.direct_value(&held));
+        }
+        if !records.is_empty() {
+            let all = records.iter().map(|(id, ..)| place_of(*id).1).collect();
+            expected.containers.insert(self.all.key(span.chunk()), all);
+        }
+        for (field, parts) in self.fields.iter().zip(parts) {
+            let parts = parts.into_iter();
+            let containers =
+                parts.map(|(part, offsets)| (field.container(&part, span.chunk()), offsets));
+            expected.containers.extend(containers);
         }
         Ok(expected)
     }

@@ -7,12 +7,10 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyloom::{Entry, Error, KeyBuf, Reader, Result, Subspace, Unpack};
-use roaring::RoaringTreemap;
 
 use crate::explain::Explain;
 use crate::general::aggregation;
-use crate::general::inverted_index::bitmap::id_at;
-use crate::general::inverted_index::{BitmapExpr, Container, Words};
+use crate::general::inverted_index::{BitmapExpr, Chunks, Container, Words};
 
 /// The distinct values of a field: what [`values`](super::InvertedIndex::values) returns.
 pub struct Values<'r, R: Reader, P>(pub(super) aggregation::Values<'r, R, (P,)>);
@@ -125,8 +123,18 @@ pub(super) fn unite<B: Deref<Target = [u8]>>(
         let words = chunks.entry(chunk(space, &entry.0)?).or_insert_with(Words::new);
         words.or(container(&entry)?);
     }
-    let ids = chunks
-        .iter()
-        .flat_map(|(chunk, words)| words.iter().filter_map(|offset| id_at(*chunk, offset)));
-    Ok(BitmapExpr::from(&ids.collect::<RoaringTreemap>()))
+    BitmapExpr::held(&mut United(chunks.into_iter()))
+}
+
+/// Chunks in memory, one after the other.
+struct United(std::collections::btree_map::IntoIter<u64, Words>);
+
+impl Chunks for United {
+    fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>> {
+        let next = self.0.next();
+        Ok(next.map(|(chunk, united)| {
+            *words = united;
+            chunk
+        }))
+    }
 }

@@ -18,6 +18,16 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
+    /// Where the integers are.
+    pub(crate) fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The range, which is not empty.
+    pub(crate) fn values(&self) -> &RangeInclusive<i64> {
+        &self.values
+    }
+
     /// Adds what tells it from others.
     pub(crate) fn hash(&self, hash: &mut Fnv) {
         hash.add(&(self.space.prefix().len() as u64).to_be_bytes());

@@ -1,23 +1,93 @@
 //! Integers by id: which ids have a value in a range, and what do the values of some ids sum up to?
+//!
+//! [`BitSliced`] holds an `i64` for each of some ids, one bitmap for each bit of the value: all ids whose value is odd,
+//! all ids whose value has the next bit, and so on. A comparison with a constant is then some ANDs and ORs
+//! of these, 64 ids at a time, and so is a sum: the ids of a filter that have a bit, counted, times what the bit is worth.
+//!
+//! ```
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_patterns::general::inverted_index::BitSliced;
+//! let costs = BitSliced::new(&Subspace::new("costs"));
+//! let store = Memory::new();
+//! store.transact(|txn| costs.set_many(txn, [(1, 250), (2, -30), (3, 0), (40_000, 1_000)]))?;
+//! let snapshot = store.snapshot()?;
+//! let dear = costs.gt(200);
+//! assert_eq!(dear.count(&snapshot)?, 2);
+//! assert_eq!(costs.sum(&snapshot, Some(&dear))?, 1_250);
+//! assert_eq!(costs.min(&snapshot, None)?, Some(-30));
+//! assert_eq!(costs.top(&snapshot, None, 2)?, [(40_000, 1_000), (1, 250)]);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, chunk, 0 | a [container](super#containers): the ids that have a value |
+//! | subspace, chunk, 1 | the ids whose value is negative |
+//! | subspace, chunk, 2 + n | the ids whose magnitude has the bit n; that of [`i64::MIN`] takes all 64 |
+//!
+//! The slices of a chunk lie beside each other, so that one range serves a comparison or an aggregate. A slice without ids is
+//! not there: values below 1,000 take 12 slices and no more. Sign and magnitude, not two's complement, since
+//! a small negative number would have nearly all bits in the latter.
+//!
+//! # Invariants
+//!
+//! * An id that is in any slice of its chunk is in slice 0.
+//! * An id in slice 1 is in one behind it: there is no negative zero.
+//!
+//! [`BitSliced::check`] tells where they do not hold.
+//!
+//! # Cost
+//!
+//! s is how many slices a chunk has.
+//!
+//! | operation | gets | ranges | keys read | keys written |
+//! |---|---|---|---|---|
+//! | [`get`](BitSliced::get) | 0 | 1 | s | 0 |
+//! | [`set`](BitSliced::set), [`remove`](BitSliced::remove) | slices that change | 1 | s, and those that change | slices that change |
+//! | [`get_many`](BitSliced::get_many), [`set_many`](BitSliced::set_many), [`remove_many`](BitSliced::remove_many) | the same, once per chunk | 1, and 1 for each time that more than a few entries are left out | s per chunk | the same, once per chunk |
+//! | a comparison, an aggregate | 0 | 1 | s per chunk; with a filter or in an AND, of the chunks that it has | 0 |
+//! | [`percentiles`](BitSliced::percentiles) | 0 | 3, and 1 for every two bits of the difference of the extremes | s per chunk and range | 0 |
+//! | [`clear`](BitSliced::clear) | 0 | 0 | 0 | 1 range |
+//!
+//! In memory: the slices of one chunk at a time, which LMDB and the store in memory lend and others copy, and a few
+//! chunks of 4 KiB.
+//!
+//! # When not to use it
+//!
+//! * To look single values up: the record is one get, this is a range over all bits.
+//! * For few different values that are only compared for equality: a [`Bitmap`](super::Bitmap) for each is one operand.
+//! * For values that change all the time: each change rewrites a container per bit that differs.
+//!
+//! # Source
+//!
+//! P. O'Neil and D. Quass, *Improved query performance with variant indexes*, SIGMOD 1997.
 
 mod aggregates;
 mod by_value;
+mod check;
 mod compare;
 mod slices;
 
+use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 
-use keyloom::{KeyBuf, Order, Reader, Result, Subspace, Writer};
+use keyloom::{Order, Reader, Result, Subspace, Writer};
 
 pub(crate) use compare::{Comparison, ComparisonWalk};
-use slices::{EXISTS, LOWEST, SIGN, SliceWalk};
+use slices::{EXISTS, LOWEST, SIGN, SLICES, SliceWalk};
 
-use super::bitmap::place_of;
+use super::bitmap::{Change, place_of};
 use super::expression::leaf::Span;
 use super::{BitmapExpr, ChunkChanges};
 use crate::derived::SortedWrites;
 
-/// An integer for each of some ids, as bit slices; see the [module](crate::general::inverted_index::integers).
+/// An integer for each of some ids, as bit slices; see the [module](self).
+///
+/// The values are in the store; this value tells where. Ids are any of 64 bits, values any `i64`.
+///
+/// Aggregates take a filter, an expression that tells which ids count; without one all do that have a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitSliced {
     space: Subspace,
@@ -68,6 +138,18 @@ impl BitSliced {
 
     /// Sets the value of an id, and tells the one before.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::general::inverted_index::BitSliced;
+    /// let scores = BitSliced::new(&Subspace::new("scores"));
+    /// let store = Memory::new();
+    /// assert_eq!(store.transact(|txn| scores.set(txn, 7, 100))?, None);
+    /// assert_eq!(store.transact(|txn| scores.set(txn, 7, -5))?, Some(100));
+    /// assert_eq!(scores.get(&store.snapshot()?, 7)?, Some(-5));
+    /// assert_eq!(store.transact(|txn| scores.remove(txn, 7))?, Some(-5));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`get`](BitSliced::get), and what the store says to writing.
     pub fn set(&self, txn: &mut impl Writer, id: u64, value: i64) -> Result<Option<i64>> {
@@ -116,7 +198,7 @@ impl BitSliced {
         txn: &mut impl Writer,
         changes: impl IntoIterator<Item = (u64, Option<i64>)>,
     ) -> Result<()> {
-        let last: std::collections::BTreeMap<u64, Option<i64>> = changes.into_iter().collect();
+        let last: BTreeMap<u64, Option<i64>> = changes.into_iter().collect();
         let ids: Vec<u64> = last.keys().copied().collect();
         let before = self.get_many(&*txn, &ids)?;
         let changes = last.into_iter().zip(before);
@@ -129,11 +211,28 @@ impl BitSliced {
         changes: impl IntoIterator<Item = (u64, Option<i64>, Option<i64>)>,
     ) -> Result<()> {
         let (mut of_slices, mut writes) = (ChunkChanges::new(), SortedWrites::default());
-        for (id, before, value) in changes {
-            self.collect(id, before, value, &mut of_slices);
+        let mut of_chunk: Vec<Vec<Change>> = vec![Vec::new(); SLICES];
+        let mut changes = changes.into_iter().peekable();
+        while let Some((id, before, value)) = changes.next() {
+            let (chunk, offset) = place_of(id);
+            for (slice, is_set) in differences(before, value) {
+                if let Some(of_slice) = of_chunk.get_mut(usize::from(slice)) {
+                    of_slice.push((offset, is_set));
+                }
+            }
+            if changes.peek().is_none_or(|next| place_of(next.0).0 != chunk) {
+                self.collect_chunk(chunk, &mut of_chunk, &mut of_slices);
+            }
         }
         of_slices.apply(&*txn, &mut writes)?;
         writes.apply(txn)
+    }
+
+    /// Collects the changes of each slice of a chunk, which are gone then.
+    fn collect_chunk(&self, chunk: u64, of_chunk: &mut [Vec<Change>], changes: &mut ChunkChanges) {
+        for (slice, some) in (EXISTS..).zip(of_chunk).filter(|(_, some)| !some.is_empty()) {
+            changes.of_chunk(self.space.pack(&(chunk, slice))).append(some);
+        }
     }
 
     /// Collects what is to change in the slices when the value of an id does.
@@ -145,30 +244,14 @@ impl BitSliced {
         changes: &mut ChunkChanges,
     ) {
         let (chunk, offset) = place_of(id);
-        let key = |slice: u8| -> KeyBuf { self.space.pack(&(chunk, slice)) };
-        let ((exists, sign, bits), (exists_now, sign_now, bits_now)) =
-            (parts(before), parts(value));
-        for (slice, before, now) in [(EXISTS, exists, exists_now), (SIGN, sign, sign_now)] {
-            if before != now {
-                changes.change(key(slice), offset, now);
-            }
-        }
-        let mut differ = bits ^ bits_now;
-        while differ != 0 {
-            let bit = differ.trailing_zeros() as u8;
-            changes.change(key(LOWEST + bit), offset, bits_now >> bit & 1 == 1);
-            differ &= differ - 1;
+        for (slice, is_set) in differences(before, value) {
+            changes.change(self.space.pack(&(chunk, slice)), offset, is_set);
         }
     }
 
     /// The slices that have an id whose value is this.
-    pub(crate) fn slices_of(&self, id: u64, value: i64) -> impl Iterator<Item = KeyBuf> + '_ {
-        let chunk = place_of(id).0;
-        let (_, sign, magnitude) = parts(Some(value));
-        let bits = (0..u64::BITS as u8).filter(move |bit| magnitude >> bit & 1 == 1);
-        let slices =
-            [EXISTS].into_iter().chain(sign.then_some(SIGN)).chain(bits.map(|bit| LOWEST + bit));
-        slices.map(move |slice| self.space.pack(&(chunk, slice)))
+    pub(crate) fn slices_of(value: i64) -> impl Iterator<Item = u8> {
+        differences(None, Some(value)).map(|(slice, _)| slice)
     }
 
     /// Removes all values.
@@ -210,6 +293,18 @@ impl BitSliced {
     }
 
     /// The ids whose value lies in a range.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::general::inverted_index::BitSliced;
+    /// let ages = BitSliced::new(&Subspace::new("ages"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| ages.set_many(txn, (0..100).map(|id| (id, id as i64))))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(ages.between(18..65).count(&snapshot)?, 47);
+    /// assert_eq!((ages.lt(18) | ages.eq(99)).count(&snapshot)?, 19);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     pub fn between(&self, values: impl RangeBounds<i64>) -> BitmapExpr {
         match inclusive(&values) {
             Some(values) => BitmapExpr::compared(Comparison { space: self.space.clone(), values }),
@@ -218,9 +313,22 @@ impl BitSliced {
     }
 }
 
-/// Whether there is a value, whether it is negative, and its magnitude.
-fn parts(value: Option<i64>) -> (bool, bool, u64) {
-    value.map_or((false, false, 0), |value| (true, value < 0, value.unsigned_abs()))
+/// The slices that an id with this value is in, a bit for each.
+fn slices_of(value: Option<i64>) -> u128 {
+    value.map_or(0, |value| {
+        1 << EXISTS | u128::from(value < 0) << SIGN | u128::from(value.unsigned_abs()) << LOWEST
+    })
+}
+
+/// The slices that an id comes into or leaves when its value changes, and whether it comes.
+fn differences(before: Option<i64>, value: Option<i64>) -> impl Iterator<Item = (u8, bool)> {
+    let (before, now) = (slices_of(before), slices_of(value));
+    let mut left = before ^ now;
+    std::iter::from_fn(move || {
+        let slice = (left != 0).then(|| left.trailing_zeros() as u8)?;
+        left &= left - 1;
+        Some((slice, now >> slice & 1 == 1))
+    })
 }
 
 /// The values between two bounds, `None` where there are none.

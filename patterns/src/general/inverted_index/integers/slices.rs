@@ -17,6 +17,8 @@ pub(super) const SIGN: u8 = 1;
 pub(super) const LOWEST: u8 = 2;
 /// How many bits a magnitude has; that of [`i64::MIN`] takes all of them.
 const BITS: usize = 64;
+/// How many slices there can be.
+pub(super) const SLICES: usize = LOWEST as usize + BITS;
 
 /// A walk over integers, chunk by chunk.
 pub(super) struct SliceWalk<'r, R: Reader> {
@@ -86,6 +88,13 @@ impl<'c> Slices<'c> {
             *place = Some(Container::parse(value).map_err(|error| error.at(key))?);
         }
         Ok(slices)
+    }
+
+    /// All slices that there are, by their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u8, Container<'c>)> {
+        let bits = (LOWEST..).zip(&self.bits);
+        let all = [(EXISTS, &self.exists), (SIGN, &self.sign)].into_iter().chain(bits);
+        all.filter_map(|(slice, container)| Some((slice, (*container)?)))
     }
 
     /// The slices of the bits, from the lowest to the highest that any id has.

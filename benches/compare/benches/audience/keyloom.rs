@@ -1,0 +1,76 @@
+//! keyloom on LMDB: a record per user, and the inverted and the direct index of all of its fields.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use keyloom::lmdb::Durability;
+use keyloom::{Lmdb, Reader, Store, Subspace};
+use keyloom_patterns::Table;
+use keyloom_patterns::general::inverted_index::{
+    BitmapExpr, InvertedIndex, Report, ReportExplain, ReportWay, one,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::clicks::{Audience, Clicks};
+
+#[derive(Serialize, Deserialize)]
+pub struct User {
+    city: u32,
+    sites: Vec<u32>,
+    categories: Vec<u32>,
+}
+
+pub type Users = InvertedIndex<u32, User>;
+
+pub fn index() -> Users {
+    InvertedIndex::with_keys_as_ids(&Subspace::new(&1))
+        .field("category", |_id, user: &User| user.categories.iter().collect())
+        .field("city", |_, user| one(user.city))
+        .field("site", |_, user| user.sites.iter().collect())
+}
+
+pub fn open(path: &Path, clicks: &Clicks) -> Lmdb {
+    let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(16 << 30);
+    let store = options.open(path).unwrap();
+    let bare = Table::<u32, User>::new(&Subspace::new(&2));
+    let mut users = clicks.users().map(|user| {
+        let (sites, categories) = (clicks.sites.of(user), clicks.categories.of(user));
+        let record = User {
+            city: clicks.cities[user],
+            sites: sites.to_vec(),
+            categories: categories.to_vec(),
+        };
+        (user as u32, record)
+    });
+    loop {
+        let batch: Vec<(u32, User)> = users.by_ref().take(50_000).collect();
+        if batch.is_empty() {
+            break;
+        }
+        store.transact(|txn| bare.put_many(txn, &batch)).unwrap();
+    }
+    let index = index();
+    index.build(&store, &bare.with(&index), |_| ControlFlow::Continue(())).unwrap();
+    store
+}
+
+pub fn audience(index: &Users, audience: &Audience) -> BitmapExpr {
+    let with =
+        index.term("site", audience.site).unwrap() & index.term("city", audience.city).unwrap();
+    with - index.term("category", audience.not_category).unwrap()
+}
+
+pub fn report(
+    index: &Users,
+    reader: &impl Reader,
+    asked: &Audience,
+    way: Option<ReportWay>,
+) -> (Vec<(u32, u64)>, ReportExplain) {
+    let report = index.report(audience(index, asked));
+    let report = match way {
+        Some(way) => Report::by(report, way),
+        None => report,
+    };
+    let breakdown = report.breakdown(reader, "category").unwrap();
+    (breakdown.rows, breakdown.explain)
+}

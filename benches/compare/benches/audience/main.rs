@@ -1,0 +1,168 @@
+//! The report of the catalogue, beside SQLite and tantivy: the users who visited a site, live in a city and
+//! visited nothing about a category, broken down by every category, with exact counts.
+//!
+//! ```text
+//! cargo bench -p keyloom-compare --bench audience
+//! KEYLOOM_AUDIENCE_USERS=100000 cargo bench -p keyloom-compare --bench audience
+//! ```
+//!
+//! Ten visits per user, a million users unless the environment says otherwise. Every contender answers on one
+//! thread, from indexes that lie in memory (in its own cache or the system's), and must say what looking at every
+//! user says. SQLite is asked in several ways, and the quickest for each audience counts.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod batch;
+mod clicks;
+mod keyloom;
+mod search;
+mod sqlite;
+
+use std::time::Instant;
+
+use ::keyloom::{Lmdb, Store};
+use clicks::{Audience, CATEGORIES, CITIES, Clicks, SITES};
+use keyloom_compare::compare;
+use keyloom_patterns::general::inverted_index::ReportWay;
+use rusqlite::Connection;
+use search::Tantivy;
+
+/// From a handful of users to a twentieth of all.
+const AUDIENCES: [(&str, Audience); 5] = [
+    ("tiny", Audience { site: 300, city: 100, not_category: 3 }),
+    ("small", Audience { site: 30, city: 30, not_category: 3 }),
+    ("medium", Audience { site: 3, city: 10, not_category: 10 }),
+    ("large", Audience { site: 0, city: 3, not_category: 20 }),
+    ("huge", Audience { site: 0, city: 0, not_category: 50 }),
+];
+
+fn main() {
+    let users = std::env::var("KEYLOOM_AUDIENCE_USERS").ok().and_then(|users| users.parse().ok());
+    let users: u32 = users.unwrap_or(1_000_000);
+    let visits = u64::from(users) * 10;
+    println!("ratios are keyloom on LMDB / peer: below 1 keyloom is faster");
+    println!(
+        "{visits} visits by {users} users to {SITES} sites about {CATEGORIES} categories, in {CITIES} cities"
+    );
+    let clicks = Clicks::generate(7, users, visits);
+    println!(
+        "{} pairs with a site, {} with a category",
+        clicks.sites.len(),
+        clicks.categories.len()
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let tantivy = timed("tantivy", || Tantivy::open(&path("tantivy"), &clicks));
+    let lmdb = timed("keyloom", || keyloom::open(&path("keyloom"), &clicks));
+    let cpu = || -> f64 {
+        std::fs::read_to_string("/proc/thread-self/schedstat")
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse::<f64>()
+            .unwrap()
+    };
+    let index = keyloom::index();
+    let snapshot = lmdb.snapshot().unwrap();
+    for (name, audience) in AUDIENCES {
+        let mut k = || _ = keyloom::report(&index, &snapshot, &audience, None);
+        let mut i =
+            || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Intersect));
+        let mut w = || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Walk));
+        let mut t = || _ = tantivy.report(&audience);
+        let mut e = || _ = keyloom::audience(&index, &audience).count(&snapshot).unwrap();
+        let mut all: [(&str, &mut dyn FnMut(), f64, f64); 5] = [
+            ("keyloom", &mut k, 0.0, 0.0),
+            ("tantivy", &mut t, 0.0, 0.0),
+            ("intersect", &mut i, 0.0, 0.0),
+            ("walk", &mut w, 0.0, 0.0),
+            ("count", &mut e, 0.0, 0.0),
+        ];
+        for _ in 0..6 {
+            for (_, f, n, time) in &mut all {
+                let c = cpu();
+                let st = Instant::now();
+                while st.elapsed().as_millis() < 60 {
+                    f();
+                    *n += 1.0;
+                }
+                *time += cpu() - c;
+            }
+        }
+        println!(
+            "{name}: {:?}",
+            all.iter().map(|(n, _, c, t)| format!("{n} {:.1} us", t / c / 1e3)).collect::<Vec<_>>()
+        );
+    }
+    batch::measure(&snapshot);
+}
+
+fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let started = Instant::now();
+    let done = work();
+    println!("    {what:<10} loaded in {:.1} s", started.elapsed().as_secs_f64());
+    done
+}
+
+fn report(
+    name: &str,
+    audience: &Audience,
+    clicks: &Clicks,
+    lmdb: &Lmdb,
+    tantivy: &Tantivy,
+    sqlite: &Connection,
+) {
+    let expected = clicks.report(audience);
+    println!("\n{name}: {} users in {} categories", clicks.count(audience), expected.len());
+    assert_eq!(tantivy.report(audience), expected);
+    let (sql, slow_ms) = quickest(sqlite, audience, &expected);
+    let (index, snapshot) = (keyloom::index(), lmdb.snapshot().unwrap());
+    for way in [None, Some(ReportWay::Intersect), Some(ReportWay::Walk)] {
+        let (found, explain) = keyloom::report(&index, &snapshot, audience, way);
+        assert_eq!(found, expected);
+        if way.is_none() {
+            println!("    {explain}");
+        }
+    }
+    let ask = |way| keyloom::report(&index, &snapshot, audience, way).0.len();
+    let mut own = || assert_eq!(ask(None), expected.len());
+    let mut of_tantivy = || assert_eq!(tantivy.report(audience).len(), expected.len());
+    compare(name, 1, 60, &mut [("keyloom", &mut own), ("tantivy", &mut of_tantivy)]);
+    let mut own = || assert_eq!(ask(None), expected.len());
+    let mut query = sqlite.prepare(sql).unwrap();
+    let mut of_sqlite = || assert_eq!(sqlite::report(&mut query, audience).len(), expected.len());
+    let rounds = (2_000.0 / slow_ms).clamp(5.0, 30.0) as usize;
+    compare(name, 1, rounds, &mut [("keyloom", &mut own), ("SQLite", &mut of_sqlite)]);
+    let mut intersect = || assert_eq!(ask(Some(ReportWay::Intersect)), expected.len());
+    let mut walk = || assert_eq!(ask(Some(ReportWay::Walk)), expected.len());
+    let mut count = || _ = keyloom::audience(&index, audience).count(&snapshot).unwrap();
+    let contenders: &mut [(&str, &mut dyn FnMut())] = &mut [
+        ("intersected", &mut intersect),
+        ("walked", &mut walk),
+        ("the audience alone", &mut count),
+    ];
+    compare(name, 1, 15, contenders);
+}
+
+/// The way to ask SQLite that is the quickest for an audience, and how many milliseconds it takes.
+fn quickest(
+    sqlite: &Connection,
+    audience: &Audience,
+    expected: &[(u32, u64)],
+) -> (&'static str, f64) {
+    let timed = sqlite::WAYS.map(|(name, sql)| {
+        let mut query = sqlite.prepare(sql).unwrap();
+        let ask = |_| {
+            let started = Instant::now();
+            assert_eq!(sqlite::report(&mut query, audience), expected);
+            started.elapsed()
+        };
+        let ms = (0..2).map(ask).min().unwrap().as_secs_f64() * 1e3;
+        println!("    SQLite, {name:<16} {ms:>9.2} ms");
+        (ms, name, sql)
+    });
+    let (ms, name, sql) = timed.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+    println!("    its plan for {name}: {}", sqlite::plan(sqlite, sql, audience).join("; "));
+    (sql, ms)
+}

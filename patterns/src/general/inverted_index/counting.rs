@@ -1,0 +1,92 @@
+//! How many ids two chunks share, with nothing written down.
+
+use super::container::{bounds, from};
+
+/// A word, in memory or as it is stored.
+pub(super) trait Word: Copy {
+    fn get(self) -> u64;
+}
+
+impl Word for u64 {
+    fn get(self) -> u64 {
+        self
+    }
+}
+
+impl Word for [u8; 8] {
+    fn get(self) -> u64 {
+        u64::from_le_bytes(self)
+    }
+}
+
+/// Four words, of which processors take some at once.
+type Lanes = [u64; LANES];
+const LANES: usize = 4;
+/// How many words are added up before bits are counted.
+const GROUP: usize = 8 * LANES;
+
+/// How many bits two pieces of the same length share.
+///
+/// Processors that count the bits of a word are not taken for granted, and without them it takes a dozen
+/// instructions. So words are added up first, in the manner of Harley and Seal (Warren, Hacker's Delight, 5-1): three
+/// bits of the same weight are one bit of that weight and one of the next, and only the eights are counted each time.
+pub(super) fn shared_bits<A: Word, B: Word>(a: &[A], b: &[B]) -> u32 {
+    let ((groups, rest), (other_groups, other_rest)) =
+        (a.as_chunks::<GROUP>(), b.as_chunks::<GROUP>());
+    let (mut ones, mut twos, mut fours, mut eights) = ([0; LANES], [0; LANES], [0; LANES], 0);
+    for (a, b) in groups.iter().zip(other_groups) {
+        let [v0, v1, v2, v3, v4, v5, v6, v7] = both(a, b);
+        let low = [add(&mut ones, v0, v1), add(&mut ones, v2, v3)];
+        let high = [add(&mut ones, v4, v5), add(&mut ones, v6, v7)];
+        let carried = [low, high].map(|[x, y]| add(&mut twos, x, y));
+        eights += bits(add(&mut fours, carried[0], carried[1]));
+    }
+    let left = rest.iter().zip(other_rest).map(|(a, b)| (a.get() & b.get()).count_ones());
+    8 * eights + 4 * bits(fours) + 2 * bits(twos) + bits(ones) + left.sum::<u32>()
+}
+
+/// What two groups of words share.
+fn both<A: Word, B: Word>(a: &[A; GROUP], b: &[B; GROUP]) -> [Lanes; 8] {
+    let mut both = [[0; LANES]; 8];
+    let words = a.iter().zip(b).map(|(a, b)| a.get() & b.get());
+    both.as_flattened_mut().iter_mut().zip(words).for_each(|(word, shared)| *word = shared);
+    both
+}
+
+/// Adds two bits to each of `sum`, and gives what is carried.
+fn add(sum: &mut Lanes, b: Lanes, c: Lanes) -> Lanes {
+    let mut carried = [0; LANES];
+    for (((sum, carried), b), c) in sum.iter_mut().zip(&mut carried).zip(b).zip(c) {
+        let half = *sum ^ b;
+        *carried = (*sum & b) | (half & c);
+        *sum = half ^ c;
+    }
+    carried
+}
+
+fn bits(lanes: Lanes) -> u32 {
+    lanes.iter().map(|word| word.count_ones()).sum()
+}
+
+/// A list that is this many times as long as another one is searched for each id of that one.
+const MANY_TIMES: usize = 32;
+
+/// How many ids two ascending lists share, if one of them is so much longer that it is best searched.
+pub(super) fn shared_ids(a: &[[u8; 2]], b: &[[u8; 2]]) -> Option<u32> {
+    let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    let has = |id: &[u8; 2]| many.binary_search_by_key(&from(*id), |id| from(*id)).is_ok();
+    (few.len() * MANY_TIMES < many.len()).then(|| few.iter().map(|id| u32::from(has(id))).sum())
+}
+
+/// How many ids two ascending lists of runs share.
+pub(super) fn shared_of_runs(a: &[[u8; 4]], b: &[[u8; 4]]) -> u32 {
+    let (mut shared, mut at, mut at_other) = (0, 0, 0);
+    while let (Some(run), Some(other)) = (a.get(at), b.get(at_other)) {
+        let ((first, last), (other_first, other_last)) = (bounds(*run), bounds(*other));
+        let (from, to) = (first.max(other_first), last.min(other_last));
+        shared += (u32::from(to) + 1).saturating_sub(from.into());
+        at += usize::from(last <= other_last);
+        at_other += usize::from(other_last <= last);
+    }
+    shared
+}

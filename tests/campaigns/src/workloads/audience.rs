@@ -1,0 +1,212 @@
+//! Visitors, found through inverted indexes: one that gives out ids, and one whose keys are ids.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastrand::Rng;
+use keyloom::{DynWriter, Order, Result, Subspace};
+use keyloom_patterns::general::inverted_index::{BitmapExpr, InvertedIndex, one};
+use keyloom_patterns::{Table, starting_with};
+use serde::{Deserialize, Serialize};
+
+use crate::Workload;
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Visitor {
+    city: Option<String>,
+    sites: Vec<String>,
+    cents: Option<i64>,
+}
+
+/// The table and its indexes.
+#[derive(Clone)]
+pub struct Audience {
+    table: Table<u16, Visitor>,
+    by_given_id: InvertedIndex<u16, Visitor>,
+    by_key: InvertedIndex<u16, Visitor>,
+}
+
+/// One operation of the pattern.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Put(u16, Visitor),
+    Delete(u16),
+    PutMany(Vec<(u16, Visitor)>),
+    DeleteMany(Vec<u16>),
+}
+
+/// What should be there.
+#[derive(Clone, Default)]
+pub struct Model {
+    records: BTreeMap<u16, Visitor>,
+    ids: BTreeMap<u16, u64>,
+    free: BTreeSet<u64>,
+    next: u64,
+}
+
+impl Model {
+    fn put(&mut self, key: u16, visitor: &Visitor) {
+        if !self.ids.contains_key(&key) {
+            let id = self.free.pop_first().unwrap_or(self.next);
+            self.next = self.next.max(id + 1);
+            self.ids.insert(key, id);
+        }
+        self.records.insert(key, visitor.clone());
+    }
+
+    fn delete(&mut self, key: u16) {
+        self.records.remove(&key);
+        self.free.extend(self.ids.remove(&key));
+    }
+}
+
+const CITIES: [&str; 4] = ["", "a", "a\0", "Oslo"];
+const SITES: [&str; 3] = ["a.org", "b", "b.org"];
+
+/// The first key that no operation has: there is room behind it for one for each id.
+const NOBODY: u16 = 60_000;
+
+fn declare(index: InvertedIndex<u16, Visitor>) -> InvertedIndex<u16, Visitor> {
+    index
+        .field("city", |_, visitor| one(visitor.city.as_ref()))
+        .field("site", |_, visitor| visitor.sites.iter().collect())
+        .integers("cents", |_, visitor| visitor.cents)
+}
+
+impl Audience {
+    /// In a subspace of its own.
+    pub fn new() -> Self {
+        let space = Subspace::new("audience");
+        let by_given_id = declare(InvertedIndex::new(&space.child("by_given_id")));
+        let by_key = declare(InvertedIndex::with_keys_as_ids(&space.child("by_key")));
+        let table = Table::new(&space.child("records")).with(&by_given_id).with(&by_key);
+        Self { table, by_given_id, by_key }
+    }
+
+    fn visitor(rng: &mut Rng) -> Visitor {
+        let city = rng.bool().then(|| rng.choice(CITIES).unwrap_or_default().to_owned());
+        let sites = (0..rng.usize(..3)).map(|_| rng.choice(SITES).unwrap_or_default().into());
+        let sites = sites.collect();
+        let cents = (rng.u8(..4) > 0).then(|| match rng.u8(..8) {
+            0 => i64::MIN,
+            1 => i64::MAX,
+            _ => rng.i64(-20..20),
+        });
+        Visitor { city, sites, cents }
+    }
+
+    /// In two chunks, on both sides of where one ends and the other begins.
+    fn key(rng: &mut Rng) -> u16 {
+        rng.u16(..50) + if rng.bool() { 32_487 } else { 0 }
+    }
+
+    /// What an index answers: the keys of who was at a site that begins so, is of no city, has spent more, and all three
+    /// together.
+    fn asked(
+        index: &InvertedIndex<u16, Visitor>,
+        txn: &DynWriter<'_>,
+    ) -> Result<([Vec<u16>; 4], i128)> {
+        let cents = index.integers_of("cents")?;
+        let site = index.any_term(txn, "site", starting_with("b"))?;
+        let (nowhere, more) = (index.absent("city")?, cents.gt(3));
+        let together = &site & &nowhere & &more;
+        let keys = |expr: &BitmapExpr| -> Result<Vec<u16>> {
+            let ids = expr.ids(txn, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+            let mut keys: Vec<u16> = index.keys(txn, ids)?.into_iter().flatten().collect();
+            keys.sort_unstable();
+            Ok(keys)
+        };
+        let sum = cents.sum(txn, Some(&site))?;
+        Ok(([keys(&site)?, keys(&nowhere)?, keys(&more)?, keys(&together)?], sum))
+    }
+}
+
+/// What [`Audience::asked`] should find.
+fn wanted(model: &Model) -> ([Vec<u16>; 4], i128) {
+    let keys = |is_so: &dyn Fn(&Visitor) -> bool| {
+        model.records.iter().filter(|(_, v)| is_so(v)).map(|(key, _)| *key).collect()
+    };
+    let site = |v: &Visitor| v.sites.iter().any(|site| site.starts_with('b'));
+    let (nowhere, more) = (|v: &Visitor| v.city.is_none(), |v: &Visitor| v.cents > Some(3));
+    let of_site = model.records.values().filter(|v| site(v));
+    let sum = of_site.filter_map(|v| v.cents).map(i128::from).sum();
+    ([keys(&site), keys(&nowhere), keys(&more), keys(&|v| site(v) && nowhere(v) && more(v))], sum)
+}
+
+impl Workload for Audience {
+    type Operation = Change;
+    type Model = Model;
+
+    fn name(&self) -> &'static str {
+        "audience"
+    }
+
+    fn operation(&self, rng: &mut Rng) -> Change {
+        let some = |rng: &mut Rng| 0..rng.usize(..8);
+        match rng.u8(..10) {
+            0..4 => Change::Put(Self::key(rng), Self::visitor(rng)),
+            4..7 => Change::Delete(Self::key(rng)),
+            7..9 => {
+                Change::PutMany(some(rng).map(|_| (Self::key(rng), Self::visitor(rng))).collect())
+            }
+            _ => Change::DeleteMany(some(rng).map(|_| Self::key(rng)).collect()),
+        }
+    }
+
+    fn perform(&self, operation: &Change, txn: &mut DynWriter<'_>) -> Result<()> {
+        match operation {
+            Change::Put(key, visitor) => self.table.put(txn, key, visitor),
+            Change::Delete(key) => self.table.delete(txn, key).map(drop),
+            Change::PutMany(visitors) => self.table.put_many(txn, visitors),
+            Change::DeleteMany(keys) => self.table.delete_many(txn, keys).map(drop),
+        }
+    }
+
+    fn imitate(&self, operation: &Change, model: &mut Model) {
+        match operation {
+            Change::Put(key, visitor) => model.put(*key, visitor),
+            Change::Delete(key) => model.delete(*key),
+            // Ids are given out in the order of the keys.
+            Change::PutMany(visitors) => {
+                let last: BTreeMap<u16, &Visitor> = visitors.iter().map(|(k, v)| (*k, v)).collect();
+                last.into_iter().for_each(|(key, visitor)| model.put(key, visitor));
+            }
+            Change::DeleteMany(keys) => keys.iter().for_each(|key| model.delete(*key)),
+        }
+    }
+
+    fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
+        let mut found = self.by_given_id.check(txn, &self.table)?;
+        found.extend(self.by_key.check(txn, &self.table)?);
+        let mut wrong: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let records: BTreeMap<u16, Visitor> =
+            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        super::compare(&mut wrong, "the table", &records, &model.records);
+        for (key, id) in &model.ids {
+            super::compare(&mut wrong, "an id", self.by_given_id.id_of(txn, key)?, Some(*id));
+        }
+        let wanted = wanted(model);
+        for index in [&self.by_given_id, &self.by_key] {
+            super::compare(&mut wrong, "what is found", &Self::asked(index, txn)?, &wanted);
+        }
+        Ok(wrong)
+    }
+
+    fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
+        // Each id goes to who has it; those that are free now are given to somebody and taken back.
+        let holders: BTreeMap<u64, u16> = model.ids.iter().map(|(key, id)| (*id, *key)).collect();
+        let nobody = |id: u64| NOBODY + u16::try_from(id).unwrap_or(u16::MAX - NOBODY);
+        for id in 0..model.next {
+            let holder = holders.get(&id).and_then(|key| Some((key, model.records.get(key)?)));
+            match holder {
+                Some((key, visitor)) => self.table.put(txn, key, visitor)?,
+                None => {
+                    let visitor = Visitor { city: None, sites: Vec::new(), cents: None };
+                    self.table.put(txn, &nobody(id), &visitor)?;
+                }
+            }
+        }
+        let free: Vec<u16> = model.free.iter().map(|id| nobody(*id)).collect();
+        self.table.delete_many(txn, &free).map(drop)
+    }
+}

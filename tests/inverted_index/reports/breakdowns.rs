@@ -1,0 +1,150 @@
+//! What reports say, which way they take, and what that costs.
+
+use std::collections::BTreeMap;
+
+use keyloom::{Metered, Reader, Store};
+use keyloom_patterns::general::inverted_index::{CHUNK_IDS, Report, ReportWay, ValueSum};
+
+use super::fixture::{Ask, Fixture, User, ask, crowd, users};
+use crate::laws::{counts, very_long_property};
+
+const WAYS: [Option<ReportWay>; 3] = [None, Some(ReportWay::Intersect), Some(ReportWay::Walk)];
+
+fn report<'f>(fixture: &'f Fixture, ask: &Ask, way: Option<ReportWay>) -> Report<'f, u32, User> {
+    let report = fixture.index.report(ask.expr(&fixture.index));
+    match way {
+        Some(way) => report.by(way),
+        None => report,
+    }
+}
+
+/// Rows that are counted by looking at the records.
+fn counted<P: Ord>(pairs: impl Iterator<Item = P>) -> Vec<(P, u64)> {
+    let mut counts = BTreeMap::new();
+    pairs.for_each(|value| *counts.entry(value).or_insert(0) += 1);
+    counts.into_iter().collect()
+}
+
+pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
+    very_long_property((users(), ask()), |(users, ask)| {
+        let fixture = Fixture::holding(store, &users);
+        let snapshot = store.snapshot().unwrap();
+        let audience: Vec<&User> = ask.of(&users).map(|(_, user)| user).collect();
+        let tags = counted(audience.iter().flat_map(|user| user.tags.clone()));
+        let both = counted(audience.iter().flat_map(|user| {
+            user.tags.iter().flat_map(|tag| user.city.map(|city| (tag.clone(), city)))
+        }));
+        let mut sums = BTreeMap::<u8, ValueSum>::new();
+        for user in &audience {
+            if let (Some(city), Some(cents)) = (user.city, user.cents) {
+                let sum = sums.entry(city).or_default();
+                (sum.count, sum.sum) = (sum.count + 1, sum.sum + i128::from(cents));
+            }
+        }
+        for way in &WAYS[1..] {
+            let report = report(&fixture, &ask, *way);
+            let found = report.breakdown::<String>(&snapshot, "tag").unwrap();
+            assert_eq!(found.rows, tags, "{way:?}");
+            let (own, explain) = (found.top(2), found.explain);
+            let mut top: Vec<&(String, u64)> = tags.iter().collect();
+            top.sort_by_key(|row| std::cmp::Reverse(row.1));
+            assert_eq!(own, top[..top.len().min(2)]);
+            assert_eq!(explain.read.keys_returned, tags.len() as u64);
+            assert!(way.is_none_or(|way| way == explain.way));
+            let found = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).unwrap();
+            assert_eq!(found.rows, both, "{way:?}");
+            let found = report.sums::<u8>(&snapshot, "city", "cents").unwrap();
+            assert_eq!(found.rows, sums.clone().into_iter().collect::<Vec<_>>(), "{way:?}");
+        }
+    });
+}
+
+/// More ids in a chunk than are looked up one by one.
+pub fn an_audience_of_many_chunks_is_reported_whole(store: &impl Store) {
+    let users = crowd(3, 1_000);
+    let fixture = Fixture::holding(store, &users);
+    let snapshot = store.snapshot().unwrap();
+    let some = Box::new(Ask::Ids(500, 2 * CHUNK_IDS as u32 + 7));
+    let some = Ask::And(some, Box::new(Ask::Everybody));
+    for ask in [Ask::City(0), Ask::Everybody, some] {
+        let expected = counted(ask.of(&users).flat_map(|(_, user)| user.tags.clone()));
+        for way in WAYS {
+            let found = report(&fixture, &ask, way).breakdown::<String>(&snapshot, "tag").unwrap();
+            assert_eq!(found.rows, expected, "{way:?}");
+            assert_eq!(found.explain.ids, ask.of(&users).count() as u64);
+            assert_eq!(found.explain.containers, 6, "two tags in three chunks");
+        }
+    }
+}
+
+/// Gets, ranges, keys read, keys written. The counter of the field is a get; a range is for the last id, one for
+/// each term of the audience.
+pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    let fixture = Fixture::holding(store, &crowd(4, 60));
+    let store = Metered::new(store.clone());
+    let snapshot = store.snapshot().unwrap();
+    let cost = |ask: Ask, way, work: &dyn Fn(Report<'_, u32, User>)| {
+        let report = report(&fixture, &ask, Some(way));
+        counts(store.measure(|_| work(report)).1)
+    };
+    let breakdown = |report: Report<'_, u32, User>| {
+        report.breakdown::<String>(&snapshot, "tag").map(drop).unwrap();
+    };
+    let all = || Ask::City(1);
+    let (intersect, walk) = (ReportWay::Intersect, ReportWay::Walk);
+    // The audience has 4 chunks, the field 8 containers.
+    assert_eq!(cost(all(), intersect, &breakdown), [1, 3, 1 + 1 + 4 + 8, 0]);
+    assert_eq!(cost(all(), walk, &breakdown), [1 + 80, 2, 1 + 1 + 4 + 80, 0]);
+    let nobody = || Ask::City(9);
+    assert_eq!(cost(nobody(), intersect, &breakdown), [1, 1, 1, 0]);
+    assert_eq!(cost(nobody(), walk, &breakdown), [1, 1, 1, 0]);
+
+    let both = |report: Report<'_, u32, User>| {
+        let fields = ["tag", "city"];
+        report.breakdown_by::<(String, u8)>(&snapshot, &fields).map(drop).unwrap();
+    };
+    // For each of the two tags its four containers, and the containers of the one city or of the two.
+    assert_eq!(cost(all(), walk, &both), [2 + 80, 2, 2 + 1 + 4 + 80, 0]);
+    assert_eq!(cost(all(), intersect, &both), [2, 3 + 2 * 2, 2 + 1 + 4 + 8 + 2 * (4 + 8), 0]);
+
+    let sums = |report: Report<'_, u32, User>| {
+        report.sums::<String>(&snapshot, "tag", "cents").map(drop).unwrap();
+    };
+    assert_eq!(cost(all(), walk, &sums), [1 + 80, 2, 1 + 1 + 4 + 80, 0]);
+    // For each tag its containers again, and the slices of the integers up to 9: which are there, and four bits.
+    assert_eq!(cost(all(), intersect, &sums), [1, 3 + 2 * 2, 1 + 1 + 4 + 8 + 2 * (4 + 4 * 5), 0]);
+}
+
+/// A field with a container in every chunk, of which the audience has the last: one seek for each value.
+pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
+    let fixture = Fixture::holding(store, &crowd(60, 2));
+    let store = Metered::new(store.clone());
+    let snapshot = store.snapshot().unwrap();
+    let last = 59 * CHUNK_IDS as u32;
+    let report = report(&fixture, &Ask::Ids(last, last + 2), Some(ReportWay::Intersect));
+    let (found, cost) = store.measure(|_| report.breakdown::<String>(&snapshot, "tag").unwrap());
+    assert_eq!(found.rows.len(), 2);
+    assert_eq!(found.explain.containers, 120);
+    assert_eq!(cost.gets, 1);
+    // Two values, each of them in a seek or a page that comes with a range.
+    assert!(cost.ranges <= 2 + 2, "{cost}");
+    assert!(found.explain.read.keys_scanned <= 120, "{}", found.explain);
+    if snapshot.entries_at_hand() == 0 {
+        assert!(found.explain.read.keys_scanned < 60, "{}", found.explain);
+    }
+}
+
+pub fn the_cheaper_way_is_chosen(store: &impl Store) {
+    let mut users = crowd(2, 300);
+    users.iter_mut().for_each(|(id, user)| user.tags = vec![format!("tag {}", id % 30)]);
+    let fixture = Fixture::holding(store, &users);
+    let snapshot = store.snapshot().unwrap();
+    let way = |ask: Ask| {
+        let explain =
+            report(&fixture, &ask, None).breakdown::<String>(&snapshot, "tag").unwrap().explain;
+        assert_eq!(explain.way == ReportWay::Intersect, explain.intersect_ns < explain.walk_ns);
+        explain.way
+    };
+    assert_eq!(way(Ask::Ids(0, 1)), ReportWay::Walk);
+    assert_eq!(way(Ask::Everybody), ReportWay::Intersect);
+}
