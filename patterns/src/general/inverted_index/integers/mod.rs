@@ -73,7 +73,7 @@ mod slices;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 
-use keyloom::{KeyBuf, Order, Reader, Result, Subspace, Writer};
+use keyloom::{Order, Reader, Result, Subspace, Writer};
 
 pub(crate) use compare::{Comparison, ComparisonWalk};
 use slices::{EXISTS, LOWEST, SIGN, SLICES, SliceWalk};
