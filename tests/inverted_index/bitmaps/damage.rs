@@ -64,21 +64,22 @@ fn a_byte_that_is_wrong_anywhere_is_refused_or_harmless() {
     for (form, set) in forms() {
         let sound = value_of(&set);
         assert_eq!(sound[0], form);
-        let mut found = 0;
-        for at in 0..sound.len() {
+        let (mut found, mut tried) = (0, 0);
+        // The words of a bitset are all alike: each fifth byte of them, and every one of everything else.
+        let is_tried = |at: &usize| form != 0x14 || *at < 16 || at.is_multiple_of(5);
+        for at in (0..sound.len()).filter(is_tried) {
+            let wrong = [sound[at] ^ 1 << (at % 8), 0xFF, 0];
             // The headers in every way, the ids in one.
-            for wrong in [sound[at] ^ 1 << (at % 8), 0xFF, 0]
-                .into_iter()
-                .skip(if at < 16 { 0 } else { at % 3 })
-                .take(if at < 16 { 3 } else { 1 })
-            {
+            let wrong = if at < 16 { &wrong[..] } else { &wrong[at % 3..][..1] };
+            for wrong in wrong {
                 let mut bytes = sound.clone();
-                bytes[at] = wrong;
+                bytes[at] = *wrong;
                 store.transact(|txn| txn.put(&key, &bytes)).unwrap();
                 found += reads_end(&store, &bitmap, &key);
+                tried += 1;
             }
         }
-        assert!(found > sound.len() / 3, "{found} of {} in form {form:x}", sound.len());
+        assert!(found > tried / 3, "{found} of {tried} in form {form:x}");
     }
 }
 
