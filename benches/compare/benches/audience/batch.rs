@@ -39,6 +39,6 @@ pub fn measure(snapshot: &impl Reader) {
     let saved = slope(|cost| cost.1) - slope(|cost| cost.2);
     match saved > 0.0 {
         true => println!("    one pass is cheaper from about {:.0} audiences on", first.2 / saved),
-        false => println!("    one pass is never cheaper"),
+        false => println!("    one pass is never cheaper: to combine costs more than to read"),
     }
 }

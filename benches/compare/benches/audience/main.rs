@@ -52,50 +52,13 @@ fn main() {
     );
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
+    let sqlite = timed("SQLite", || sqlite::open(&path("sqlite"), &clicks));
     let tantivy = timed("tantivy", || Tantivy::open(&path("tantivy"), &clicks));
     let lmdb = timed("keyloom", || keyloom::open(&path("keyloom"), &clicks));
-    let cpu = || -> f64 {
-        std::fs::read_to_string("/proc/thread-self/schedstat")
-            .unwrap()
-            .split(' ')
-            .next()
-            .unwrap()
-            .parse::<f64>()
-            .unwrap()
-    };
-    let index = keyloom::index();
-    let snapshot = lmdb.snapshot().unwrap();
     for (name, audience) in AUDIENCES {
-        let mut k = || _ = keyloom::report(&index, &snapshot, &audience, None);
-        let mut i =
-            || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Intersect));
-        let mut w = || _ = keyloom::report(&index, &snapshot, &audience, Some(ReportWay::Walk));
-        let mut t = || _ = tantivy.report(&audience);
-        let mut e = || _ = keyloom::audience(&index, &audience).count(&snapshot).unwrap();
-        let mut all: [(&str, &mut dyn FnMut(), f64, f64); 5] = [
-            ("keyloom", &mut k, 0.0, 0.0),
-            ("tantivy", &mut t, 0.0, 0.0),
-            ("intersect", &mut i, 0.0, 0.0),
-            ("walk", &mut w, 0.0, 0.0),
-            ("count", &mut e, 0.0, 0.0),
-        ];
-        for _ in 0..6 {
-            for (_, f, n, time) in &mut all {
-                let c = cpu();
-                let st = Instant::now();
-                while st.elapsed().as_millis() < 60 {
-                    f();
-                    *n += 1.0;
-                }
-                *time += cpu() - c;
-            }
-        }
-        println!(
-            "{name}: {:?}",
-            all.iter().map(|(n, _, c, t)| format!("{n} {:.1} us", t / c / 1e3)).collect::<Vec<_>>()
-        );
+        report(name, &audience, &clicks, &lmdb, &tantivy, &sqlite);
     }
-    batch::measure(&snapshot);
+    batch::measure(&lmdb.snapshot().unwrap());
 }
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
