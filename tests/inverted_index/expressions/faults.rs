@@ -71,6 +71,12 @@ pub fn damage_is_told_with_its_key(store: &impl Store) {
     store.transact(|txn| txn.put(&foreign, b"")).unwrap();
     let count = BitmapExpr::from(bitmap(0)).count(&store.snapshot().unwrap());
     assert_eq!(count.unwrap(), 163, "it lies before all chunks");
+    let foreign = bitmap(0).space().pack(&(2_u64, "behind a chunk"));
+    store.transact(|txn| txn.put(&foreign, b"")).unwrap();
+    let count = BitmapExpr::from(bitmap(0)).count(&store.snapshot().unwrap());
+    assert!(
+        count.unwrap_err().to_string().contains(r#"at key ("bitmap", 0, 2, "behind a chunk")"#)
+    );
 }
 
 pub fn bad_input_is_refused(store: &impl Store) {

@@ -32,6 +32,8 @@ pub fn ranges_without_end_are_counted(store: &impl Store) {
     assert_eq!(whole(&BitmapExpr::range(..)), u64::MAX, "one more than can be told");
     assert_eq!(whole(&BitmapExpr::range(1..)), u64::MAX);
     assert_eq!(whole(&BitmapExpr::range(1..1)), 0);
+    assert_eq!(whole(&(BitmapExpr::range(..) - BitmapExpr::range(..u64::MAX))), 1);
+    assert_eq!(whole(&others), u64::MAX - 4);
     assert_eq!(whole(&stored.complement(..1 << 50)), (1 << 50) - 4);
     assert_eq!(whole(&(others.clone() & BitmapExpr::range(..1 << 40))), (1 << 40) - 3);
     assert_eq!(whole(&others.complement(..)), 5, "what is not among the others");

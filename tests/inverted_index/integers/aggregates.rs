@@ -86,6 +86,18 @@ impl Found {
     }
 }
 
+pub fn whole_percents_are_ranks_without_rounding(store: &impl Store) {
+    for count in [100, 250, 1_000] {
+        // The value of a rank is the rank itself.
+        store_values(store, &(1..=count).map(|n| (n, n as i64)).collect());
+        let percents: Vec<f64> = (0..=100).map(f64::from).collect();
+        let ranks = (0..=100).map(|percent| (percent * count).div_ceil(100).max(1) as i64);
+        let snapshot = store.snapshot().unwrap();
+        let found = integers().percentiles(&snapshot, None, &percents).unwrap();
+        assert_eq!(found, Some(ranks.collect()));
+    }
+}
+
 pub fn sums_of_extremes_are_exact(store: &impl Store) {
     for extreme in [i64::MIN, i64::MAX] {
         let values: Values = (0..3 * CHUNK_IDS).step_by(113).map(|id| (id, extreme)).collect();

@@ -9,7 +9,10 @@ mod comparisons;
 mod costs;
 mod values;
 
-use aggregates::{aggregates_are_those_of_a_list_of_values, sums_of_extremes_are_exact};
+use aggregates::{
+    aggregates_are_those_of_a_list_of_values, sums_of_extremes_are_exact,
+    whole_percents_are_ranks_without_rounding,
+};
 use comparisons::every_comparison_is_what_a_filter_over_a_map_finds;
 use costs::{
     a_conflict_at_any_operation_is_retried_to_the_same_end,
@@ -25,6 +28,7 @@ macro_rules! run {
             every_comparison_is_what_a_filter_over_a_map_finds,
             aggregates_are_those_of_a_list_of_values,
             sums_of_extremes_are_exact,
+            whole_percents_are_ranks_without_rounding,
             operations_cost_what_the_documentation_says,
             a_fault_at_any_operation_leaves_nothing_half_done,
             a_conflict_at_any_operation_is_retried_to_the_same_end,

@@ -24,7 +24,7 @@ const BLOCKS: u8 = 2;
 const BITSET: u8 = 3;
 const BITSET_HEADER: usize = 16;
 /// A value with more bytes would get an overflow page of its own in any case.
-const MOST_BYTES: usize = 2_000;
+const MOST_BYTES: usize = 1_900;
 const BITMAP: usize = 32;
 
 impl Layout {

@@ -21,9 +21,9 @@ const RUNS: u8 = 0x12;
 const BLOCK_LIST: u8 = 0x13;
 const BITSET: u8 = 0x14;
 
-/// From how many bytes on a form gives way to a bitset: the store would give it an overflow page of its own
-/// in any case, and no form is read as quickly as a bitset.
-const MOST_BYTES: usize = 2_000;
+/// From how many bytes on a form gives way to a bitset: LMDB, with its pages of 4 KiB and a key of up to 130 bytes, would
+/// give it an overflow page of its own in any case, and no form is read as quickly as a bitset.
+const MOST_BYTES: usize = 1_900;
 
 /// A bitset begins with this many bytes, so that its words lie aligned where the store aligns its values.
 const BITSET_HEADER: usize = 16;

@@ -52,10 +52,10 @@
 //! | `13` | blocks | the count, 2 bytes; for each of 127 blocks of 256 ids how many bytes it has, 1 byte; the blocks: up to 31 ids, a byte each, ascending, or 32 bytes, a bitmap of 32 ids or more | 130 and more |
 //! | `14` | bitset | a zero; the count, 2 bytes; 12 zeros; 508 words of 8 bytes | 4,080 |
 //!
-//! The smallest form is taken, and a bitset where the smallest would take more than 2,000 bytes.
+//! The smallest form is taken, and a bitset where the smallest would take more than 1,900 bytes.
 //!
-//! Why these sizes: LMDB keeps a value of more than about 2,000 bytes in pages of its own, 4,096 bytes each less one
-//! header of 16. A bitset of 4,080 bytes fills exactly one, and its words lie aligned to 32 bytes there; one of a whole
+//! Why these sizes: with pages of 4 KiB, LMDB keeps what takes more than 2,030 bytes with its key in pages of its own, 4,096
+//! bytes each less one header of 16. A bitset of 4,080 bytes fills exactly one, and its words lie aligned to 32 bytes there; one of a whole
 //! Roaring container (2<sup>16</sup> ids, 8,208 bytes) takes three; one of 2<sup>13</sup> ids lies in the tree itself,
 //! and a long AND walks four times the entries. Blocks write an id of a chunk that is neither dense nor nearly empty in one byte
 //! instead of two, so that such chunks stay in the tree as well. Measured: see the
@@ -78,9 +78,9 @@
 //! | [`count`](BitmapExpr::count), [`ids`](BitmapExpr::ids) and all that reads one | 1 range per stored operand, over the chunks that all operands of an AND may have; the others are stepped or sought over | 1 per operand, and per seek |
 //! | a report, a batch | see [`report`](report#cost) | |
 //! | [`Bitmap`]: one id | 1 get; 1 key written if it changes | 1 |
-//! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks | 1 |
+//! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks; [percentiles](BitSliced::percentiles) several | 1 each |
 //!
-//! To evaluate an expression takes a chunk in memory per level of the expression, and no allocation per chunk. The operand
+//! To evaluate an expression takes a chunk in memory per operand that is itself computed, and no allocation per chunk. The operand
 //! with the fewest ids comes first, and what is empty ends the AND for a chunk.
 //!
 //! # When not to use it
@@ -90,6 +90,8 @@
 //! * For values that are different in every record, such as names: each is a key and a value of some bytes for one id.
 //! * On a store behind a network with a cheap trip for each key and many writers: two records that are put at a time share
 //!   chunks and the next id, so they conflict. Write many records in a transaction.
+//! * For sets without an end: `x.complement(..)` is counted by what is taken away, but whoever reads the ids of it goes
+//!   through every chunk there could be. Take it from [`all`](InvertedIndex::all), or give it a universe.
 //! * For text with ranks and positions: that is the matter of a search engine.
 //!
 //! # Source

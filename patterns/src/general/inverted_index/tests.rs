@@ -99,7 +99,7 @@ proptest! {
         set.iter().for_each(|id| blocks[usize::from(id / 256)] += 1);
         let blocks = 130 + blocks.iter().map(|ids| ids.min(&32)).sum::<usize>();
         let smallest = (1 + 2 * set.len()).min(1 + 4 * runs).min(blocks);
-        let expected = if set.is_empty() { 0 } else if smallest > 2_000 { 4_080 } else { smallest };
+        let expected = if set.is_empty() { 0 } else if smallest > 1_900 { 4_080 } else { smallest };
         prop_assert_eq!(bytes_of(&set).len(), expected);
     }
 

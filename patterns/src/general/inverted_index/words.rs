@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use smallvec::SmallVec;
+
 use super::container::{BITMAP, Container, Form, bits_of, blocks_of, bounds, encode, from};
 use super::counting::shared_bits;
 
@@ -11,6 +13,9 @@ pub(super) const WORDS: usize = 508;
 /// How many blocks of 256 ids a chunk has.
 pub(super) const BLOCKS: usize = 127;
 pub(super) const WORDS_OF_BLOCK: usize = WORDS / BLOCKS;
+
+/// Of so many ids those that are to be kept are written down apart.
+const FEW_IDS: usize = 256;
 
 /// The ids of one chunk, a bit for each. 4 KiB: made once and used again.
 #[derive(Clone, PartialEq, Eq)]
@@ -90,7 +95,18 @@ impl Words {
         match container.form() {
             Form::Bitset(_) => self.combine(container, |word, mask| *word &= mask),
             _ if container.is_full() => {}
+            Form::Array(ids) if ids.len() <= FEW_IDS => self.keep_some(ids),
             _ => self.and_words(&container.words()),
+        }
+    }
+
+    /// Removes what is not among a few ids.
+    fn keep_some(&mut self, ids: &[[u8; 2]]) {
+        let ids = ids.iter().map(|id| from(*id));
+        let kept: SmallVec<[u16; FEW_IDS]> = ids.filter(|id| self.contains(*id)).collect();
+        self.clear();
+        for id in kept {
+            self.insert(id);
         }
     }
 

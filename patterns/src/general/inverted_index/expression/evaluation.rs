@@ -12,7 +12,7 @@ use crate::general::inverted_index::{Chunks, Words};
 
 /// The chunks of an expression that have ids, in order.
 ///
-/// Holds one chunk per level of the expression, however many chunks there are; asks for no memory from one
+/// Holds one chunk per operand that is itself computed, however many chunks there are; asks for no memory from one
 /// chunk to the next.
 #[derive(Debug)]
 pub(crate) struct Evaluation<'r, R: Reader> {

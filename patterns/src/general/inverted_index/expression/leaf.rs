@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use keyloom::{Entry, KeyRange, Order, Reader, Result, Subspace, Unpack};
+use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, Subspace, Unpack};
 
 use crate::explain::Explain;
 use crate::general::inverted_index::bitmap::place_of;
@@ -151,7 +151,8 @@ impl<'r, R: Reader, K: ChunkKey> ChunkWalk<'r, R, K> {
     fn set(&mut self, entry: Option<Entry<R::Bytes<'r>>>) -> Result<Option<u64>> {
         self.at = match entry {
             Some(entry) => {
-                let key: K = self.space.unpack(&entry.0)?;
+                let key = self.space.unpack::<K>(&entry.0);
+                let key = key.map_err(|error| Error::from(error).at(&entry.0))?;
                 Some(At { position: self.span.turned(key.chunk()), key, entry })
             }
             None => None,

@@ -135,6 +135,9 @@ impl BitmapExpr {
 
     /// The ids of `universe` that this expression does not have.
     ///
+    /// To count it costs what this expression costs, whatever the universe. To read its ids goes through all chunks of
+    /// the universe, so do not read those of `..`.
+    ///
     /// ```
     /// use keyloom::{Memory, Store};
     /// use keyloom_patterns::general::inverted_index::BitmapExpr;

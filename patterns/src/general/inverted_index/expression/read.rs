@@ -49,11 +49,12 @@ impl BitmapExpr {
     /// As [`count`](BitmapExpr::count).
     pub fn explain(&self, reader: &impl Reader) -> Result<(u64, Explain)> {
         let (count, explain) = self.counted(reader, 0..=u64::MAX)?;
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
         Ok((count, Explain { keys_returned: count, ..explain }))
     }
 
-    /// The count where all ids lie in the chunks of `ids`.
-    fn counted(&self, reader: &impl Reader, ids: RangeInclusive<u64>) -> Result<(u64, Explain)> {
+    /// The count where all ids lie in the chunks of `ids`. There may be one more of them than a `u64` tells.
+    fn counted(&self, reader: &impl Reader, ids: RangeInclusive<u64>) -> Result<(u128, Explain)> {
         if let Tree::Range(ids) = self.tree() {
             return Ok((length(ids), Explain::default()));
         }
@@ -67,7 +68,7 @@ impl BitmapExpr {
             return Ok((length(ids) - less, explain));
         }
         let mut evaluation = Evaluation::new(self, reader, &ids, Order::Ascending);
-        Ok((evaluation.count()?, evaluation.explain()))
+        Ok((evaluation.count()?.into(), evaluation.explain()))
     }
 
     /// How many ids there are below `id`. Costs one range for each stored operand.
@@ -91,7 +92,7 @@ impl BitmapExpr {
         match id_range(&..id) {
             Some(below) => {
                 let cut = self & Self::range(below.clone());
-                Ok(cut.counted(reader, below)?.0)
+                Ok(u64::try_from(cut.counted(reader, below)?.0).unwrap_or(u64::MAX))
             }
             None => Ok(0),
         }
@@ -258,8 +259,8 @@ impl BitmapExpr {
     }
 }
 
-fn length(ids: &RangeInclusive<u64>) -> u64 {
-    (ids.end() - ids.start()).saturating_add(1)
+fn length(ids: &RangeInclusive<u64>) -> u128 {
+    u128::from(ids.end() - ids.start()) + 1
 }
 
 /// The ids of an expression; see [`BitmapExpr::ids`].

@@ -69,23 +69,23 @@ impl Tree {
 impl BitmapExpr {
     /// The operands of an intersection, those that are taken away apart.
     fn into_all(self) -> (Vec<Self>, Vec<Self>) {
-        match self.tree() {
-            Tree::All { with, without } => (with.clone(), without.clone()),
-            _ => (vec![self], Vec::new()),
+        match Arc::unwrap_or_clone(self.0) {
+            Tree::All { with, without } => (with, without),
+            tree => (vec![Self(Arc::new(tree))], Vec::new()),
         }
     }
 
     fn into_any(self) -> Vec<Self> {
-        match self.tree() {
-            Tree::Any(of) => of.clone(),
-            _ => vec![self],
+        match Arc::unwrap_or_clone(self.0) {
+            Tree::Any(of) => of,
+            tree => vec![Self(Arc::new(tree))],
         }
     }
 
     fn into_odd(self) -> Vec<Self> {
-        match self.tree() {
-            Tree::Odd(of) => of.clone(),
-            _ => vec![self],
+        match Arc::unwrap_or_clone(self.0) {
+            Tree::Odd(of) => of,
+            tree => vec![Self(Arc::new(tree))],
         }
     }
 

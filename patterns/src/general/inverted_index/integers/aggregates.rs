@@ -178,7 +178,8 @@ impl BitSliced {
     /// ```
     ///
     /// Costs three passes as that of [`count`](BitSliced::count), and one for every two bits of the difference
-    /// between the smallest and the largest value, however many percentiles are asked for.
+    /// between the smallest and the largest value, however many percentiles are asked for. Keeps the ids of the
+    /// filter in memory, as compact as in the store.
     ///
     /// # Errors
     /// [`Error::BadOption`] for what is no percentage; else as [`count`](BitSliced::count).
@@ -188,6 +189,9 @@ impl BitSliced {
         filter: Option<&BitmapExpr>,
         percents: &[f64],
     ) -> Result<Option<Vec<i64>>> {
+        // Many passes go over it.
+        let held = filter.map(|filter| filter.hold(reader)).transpose()?;
+        let filter = held.as_ref();
         let count = self.count(reader, filter)?;
         let ranks = percents.iter().map(|percent| nearest_rank(*percent, count));
         let ranks = ranks.collect::<Result<Vec<u64>>>()?;
@@ -271,7 +275,7 @@ fn keep_above(slices: &Slices<'_>, least: i64, ids: &mut Words, [found, scratch]
 /// The rank, from 1, of a percentile.
 fn nearest_rank(percent: f64, count: u64) -> Result<u64> {
     match (0.0..=100.0).contains(&percent) {
-        true => Ok(((percent / 100.0 * count as f64).ceil() as u64).clamp(1, count.max(1))),
+        true => Ok(((percent * count as f64 / 100.0).ceil() as u64).clamp(1, count.max(1))),
         false => Err(Error::BadOption {
             what: "the percentile",
             value: percent.to_string(),
