@@ -102,9 +102,6 @@
 //! *Improved query performance with variant indexes* (SIGMOD 1997). Products that are built so: Pilosa, Apache Druid,
 //! Apache Lucene.
 
-// Until all of it is used.
-#![allow(dead_code)]
-
 pub mod bitmap;
 mod container;
 mod counting;

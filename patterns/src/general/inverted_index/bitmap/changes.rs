@@ -37,11 +37,6 @@ impl ChunkChanges {
         Self::default()
     }
 
-    /// Whether there is nothing to do.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Sets an id in the chunk at `key`.
     pub(crate) fn set(&mut self, key: KeyBuf, offset: u16) {
         self.change(key, offset, true);

@@ -66,11 +66,6 @@ impl<C: Chunks> IdWalk<C> {
         Self { chunks: None, order, range, words, chunk: 0, at: last_word(order), left: 0 }
     }
 
-    /// What gives the chunks, until it has come to an end.
-    pub(crate) fn chunks(&self) -> Option<&C> {
-        self.chunks.as_ref()
-    }
-
     /// The next id.
     pub(crate) fn next_id(&mut self) -> Result<Option<u64>> {
         loop {
