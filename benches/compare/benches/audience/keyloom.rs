@@ -22,6 +22,11 @@ pub struct User {
 
 pub type Users = InvertedIndex<u32, User>;
 
+/// The fields whose values have bitmaps.
+pub const FIELDS: [&str; 3] = ["category", "city", "site"];
+/// What the keys of the records begin with.
+pub const TABLE: u8 = 2;
+
 pub fn index() -> Users {
     InvertedIndex::with_keys_as_ids(&Subspace::new(&1))
         .field("category", |_id, user: &User| user.categories.iter().collect())
@@ -32,7 +37,7 @@ pub fn index() -> Users {
 pub fn open(path: &Path, clicks: &Clicks) -> Lmdb {
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(16 << 30);
     let store = options.open(path).unwrap();
-    let bare = Table::<u32, User>::new(&Subspace::new(&2));
+    let bare = Table::<u32, User>::new(&Subspace::new(&TABLE));
     let mut users = clicks.users().map(|user| {
         let (sites, categories) = (clicks.sites.of(user), clicks.categories.of(user));
         let record = User {

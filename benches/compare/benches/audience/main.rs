@@ -4,17 +4,20 @@
 //! ```text
 //! cargo bench -p keyloom-compare --bench audience
 //! KEYLOOM_AUDIENCE_USERS=100000 cargo bench -p keyloom-compare --bench audience
+//! cargo bench -p keyloom-compare --bench audience -- room
 //! ```
 //!
 //! Ten visits per user, a million users unless the environment says otherwise. Every contender answers on one
 //! thread, from indexes that lie in memory (in its own cache or the system's), and must say what looking at every
-//! user says. SQLite is asked in several ways, and the quickest for each audience counts.
+//! user says. SQLite is asked in several ways, and the quickest for each audience counts. At the end stands the room
+//! that the index takes; with `room`, nothing else is measured.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod batch;
 mod clicks;
 mod keyloom;
+mod room;
 mod search;
 mod sqlite;
 
@@ -52,6 +55,9 @@ fn main() {
     );
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
+    if std::env::args().any(|argument| argument == "room") {
+        return room::measure(&timed("keyloom", || keyloom::open(&path("keyloom"), &clicks)));
+    }
     let sqlite = timed("SQLite", || sqlite::open(&path("sqlite"), &clicks));
     let tantivy = timed("tantivy", || Tantivy::open(&path("tantivy"), &clicks));
     let lmdb = timed("keyloom", || keyloom::open(&path("keyloom"), &clicks));
@@ -59,6 +65,7 @@ fn main() {
         report(name, &audience, &clicks, &lmdb, &tantivy, &sqlite);
     }
     batch::measure(&lmdb.snapshot().unwrap());
+    room::measure(&lmdb);
 }
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {

@@ -67,6 +67,20 @@ impl Tree {
 }
 
 impl BitmapExpr {
+    /// Whether all ids, whatever they are, are ids of stored operands of which `is_bounded` says so.
+    pub(in crate::general::inverted_index) fn is_within(
+        &self,
+        is_bounded: &impl Fn(&Subspace) -> bool,
+    ) -> bool {
+        match self.tree() {
+            Tree::Stored(space) => is_bounded(space),
+            Tree::Compared(comparison) => is_bounded(comparison.space()),
+            Tree::Held(_) | Tree::Range(_) => false,
+            Tree::All { with, .. } => with.iter().any(|expr| expr.is_within(is_bounded)),
+            Tree::Any(of) | Tree::Odd(of) => of.iter().all(|expr| expr.is_within(is_bounded)),
+        }
+    }
+
     /// The operands of an intersection, those that are taken away apart.
     fn into_all(self) -> (Vec<Self>, Vec<Self>) {
         match Arc::unwrap_or_clone(self.0) {

@@ -1,9 +1,9 @@
 //! What reports need to know of an index.
 
-use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+use keyloom::{Error, KeyBuf, KeyRange, Reader, Result, Subspace};
 
 use super::fields::Function;
-use super::{DirectEntry, InvertedIndex};
+use super::{DirectEntry, Field, InvertedIndex};
 use crate::table::{RecordKey, get_many};
 
 /// What a field holds.
@@ -41,12 +41,15 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.all.space()
     }
 
-    /// The largest id in use.
-    pub(in crate::general::inverted_index) fn last_id(
-        &self,
-        reader: &impl Reader,
-    ) -> Result<Option<u64>> {
-        self.all.ids(reader, .., Order::Descending)?.next().transpose()
+    /// How many chunks there are that have records.
+    pub(in crate::general::inverted_index) fn chunks(&self, reader: &impl Reader) -> Result<u64> {
+        reader.count(self.all.space().range())
+    }
+
+    /// Whether a bitmap or integers in this subspace are of this index, so that all their ids are those of records.
+    pub(in crate::general::inverted_index) fn owns(&self, space: &Subspace) -> bool {
+        let of_field = |field: &Field<K, V>| space.prefix().starts_with(field.space.prefix());
+        space == self.all.space() || self.fields.iter().any(of_field)
     }
 
     /// What the fields of records hold, as [`direct`](InvertedIndex::direct) tells it of one.

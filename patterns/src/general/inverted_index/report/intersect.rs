@@ -2,6 +2,7 @@
 
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, unpack};
 
+use super::plan::Budget;
 use super::window::Window;
 use crate::explain::Explain;
 use crate::general::inverted_index::Container;
@@ -18,11 +19,13 @@ pub(super) struct Containers<'f> {
 impl Containers<'_> {
     /// Tells of each value that ids of the window have how many have it.
     ///
-    /// One walk over the containers, on which those are skipped in whose chunks the window has nothing.
+    /// One walk over the containers, on which those are skipped in whose chunks the window has nothing. Ends early
+    /// when the budget is spent.
     pub(super) fn intersect<R: Reader>(
         &self,
         reader: &R,
         window: &Window,
+        budget: &mut Budget,
         mut tell: impl FnMut(&[u8], u64),
     ) -> Result<Explain> {
         let mut walk = Walk::open(reader, self.range.clone(), Order::Ascending)?;
@@ -35,8 +38,13 @@ impl Containers<'_> {
                 );
             }
         };
-        let mut next = walk.step()?;
+        let (mut next, mut paid) = (walk.step()?, Explain::default());
         while let Some((key, bytes)) = next {
+            budget.spend_reading(paid, walk.explain);
+            paid = walk.explain;
+            if budget.is_spent() {
+                return Ok(walk.explain);
+            }
             if at.count == 0 && at.value.prefix().is_empty() || !at.value.contains(&key) {
                 tell(&at);
                 let leading = self.space.leading(&key, 1);
@@ -45,12 +53,11 @@ impl Containers<'_> {
             }
             let chunk = unpack::<u64>(key.get(at.value.prefix().len()..).unwrap_or_default());
             let chunk = chunk.map_err(|error| keyloom::Error::from(error).at(&key))?;
-            while window.chunk(at.place).is_some_and(|wanted| wanted < chunk) {
-                at.place += 1;
-            }
+            at.place = window.seek(at.place, chunk);
             next = match window.chunk(at.place) {
                 Some(wanted) if wanted == chunk => {
                     let container = Container::parse(&bytes).map_err(|error| error.at(&key))?;
+                    budget.spend_counting(window.few(at.place));
                     at.count += u64::from(window.and_count(at.place, container));
                     walk.step()?
                 }

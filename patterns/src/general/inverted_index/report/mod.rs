@@ -9,6 +9,10 @@
 //! * **Walk**: the ids of the audience are looked up in the direct index, and what they have is counted. What is
 //!   read is the audience and nothing else.
 //!
+//! What intersecting costs can only be guessed: the index knows how many containers a field has, and not whether
+//! these are of a few common values or of many rare ones. So a report that intersects keeps account, and once
+//! that has cost as much as to walk would, it walks: it never costs much more than twice the walk.
+//!
 //! Many audiences at once are computed by a [`Batch`] in one pass over the direct index.
 //!
 //! # Cost
@@ -17,12 +21,12 @@
 //!
 //! | operation | reads | round trips |
 //! |---|---|---|
-//! | any report | the audience: what the expression costs; 1 range to find the last chunk, 1 get per field | what the expression costs, and 1 for each of these |
+//! | any report | the audience: what the expression costs, with all records as one more operand if it may have ids without a record; a count of the C chunks, 1 get per field | what the expression costs, and 1 for each of these |
 //! | [`breakdown`](Report::breakdown), intersecting | 1 range over f containers; where c is less than C, the f c / C that are wanted, and steps or seeks over the others | 1, and as many as there are seeks |
 //! | the same, walking | n gets | n / 1,024, rounded up |
 //! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the first field, and for each of its values the report of the others over what is left of the audience | of each |
 //! | the same, walking | n gets | n / 1,024, rounded up |
-//! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers and the slices of the integers | of each |
+//! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers in the c chunks and all slices of the integers there: with v values and s slices v c s containers, so that many values are better walked | of each |
 //! | the same, walking | n gets | n / 1,024, rounded up |
 //! | [`Batch`] | every entry of the direct index, 1 range | 1 |
 //!
@@ -68,6 +72,9 @@ impl<K, V> fmt::Debug for Report<'_, K, V> {
 impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Reports of an audience; see [`report`](self). Reads nothing before it is asked.
     ///
+    /// Ids without a record, which a [range](BitmapExpr::range) or a bitmap in memory may have, are left out: such an
+    /// audience is intersected with [all](InvertedIndex::all) records.
+    ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_patterns::Table;
@@ -91,7 +98,13 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn report(&self, audience: impl Into<BitmapExpr>) -> Report<'_, K, V> {
-        Report { index: self, audience: audience.into(), way: None }
+        let audience = audience.into();
+        let audience = match audience.is_within(&|space| self.owns(space)) {
+            true => audience,
+            // A range may have chunks without end where there are no records.
+            false => audience & self.all(),
+        };
+        Report { index: self, audience, way: None }
     }
 }
 
@@ -180,10 +193,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         let mut sums = Gathered::default();
         let mut run = Run::open(self, reader, &[field], Some(integers))?;
         while let Some(window) = run.next_window()? {
-            match run.way() {
-                ReportWay::Intersect => run.intersect_sums(&window, field, integers, &mut sums)?,
-                ReportWay::Walk => run.walk_sums(&window, field, integers, &mut sums)?,
-            }
+            run.sum(&window, field, integers, &mut sums)?;
         }
         sums.retain(|_, sum: &mut ValueSum| sum.count > 0);
         let explain = run.finish(sums.len());
@@ -200,10 +210,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         let mut counts = Gathered::default();
         let mut run = Run::open(self, reader, fields, None)?;
         while let Some(window) = run.next_window()? {
-            match run.way() {
-                ReportWay::Intersect => run.intersect(&window, &mut counts)?,
-                ReportWay::Walk => run.walk(&window, fields, &mut counts)?,
-            }
+            run.count(&window, fields, &mut counts)?;
         }
         let explain = run.finish(counts.len());
         Ok((counts, explain))

@@ -22,7 +22,7 @@ impl<P, M: Ord> Breakdown<P, M> {
     ///
     /// ```
     /// # use keyloom_patterns::general::inverted_index::{Breakdown, ReportExplain, ReportWay};
-    /// # let explain = ReportExplain { way: ReportWay::Walk, ids: 0, containers: 0, intersect_ns: 0, walk_ns: 0, read: Default::default() };
+    /// # let explain = ReportExplain { way: ReportWay::Walk, ids: 0, containers: 0, turned: false, intersect_ns: 0, walk_ns: 0, read: Default::default() };
     /// let breakdown = Breakdown { rows: vec![("chess", 2_u64), ("music", 9), ("news", 2)], explain };
     /// assert_eq!(breakdown.top(2), [&("music", 9), &("chess", 2)]);
     /// ```
@@ -54,6 +54,11 @@ impl ValueSum {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
+    pub(super) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+
     pub(super) fn add(&mut self, integer: i64) {
         self.count += 1;
         self.sum += i128::from(integer);
@@ -72,6 +77,20 @@ pub(super) fn change<M: Default>(
     match gathered.get_mut(value) {
         Some(row) => change(row),
         None => change(gathered.entry(KeyBuf::from_slice(value)).or_default()),
+    }
+}
+
+/// Adds rows to others.
+pub(super) fn merge<M: Default>(
+    gathered: &mut Gathered<M>,
+    others: Gathered<M>,
+    add: impl Fn(&mut M, M),
+) {
+    match gathered.is_empty() {
+        true => *gathered = others,
+        false => others
+            .into_iter()
+            .for_each(|(value, row)| change(gathered, &value, |sum| add(sum, row))),
     }
 }
 

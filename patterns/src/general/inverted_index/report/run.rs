@@ -4,17 +4,13 @@ use keyloom::{Error, KeyBuf, Reader, Result, Subspace};
 
 use super::Report;
 use super::intersect::Containers;
-use super::plan::{Known, ReportExplain, ReportWay};
-use super::rows::{Gathered, ValueSum, change};
+use super::plan::{Budget, Known, ReportExplain, ReportWay, sum_ns};
+use super::rows::{Gathered, ValueSum, change, merge};
 use super::walk::{combinations, for_each_entry};
 use super::window::{Audience, Window};
 use crate::explain::Explain;
-use crate::general::inverted_index::bitmap::place_of;
 use crate::general::inverted_index::{BitmapExpr, InvertedIndex};
 use crate::table::RecordKey;
-
-/// How many slices a field of integers is taken to have.
-const SLICES: u64 = 20;
 
 /// A report of an audience over some fields.
 pub(super) struct Run<'r, R: Reader, K, V> {
@@ -25,6 +21,9 @@ pub(super) struct Run<'r, R: Reader, K, V> {
     first: Option<Window>,
     fields: Vec<Containers<'r>>,
     explain: ReportExplain,
+    /// Whether the way was not told, so that it may be left.
+    may_turn: bool,
+    budget: Budget,
 }
 
 impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
@@ -54,28 +53,81 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         let first = audience.next_window()?;
         let mut known = Known::of(first.as_ref());
         known.of_chunks = match &first {
-            Some(_) => index.last_id(reader)?.map_or(1, |id| place_of(id).0 + 1),
+            Some(_) => index.chunks(reader)?,
             None => 1,
         };
-        let times = if integers.is_some() { 1 + SLICES } else { 1 };
-        let intersect_ns = known.intersect_all_ns(&containers).saturating_mul(times);
+        let intersect_ns = match (integers, containers.as_slice()) {
+            (Some(_), [containers]) => known.sums_ns(*containers),
+            _ => known.intersect_all_ns(&containers),
+        };
         let cheaper = match intersect_ns < known.walk_ns() {
             true => ReportWay::Intersect,
             false => ReportWay::Walk,
         };
         let explain = ReportExplain {
             way: report.way.unwrap_or(cheaper),
+            turned: false,
             ids: 0,
             containers: containers.iter().sum(),
             intersect_ns,
             walk_ns: known.walk_ns(),
             read: Explain::default(),
         };
-        Ok(Self { index, reader, audience, first, fields, explain })
+        let (may_turn, budget) = (report.way.is_none(), Budget::UNLIMITED);
+        Ok(Self { index, reader, audience, first, fields, explain, may_turn, budget })
     }
 
-    pub(super) fn way(&self) -> ReportWay {
-        self.explain.way
+    /// Intersects, if that is the way, and tells whether it came to its end; else the window is to be walked, and
+    /// what comes behind it too.
+    fn try_to_intersect(
+        &mut self,
+        window: &Window,
+        intersect: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<bool> {
+        if self.explain.way == ReportWay::Walk {
+            return Ok(false);
+        }
+        self.budget = match self.may_turn {
+            true => Budget::of_walking(window.ids),
+            false => Budget::UNLIMITED,
+        };
+        intersect(self)?;
+        if self.budget.is_spent() {
+            (self.explain.way, self.explain.turned) = (ReportWay::Walk, true);
+        }
+        Ok(!self.budget.is_spent())
+    }
+
+    /// Counts what is in the window of each combination of values.
+    pub(super) fn count(
+        &mut self,
+        window: &Window,
+        fields: &[&str],
+        counts: &mut Gathered<u64>,
+    ) -> Result<()> {
+        let mut new = Gathered::default();
+        match self.try_to_intersect(window, |run| run.intersect(window, &mut new))? {
+            true => merge(counts, new, |sum, count| *sum += count),
+            false => self.walk(window, fields, counts)?,
+        }
+        Ok(())
+    }
+
+    /// Sums integers up for each value of a field that ids of the window have.
+    pub(super) fn sum(
+        &mut self,
+        window: &Window,
+        field: &str,
+        integers: &str,
+        sums: &mut Gathered<ValueSum>,
+    ) -> Result<()> {
+        let mut new = Gathered::default();
+        let intersect = |run: &mut Self| run.intersect_sums(window, field, integers, &mut new);
+        match self.try_to_intersect(window, intersect)? {
+            true => merge(sums, new, ValueSum::merge),
+            false => self.walk_sums(window, field, integers, sums)?,
+        }
+        Ok(())
     }
 
     /// The next part of the audience.
@@ -103,8 +155,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         sum.keys_scanned += read.keys_scanned;
     }
 
-    /// Counts what is in the window of each combination of values.
-    pub(super) fn intersect(&mut self, window: &Window, counts: &mut Gathered<u64>) -> Result<()> {
+    fn intersect(&mut self, window: &Window, counts: &mut Gathered<u64>) -> Result<()> {
         self.intersect_from(0, window, &mut KeyBuf::new(), counts)
     }
 
@@ -119,7 +170,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         let length = group.len();
         let (mut values, is_last) = (Vec::new(), n + 1 == self.fields.len());
         let Some(field) = self.fields.get(n) else { return Ok(()) };
-        let read = field.intersect(self.reader, window, |value, count| match is_last {
+        let budget = &mut self.budget;
+        let read = field.intersect(self.reader, window, budget, |value, count| match is_last {
             true => {
                 group.extend_from_slice(value);
                 change(counts, group, |sum: &mut u64| *sum += count);
@@ -133,7 +185,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
             BitmapExpr::stored(&Subspace::from_bytes(&prefix))
         };
         self.add(read);
-        if is_last {
+        if is_last || self.budget.is_spent() {
             return Ok(());
         }
         let held = BitmapExpr::held(&mut window.chunks())?;
@@ -142,6 +194,10 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
             let mut audience = Audience::open(&with, self.reader);
             let part = audience.next_window()?;
             self.add(audience.explain());
+            self.budget.spend_reading(Explain::default(), audience.explain());
+            if self.budget.is_spent() {
+                return Ok(());
+            }
             group.extend_from_slice(&value);
             if let Some(part) = part {
                 self.intersect_from(n + 1, &part, group, counts)?;
@@ -152,12 +208,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
     }
 
     /// Counts what the ids of the window have of each combination of values.
-    pub(super) fn walk(
-        &mut self,
-        window: &Window,
-        fields: &[&str],
-        counts: &mut Gathered<u64>,
-    ) -> Result<()> {
+    fn walk(&mut self, window: &Window, fields: &[&str], counts: &mut Gathered<u64>) -> Result<()> {
         let mut group = KeyBuf::new();
         let read = for_each_entry(self.index, self.reader, window, |entry| {
             let mut count = |group: &[u8]| change(counts, group, |sum: &mut u64| *sum += 1);
@@ -174,8 +225,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         Ok(())
     }
 
-    /// Sums integers up for each value of a field that ids of the window have.
-    pub(super) fn intersect_sums(
+    /// The breakdown first, and then for each of its values all slices of the integers again.
+    fn intersect_sums(
         &mut self,
         window: &Window,
         field: &str,
@@ -186,6 +237,10 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         self.intersect(window, &mut counts)?;
         let held = BitmapExpr::held(&mut window.chunks())?;
         for value in counts.keys() {
+            self.budget.spend(sum_ns(window.len() as u64));
+            if self.budget.is_spent() {
+                return Ok(());
+            }
             let with = &held & self.index.packed_term(field, value)?;
             let found =
                 self.index.integers_of(integers)?.count_and_sum(self.reader, Some(&with))?;
@@ -198,7 +253,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
     }
 
     /// Sums up the integers of the ids of the window for each value that they have in a field.
-    pub(super) fn walk_sums(
+    fn walk_sums(
         &mut self,
         window: &Window,
         field: &str,
@@ -229,7 +284,7 @@ impl Known {
     /// than ids.
     fn intersect_all_ns(&self, containers: &[u64]) -> u64 {
         containers.iter().rev().fold(0, |inner: u64, containers| {
-            let values = containers.div_ceil(self.of_chunks.max(1)).min(self.ids);
+            let values = self.least_values(*containers).min(self.ids);
             self.intersect_ns(*containers).saturating_add(values.saturating_mul(inner))
         })
     }

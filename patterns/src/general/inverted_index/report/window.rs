@@ -72,7 +72,29 @@ impl Window {
         self.chunks.iter().filter(|(_, part)| matches!(part, Part::Many(_))).count()
     }
 
-    /// The chunk at a place, or the last one there is.
+    /// The first place from `place` on whose chunk is not before `chunk`.
+    pub(super) fn seek(&self, place: usize, chunk: u64) -> usize {
+        let behind = self.chunks.get(place..).unwrap_or_default();
+        let (mut end, is_before) = (1, |at: usize| behind.get(at).is_some_and(|c| c.0 < chunk));
+        if !is_before(0) {
+            return place;
+        }
+        while is_before(end) {
+            end *= 2;
+        }
+        let near = behind.get(end / 2..end.min(behind.len())).unwrap_or_default();
+        place + end / 2 + near.partition_point(|(other, _)| *other < chunk)
+    }
+
+    /// How many ids the chunk at a place has, if they are few.
+    pub(super) fn few(&self, place: usize) -> Option<usize> {
+        match self.chunks.get(place) {
+            Some((_, Part::Few(few))) => Some(few.iter().count()),
+            _ => None,
+        }
+    }
+
+    /// The chunk at a place, if there is one.
     pub(super) fn chunk(&self, place: usize) -> Option<u64> {
         self.chunks.get(place).map(|(chunk, _)| *chunk)
     }
