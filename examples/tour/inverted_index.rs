@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use flate2::read::MultiGzDecoder;
-use keyloom::{Order, Result, Store, Subspace, Writer};
-use keyloom_patterns::general::inverted_index::{Breakdown, InvertedIndex, one};
+use keyloom::{Error, Order, Result, Store, Subspace, Writer};
+use keyloom_patterns::general::inverted_index::{Breakdown, InvertedIndex, ValueSum, one};
 use keyloom_patterns::{BatchSize, Table};
 use serde::{Deserialize, Serialize};
 
@@ -74,10 +74,18 @@ fn read(data: &Path) -> TourResult<Vec<(u32, Strike)>> {
 fn lines<P: Display, M: Copy + Ord>(
     found: &Breakdown<P, M>,
     most: usize,
-    show: impl Fn(M) -> String,
-) -> Vec<String> {
-    let top = found.top(most).into_iter().map(|(value, row)| format!("{value}: {}", show(*row)));
-    top.chain([format!("({})", found.explain.way)]).collect()
+    show: impl Fn(M) -> Result<String>,
+) -> Result<Vec<String>> {
+    let top = found.top(most).into_iter();
+    let top = top.map(|(value, row)| Ok(format!("{value}: {}", show(*row)?)));
+    top.chain([Ok(format!("({})", found.explain.way))]).collect()
+}
+
+/// What strikes cost, which is never less than nothing.
+fn dollars(cost: i128) -> Result<String> {
+    let cost = u64::try_from(cost)
+        .map_err(|_| Error::other(format!("{cost} dollars: no strike costs less than nothing")))?;
+    Ok(format!("{} dollars", grouped(cost)))
 }
 
 impl Step for Inverted {
@@ -112,17 +120,18 @@ impl Step for Inverted {
         })?;
         ask(store, "Of which species? (breakdown)", |snapshot| {
             let found = index.report(&audience).breakdown::<String>(snapshot, "species")?;
-            Ok((lines(&found, 3, grouped), ()))
+            Ok((lines(&found, 3, |count| Ok(grouped(count)))?, ()))
         })?;
         ask(
             store,
             "What did they cost, and at most how much all but a tenth? (bit slices)",
             |snapshot| {
                 let cost = index.integers_of("cost")?;
-                let sum = u64::try_from(cost.sum(snapshot, Some(&audience))?).unwrap_or(0);
+                let sum = dollars(cost.sum(snapshot, Some(&audience))?)?;
                 let most = cost.percentiles(snapshot, Some(&audience), &[90.0])?;
-                let most = most.and_then(|most| u64::try_from(*most.first()?).ok()).unwrap_or(0);
-                Ok((vec![format!("{} dollars, {}", grouped(sum), grouped(most))], ()))
+                let most = most.as_deref().and_then(<[i64]>::first);
+                let most = most.map_or(Ok("nothing".to_owned()), |most| dollars((*most).into()))?;
+                Ok((vec![format!("{sum}, {most}")], ()))
             },
         )?;
         let fast = index.integers_of("speed")?.ge(250);
@@ -131,11 +140,10 @@ impl Step for Inverted {
             "At 250 knots and more, cost by phase of flight? (comparison, sums)",
             |snapshot| {
                 let found = index.report(&fast).sums::<String>(snapshot, "phase", "cost")?;
-                let show = |sum: keyloom_patterns::general::inverted_index::ValueSum| {
-                    let dollars = u64::try_from(sum.sum).unwrap_or(0);
-                    format!("{} dollars in {} strikes", grouped(dollars), grouped(sum.count))
+                let show = |sum: ValueSum| {
+                    Ok(format!("{} in {} strikes", dollars(sum.sum)?, grouped(sum.count)))
                 };
-                Ok((lines(&found, 2, show), ()))
+                Ok((lines(&found, 2, show)?, ()))
             },
         )?;
         ask(

@@ -17,7 +17,7 @@ use batch::{
 use breakdowns::{
     a_report_says_what_looking_at_every_record_says, an_audience_of_many_chunks_is_reported_whole,
     chunks_without_the_audience_are_skipped, ids_without_a_record_are_left_out,
-    reports_cost_what_the_documentation_says, sums_of_many_values_are_walked,
+    reports_cost_what_the_documentation_says, sums_of_many_slices_are_walked,
     the_way_that_is_taken_reads_little_more_than_the_better_one,
 };
 use distinct::distinct_users_are_rolled_up_within_the_error_of_a_sketch;
@@ -31,7 +31,7 @@ macro_rules! run {
             chunks_without_the_audience_are_skipped,
             reports_cost_what_the_documentation_says,
             ids_without_a_record_are_left_out,
-            sums_of_many_values_are_walked,
+            sums_of_many_slices_are_walked,
             the_way_that_is_taken_reads_little_more_than_the_better_one,
             a_batch_gives_what_each_audience_gives_by_itself,
             a_batch_is_one_pass_and_can_be_stopped,

@@ -72,18 +72,12 @@ fn copied(store: &Lmdb, space: &Subspace) -> u64 {
     let copy = options.open(directory.path()).unwrap();
     let snapshot = store.snapshot().unwrap();
     let empty = bytes_of_pages(&copy);
-    let load = |txn: &mut _| {
-        let entries = snapshot.range(space.range(), Order::Ascending)?;
-        entries
-            .into_iter()
-            .try_for_each(|entry| entry.and_then(|(key, value)| put(txn, &key, &value)))
-    };
-    copy.transact(load).unwrap();
+    let load = copy.transact(|txn| {
+        let mut entries = snapshot.range(space.range(), Order::Ascending)?;
+        entries.try_for_each(|entry| entry.and_then(|(key, value)| txn.put(&key, &value)))
+    });
+    load.unwrap();
     bytes_of_pages(&copy) - empty
-}
-
-fn put(txn: &mut impl Writer, key: &[u8], value: &[u8]) -> Result<()> {
-    txn.put(key, value)
 }
 
 /// Deletes the entries of a subspace, and tells of how many bytes the pages are that the store has less of.
