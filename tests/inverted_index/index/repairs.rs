@@ -5,13 +5,16 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use keyloom::{Memory, Order, Result, RetryPolicy, Store, Subspace, Writer};
+use keyloom::key::{DecodeError, Packer, Unpacker};
+use keyloom::{Memory, Order, Pack, Result, RetryPolicy, Store, Subspace, Unpack, Writer};
 use keyloom_patterns::Table;
-use keyloom_patterns::general::inverted_index::{CHUNK_IDS, InvertedIndex, one};
+use keyloom_patterns::general::inverted_index::{
+    CHUNK_IDS, InvertedIndex, InvertedIndexError, one,
+};
 
 use super::fixture::{Audience, User, audience, by_number, name, sample};
 use super::model::compare;
-use crate::laws::clear;
+use crate::laws::{clear, refused};
 
 fn id(of: &Audience<String>, store: &impl Store, n: u32) -> Option<u64> {
     of.index.id_of(&store.snapshot().unwrap(), &name(n)).unwrap()
@@ -161,4 +164,80 @@ fn a_steady_writer_does_not_keep_a_repair_from_its_end() {
     let all = plain.all().ids(&snapshot, .., Order::Ascending).unwrap();
     let all = all.collect::<Result<Vec<u64>>>().unwrap();
     assert!(all.into_iter().eq(0..u64::from(RECORDS) + 127));
+}
+
+/// A number that is packed as something else.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Padded(u64);
+
+impl Pack for Padded {
+    fn pack(&self, out: &mut Packer) {
+        format!("{:05}", self.0).pack(out);
+    }
+}
+
+impl<'k> Unpack<'k> for Padded {
+    fn unpack(input: &mut Unpacker<'k>) -> std::result::Result<Self, DecodeError> {
+        let text = <&str>::unpack(input)?;
+        text.parse().map(Self).map_err(|_| input.refuse("no number"))
+    }
+}
+
+impl From<Padded> for u64 {
+    fn from(padded: Padded) -> Self {
+        padded.0
+    }
+}
+
+impl From<u64> for Padded {
+    fn from(n: u64) -> Self {
+        Self(n)
+    }
+}
+
+#[test]
+fn keys_that_are_not_packed_as_their_ids_are_refused() {
+    let store = Memory::new();
+    let index =
+        InvertedIndex::with_keys_as_ids(&Subspace::new("index")).field("n", |_, n: &u32| one(n));
+    let bare = Table::<Padded, u32>::new(&Subspace::new("padded"));
+    let table = bare.clone().with(&index);
+    let is_refused = |error: keyloom::Error| {
+        assert_eq!(
+            error.to_string(),
+            r#"the key ("00007",) is the id 7 in the inverted index ("index",), and is not packed as this number; pack it so, or let the index give out ids"#
+        );
+        assert!(matches!(
+            error.downcast_ref(),
+            Some(InvertedIndexError::OtherPacking { id: 7, .. })
+        ));
+    };
+    is_refused(refused(&store, |txn| table.put(txn, &Padded(7), &1)));
+    // Those that are in the table already are not passed over.
+    store.transact(|txn| bare.put(txn, &Padded(7), &1)).unwrap();
+    is_refused(index.check(&store.snapshot().unwrap(), &table).unwrap_err());
+    is_refused(index.build(&store, &table, |_| ControlFlow::Continue(())).unwrap_err());
+}
+
+#[test]
+fn the_largest_number_is_an_id_unless_a_universe_excludes_it() {
+    let store = Memory::new();
+    let index =
+        InvertedIndex::with_keys_as_ids(&Subspace::new("index")).field("n", |_, n: &u32| one(n));
+    let bare = Table::<u64, u32>::new(&Subspace::new("numbers"));
+    let table = bare.clone().with(&index);
+    assert_eq!(index.universe(), None);
+    store.transact(|txn| table.put_many(txn, [(3, 5), (u64::MAX, 5)])).unwrap();
+    let ids = |index: &InvertedIndex<u64, u32>| {
+        let (five, snapshot) = (index.term("n", 5).unwrap(), store.snapshot().unwrap());
+        five.ids(&snapshot, .., Order::Ascending).unwrap().collect::<Result<Vec<u64>>>().unwrap()
+    };
+    assert_eq!(ids(&index), [3, u64::MAX]);
+    assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+    store.transact(|txn| txn.delete_range(index.space().range())).unwrap();
+    index.build(&store, &table, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(ids(&index), [3, u64::MAX]);
+    let bounded = bare.with(&index.clone().within_universe(u64::MAX));
+    let error = refused(&store, |txn| bounded.put(txn, &u64::MAX, &6));
+    assert!(error.to_string().contains("is not below 18446744073709551615"), "{error}");
 }
