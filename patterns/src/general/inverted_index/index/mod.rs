@@ -25,8 +25,13 @@
 //! [addition](keyloom::Writer::add). Where [keys are ids](InvertedIndex::with_keys_as_ids) nothing is read or written for
 //! them.
 //!
-//! A record that was in the table before the index was attached has no id. When it is put again it comes into the index whole;
-//! until then, or until [`repair`](InvertedIndex::repair), queries miss it.
+//! # Records that were there before
+//!
+//! A record that was in the table before the index was attached is not in it until [`repair`](InvertedIndex::repair) has come
+//! by. Meanwhile a put that changes no field changes nothing in the index. One that does brings the record into it
+//! whole where ids are given out, since the record has none; where keys are ids only the fields that differ and
+//! the direct entry are written, so `all` and the terms of other fields miss it still. To tell would cost every put a
+//! get.
 //!
 //! # Check and repair
 //!
@@ -184,6 +189,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// An index of records whose keys are ids already: whole numbers that lie close together, as those of a
     /// [sequence](crate::general::enumerable_keys::Sequence). Ids that are far apart make many small containers.
     ///
+    /// A type of your own must be packed as the number that it is converted into: a key that is not is refused with
+    /// [`InvertedIndexError::OtherPacking`].
+    ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
     /// use keyloom_patterns::Table;
@@ -203,10 +211,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         K: Copy + Into<u64> + TryFrom<u64>,
     {
         let (id, key) = (|key: &K| (*key).into(), |id: u64| K::try_from(id).ok());
-        Self::with_ids(
-            space,
-            Ids::Same(SameIds { id, key, space: space.clone(), universe: u64::MAX }),
-        )
+        Self::with_ids(space, Ids::Same(SameIds { id, key, space: space.clone(), universe: None }))
     }
 
     fn with_ids(space: &Subspace, ids: Ids<K>) -> Self {
@@ -269,8 +274,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.fields.iter().map(|field| &*field.name)
     }
 
-    /// What ids are below.
-    pub fn universe(&self) -> u64 {
+    /// What ids are below; `None` where any is taken.
+    pub fn universe(&self) -> Option<u64> {
         self.ids.universe()
     }
 
@@ -321,7 +326,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ([`starting_with`](crate::starting_with)), that lie [`within`](crate::within) bounds, or that are what
     /// else [`Select`] offers; all that are there with `()`.
     ///
-    /// Unites their containers in memory. Costs one range over them.
+    /// Unites their containers in memory: of each chunk at most 2 bytes per id and value, and at most 4 KiB; then in
+    /// the form that the store would have. Costs one range over them.
+    ///
+    /// What is found is what was there when it was read. A [page](BitmapExpr::page) names its query by the ids in
+    /// memory, so a continuation over this is refused once it is read anew after a write that changed who has
+    /// any of these values.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
