@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use keyloom::key::{DecodeError, Packer, Unpacker};
 use keyloom::{Memory, Order, Pack, Result, RetryPolicy, Store, Subspace, Unpack, Writer};
 use keyloom_patterns::Table;
+use keyloom_patterns::derived::{RepairOptions, RepairPhase};
 use keyloom_patterns::general::inverted_index::{
     CHUNK_IDS, InvertedIndex, InvertedIndexError, one,
 };
@@ -145,13 +146,13 @@ fn a_steady_writer_does_not_keep_a_repair_from_its_end() {
         one(n % 3)
     });
     let repaired = table.clone().with(&index);
-    let options = keyloom_patterns::derived::RepairOptions { batch: 2_048, resume: None };
+    let options = RepairOptions { batch: 2_048, resume: None };
     let mut steps = 0;
     let done = index.repair(&store, &repaired, &options, |done| {
         steps += 1;
         // What no record explains is looked for in the last chunk too, which is the writer's.
         match done.position.phase {
-            keyloom_patterns::derived::RepairPhase::Records => ControlFlow::Continue(()),
+            RepairPhase::Records => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         }
     });
@@ -164,6 +165,38 @@ fn a_steady_writer_does_not_keep_a_repair_from_its_end() {
     let all = plain.all().ids(&snapshot, .., Order::Ascending).unwrap();
     let all = all.collect::<Result<Vec<u64>>>().unwrap();
     assert!(all.into_iter().eq(0..u64::from(RECORDS) + 127));
+}
+
+/// An id that is given out and given back between two attempts of a transaction stays free.
+#[test]
+fn a_repair_keeps_what_was_freed_meanwhile() {
+    let store = Memory::builder().optimistic(true).build();
+    let plain = InvertedIndex::new(&Subspace::new("index")).field("rest", |_, n: &u32| one(n % 3));
+    let table = Table::<u32, u32>::new(&Subspace::new("numbers"));
+    let writer = table.clone().with(&plain);
+    store.transact(|txn| writer.put_many(txn, (0..9).map(|n| (n, n)))).unwrap();
+    let attempts = Arc::new(AtomicU32::new(0));
+    let beside = {
+        let (store, attempts) = (store.clone(), Arc::clone(&attempts));
+        move || {
+            if attempts.fetch_add(1, Ordering::Relaxed) == 0 {
+                store.transact(|txn| writer.put_many(txn, [(20, 20), (21, 21)])).unwrap();
+                store.transact(|txn| writer.delete(txn, &21)).unwrap();
+            }
+        }
+    };
+    let index = InvertedIndex::new(&Subspace::new("index")).field("rest", move |key: &u32, n| {
+        if *key == 0 {
+            beside();
+        }
+        one(n % 3)
+    });
+    let options = RepairOptions { batch: 1_000, resume: None };
+    let repaired = table.clone().with(&index);
+    let done = index.repair(&store, &repaired, &options, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!((done.written, done.removed), (0, 0));
+    assert!(attempts.load(Ordering::Relaxed) > 1, "the writer was met");
+    assert_eq!(plain.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
 
 /// A number that is packed as something else.

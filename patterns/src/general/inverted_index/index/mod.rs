@@ -40,7 +40,7 @@
 //!
 //! | pass | reads | round trips |
 //! |---|---|---|
-//! | over the records: has each an id of its own? | the records; 2 gets each | 3 per page |
+//! | over the records: has each an id of its own? | the records; 2 gets each; where some lack one as often again, and a range and a get each over free ids | 3 per page; 4 more where some lack one, and 1 per chunk of free ids |
 //! | over the ids, span by span: is each container, as far as the span goes, and each direct entry what the records make? | the records again; 2 gets each; the containers that they are in; the direct entries | 4 per span |
 //! | over all that is stored: is there a record that explains it? | the entries; of each container the first id in every block of 256, and its record | 4 per page |
 //! | the counts | how many containers each field has | 1 per field |
@@ -232,6 +232,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// The same with a field, whose values for a record are what `function` returns: [`one`], none, or many.
     /// A field of the same name is replaced.
+    ///
+    /// Choose a short name: it stands in the key of every container and, where the field holds something, in the
+    /// direct entry of every record, with 2 bytes more. In an index of 10,000 strikes of birds with seven fields of 4 to
+    /// 7 letters, the names are 490 kB of the 1.57 MB of the direct entries.
     ///
     /// The function must be pure. When it changes, or a field comes or goes, the index is wrong until
     /// [`repair`](InvertedIndex::repair) has run.
@@ -535,6 +539,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// explains. A transaction takes `batch` records, at least 256, or what is left of a chunk of ids. With
     /// [`CHUNK_IDS`](super::CHUNK_IDS) or more it takes whole chunks, and writes each container once: so does
     /// [`build`](InvertedIndex::build).
+    ///
+    /// Ids that are free are given out first. On a store whose transactions run side by side, this meets those who write
+    /// the same records and chunks, and all who take ids only where it gives out some itself.
     ///
     /// Attach the index to the table that writers use before this begins. While records have ids and are not in
     /// their containers yet, queries miss them.
