@@ -175,6 +175,8 @@ fn a_repair_keeps_what_was_freed_meanwhile() {
     let table = Table::<u32, u32>::new(&Subspace::new("numbers"));
     let writer = table.clone().with(&plain);
     store.transact(|txn| writer.put_many(txn, (0..9).map(|n| (n, n)))).unwrap();
+    // There is something to write, so that the first attempt conflicts.
+    store.transact(|txn| txn.delete(&plain.space().pack(&("direct", 3)))).unwrap();
     let attempts = Arc::new(AtomicU32::new(0));
     let beside = {
         let (store, attempts) = (store.clone(), Arc::clone(&attempts));
@@ -194,7 +196,7 @@ fn a_repair_keeps_what_was_freed_meanwhile() {
     let options = RepairOptions { batch: 1_000, resume: None };
     let repaired = table.clone().with(&index);
     let done = index.repair(&store, &repaired, &options, |_| ControlFlow::Continue(())).unwrap();
-    assert_eq!((done.written, done.removed), (0, 0));
+    assert_eq!((done.written, done.removed), (1, 0));
     assert!(attempts.load(Ordering::Relaxed) > 1, "the writer was met");
     assert_eq!(plain.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
