@@ -16,6 +16,7 @@ on_every_store! {
     a_fault_at_any_operation_leaves_nothing_half_done,
     a_conflict_at_any_operation_is_retried_to_the_same_end,
     bad_input_is_refused_and_nothing_is_written,
+    a_universe_that_was_made_smaller_only_refuses_ids_beyond_it,
 }
 
 fn ids() -> DenseIds<String> {
@@ -198,4 +199,21 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
         let value = before.get(&key[..]).unwrap();
         store.transact(|txn| txn.put(&key, value)).unwrap();
     }
+}
+
+pub fn a_universe_that_was_made_smaller_only_refuses_ids_beyond_it(store: &(impl Store + Clone)) {
+    clear(store);
+    let few = ids().within_universe(3);
+    store.transact(|txn| ids().assign(txn, &names(0..6))).unwrap();
+    // Who has an id beyond it keeps it until it is released.
+    assert_eq!(store.transact(|txn| few.assign(txn, &names(5..6))).unwrap(), [5]);
+    let gone = store.transact(|txn| few.release(txn, &names(4..6))).unwrap();
+    assert_eq!(gone, [Some(4), Some(5)]);
+    // Those are free, and nobody gets them.
+    let error = refused(store, |txn| few.assign(txn, &names(7..8)).map(drop));
+    assert!(matches!(error.downcast_ref(), Some(InvertedIndexError::NoIdLeft { universe: 3, .. })));
+    store.transact(|txn| few.release(txn, &names(1..2))).unwrap();
+    assert_eq!(store.transact(|txn| few.assign(txn, &names(7..8))).unwrap(), [1]);
+    refused(store, |txn| few.assign(txn, &names(8..9)).map(drop));
+    assert_eq!(store.transact(|txn| ids().assign(txn, &names(8..11))).unwrap(), [4, 5, 6]);
 }

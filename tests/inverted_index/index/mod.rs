@@ -9,6 +9,7 @@ mod faults;
 pub mod fixture;
 mod loads;
 mod model;
+mod repairs;
 mod strikes;
 
 use damage::{
@@ -27,6 +28,10 @@ use model::{
     an_index_answers_as_a_filter_over_the_records,
     where_keys_are_ids_rebuilt_equals_maintained_byte_for_byte,
 };
+use repairs::{
+    a_put_before_the_index_is_built_brings_in_what_the_documentation_says,
+    a_repair_takes_ids_that_are_free, a_universe_that_was_made_smaller_lets_records_go,
+};
 
 on_every_store! {
     an_index_answers_as_a_filter_over_the_records,
@@ -41,6 +46,9 @@ on_every_store! {
     a_conflict_at_any_operation_is_retried_to_the_same_end,
     a_fault_while_reading_says_so,
     bad_input_is_refused_and_nothing_is_written,
+    a_put_before_the_index_is_built_brings_in_what_the_documentation_says,
+    a_repair_takes_ids_that_are_free,
+    a_universe_that_was_made_smaller_lets_records_go,
 }
 
 // Without those that put more into one transaction than etcd takes.

@@ -110,6 +110,14 @@ impl State {
         Ok(Self { next, free })
     }
 
+    /// Gives out an id that is free or comes next.
+    pub(super) fn take(&mut self, id: u64) {
+        match id < self.next {
+            true => self.free = self.free.saturating_sub(1),
+            false => self.next = id + 1,
+        }
+    }
+
     pub(super) fn to_bytes(self) -> KeyBuf {
         pack(&(self.next, self.free))
     }
@@ -326,16 +334,23 @@ impl<K: RecordKey> DenseIds<K> {
     fn unused(&self, txn: &impl Reader, state: State, wanted: u64) -> Result<Vec<u64>> {
         let mut ids = Vec::new();
         if wanted > 0 && state.free > 0 {
-            let free = self.free.ids(txn, ..state.next, Order::Ascending)?;
+            // A universe that was made smaller leaves ids behind its end.
+            let end = state.next.min(self.universe);
+            let free = self.free.ids(txn, ..end, Order::Ascending)?;
             let most = usize::try_from(wanted.min(state.free)).unwrap_or(usize::MAX);
             for id in free.take(most) {
                 ids.push(id?);
             }
         }
-        let rest = wanted - ids.len() as u64;
-        match state.next.checked_add(rest).filter(|end| *end <= self.universe) {
-            Some(end) => ids.extend(state.next..end),
-            None => return Err(self.no_id_left()),
+        self.and_new(ids, state, wanted)
+    }
+
+    /// Ids that are free, and behind them as many that were never given out as are wanted yet.
+    pub(super) fn and_new(&self, mut ids: Vec<u64>, state: State, wanted: u64) -> Result<Vec<u64>> {
+        let rest = wanted.saturating_sub(ids.len() as u64);
+        if rest > 0 {
+            let end = state.next.checked_add(rest).filter(|end| *end <= self.universe);
+            ids.extend(state.next..end.ok_or_else(|| self.no_id_left())?);
         }
         Ok(ids)
     }
@@ -386,10 +401,8 @@ impl<K: RecordKey> Change<'_, K> {
         if id < self.state.next {
             let (chunk, offset) = place_of(id);
             self.bits.clear(self.dense.free.key(chunk), offset);
-            self.state.free = self.state.free.saturating_sub(1);
-        } else {
-            self.state.next = id + 1;
         }
+        self.state.take(id);
         Ok(Given::New(id))
     }
 }

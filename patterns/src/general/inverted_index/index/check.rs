@@ -67,11 +67,11 @@ fn check_ids<K: RecordKey, V, C: Codec<V>>(
     loop {
         let page = page_behind(last.as_deref(), reader, table.space(), CHUNK_IDS as usize)?;
         let keys = record_keys(table, &page.entries)?;
-        for (key, lack) in ids.lacking(reader, keys, state.next)? {
+        for (key, lack) in ids.lacking(reader, &keys, state.next)? {
             found.push(match lack {
                 Lack::Id(is_wrong) => match is_wrong {
-                    true => Inconsistency::Wrong { entry: ids.ids.pack(&key) },
-                    false => Inconsistency::Missing { entry: ids.ids.pack(&key) },
+                    true => Inconsistency::Wrong { entry: ids.ids.pack(key) },
+                    false => Inconsistency::Missing { entry: ids.ids.pack(key) },
                 },
                 Lack::Key(id) => Inconsistency::Missing { entry: ids.keys.pack(&id) },
             });

@@ -51,6 +51,19 @@ pub enum InvertedIndexError {
         /// How long it may be.
         limit: usize,
     },
+    /// Where [keys are ids](super::InvertedIndex::with_keys_as_ids): a key that is not packed as the number that it
+    /// is, so that nobody would find the record by its id. Pack it so, or let the index give out ids.
+    #[error(
+        "the key {key} is the id {id} in the inverted index {index}, and is not packed as this number; pack it so, or let the index give out ids"
+    )]
+    OtherPacking {
+        /// The subspace of the index.
+        index: String,
+        /// The key, printable.
+        key: String,
+        /// The id that it is.
+        id: u64,
+    },
     /// Every id of the universe is in use. Enlarge the universe, or delete records.
     #[error(
         "the ids {ids} are used up: the universe has {universe}; enlarge it, or delete records"

@@ -7,9 +7,10 @@ use keyloom::{KeyBuf, Order, Reader, Result, pack, unpack};
 use super::InvertedIndex;
 use super::ids::Ids;
 use super::span::{sound, unless_newer};
-use crate::general::inverted_index::DenseIds;
+use crate::derived::SortedWrites;
 use crate::general::inverted_index::bitmap::{id_at, place_of};
 use crate::general::inverted_index::dense_ids::{State, read_id};
+use crate::general::inverted_index::{ChunkChanges, DenseIds};
 use crate::table::{RecordKey, get_many};
 
 /// What the id of a record lacks.
@@ -76,6 +77,78 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(0)
     }
 
+    /// At most `wanted` ids before `end` that are free, the lowest first, and that nobody holds or claims. What is
+    /// stored of them may be damaged.
+    fn truly_free(
+        &self,
+        reader: &impl Reader,
+        end: u64,
+        claimed: &HashSet<u64>,
+        wanted: usize,
+    ) -> Result<Vec<u64>> {
+        let mut found = Vec::new();
+        if wanted == 0 {
+            return Ok(found);
+        }
+        for entry in reader.range(self.free.space().range(), Order::Ascending)? {
+            let (key, value) = entry?;
+            let container = sound(&value).map_err(|error| error.at(&key))?;
+            let chunk = self.free.space().unpack::<u64>(&key).ok();
+            let Some((chunk, container)) = chunk.zip(container) else { continue };
+            let words = container.words();
+            let ids = words.iter().filter_map(|offset| id_at(chunk, offset));
+            let ids = ids.take_while(|id| *id < end).filter(|id| !claimed.contains(id));
+            for some in ids.collect::<Vec<u64>>().chunks(wanted) {
+                let at: Vec<KeyBuf> = some.iter().map(|id| self.keys.pack(id)).collect();
+                let free = some.iter().zip(get_many(reader, &at)?);
+                found.extend(free.filter(|(_, holder)| holder.is_none()).map(|(id, _)| *id));
+                if found.len() >= wanted {
+                    found.truncate(wanted);
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Gives records what their ids lack: the lowest free ones to those that have none, and then new ones. Costs
+    /// one range and a get per free id that is looked at, and one get per chunk of free ids that are taken.
+    pub(super) fn give_lacking(
+        &self,
+        txn: &impl Reader,
+        lacking: &[(&K, Lack)],
+        mut state: State,
+        writes: &mut SortedWrites,
+    ) -> Result<State> {
+        let claims = |(_, lack): &(&K, Lack)| match lack {
+            Lack::Key(id) => Some(*id),
+            Lack::Id(_) => None,
+        };
+        let claimed: HashSet<u64> = lacking.iter().filter_map(claims).collect();
+        let (wanted, end) = (lacking.len() - claimed.len(), state.next.min(self.universe()));
+        let ids = self.truly_free(txn, end, &claimed, wanted)?;
+        let mut ids = self.and_new(ids, state, wanted as u64)?.into_iter();
+        let mut bits = ChunkChanges::new();
+        for (key, lack) in lacking {
+            let id = match lack {
+                Lack::Key(id) => *id,
+                Lack::Id(_) => {
+                    let id = ids.next().ok_or_else(|| self.no_id_left())?;
+                    writes.put(&self.ids.pack(*key), &pack(&id))?;
+                    if id < state.next {
+                        let (chunk, offset) = place_of(id);
+                        bits.clear(self.free.key(chunk), offset);
+                    }
+                    state.take(id);
+                    id
+                }
+            };
+            writes.put(&self.keys.pack(&id), &pack(*key))?;
+        }
+        bits.apply(txn, writes)?;
+        Ok(state)
+    }
+
     /// How many ids are free.
     pub(super) fn count_free(&self, reader: &impl Reader) -> Result<u64> {
         let mut free = 0;
@@ -88,12 +161,12 @@ impl<K: RecordKey> DenseIds<K> {
 
     /// The keys of records that have no id of their own below `next`, or whose ids have no key. Costs two
     /// round trips.
-    pub(super) fn lacking(
+    pub(super) fn lacking<'k>(
         &self,
         reader: &impl Reader,
-        keys: Vec<K>,
+        keys: &'k [K],
         next: u64,
-    ) -> Result<Vec<(K, Lack)>> {
+    ) -> Result<Vec<(&'k K, Lack)>> {
         let given: Vec<KeyBuf> = keys.iter().map(|key| self.ids.pack(key)).collect();
         let mut ids = Vec::with_capacity(keys.len());
         for (at, stored) in given.iter().zip(get_many(reader, &given)?) {
@@ -105,13 +178,13 @@ impl<K: RecordKey> DenseIds<K> {
             ids.iter().filter_map(|(id, _)| Some(self.keys.pack(&(*id)?))).collect();
         let mut holders = get_many(reader, &back)?.into_iter();
         let (mut lacking, mut claimed) = (Vec::new(), HashSet::new());
-        for (key, (id, is_there)) in keys.into_iter().zip(ids) {
+        for (key, (id, is_there)) in keys.iter().zip(ids) {
             let Some(id) = id else {
                 lacking.push((key, Lack::Id(is_there)));
                 continue;
             };
             match holders.next().flatten() {
-                Some(holder) if *holder == *pack(&key) => {}
+                Some(holder) if *holder == *pack(key) => {}
                 None if claimed.insert(id) => lacking.push((key, Lack::Key(id))),
                 _ => lacking.push((key, Lack::Id(true))),
             }
@@ -127,5 +200,21 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             Ids::Dense(ids) => Ok(ids.true_state(reader)?.next),
             Ids::Same(_) => Ok(u64::MAX),
         }
+    }
+
+    /// Whether an entry is a chunk of free ids.
+    pub(super) fn is_of_free_ids(&self, entry: &[u8]) -> bool {
+        matches!(&self.ids, Ids::Dense(ids) if ids.free.space().contains(entry))
+    }
+
+    /// Whether an id of the chunk of `id` is free that is `end` or behind.
+    pub(super) fn has_free_from(&self, reader: &impl Reader, id: u64, end: u64) -> Result<bool> {
+        let Ids::Dense(ids) = &self.ids else { return Ok(false) };
+        let (chunk, _) = place_of(id);
+        let stored = reader.get(&ids.free.key(chunk))?;
+        let last = stored.as_deref().map(sound).transpose()?.flatten();
+        let last = last.and_then(|container| container.words().iter().next_back());
+        let last = last.and_then(|offset| id_at(chunk, offset));
+        Ok(last.is_some_and(|last| last >= end))
     }
 }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use keyloom::{Error, Reader, Result, Subspace};
+use keyloom::key::display;
+use keyloom::{Error, Reader, Result, Subspace, pack};
 
+use super::InvertedIndexError;
 use crate::derived::SortedWrites;
 use crate::general::inverted_index::bitmap::BeyondUniverse;
 use crate::general::inverted_index::dense_ids::Given;
@@ -23,7 +25,7 @@ pub(super) struct SameIds<K> {
     pub(super) id: fn(&K) -> u64,
     pub(super) key: fn(u64) -> Option<K>,
     pub(super) space: Subspace,
-    pub(super) universe: u64,
+    pub(super) universe: Option<u64>,
 }
 
 impl<K> Clone for SameIds<K> {
@@ -54,13 +56,13 @@ impl<K: RecordKey> Ids<K> {
     pub(super) fn within_universe(self, universe: u64) -> Self {
         match self {
             Self::Dense(ids) => Self::Dense(Box::new(ids.within_universe(universe))),
-            Self::Same(ids) => Self::Same(SameIds { universe, ..ids }),
+            Self::Same(ids) => Self::Same(SameIds { universe: Some(universe), ..ids }),
         }
     }
 
-    pub(super) fn universe(&self) -> u64 {
+    pub(super) fn universe(&self) -> Option<u64> {
         match self {
-            Self::Dense(ids) => ids.universe(),
+            Self::Dense(ids) => Some(ids.universe()),
             Self::Same(ids) => ids.universe,
         }
     }
@@ -97,17 +99,18 @@ impl<K: RecordKey> Ids<K> {
                 let keys: Vec<(&K, bool)> = keys.iter().map(|(key, [_, is])| (*key, *is)).collect();
                 ids.follow(txn, &keys, bits, writes)
             }
-            Self::Same(ids) => {
-                keys.iter().map(|(key, was_is)| ids.given((ids.id)(key), *was_is)).collect()
-            }
+            Self::Same(ids) => keys.iter().map(|(key, was_is)| ids.given(key, *was_is)).collect(),
         }
     }
 }
 
-impl<K> SameIds<K> {
-    fn given(&self, id: u64, [was, is]: [bool; 2]) -> Result<Given> {
-        let universe = self.universe;
-        if is && id >= universe {
+impl<K: RecordKey> SameIds<K> {
+    fn given(&self, key: &K, [was, is]: [bool; 2]) -> Result<Given> {
+        let id = (self.id)(key);
+        if is {
+            self.id_of(key)?;
+        }
+        if let Some(universe) = self.universe.filter(|universe| is && id >= *universe) {
             return Err(Error::other(BeyondUniverse { id, universe }).at(self.space.prefix()));
         }
         Ok(match (was, is) {
@@ -116,5 +119,20 @@ impl<K> SameIds<K> {
             (true, false) => Given::Released(id),
             (false, false) => Given::Never,
         })
+    }
+
+    /// The id that a key is. Records are found by their ids only if their keys are packed as these are.
+    pub(super) fn id_of(&self, key: &K) -> Result<u64> {
+        let (id, packed) = ((self.id)(key), pack(key));
+        if packed != pack(&id) {
+            let (index, key) = (self.space.to_string(), display(&packed).to_string());
+            return Err(InvertedIndexError::OtherPacking { index, key, id }.into());
+        }
+        Ok(id)
+    }
+
+    /// Whether an id is in the universe.
+    pub(super) fn has(&self, id: u64) -> bool {
+        self.universe.is_none_or(|universe| id < universe)
     }
 }

@@ -25,8 +25,13 @@
 //! [addition](keyloom::Writer::add). Where [keys are ids](InvertedIndex::with_keys_as_ids) nothing is read or written for
 //! them.
 //!
-//! A record that was in the table before the index was attached has no id. When it is put again it comes into the index whole;
-//! until then, or until [`repair`](InvertedIndex::repair), queries miss it.
+//! # Records that were there before
+//!
+//! A record that was in the table before the index was attached is not in it until [`repair`](InvertedIndex::repair) has come
+//! by. Meanwhile a put that changes no field changes nothing in the index. One that does brings the record into it
+//! whole where ids are given out, since the record has none; where keys are ids only the fields that differ and
+//! the direct entry are written, so `all` and the terms of other fields miss it still. To tell would cost every put a
+//! get.
 //!
 //! # Check and repair
 //!
@@ -35,7 +40,7 @@
 //!
 //! | pass | reads | round trips |
 //! |---|---|---|
-//! | over the records: has each an id of its own? | the records; 2 gets each | 3 per page |
+//! | over the records: has each an id of its own? | the records; 2 gets each; where some lack one as often again, and a range and a get each over free ids | 3 per page; 4 more where some lack one, and 1 per chunk of free ids |
 //! | over the ids, span by span: is each container, as far as the span goes, and each direct entry what the records make? | the records again; 2 gets each; the containers that they are in; the direct entries | 4 per span |
 //! | over all that is stored: is there a record that explains it? | the entries; of each container the first id in every block of 256, and its record | 4 per page |
 //! | the counts | how many containers each field has | 1 per field |
@@ -184,6 +189,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// An index of records whose keys are ids already: whole numbers that lie close together, as those of a
     /// [sequence](crate::general::enumerable_keys::Sequence). Ids that are far apart make many small containers.
     ///
+    /// A type of your own must be packed as the number that it is converted into: a key that is not is refused with
+    /// [`InvertedIndexError::OtherPacking`].
+    ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
     /// use keyloom_patterns::Table;
@@ -203,10 +211,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         K: Copy + Into<u64> + TryFrom<u64>,
     {
         let (id, key) = (|key: &K| (*key).into(), |id: u64| K::try_from(id).ok());
-        Self::with_ids(
-            space,
-            Ids::Same(SameIds { id, key, space: space.clone(), universe: u64::MAX }),
-        )
+        Self::with_ids(space, Ids::Same(SameIds { id, key, space: space.clone(), universe: None }))
     }
 
     fn with_ids(space: &Subspace, ids: Ids<K>) -> Self {
@@ -227,6 +232,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// The same with a field, whose values for a record are what `function` returns: [`one`], none, or many.
     /// A field of the same name is replaced.
+    ///
+    /// Choose a short name: it stands in the key of every container and, where the field holds something, in the
+    /// direct entry of every record, with 2 bytes more. In an index of 10,000 strikes of birds with seven fields of 4 to
+    /// 7 letters, the names are 490 kB of the 1.57 MB of the direct entries.
     ///
     /// The function must be pure. When it changes, or a field comes or goes, the index is wrong until
     /// [`repair`](InvertedIndex::repair) has run.
@@ -269,8 +278,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.fields.iter().map(|field| &*field.name)
     }
 
-    /// What ids are below.
-    pub fn universe(&self) -> u64 {
+    /// What ids are below; `None` where any is taken.
+    pub fn universe(&self) -> Option<u64> {
         self.ids.universe()
     }
 
@@ -321,7 +330,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ([`starting_with`](crate::starting_with)), that lie [`within`](crate::within) bounds, or that are what
     /// else [`Select`] offers; all that are there with `()`.
     ///
-    /// Unites their containers in memory. Costs one range over them.
+    /// Unites their containers in memory: of each chunk at most 2 bytes per id and value, and at most 4 KiB; then in
+    /// the form that the store would have. Costs one range over them.
+    ///
+    /// What is found is what was there when it was read. A [page](BitmapExpr::page) names its query by the ids in
+    /// memory, so a continuation over this is refused once it is read anew after a write that changed who has
+    /// any of these values.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -525,6 +539,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// explains. A transaction takes `batch` records, at least 256, or what is left of a chunk of ids. With
     /// [`CHUNK_IDS`](super::CHUNK_IDS) or more it takes whole chunks, and writes each container once: so does
     /// [`build`](InvertedIndex::build).
+    ///
+    /// Ids that are free are given out first. On a store whose transactions run side by side, this meets those who write
+    /// the same records and chunks, and all who take ids only where it gives out some itself.
     ///
     /// Attach the index to the table that writers use before this begins. While records have ids and are not in
     /// their containers yet, queries miss them.

@@ -3,12 +3,11 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, Reader, Result, Store, Writer, pack};
+use keyloom::{KeyBuf, Reader, Result, Store, Writer};
 
 use super::InvertedIndex;
 use super::check::record_keys;
 use super::counts::Counted;
-use super::given::Lack;
 use super::ids::Ids;
 use super::span::Span;
 use crate::batch::BatchSize;
@@ -33,14 +32,19 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
         && store.snapshot()?.first(index.space().self_and_children())?.is_none();
     let mut size = BatchSize::new(options.batch);
     let mut done = RepairProgress::beginning(options);
+    done.written += mend_state(index, store)?;
     loop {
+        // In a transaction it would meet all who take ids. Newer ones come with all that belongs to them.
+        let end = index.end(&store.snapshot()?)?;
         let step = size.transact(store, |txn, batch| {
             let mut next = done.clone();
             let is_last = match (next.position.phase, is_empty) {
-                (RepairPhase::Records, _) => repair_records(index, table, txn, batch, &mut next)?,
+                (RepairPhase::Records, _) => {
+                    repair_records(index, table, txn, batch, end, &mut next)?
+                }
                 (RepairPhase::Entries, true) => true,
                 (RepairPhase::Entries, false) => {
-                    remove_superfluous(index, table, txn, batch, &mut next)?
+                    remove_superfluous(index, table, txn, batch, end, &mut next)?
                 }
             };
             Ok((next, is_last))
@@ -62,17 +66,18 @@ fn repair_records<K: RecordKey, V, C: Codec<V>>(
     table: &Table<K, V, C>,
     txn: &mut impl Writer,
     batch: usize,
+    end: u64,
     done: &mut RepairProgress,
 ) -> Result<bool> {
     let last = done.position.last.take();
     let in_index = last.as_deref().is_some_and(|last| index.space().contains(last));
     done.position.last = match &index.ids {
         Ids::Dense(ids) if !in_index => {
-            let last = give_ids(ids, table, txn, batch, last.as_deref(), done)?;
+            let last = give_ids(ids, table, txn, batch, last.as_deref(), end, done)?;
             // Behind the last record the spans of ids begin.
             last.or_else(|| Some(KeyBuf::from_slice(index.space().prefix())))
         }
-        _ => write_span(index, table, txn, batch, last.as_deref(), done)?,
+        _ => write_span(index, table, txn, batch, last.as_deref(), end, done)?,
     };
     if done.position.last.is_none() {
         done.position.phase = RepairPhase::Entries;
@@ -87,35 +92,27 @@ fn give_ids<K: RecordKey, V, C>(
     txn: &mut impl Writer,
     batch: usize,
     last: Option<&[u8]>,
+    end: u64,
     done: &mut RepairProgress,
 ) -> Result<Option<KeyBuf>> {
-    let (stored, mut state) = (ids.stored_state(txn)?, ids.true_state(txn)?);
     let (keys, last) = {
         let page = page_behind(last, txn, table.space(), batch)?;
         (record_keys(table, &page.entries)?, page.last)
     };
     done.records += keys.len() as u64;
-    let mut writes = SortedWrites::default();
-    for (key, lack) in ids.lacking(txn, keys, state.next)? {
-        let id = match lack {
-            Lack::Key(id) => id,
-            Lack::Id(_) => {
-                let id = state.next;
-                state.next = id
-                    .checked_add(1)
-                    .filter(|next| *next <= ids.universe())
-                    .ok_or_else(|| ids.no_id_left())?;
-                writes.put(&ids.ids.pack(&key), &pack(&id))?;
-                id
-            }
-        };
-        writes.put(&ids.keys.pack(&id), &pack(&key))?;
-        done.written += 1;
+    // Who reads how far ids were given out meets all who take some: only where some are needed.
+    if ids.lacking(txn, &keys, end)?.is_empty() {
+        return Ok(last);
     }
-    if stored.unwrap_or_default() != state {
-        writes.put(&ids.state_key(), &state.to_bytes())?;
+    let state = ids.true_state(txn)?;
+    let lacking = ids.lacking(txn, &keys, state.next)?;
+    let mut writes = SortedWrites::default();
+    let now = ids.give_lacking(txn, &lacking, state, &mut writes)?;
+    if now != state {
+        writes.put(&ids.state_key(), &now.to_bytes())?;
     }
     writes.apply(txn)?;
+    done.written += lacking.len() as u64;
     Ok(last)
 }
 
@@ -126,6 +123,7 @@ fn write_span<K: RecordKey, V, C: Codec<V>>(
     txn: &mut impl Writer,
     batch: usize,
     last: Option<&[u8]>,
+    end: u64,
     done: &mut RepairProgress,
 ) -> Result<Option<KeyBuf>> {
     refuse_foreign(index.space(), last)?;
@@ -133,13 +131,17 @@ fn write_span<K: RecordKey, V, C: Codec<V>>(
         None => Some(0),
         Some(last) => index.direct.unpack::<u64>(last)?.checked_add(1),
     };
-    let end = index.end(txn)?;
     let Some(from) =
         from.map(|from| index.next_span(table, txn, batch, from, end)).transpose()?.flatten()
     else {
         return Ok(None);
     };
     let span = Span::from(from, batch);
+    // Given out and released since: or a stray, which the end within the transaction tells.
+    let end = match index.has_free_from(txn, from, end)? {
+        true => index.end(txn)?,
+        false => end,
+    };
     let (faults, records) = index.compare(table, txn, &span, end)?;
     if let Ids::Same(_) = index.ids {
         done.records += records;
@@ -159,12 +161,16 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     table: &Table<K, V, C>,
     txn: &mut impl Writer,
     batch: usize,
+    end: u64,
     done: &mut RepairProgress,
 ) -> Result<bool> {
-    let end = index.end(txn)?;
     let (faults, is_last) = {
         let page = page_behind(done.position.last.as_deref(), txn, index.space(), batch)?;
-        let found = index.superfluous(table, txn, &page.entries, end)?;
+        let mut found = index.superfluous(table, txn, &page.entries, end)?;
+        if found.faults.iter().any(|fault| index.is_of_free_ids(fault.what.entry())) {
+            // Given out and released since: or a stray, which the end within the transaction tells.
+            found = index.superfluous(table, txn, &page.entries, index.end(txn)?)?;
+        }
         done.entries += found.entries as u64;
         let last = found.entries.checked_sub(1).and_then(|last| page.entries.get(last));
         if let Some((key, _)) = last {
@@ -196,17 +202,25 @@ fn mend_counts<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S
             mended += 1;
         }
     }
-    if let Ids::Dense(ids) = &index.ids {
-        mended += u64::from(store.transact(|txn| mend_free(ids, txn))?);
-    }
-    Ok(mended)
+    Ok(mended + mend_state(index, store)?)
 }
 
-fn mend_free<K: RecordKey>(ids: &DenseIds<K>, txn: &mut impl Writer) -> Result<bool> {
-    let state = State { free: ids.count_free(txn)?, ..ids.true_state(txn)? };
-    let is_wrong = ids.stored_state(txn)?.unwrap_or_default() != state;
-    if is_wrong {
-        txn.put(&ids.state_key(), &state.to_bytes())?;
+/// Makes what is stored of how far ids were given out what it should be, and tells whether it was not.
+fn mend_state<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
+    let Ids::Dense(ids) = &index.ids else { return Ok(0) };
+    if due_state(ids, &store.snapshot()?)?.is_none() {
+        return Ok(0);
     }
-    Ok(is_wrong)
+    let mended = store.transact(|txn| {
+        let state = due_state(ids, txn)?;
+        state.map(|state| txn.put(&ids.state_key(), &state.to_bytes())).transpose()
+    })?;
+    Ok(mended.map_or(0, |()| 1))
+}
+
+/// What should be stored of how far ids were given out, if that is not there.
+fn due_state<K: RecordKey>(ids: &DenseIds<K>, reader: &impl Reader) -> Result<Option<State>> {
+    let state = State { free: ids.count_free(reader)?, ..ids.true_state(reader)? };
+    let is_right = ids.stored_state(reader)?.unwrap_or_default() == state;
+    Ok((!is_right).then_some(state))
 }

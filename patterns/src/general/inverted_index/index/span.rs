@@ -89,11 +89,16 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ) -> Result<Option<u64>> {
         match &self.ids {
             Ids::Dense(_) => Ok((from < end).then_some(from)),
-            Ids::Same(_) => {
-                let rest = within(from..).key_range(table.space());
-                let Some((key, _)) = reader.first(rest)? else { return Ok(None) };
-                let id: u64 =
-                    table.space().unpack(&key).map_err(|error| Error::from(error).at(&key))?;
+            Ids::Same(ids_of) => {
+                // At the beginning those too that are packed as something else.
+                let rest = match from {
+                    0 => table.space().range(),
+                    _ => within(from..).key_range(table.space()),
+                };
+                let Some((at, _)) = reader.first(rest)? else { return Ok(None) };
+                let key = table.space().unpack::<K>(&at);
+                let key = key.map_err(|error| Error::from(error).at(&at))?;
+                let id = ids_of.id_of(&key)?;
                 let of_span = if ids as u64 >= CHUNK_IDS { CHUNK_IDS } else { BLOCK_IDS };
                 Ok(Some(from.max(id - id % CHUNK_IDS % of_span)))
             }
@@ -269,7 +274,7 @@ fn same_records<K: RecordKey, V, C: Codec<V>>(
 ) -> Result<Vec<(u64, K, V)>> {
     let records = table.range(reader, within(span.0.clone()), Order::Ascending)?;
     let records = records.map(|record| record.map(|(key, value)| ((ids.id)(&key), key, value)));
-    records.filter(|record| !matches!(record, Ok((id, ..)) if *id >= ids.universe)).collect()
+    records.filter(|record| !matches!(record, Ok((id, ..)) if !ids.has(*id))).collect()
 }
 
 /// What is wrong with a container as far as a span goes.

@@ -213,7 +213,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
                 dense.records_of(table, reader, holders.collect())
             }
             Ids::Same(same) => {
-                let key = |id: &u64| (same.key)(*id).filter(|_| *id < same.universe);
+                let key = |id: &u64| (same.key)(*id).filter(|_| same.has(*id));
                 let keys: Vec<Option<K>> = ids.iter().map(key).collect();
                 let mut records = table.get_many(reader, keys.iter().flatten())?.into_iter();
                 let record = |key: Option<K>| {
