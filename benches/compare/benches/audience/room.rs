@@ -74,7 +74,7 @@ fn copied(store: &Lmdb, space: &Subspace) -> u64 {
     let empty = bytes_of_pages(&copy);
     let load = copy.transact(|txn| {
         let mut entries = snapshot.range(space.range(), Order::Ascending)?;
-        entries.try_for_each(|entry| entry.and_then(|(key, value)| txn.put(&key, &value)))
+        entries.try_for_each(|entry| entry.and_then(|(key, value)| txn.put(key, value)))
     });
     load.unwrap();
     bytes_of_pages(&copy) - empty
