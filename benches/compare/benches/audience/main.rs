@@ -2,9 +2,9 @@
 //! visited nothing about a category, broken down by every category, with exact counts.
 //!
 //! ```text
-//! cargo bench -p keyloom-compare --bench audience
-//! KEYLOOM_AUDIENCE_USERS=100000 cargo bench -p keyloom-compare --bench audience
-//! cargo bench -p keyloom-compare --bench audience -- room
+//! cargo bench -p keyloom-compare --features tantivy --bench audience
+//! KEYLOOM_AUDIENCE_USERS=100000 cargo bench -p keyloom-compare --features tantivy --bench audience
+//! cargo bench -p keyloom-compare --features tantivy --bench audience -- room
 //! ```
 //!
 //! Ten visits per user, a million users unless the environment says otherwise. Every contender answers on one
