@@ -64,22 +64,21 @@ mod for_reports;
 mod given;
 mod ids;
 mod maintain;
+mod read;
 mod repair;
 mod span;
 mod stored;
 mod values;
 
 use std::fmt;
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace, Unpack};
+use keyloom::{KeyBuf, KeyRange, Reader, Result, Store, Subspace};
 
 use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
-use crate::general::aggregation::Grouping;
-use crate::general::composite_key_index::pack_one;
-use crate::general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds};
+use crate::general::inverted_index::{BitSliced, Bitmap, DenseIds};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
@@ -89,7 +88,7 @@ pub use fields::{FieldValues, one};
 pub(super) use for_reports::FieldKind;
 pub use values::{ValueCounts, Values};
 
-use fields::{Function, null};
+use fields::Function;
 use ids::{Ids, SameIds};
 
 /// Bitmaps of the records that have a value, for every value of some fields, and what each record has, by
@@ -283,206 +282,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.ids.universe()
     }
 
-    /// The id of the record of `key`, if it has one. Costs one get; where keys are ids, nothing, and then
-    /// there need not be such a record.
-    ///
-    /// # Errors
-    /// What the store says, and when what is stored is no id.
-    pub fn id_of(&self, reader: &impl Reader, key: &K) -> Result<Option<u64>> {
-        self.ids.of(reader, key)
-    }
-
-    /// The keys of the records with these ids, in their order. Costs one get per id, in one round trip.
-    ///
-    /// # Errors
-    /// What the store says, and when what is stored is no key.
-    pub fn keys(
-        &self,
-        reader: &impl Reader,
-        ids: impl IntoIterator<Item = u64>,
-    ) -> Result<Vec<Option<K>>> {
-        self.ids.keys_of(reader, ids)
-    }
-
-    /// The ids of all records.
-    pub fn all(&self) -> BitmapExpr {
-        BitmapExpr::from(&self.all)
-    }
-
-    /// The ids of the records that have this value in this field. Reads nothing before it is asked.
-    ///
-    /// # Errors
-    /// [`InvertedIndexError::UnknownField`], [`InvertedIndexError::OtherKind`].
-    pub fn term<P: Pack>(&self, field: &str, value: P) -> Result<BitmapExpr> {
-        Ok(BitmapExpr::from(self.values_field(field)?.bitmap(&pack_one(&value))))
-    }
-
-    /// The ids of the records that have a value in this field that is packed already, as
-    /// [`PackedValues`] gives it.
-    ///
-    /// # Errors
-    /// As [`term`](InvertedIndex::term).
-    pub fn packed_term(&self, field: &str, value: &[u8]) -> Result<BitmapExpr> {
-        Ok(BitmapExpr::from(self.values_field(field)?.bitmap(value)))
-    }
-
-    /// The ids of the records that have any of some values in this field: those that begin so
-    /// ([`starting_with`](crate::starting_with)), that lie [`within`](crate::within) bounds, or that are what
-    /// else [`Select`] offers; all that are there with `()`.
-    ///
-    /// Unites their containers in memory: of each chunk at most 2 bytes per id and value, and at most 4 KiB; then in
-    /// the form that the store would have. Costs one range over them.
-    ///
-    /// What is found is what was there when it was read. A [page](BitmapExpr::page) names its query by the ids in
-    /// memory, so a continuation over this is refused once it is read anew after a write that changed who has
-    /// any of these values.
-    ///
-    /// ```
-    /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
-    /// use keyloom_patterns::{Table, starting_with, within};
-    /// let index = InvertedIndex::new(&Subspace::new("index")).field("name", |_: &u32, name: &String| one(name));
-    /// let towns = Table::<u32, String>::new(&Subspace::new("towns")).with(&index);
-    /// let store = Memory::new();
-    /// let names = ["Oslo", "Paris", "Parma", "Rome"].map(String::from);
-    /// store.transact(|txn| towns.put_many(txn, (0..).zip(names.clone())))?;
-    /// let snapshot = store.snapshot()?;
-    /// assert_eq!(index.any_term(&snapshot, "name", starting_with("Par"))?.count(&snapshot)?, 2);
-    /// assert_eq!(index.any_term(&snapshot, "name", within(.."Paris"))?.count(&snapshot)?, 1);
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`term`](InvertedIndex::term); what the store says; where stored bytes are no container, naming the
-    /// key.
-    pub fn any_term(
-        &self,
-        reader: &impl Reader,
-        field: &str,
-        select: impl Select,
-    ) -> Result<BitmapExpr> {
-        let field = self.values_field(field)?;
-        values::unite(reader.range(field.select(select), Order::Ascending)?, &field.space)
-    }
-
-    /// The ids of the records that have no value in this field. Reads nothing before it is asked.
-    ///
-    /// # Errors
-    /// [`InvertedIndexError::UnknownField`].
-    pub fn absent(&self, field: &str) -> Result<BitmapExpr> {
-        let field = self.known(field)?;
-        Ok(match field.function {
-            Function::Values(_) => BitmapExpr::from(field.bitmap(&null())),
-            Function::Integer(_) => self.all() - field.integers.has(),
-        })
-    }
-
-    /// The ids of the records that have a value in this field. Reads nothing before it is asked.
-    ///
-    /// # Errors
-    /// [`InvertedIndexError::UnknownField`].
-    pub fn has(&self, field: &str) -> Result<BitmapExpr> {
-        let field = self.known(field)?;
-        Ok(match field.function {
-            Function::Values(_) => self.all() - BitmapExpr::from(field.bitmap(&null())),
-            Function::Integer(_) => field.integers.has(),
-        })
-    }
-
-    /// The integers of a field, to compare and to sum.
-    ///
-    /// # Errors
-    /// [`InvertedIndexError::UnknownField`], [`InvertedIndexError::OtherKind`].
-    pub fn integers_of(&self, field: &str) -> Result<&BitSliced> {
-        let field = self.known(field)?;
-        match field.function {
-            Function::Integer(_) => Ok(&field.integers),
-            Function::Values(_) => Err(self.other_kind(field, "values", "integers")),
-        }
-    }
-
-    /// The distinct values of a field that are selected, in order. A skip scan: costs one range, and per value
-    /// another or the steps over its containers.
-    ///
-    /// # Errors
-    /// As [`any_term`](InvertedIndex::any_term); the iterator, also when a value is no `P`.
-    pub fn values<'r, R: Reader, P: for<'k> Unpack<'k>>(
-        &self,
-        reader: &'r R,
-        field: &str,
-        select: impl Select,
-        order: Order,
-    ) -> Result<Values<'r, R, P>> {
-        let field = self.values_field(field)?;
-        let range = Selected(field.select(select));
-        Ok(Values(Grouping::new(&field.space, 1).values(reader, range, order)?))
-    }
-
-    /// How many distinct values of a field are selected. A skip scan, as [`values`](InvertedIndex::values).
-    ///
-    /// # Errors
-    /// As [`any_term`](InvertedIndex::any_term).
-    pub fn distinct(&self, reader: &impl Reader, field: &str, select: impl Select) -> Result<u64> {
-        let field = self.values_field(field)?;
-        let range = Selected(field.select(select));
-        let groups =
-            Grouping::new(&field.space, 1).first_of_each(reader, range, Order::Ascending)?;
-        groups.map(|found| found.map(|_| 1)).sum()
-    }
-
-    /// The distinct values of a field that are selected, in order, and of how many records each is. Costs one
-    /// range; reads the headers of their containers.
-    ///
-    /// # Errors
-    /// As [`values`](InvertedIndex::values).
-    pub fn value_counts<'r, R: Reader, P: for<'k> Unpack<'k>>(
-        &self,
-        reader: &'r R,
-        field: &str,
-        select: impl Select,
-        order: Order,
-    ) -> Result<ValueCounts<R::Entries<'r>, P>> {
-        let field = self.values_field(field)?;
-        Ok(ValueCounts::new(reader.range(field.select(select), order)?, &field.space))
-    }
-
-    /// How many containers the values of a field have: what it costs to go through all of them. Costs one get.
-    ///
-    /// # Errors
-    /// As [`term`](InvertedIndex::term); [`Error::NotACounter`](keyloom::Error::NotACounter), or what the store
-    /// says.
-    pub fn containers(&self, reader: &impl Reader, field: &str) -> Result<u64> {
-        let count = reader.counter(&self.values_field(field)?.counter)?;
-        Ok(u64::try_from(count).unwrap_or(0))
-    }
-
-    /// What the fields of the record with this id hold, if there is one. Costs one get.
-    ///
-    /// # Errors
-    /// What the store says, and when what is stored is no entry of a direct index, naming the key.
-    pub fn direct<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        id: u64,
-    ) -> Result<Option<DirectEntry<R::Bytes<'r>>>> {
-        let key = self.direct.pack(&id);
-        let entry = reader.get(&key)?.map(DirectEntry::new).transpose();
-        entry.map_err(|error| error.at(&key))
-    }
-
-    /// What the fields of records hold, in the order of their ids. Costs one range.
-    ///
-    /// # Errors
-    /// What the store says; the iterator, as [`direct`](InvertedIndex::direct).
-    pub fn directs<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        ids: impl RangeBounds<u64>,
-        order: Order,
-    ) -> Result<DirectEntries<R::Entries<'r>>> {
-        DirectEntries::open(&self.direct, reader, &ids, order)
-    }
-
     fn known(&self, name: &str) -> Result<&Field<K, V>> {
         self.fields.iter().find(|field| *field.name == *name).ok_or_else(|| {
             let names: Vec<String> = self.field_names().map(|name| format!("{name:?}")).collect();
@@ -603,14 +402,5 @@ impl<K, V> Field<K, V> {
     fn select(&self, select: impl Select) -> KeyRange<'static> {
         let nulls = self.space.pack(&None::<u8>);
         select.key_range(&self.space).intersect(KeyRange::behind(&nulls))
-    }
-}
-
-/// A range that is known.
-struct Selected(KeyRange<'static>);
-
-impl Select for Selected {
-    fn key_range(&self, _: &Subspace) -> KeyRange<'static> {
-        self.0.clone()
     }
 }

@@ -34,8 +34,8 @@ pub struct ReportExplain {
     pub ids: u64,
     /// How many containers the values of the field have in all chunks.
     pub containers: u64,
-    /// What intersecting was expected to cost, if all values had as many containers, in nanoseconds of a machine of this decade with everything in
-    /// memory: only good for comparison.
+    /// What intersecting was expected to cost, if all values had as many containers, in nanoseconds of a machine of
+    /// this decade with everything in memory: only good for comparison.
     pub intersect_ns: u64,
     /// What walking was expected to cost.
     pub walk_ns: u64,
