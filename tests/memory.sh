@@ -40,6 +40,13 @@ passed_in() { # LOG
     sed -n 's/^test result: .* \([0-9]\+\) passed.*/\1/p' "$1" | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
+count() { # CHECKER LOG
+    local passed
+    passed=$(passed_in "$2")
+    ((passed)) || fail "$1: no test ran"
+    tests=$((tests + passed))
+}
+
 control() { # CHECKER PATTERN COMMAND...
     if "${@:3}" >"$directory/control.log" 2>&1 || ! grep -q "$2" "$directory/control.log"; then
         echo "$1 does not notice a read behind an allocation" >&2
@@ -71,7 +78,7 @@ if compgen -G "$(rustc --print target-libdir)/librustc-*_rt.asan.a" >/dev/null; 
     "${rustc[@]}" cargo test --locked --profile memory --target "$host" --package keyloom \
         --lib --test ranges --test memory --test conformance --test differential 2>&1 |
         tee "$directory/sanitizer.log" || fail 'AddressSanitizer: see above'
-    tests=$((tests + $(passed_in "$directory/sanitizer.log")))
+    count AddressSanitizer "$directory/sanitizer.log"
 fi
 if command -v valgrind >/dev/null; then
     checkers+=(Valgrind)
@@ -82,7 +89,7 @@ if command -v valgrind >/dev/null; then
     env CARGO_TARGET_DIR="$directory" "$runner=${valgrind[*]}" \
         cargo test --locked --profile memory --package keyloom --no-default-features --lib 2>&1 |
         tee "$directory/valgrind.log" || fail 'Valgrind: see above'
-    tests=$((tests + $(passed_in "$directory/valgrind.log")))
+    count Valgrind "$directory/valgrind.log"
 fi
 ((${#checkers[@]})) || fail 'there is neither AddressSanitizer nor Valgrind here'
 [[ $caught == true ]] || failures=$((failures + 1))

@@ -81,5 +81,7 @@ total=$((caught + missed + timeouts + unviable))
 ((unnoticed > 0)) && noticed=true || noticed=false
 write_result mutation "$total" mutants "$missed" "\"a test left out\": $noticed" \
     "\"caught\": $caught, \"missed\": $missed, \"timeouts\": $timeouts, \"unviable\": $unviable, \"missed_in_control\": $unnoticed"
-echo "mutation: $total mutants, $caught caught, $timeouts ran out of time, $unviable do not compile, $missed missed; control: $unnoticed missed, as they must be"
+echo "mutation: of $((total - unviable)) changes that compile $missed were missed, $timeouts ran out of time; $unviable do not compile; control: $unnoticed missed, as they must be"
+echo "left out, as they change nothing:"
+sed -n '/^exclude_re/,/^]/{/^ /p}' .cargo/mutants.toml
 ((missed == 0 && unnoticed > 0))

@@ -7,7 +7,7 @@
 # C++ compiler, with AddressSanitizer where the toolchain has it. What was found to be interesting is
 # kept in the target directory and used the next time. First the controls, which are broken on purpose,
 # must be found. The last line counts; the JSON in FILE says more. A crash shows the target, its input
-# and a smaller one that crashes too.
+# and a smaller one that crashes too, and the command that does it again.
 set -euo pipefail
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
@@ -130,6 +130,7 @@ for target in "${targets[@]}"; do
     input=$(sed -n 's/.*Test unit written to //p' "$log" | tail --lines=1)
     [[ -n $input ]] || continue
     echo "$target: $input" >&2
+    echo "again: cargo run --package keyloom-fuzz -- $target $input" >&2
     fuzz "$target" 60 "$crashes/minimize.log" -minimize_crash=1 \
         -exact_artifact_path="$input.min" "$input" || true
     [[ ! -e $input.min ]] || { echo "$target, smaller: $input.min" >&2; xxd "$input.min" >&2; }

@@ -51,6 +51,12 @@ impl Name {
     pub fn is_of_real_time(self) -> bool {
         self >= Self::G0RealTime
     }
+
+    /// Whether it is what PostgreSQL lets through when it forgets a conflict of a transaction that is open for
+    /// long: several reads that were overwritten, closed by the clock (`tests/postgres/forgotten_conflict.sh`).
+    pub fn is_of_forgotten_conflict(self) -> bool {
+        matches!(self, Self::G2ItemRealTime | Self::G2RealTime)
+    }
 }
 
 impl fmt::Display for Name {

@@ -65,6 +65,15 @@ impl Report {
         names
     }
 
+    /// Whether nothing was found but what PostgreSQL is known to let through, and no more of it than it does at
+    /// most: in two of 31 runs of 20,000 transactions it was five and one.
+    pub fn is_of_forgotten_conflicts(&self) -> bool {
+        const MOST: usize = 8;
+        let done = self.committed + self.unknown;
+        self.anomalies.len() <= MOST * done.div_ceil(20_000)
+            && self.anomalies.iter().all(|found| found.name().is_of_forgotten_conflict())
+    }
+
     /// Panics, and shows some of them, if there are anomalies.
     pub fn assert_clean(&self) {
         assert!(self.anomalies.is_empty(), "{self}");

@@ -14,9 +14,8 @@ fn postgres_is_serializable() {
     let plan = Plan { snapshots_in_commit_order: true, ..Plan::new(transactions(20_000), WRITERS) };
     let report = campaign_of(&*store, &plan);
     // A transaction that waits for a lock for a second may get through though it should not, which is
-    // PostgreSQL's own (see forgotten_conflict.sh). Cycles that only the clock closes are let pass, and
-    // were printed; what else it costs would show here.
-    assert!(report.anomalies.iter().all(|found| found.name().is_of_real_time()), "{report}");
+    // PostgreSQL's own (see forgotten_conflict.sh). A few of that kind are let pass, and were printed.
+    assert!(report.is_of_forgotten_conflicts(), "{report}");
 }
 
 /// A real isolation level that is too weak, on the real server: `REPEATABLE READ`, judged as if it
@@ -32,7 +31,7 @@ fn repeatable_read_is_caught() {
 #[test]
 fn weakened_isolation_is_caught() {
     let Some(store) = open() else { return };
-    for weakness in [Weakness::LostUpdates, Weakness::WriteSkew, Weakness::Phantoms] {
+    for weakness in Weakness::ALL.into_iter().filter(|weakness| *weakness != Weakness::None) {
         weakened::is_caught(store.clone(), weakness, 4_000, WRITERS);
     }
 }

@@ -28,10 +28,20 @@ pub trait Campaign: Sync {
         None
     }
 
+    /// Whether the workloads take part. Else what it attacks lies beneath them.
+    fn takes_workloads(&self) -> bool {
+        true
+    }
+
     /// Which [details](Tally::details) are more than 0 wherever at least the small count was done. Else
     /// what they count was not attacked, and no failures mean nothing.
     fn must_see(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Whether it is made of episodes, of which one can be done alone.
+    fn has_episodes(&self) -> bool {
+        false
     }
 
     /// Attacks for as long as [`Context::goes_on`] says so.
@@ -62,6 +72,9 @@ pub struct Context {
     pub seed: u64,
     /// The workloads.
     pub mix: Mix,
+    /// Only the episode of this number, where a campaign has episodes.
+    pub episode: Option<u64>,
+    campaign: &'static str,
     budget: Budget,
     bar: ProgressBar,
     begun: Instant,
@@ -70,21 +83,35 @@ pub struct Context {
 }
 
 impl Context {
-    /// What the command line asks for. `stop` is set when the user does not want to wait.
+    /// What the command line asks of a campaign. `stop` is set when the user does not want to wait.
     ///
     /// # Errors
     /// A temporary directory that cannot be made.
-    pub fn new(budget: Budget, seed: u64, mix: Mix, stop: Arc<AtomicBool>) -> Result<Self> {
-        let directory = Arc::new(tempfile::tempdir()?);
-        let bar = ProgressBar::hidden();
-        Ok(Self { seed, mix, budget, bar, begun: Instant::now(), directory, stop })
+    pub fn new(
+        campaign: &dyn Campaign,
+        budget: Budget,
+        seed: u64,
+        mix: Mix,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self> {
+        Ok(Self {
+            seed,
+            mix,
+            episode: None,
+            campaign: campaign.name(),
+            budget,
+            bar: ProgressBar::hidden(),
+            begun: Instant::now(),
+            directory: Arc::new(tempfile::tempdir()?),
+            stop,
+        })
     }
 
-    /// Shows a bar from now on.
+    /// Shows a bar from now on; `unit` is what is counted.
     ///
     /// # Errors
     /// None in practice: a template that does not parse.
-    pub fn show(&mut self, campaign: &dyn Campaign) -> Result<()> {
+    pub fn show(&mut self, unit: &'static str) -> Result<()> {
         let (length, template) = match self.budget {
             Budget::Count(count) => {
                 (count, "{msg} [{bar:30}] {human_pos}/{human_len} {prefix}, {eta} left")
@@ -95,8 +122,19 @@ impl Context {
         };
         self.bar = ProgressBar::new(length)
             .with_style(ProgressStyle::with_template(template)?.progress_chars("=> "))
-            .with_message(campaign.name())
-            .with_prefix(campaign.unit());
+            .with_message(self.campaign)
+            .with_prefix(unit);
+        Ok(())
+    }
+
+    /// Shows from now on for how long the controls have been at work.
+    ///
+    /// # Errors
+    /// As [`show`](Context::show).
+    pub fn show_controls(&mut self) -> Result<()> {
+        let style = ProgressStyle::with_template("{msg}: controls {spinner} {elapsed}")?;
+        self.bar = ProgressBar::new_spinner().with_style(style).with_message(self.campaign);
+        self.bar.enable_steady_tick(Duration::from_millis(200));
         Ok(())
     }
 
@@ -105,12 +143,24 @@ impl Context {
         Self {
             seed: self.seed,
             mix: self.mix.clone(),
+            episode: None,
+            campaign: self.campaign,
             budget: Budget::Count(count),
             bar: ProgressBar::hidden(),
             begun: Instant::now(),
             directory: self.directory.clone(),
             stop: self.stop.clone(),
         }
+    }
+
+    /// The campaign.
+    pub fn name(&self) -> &'static str {
+        self.campaign
+    }
+
+    /// The command that does this again, from a seed and so many.
+    pub fn again(&self, seed: u64, count: u64) -> String {
+        again(self.campaign, &format!("--count {count}"), seed, self.mix.only().as_deref())
     }
 
     /// Whether to do more after `done`.
@@ -178,28 +228,42 @@ impl Tally {
         *self.details.entry(what.into()).or_default() += more;
     }
 
+    /// The failures in one line.
+    fn told(&self) -> String {
+        let told: Vec<&str> = self.failures.iter().map(|failure| &*failure.what).collect();
+        if told.is_empty() { format!("{} done, none wrong", self.count) } else { told.join("; ") }
+    }
+
     /// Those of some details that were never seen.
     pub fn unseen<'n>(&self, details: &'n [&'n str]) -> impl Iterator<Item = &'n str> {
         details.iter().copied().filter(|what| self.details.get(*what).is_none_or(|n| *n == 0))
     }
 }
 
+/// The command that runs a campaign.
+pub fn again(campaign: &str, amount: &str, seed: u64, workload: Option<&str>) -> String {
+    let workload = workload.map_or_else(String::new, |name| format!(" --workload {name}"));
+    format!("cargo campaign {campaign} {amount} --seed {seed}{workload}")
+}
+
 /// Something that should not be.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Failure {
     /// What is wrong.
     pub what: String,
     /// The shortest sequence found that leads to it, step by step.
     pub sequence: Vec<String>,
+    /// The command that leads to it again. Empty where that is the whole run.
+    pub again: String,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.what)?;
-        self.sequence
-            .iter()
-            .enumerate()
-            .try_for_each(|(n, step)| writeln!(f, "  {:>3}. {step}", n + 1))
+        for (number, step) in (1..).zip(&self.sequence) {
+            writeln!(f, "  {number:>3}. {step}")?;
+        }
+        write!(f, "  again: {}", self.again)
     }
 }
 
@@ -208,18 +272,49 @@ impl fmt::Display for Failure {
 pub struct Control {
     /// What is broken.
     pub name: String,
-    /// Whether it was found.
-    pub caught: bool,
+    /// Whether it held: what is broken was found, for the right reason, and what is not was not.
+    pub held: bool,
+    /// What came instead, where it did not hold.
+    pub instead: String,
 }
 
 impl Control {
-    /// A control that a campaign must fail: `tally` is what the campaign saw of it.
-    pub fn of(name: impl Into<String>, tally: &Tally) -> Self {
-        Self { name: name.into(), caught: !tally.failures.is_empty() }
+    /// A control that holds or not.
+    pub fn new(name: impl Into<String>, held: Result<(), String>) -> Self {
+        let name = name.into();
+        Self { name, held: held.is_ok(), instead: held.err().unwrap_or_default() }
+    }
+
+    /// A control that a campaign must fail, and for this reason: `tally` is what the campaign saw of it, and
+    /// one of its failures says `expected`.
+    pub fn of(name: impl Into<String>, tally: &Tally, expected: &str) -> Self {
+        let held = tally.failures.iter().any(|failure| failure.what.contains(expected));
+        let instead = || format!("no failure says {expected:?}, but {}", tally.told());
+        Self::new(name, held.then_some(()).ok_or_else(instead))
     }
 
     /// A control that nothing is broken in: a campaign must look at it and find nothing.
     pub fn sound(name: impl Into<String>, tally: &Tally) -> Self {
-        Self { name: name.into(), caught: tally.count > 0 && tally.failures.is_empty() }
+        let held = tally.count > 0 && tally.failures.is_empty();
+        Self::new(name, held.then_some(()).ok_or_else(|| tally.told()))
+    }
+
+    /// A control for each flaw, with what a failure must say of it; nothing where nothing is broken.
+    ///
+    /// # Errors
+    /// Those of `attack`.
+    pub fn each<F: Copy + fmt::Debug>(
+        flaws: &[(F, &str)],
+        mut attack: impl FnMut(F) -> Result<Tally>,
+    ) -> Result<Vec<Self>> {
+        let control = |&(flaw, expected): &(F, &str)| {
+            let (name, tally) = (format!("{flaw:?}"), attack(flaw)?);
+            Ok(if expected.is_empty() {
+                Self::sound(name, &tally)
+            } else {
+                Self::of(name, &tally, expected)
+            })
+        };
+        flaws.iter().map(control).collect()
     }
 }

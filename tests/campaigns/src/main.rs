@@ -1,15 +1,19 @@
 //! The command line of the campaigns.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::Arc;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use clap::Parser;
+use keyloom_campaigns::campaign::again;
 use keyloom_campaigns::record::Record;
-use keyloom_campaigns::{Budget, Campaign, Context, Failure, Mix, campaigns, promises};
+use keyloom_campaigns::{
+    Budget, Campaign, Context, Control, Failure, Mix, Tally, campaigns, promises,
+};
 
 /// Attacks what keyloom promises.
 #[derive(Parser)]
@@ -30,6 +34,9 @@ struct Arguments {
     /// Only this workload [default: all of them, mixed]
     #[arg(long)]
     workload: Option<String>,
+    /// Only the episode of this number, of `kill`
+    #[arg(long)]
+    episode: Option<u64>,
     /// Where to write `<campaign>.json`
     #[arg(long)]
     results: Option<PathBuf>,
@@ -65,6 +72,18 @@ fn run(arguments: &Arguments) -> Result<()> {
     };
     let names: Vec<_> = all.iter().map(|campaign| campaign.name()).collect();
     ensure!(!chosen.is_empty(), "no campaign {:?}: there are {names:?}", arguments.campaign);
+    if let [only] = &chosen[..] {
+        let name = only.name();
+        let takes_it = arguments.workload.is_none() || only.takes_workloads();
+        ensure!(takes_it, "{name} attacks what lies beneath the workloads, and takes none");
+        let has_it = arguments.episode.is_none() || only.has_episodes();
+        ensure!(has_it, "{name} has no episodes");
+    } else {
+        let names_one = arguments.workload.is_some() || arguments.episode.is_some();
+        ensure!(!names_one, "a workload or an episode is that of one campaign: name it");
+    }
+    // What is checked out now is what is attacked, whatever will be in an hour.
+    commit();
     let stop = Arc::new(AtomicBool::new(false));
     ctrlc::set_handler({
         let stop = stop.clone();
@@ -92,15 +111,27 @@ fn list(all: &[Box<dyn Campaign>]) -> Result<()> {
     for campaign in all {
         let (small, full) = campaign.counts();
         println!(
-            "{:<12} {} ({small} {unit}; {full} before a release)",
+            "{:<16} {} ({small} {unit}; {full} before a release){}",
             campaign.name(),
             campaign.about(),
+            if campaign.takes_workloads() { "; --workload" } else { "" },
             unit = campaign.unit()
         );
+    }
+    for (script, about) in SCRIPTS {
+        println!("{script:<16} {about}");
     }
     println!("workloads: {}", Mix::new(None)?.names().join(", "));
     Ok(())
 }
+
+/// The campaigns that are scripts, with controls of their own.
+const SCRIPTS: [(&str, &str); 4] = [
+    ("tests/fuzz/run.sh", "hostile bytes, bred by a fuzzer, for every decoder and pattern"),
+    ("tests/mutants.sh", "changes of the encoding of keys and of ranges: does a test notice?"),
+    ("tests/memory.sh", "the tests of the core under AddressSanitizer and Valgrind"),
+    ("tests/miri.sh", "the tests of the core in Miri, on a nightly toolchain"),
+];
 
 /// Runs a campaign and its controls, and tells what came of it. Whether all is well.
 fn run_one(
@@ -109,8 +140,9 @@ fn run_one(
     is_release: bool,
     stop: &Arc<AtomicBool>,
 ) -> Result<bool> {
+    let name = campaign.name();
     if let Some(obstacle) = campaign.obstacle() {
-        println!("{}: not run, {obstacle}", campaign.name());
+        println!("{name}: not run, {obstacle}");
         // Whoever asks for all of them must have them all.
         return Ok(false);
     }
@@ -122,62 +154,72 @@ fn run_one(
         _ => Budget::Count(small),
     };
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("{name}: seed {seed}");
     let mix = Mix::new(arguments.workload.as_deref())?;
+    let workloads = if campaign.takes_workloads() { mix.names() } else { Vec::new() };
+    let amount = match budget {
+        Budget::Count(count) => format!("--count {count}"),
+        Budget::Time(time) => format!("--seconds {}", time.as_secs()),
+    };
+    let command = again(name, &amount, seed, arguments.workload.as_deref());
+    let mut context = Context::new(campaign, budget, seed, mix, stop.clone())?;
+    context.episode = arguments.episode;
+
     let begun = Instant::now();
-    let mut context = Context::new(budget, seed, mix, stop.clone())?;
-    context.show(campaign)?;
-    let mut tally = campaign.run(&context)?;
+    context.show(campaign.unit())?;
+    let mut tally = outcome(|| campaign.run(&context))
+        .unwrap_or_else(|failure| Tally { failures: vec![failure], ..Tally::default() });
     if small > 0 && tally.count >= small {
         let unseen: Vec<_> = tally.unseen(campaign.must_see()).collect();
         tally.failures.extend(unseen.into_iter().map(|what| Failure {
             what: format!("of {} {} none: {what}", tally.count, campaign.unit()),
-            sequence: Vec::new(),
+            ..Failure::default()
         }));
     }
     context.hide();
     let seconds = begun.elapsed().as_secs_f64();
-    let controls = campaign.controls(&context)?;
 
-    for failure in &tally.failures {
-        println!("{}, --seed {seed}: {failure}", campaign.name());
+    let begun = Instant::now();
+    context.show_controls()?;
+    let controls = outcome(|| campaign.controls(&context)).unwrap_or_else(|failure| {
+        tally.failures.push(Failure { what: format!("the controls: {}", failure.what), ..failure });
+        Vec::new()
+    });
+    context.hide();
+    let control_seconds = begun.elapsed().as_secs_f64();
+
+    for failure in &mut tally.failures {
+        if failure.again.is_empty() {
+            failure.again.clone_from(&command);
+        }
+        println!("{name}, seed {seed}: {failure}");
     }
-    for control in controls.iter().filter(|control| !control.caught) {
-        println!(
-            "{}, --seed {seed}: the control was not caught: {}",
-            campaign.name(),
-            control.name
-        );
+    for Control { name: control, instead, .. } in controls.iter().filter(|control| !control.held) {
+        println!("{name}, seed {seed}: the control does not hold: {control}: {instead}");
     }
-    let caught = controls.iter().filter(|control| control.caught).count();
+    let held = controls.iter().filter(|control| control.held).count();
     let details: String =
         tally.details.iter().map(|(what, count)| format!(", {count} {what}")).collect();
     println!(
-        "{}: {} {}{details}; {} failures; {caught} of {} controls caught; {seconds:.1} s, seed {seed}",
-        campaign.name(),
+        "{name}: {} {}{details}; {} failures; {seconds:.1} s; {held} of {} controls held; \
+         {control_seconds:.1} s; seed {seed}",
         tally.count,
         campaign.unit(),
         tally.failures.len(),
         controls.len(),
     );
-    let workload = arguments.workload.iter().map(|name| format!(" --workload {name}"));
-    let amount = match budget {
-        Budget::Count(count) => format!("--count {count}"),
-        Budget::Time(time) => format!("--seconds {}", time.as_secs()),
-    };
     let record = Record {
-        campaign: campaign.name().into(),
-        command: format!(
-            "cargo campaign {} {amount} --seed {seed}{}",
-            campaign.name(),
-            workload.collect::<String>()
-        ),
+        campaign: name.into(),
+        command,
         date: today(),
+        commit: commit(),
+        workloads: workloads.into_iter().map(str::to_owned).collect(),
         seed: Some(seed),
         count: tally.count,
         unit: campaign.unit().into(),
         failures: tally.failures.len() as u64,
         seconds: (seconds * 10.0).round() / 10.0,
-        controls: controls.into_iter().map(|control| (control.name, control.caught)).collect(),
+        controls: controls.into_iter().map(|control| (control.name, control.held)).collect(),
         details: tally.details,
     };
     if let Some(directory) = &arguments.results {
@@ -186,9 +228,35 @@ fn run_one(
     Ok(record.is_sound())
 }
 
+/// What came of work. An error and a panic are failures like others, and end nothing else.
+fn outcome<T>(work: impl FnOnce() -> Result<T>) -> Result<T, Failure> {
+    let what = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(done)) => return Ok(done),
+        Ok(Err(error)) => format!("it cannot go on: {error:#}"),
+        Err(panic) => format!("it panics: {}", campaigns::said(&*panic)),
+    };
+    Err(Failure { what, ..Failure::default() })
+}
+
 /// The day in UTC, `2026-11-21`.
 fn today() -> String {
     let now = std::time::SystemTime::now();
     jiff::Timestamp::try_from(now)
         .map_or_else(|_| "unknown".into(), |now| now.strftime("%F").to_string())
+}
+
+/// The commit that is checked out, with a `+` where files are others, result files aside.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).current_dir(promises::root()).output();
+        let output = output.ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    static FOUND: OnceLock<String> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let Some(commit) = git(&["rev-parse", "--short", "HEAD"]) else { return String::new() };
+        let others = git(&["status", "--porcelain", "--", ":!tests/campaigns/results"]);
+        if others.is_some_and(|others| others.is_empty()) { commit } else { commit + "+" }
+    });
+    found.clone()
 }

@@ -37,6 +37,14 @@ impl Mix {
         self.workloads.iter().map(|workload| workload.name()).collect()
     }
 
+    /// The one workload that was asked for, if it was one, so that a process can make the same mix.
+    pub fn only(&self) -> Option<String> {
+        match &self.names()[..] {
+            [one] => Some((*one).into()),
+            _ => None,
+        }
+    }
+
     /// One mix for each workload alone.
     pub fn each(&self) -> impl Iterator<Item = Self> {
         self.workloads.iter().map(|one| Self { workloads: vec![one.clone()] })
@@ -115,6 +123,22 @@ impl Mix {
                 Err(keyloom::Error::other("the number of transactions has not 8 bytes"))
             }
         }
+    }
+
+    /// All entries of the workloads, and whether each follows from others, as [`Registered::is_derived`] says.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn keys(&self, reader: &impl Reader) -> Result<Vec<(Vec<u8>, Vec<u8>, bool)>> {
+        let mut keys = Vec::new();
+        for workload in &self.workloads {
+            let space = Subspace::new(workload.name());
+            for entry in reader.range(space.range(), Order::Ascending)? {
+                let (key, value) = entry?;
+                keys.push((key.to_vec(), value.to_vec(), workload.is_derived(&key)));
+            }
+        }
+        Ok(keys)
     }
 
     /// The oracle of nothing done yet.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::record::Record;
+use crate::{campaigns, workloads};
 
 /// A promise, and what attacks it.
 struct Promise {
@@ -14,63 +15,81 @@ struct Promise {
     promise: &'static str,
     /// The names of the result files that stand behind it.
     records: &'static [&'static str],
+    /// What CI does where none of its result files does.
+    in_ci: &'static str,
+}
+
+/// One that campaigns stand behind.
+const fn promise(promise: &'static str, records: &'static [&'static str]) -> Promise {
+    Promise { promise, records, in_ci: "not run" }
 }
 
 const PROMISES: &[Promise] = &[
+    promise("memory, LMDB and the wrappers keep the same laws", &["conformance"]),
+    promise("memory = LMDB = `BTreeMap`, whatever is asked of them", &["differential"]),
+    promise(
+        "committed transactions are serializable in memory and on LMDB, in an order that agrees with the clock",
+        &["isolation"],
+    ),
+    promise(
+        "what was acknowledged survives a program that is killed; nothing is half there, in every workload",
+        &["kill"],
+    ),
+    promise(
+        "what was acknowledged (`Durability::Full`) survives a power cut; nothing is half there, in every workload",
+        &["power"],
+    ),
+    promise(
+        "an operation that fails leaves nothing half done, in every workload; answers are right or errors",
+        &["faults"],
+    ),
+    promise(
+        "a system call that fails is an error with a name; nothing is half done, in every workload, and the \
+         program goes on",
+        &["syscalls"],
+    ),
+    promise(
+        "a full disk is an error with a remedy; nothing is lost, in every workload",
+        &["disk-full"],
+    ),
+    promise("derived data, in every workload: rebuilt = maintained = the model", &["rebuild"]),
+    promise("what `Lmdb::verify` calls sound is read without a crash or a lost entry", &["damage"]),
     Promise {
-        promise: "memory, LMDB and the wrappers keep the same laws",
-        records: &["conformance"],
+        promise: "no bytes make decoding panic",
+        records: &["hostile-bytes"],
+        in_ci: "the targets without a fuzzer: `cargo test -p keyloom-fuzz`",
     },
-    Promise {
-        promise: "memory = LMDB = `BTreeMap`, whatever is asked of them",
-        records: &["differential"],
-    },
-    Promise {
-        promise: "committed transactions are serializable in memory and on LMDB, in an order that agrees with the clock",
-        records: &["isolation"],
-    },
-    Promise {
-        promise: "what was acknowledged survives a program that is killed; nothing is half there",
-        records: &["kill"],
-    },
-    Promise {
-        promise: "what was acknowledged (`Durability::Full`) survives a power cut; nothing is half there",
-        records: &["power"],
-    },
-    Promise {
-        promise: "an operation that fails leaves nothing half done, in every pattern; answers are right or errors",
-        records: &["faults"],
-    },
-    Promise {
-        promise: "a system call that fails is an error with a name; nothing is half done, and the program goes on",
-        records: &["syscalls"],
-    },
-    Promise {
-        promise: "a full disk is an error with a remedy; nothing is lost",
-        records: &["disk-full"],
-    },
-    Promise { promise: "derived data: rebuilt = maintained = the model", records: &["rebuild"] },
-    Promise {
-        promise: "what `Lmdb::verify` calls sound is read without a crash or a lost entry",
-        records: &["damage"],
-    },
-    Promise { promise: "no bytes make decoding panic", records: &["hostile-bytes"] },
     Promise {
         promise: "the tests of keys and ranges notice any change of that code",
         records: &["mutation"],
+        in_ci: "what the change touches",
     },
     Promise {
-        promise: "AddressSanitizer and Valgrind see no bad access in keyloom's Rust code",
-        records: &["memory-safety"],
+        promise: "AddressSanitizer, Valgrind and Miri see no bad access in keyloom's Rust code",
+        records: &["memory-safety", "miri"],
+        in_ci: "Miri, where the toolchain has it",
     },
     Promise {
-        promise: "PostgreSQL and etcd keep the laws; what they acknowledged is there, once, though servers are killed and answers lost",
-        records: &["servers"],
+        promise: "PostgreSQL and etcd keep the laws and are serializable (PostgreSQL but for conflicts that it \
+                  forgets); what they acknowledged is there, once, though servers are killed and answers lost",
+        records: &["servers", "isolation-on-servers"],
+        in_ci: "the tests on servers",
     },
     Promise {
-        promise: "keys are FoundationDB's bit for bit; no bound loses a key; reads allocate nothing; the README and the book run",
+        promise: "keys are FoundationDB's bit for bit; no bound loses a key; reads allocate nothing; the README and the \
+                  book run",
         records: &["tests"],
+        in_ci: "`cargo test`",
     },
+];
+
+/// What makes the result files that no campaign makes.
+const SCRIPTS: [(&str, &str); 5] = [
+    ("hostile-bytes", "tests/fuzz/run.sh"),
+    ("mutation", "tests/mutants.sh"),
+    ("memory-safety", "tests/memory.sh"),
+    ("miri", "tests/miri.sh"),
+    ("isolation-on-servers", "tests/servers/with.sh cargo campaign-on-servers isolation"),
 ];
 
 /// Where the result files are kept: of the form in CI, and of the last full run.
@@ -78,31 +97,43 @@ pub const FORMS: [&str; 2] = ["ci", "release"];
 
 const BEGIN: &str = "<!-- Written by `cargo campaign promises` from tests/campaigns/results. -->";
 const END: &str = "<!-- End of what is written. -->";
+/// In the chapter.
+const BEGIN_WORKLOADS: &str = "<!-- Written by `cargo campaign promises`: the workloads. -->";
 
 /// The files that hold the table.
-pub const FILES: [&str; 2] = ["README.md", "book/src/reliability.md"];
+pub const FILES: [&str; 2] = ["README.md", CHAPTER];
+/// The one that lists the workloads too.
+const CHAPTER: &str = "book/src/reliability.md";
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a file should hold: itself, with the table of today's result files.
+/// What one of the [`FILES`] should hold: itself, with the table of today's result files.
 ///
 /// # Errors
 /// A file that cannot be read, result files that are none, or a file without a place for the table.
-pub fn updated(file: &Path) -> Result<String> {
+pub fn updated(file: &str) -> Result<String> {
     let results = root().join("tests/campaigns/results");
     let [ci, release] = FORMS.map(|form| Record::load_all(&results.join(form)));
     let text =
-        std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-    let (before, rest) = text
-        .split_once(BEGIN)
-        .with_context(|| format!("{} has no line {BEGIN}", file.display()))?;
-    let (_, after) =
-        rest.split_once(END).with_context(|| format!("{} has no line {END}", file.display()))?;
-    let table = table(&ci?, &release?)?;
-    Ok(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+        std::fs::read_to_string(root().join(file)).with_context(|| format!("reading {file}"))?;
+    let told = || format!("in {file}");
+    let text = replaced(&text, BEGIN, &table(&ci?, &release?)?).with_context(told)?;
+    if file != CHAPTER {
+        return Ok(text);
+    }
+    let names = workloads::all().into_iter().map(|workload| format!("`{}`", workload.name()));
+    let names = names.collect::<Vec<_>>().join(", ");
+    replaced(&text, BEGIN_WORKLOADS, &format!("{names}\n")).with_context(told)
+}
+
+/// The text with something else between a line and the end.
+fn replaced(text: &str, begin: &str, with: &str) -> Result<String> {
+    let (before, rest) = text.split_once(begin).with_context(|| format!("no line {begin}"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("no line {END}"))?;
+    Ok(format!("{before}{begin}\n\n{with}\n{END}{after}"))
 }
 
 type Records = BTreeMap<String, Record>;
@@ -115,58 +146,83 @@ fn table(ci: &Records, release: &Records) -> Result<String> {
             "{name}.json stands behind no promise"
         );
     }
-    let mut table = String::from(
-        "| promise | shown by | in CI | before a release | controls |\n|---|---|---|---|---|\n",
-    );
-    let is_shown = |promise: &&Promise| {
-        promise.records.iter().any(|name| ci.contains_key(*name) || release.contains_key(*name))
-    };
-    // A promise that nothing was counted for is not made.
-    for promise in PROMISES.iter().filter(is_shown) {
-        let shown_by = promise.records.iter().map(|name| {
+    let mut table =
+        String::from("| promise | shown by | in CI | before a release |\n|---|---|---|---|\n");
+    for Promise { promise, records, in_ci } in PROMISES {
+        let shown_by = records.iter().map(|name| {
             let record = ci.get(*name).or_else(|| release.get(*name));
-            record.map_or_else(
-                || format!("`{name}`"),
-                |record| format!("`{}`", plain(&record.command)),
-            )
+            format!("`{}`", record.map_or_else(|| command(name), |record| plain(&record.command)))
         });
-        let cell = |records: &Records, tell: &dyn Fn(&Record) -> String| {
-            let told = promise.records.iter().filter_map(|name| records.get(*name).map(tell));
-            let told: Vec<String> = told.collect();
-            if told.is_empty() { "–".into() } else { told.join("; ") }
+        let shown_by = shown_by.collect::<Vec<_>>().join(", ");
+        // What nobody has run is said too.
+        let cell = |form: &Records, otherwise: &str| {
+            let told: Result<Vec<String>> =
+                records.iter().filter_map(|name| form.get(*name)).map(outcome).collect();
+            told.map(|told| if told.is_empty() { otherwise.to_owned() } else { told.join("; ") })
         };
-        writeln!(
-            table,
-            "| {} | {} | {} | {} | {} |",
-            promise.promise,
-            shown_by.collect::<Vec<_>>().join(", "),
-            cell(ci, &outcome),
-            cell(release, &|record| format!("{} ({})", outcome(record), record.date)),
-            if cell(ci, &controls) == "–" {
-                cell(release, &controls)
-            } else {
-                cell(ci, &controls)
-            },
-        )?;
+        let (in_ci, before) = (cell(ci, in_ci)?, cell(release, "not run")?);
+        writeln!(table, "| {promise} | {shown_by} | {in_ci} | {before} |")?;
     }
     Ok(table)
 }
 
+/// The command that makes a result file.
+fn command(name: &str) -> String {
+    let script = SCRIPTS.iter().find(|(record, _)| *record == name);
+    script.map_or_else(|| format!("cargo campaign {name}"), |(_, script)| (*script).into())
+}
+
 /// The command without what a run has chosen for itself.
-fn plain(command: &str) -> &str {
-    command.split(" --").next().unwrap_or(command)
+fn plain(command: &str) -> String {
+    command.split(" --").next().unwrap_or(command).to_owned()
 }
 
-/// `2,000 kills, 0 failures`.
-fn outcome(record: &Record) -> String {
-    format!("{} {}, {} failures", grouped(record.count), record.unit, grouped(record.failures))
+/// `2,000 kills, 0 failures; 13 of 13 controls held (2026-11-21, 1b4e87c)`.
+fn outcome(record: &Record) -> Result<String> {
+    let Record { count, unit, failures, controls, details, date, commit, .. } = record;
+    let mut told = format!("{} {unit}, {} failures", grouped(*count), grouped(*failures));
+    if record.campaign == "mutation" {
+        let of = |what: &str| details.get(what).copied().unwrap_or_default();
+        let missed = if *failures == 0 {
+            "none was missed".into()
+        } else {
+            format!("{failures} were missed")
+        };
+        told = format!(
+            "of {} changes that compile {missed} ({} by time-out; {} kinds that change nothing are left out, \
+             `.cargo/mutants.toml`)",
+            grouped(count - of("unviable")),
+            of("timeouts"),
+            left_out()?,
+        );
+    }
+    let held = controls.values().filter(|held| **held).count();
+    write!(told, "{}; {held} of {} controls held ({date}", absent(record), controls.len())?;
+    told += &if commit.is_empty() { ")".into() } else { format!(", {commit})") };
+    Ok(told)
 }
 
-/// `13 of 13`.
-fn controls(record: &Record) -> String {
-    let all = record.controls.len();
-    let held = record.controls.values().filter(|held| **held).count();
-    if all == 0 { "–".into() } else { format!("{held} of {all}") }
+/// What took no part, where workloads take part.
+fn absent(record: &Record) -> String {
+    let all = campaigns::all();
+    let campaign = all.iter().find(|campaign| campaign.name() == record.campaign);
+    if !campaign.is_some_and(|campaign| campaign.takes_workloads()) {
+        return String::new();
+    }
+    if record.workloads.is_empty() {
+        return ", workloads not noted".into();
+    }
+    let names = workloads::all().into_iter().map(|workload| workload.name());
+    let absent: Vec<_> =
+        names.filter(|name| !record.workloads.iter().any(|there| there == name)).collect();
+    if absent.is_empty() { String::new() } else { format!(", without {}", absent.join(", ")) }
+}
+
+/// How many kinds of changes are not made, as they change nothing.
+fn left_out() -> Result<usize> {
+    let text = std::fs::read_to_string(root().join(".cargo/mutants.toml"))?;
+    let (_, kinds) = text.split_once("exclude_re").context("nothing is left out")?;
+    Ok(kinds.lines().filter(|line| line.trim().starts_with('\'')).count())
 }
 
 /// `1234567` as `1,234,567`.
@@ -187,9 +243,9 @@ fn grouped(number: u64) -> String {
 /// # Errors
 /// As [`updated`], or a file that cannot be written.
 pub fn write() -> Result<()> {
-    for file in FILES.map(|file| root().join(file)) {
-        let text = updated(&file)?;
-        std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    for file in FILES {
+        let text = updated(file)?;
+        std::fs::write(root().join(file), text).with_context(|| format!("writing {file}"))?;
     }
     Ok(())
 }

@@ -15,6 +15,12 @@ pub struct Record {
     pub command: String,
     /// The day, `2026-11-21`.
     pub date: String,
+    /// The commit, with a `+` where the tree was another.
+    #[serde(default)]
+    pub commit: String,
+    /// The workloads that took part.
+    #[serde(default)]
+    pub workloads: Vec<String>,
     /// What the random choices came from, if there were any.
     pub seed: Option<u64>,
     /// How many were done.
@@ -25,7 +31,8 @@ pub struct Record {
     pub failures: u64,
     /// How long it took, in seconds.
     pub seconds: f64,
-    /// What was broken on purpose, and whether it was found.
+    /// What was broken on purpose, and whether it was found for the right reason; what nothing is broken in, and
+    /// whether nothing was found.
     pub controls: BTreeMap<String, bool>,
     /// Other counts.
     #[serde(default)]

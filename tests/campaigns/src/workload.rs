@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Result};
+use keyloom::{DynWriter, Result, Subspace};
 
 /// Random operations on a pattern, and what they should come to.
 ///
@@ -37,6 +37,13 @@ pub trait Workload: Send + Sync + 'static {
     /// What cannot be read is an error, and as wrong as a finding.
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>>;
 
+    /// Whether what is under a key of the workload's follows from what is under others, so that the pattern's
+    /// own `check` must find any damage to it, without the model. Everything does but the subspace `records`,
+    /// unless a workload says otherwise.
+    fn is_derived(&self, key: &[u8]) -> bool {
+        !Subspace::new(self.name()).child("records").contains(key)
+    }
+
     /// Writes what the model holds into a store that holds nothing of it, by the shortest way: what was
     /// maintained step by step must be the same, byte for byte.
     ///
@@ -56,6 +63,8 @@ pub trait Registered: Send + Sync {
     /// # Errors
     /// As [`Workload::perform`].
     fn perform(&self, seed: u64, txn: &mut DynWriter<'_>) -> Result<()>;
+    /// As [`Workload::is_derived`].
+    fn is_derived(&self, key: &[u8]) -> bool;
     /// The model of nothing done yet.
     fn model(&self) -> Box<dyn Model>;
 }
@@ -89,6 +98,10 @@ impl<W: Workload + Clone> Registered for W {
 
     fn perform(&self, seed: u64, txn: &mut DynWriter<'_>) -> Result<()> {
         Workload::perform(self, &self.operation(&mut Rng::with_seed(seed)), txn)
+    }
+
+    fn is_derived(&self, key: &[u8]) -> bool {
+        Workload::is_derived(self, key)
     }
 
     fn model(&self) -> Box<dyn Model> {

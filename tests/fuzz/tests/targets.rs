@@ -4,12 +4,22 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use keyloom_fuzz::{CONTROLS, TARGETS, Target};
 
 /// How many mutations are tried per target; `KEYLOOM_FUZZ_INPUTS` in the environment asks for more.
 fn inputs() -> usize {
     std::env::var("KEYLOOM_FUZZ_INPUTS").map_or(3_000, |count| count.parse().unwrap())
+}
+
+/// What all random choices come from: another each time, or `KEYLOOM_FUZZ_SEED`.
+fn seed() -> u64 {
+    static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("KEYLOOM_FUZZ_SEED") {
+        Ok(seed) => seed.parse().unwrap(),
+        Err(_) => fastrand::u64(..),
+    });
+    *SEED
 }
 
 /// The seeds of a target, in the order of their names. A control has those of what it breaks.
@@ -26,7 +36,7 @@ fn seeds(target: &Target) -> Vec<Vec<u8>> {
 fn all_inputs(target: &Target, count: usize) -> impl Iterator<Item = Vec<u8>> {
     let seeds = seeds(target);
     assert!(!seeds.is_empty(), "{} has no seeds", target.name);
-    let mut random = fastrand::Rng::with_seed(0x6b65796c6f6f6d);
+    let mut random = fastrand::Rng::with_seed(seed());
     let mutations = seeds.clone();
     let mutations = (0..count).map(move |_| mutated(&mutations, &mut random));
     seeds.into_iter().chain(mutations)
@@ -65,10 +75,11 @@ fn holds(name: &str) {
         count += 1;
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.run)(&input))) {
             println!("{name} does not hold for {}", input.escape_ascii());
+            println!("again: KEYLOOM_FUZZ_SEED={} cargo test -p keyloom-fuzz {name}", seed());
             std::panic::resume_unwind(panic);
         }
     }
-    println!("{name}: {count} inputs");
+    println!("{name}: {count} inputs, seed {}", seed());
 }
 
 macro_rules! holds {
@@ -95,7 +106,7 @@ fn what_is_broken_on_purpose_is_found() {
     for control in CONTROLS {
         let found = all_inputs(&control, 20_000)
             .position(|input| catch_unwind(AssertUnwindSafe(|| (control.run)(&input))).is_err());
-        println!("{}: found by input {found:?}", control.name);
-        assert!(found.is_some(), "{} is not found", control.name);
+        println!("{}: found by input {found:?}, seed {}", control.name, seed());
+        assert!(found.is_some(), "{} is not found with seed {}", control.name, seed());
     }
 }

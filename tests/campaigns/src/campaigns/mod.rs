@@ -38,6 +38,8 @@ pub fn all() -> Vec<Box<dyn Campaign>> {
     ]
 }
 
+pub use task::said;
+
 /// Says to a process what it was started for.
 const ROLE: &str = "KEYLOOM_CAMPAIGN_ROLE";
 

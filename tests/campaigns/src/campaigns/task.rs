@@ -1,12 +1,13 @@
-//! What a process of a campaign's own is to do.
+//! Processes of a campaign's own, and threads that share its work.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::Mix;
 
 const TASK: &str = "KEYLOOM_CAMPAIGN_TASK";
 
@@ -23,10 +24,70 @@ pub(super) fn own<T: DeserializeOwned>() -> Result<T> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// The one workload that was asked for, if it was one, so that a process can make the same mix.
-pub(super) fn workload(mix: &Mix) -> Option<String> {
-    match &mix.names()[..] {
-        [one] => Some((*one).into()),
-        _ => None,
+/// A process that is told and tells lines. It ends with its handle.
+pub(super) struct Child {
+    process: Process,
+    input: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Child {
+    pub(super) fn start(command: &mut Command) -> Result<Self> {
+        let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut process = started.context("starting a process")?;
+        let input = process.stdin.take().context("the process has no input")?;
+        let output = process.stdout.take().context("the process has no output")?;
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+            lines.try_for_each(|line| sender.send(line))
+        });
+        Ok(Self { process, input, lines })
     }
+
+    pub(super) fn tell(&mut self, line: &str) -> Result<()> {
+        self.input.write_all(format!("{line}\n").as_bytes()).context("telling a process")
+    }
+
+    /// The next line. Without one the process is done, or was silent for so long.
+    pub(super) fn hear(&self, patience: Duration) -> Result<String, RecvTimeoutError> {
+        self.lines.recv_timeout(patience)
+    }
+
+    /// Waits for its end.
+    pub(super) fn wait(&mut self) -> Result<ExitStatus> {
+        Ok(self.process.wait()?)
+    }
+
+    /// Ends it.
+    pub(super) fn kill(&mut self) -> Result<ExitStatus> {
+        // An error means that it has ended by itself.
+        drop(self.process.kill());
+        self.wait()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        drop(self.kill());
+    }
+}
+
+/// Does work on as many threads as there are processors; each is told its number.
+pub(super) fn side_by_side(work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        let work = &work;
+        let running: Vec<_> =
+            (0..workers).map(|number| scope.spawn(move || work(number))).collect();
+        running.into_iter().try_for_each(|worker| {
+            worker.join().map_err(|panic| anyhow!("a thread panicked: {}", said(&*panic)))?
+        })
+    })
+}
+
+/// What a panic said.
+pub fn said(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("nothing")
 }

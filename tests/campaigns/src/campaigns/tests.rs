@@ -54,6 +54,10 @@ impl Campaign for Tests {
         (0, 1)
     }
 
+    fn takes_workloads(&self) -> bool {
+        false
+    }
+
     fn run(&self, context: &Context) -> Result<Tally> {
         run_all(context, PROGRAMS, &cargo())
     }
@@ -78,6 +82,10 @@ impl Campaign for Servers {
 
     fn counts(&self) -> (u64, u64) {
         (0, 1)
+    }
+
+    fn takes_workloads(&self) -> bool {
+        false
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {
@@ -112,10 +120,14 @@ fn run_all(context: &Context, programs: Programs, command: &[OsString]) -> Resul
                 tally.count += count;
                 tally.add(name, count);
             }
-            Err(told) => tally.failures.push(Failure {
-                what: format!("`cargo test {}` fails", arguments.join(" ")),
-                sequence: told.lines().map(str::to_owned).collect(),
-            }),
+            Err(told) => {
+                let words = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
+                tally.failures.push(Failure {
+                    what: format!("the tests of {name} fail"),
+                    sequence: told.lines().map(str::to_owned).collect(),
+                    again: format!("{} {}", words.join(" "), arguments.join(" ")),
+                });
+            }
         }
     }
     Ok(tally)

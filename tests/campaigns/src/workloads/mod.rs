@@ -29,6 +29,9 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
     ]
 }
 
+/// What is told of a difference from the model says so: a pattern's own `check` knows no model.
+pub const OF_THE_MODEL: &str = "not as in the model";
+
 /// Adds what differs between a model and what was found.
 fn compare<T: PartialEq + std::fmt::Debug>(
     wrong: &mut Vec<String>,
@@ -37,6 +40,6 @@ fn compare<T: PartialEq + std::fmt::Debug>(
     wanted: T,
 ) {
     if found != wanted {
-        wrong.push(format!("{what} is {found:?} instead of {wanted:?}"));
+        wrong.push(format!("{what} is {OF_THE_MODEL}: {found:?} instead of {wanted:?}"));
     }
 }

@@ -5,7 +5,6 @@
 
 mod child;
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -39,6 +38,18 @@ impl Campaign for DiskFull {
         (40, 2_000)
     }
 
+    fn must_see(&self) -> &'static [&'static str] {
+        &[
+            "FileSystem",
+            "Limit",
+            "transactions",
+            "times full: a commit",
+            "times full: a copy",
+            "times full: a new store",
+            "times full: deleting",
+        ]
+    }
+
     fn obstacle(&self) -> Option<String> {
         let obstacle = "no file system can be mounted here: it takes root, or `unshare --user`";
         how_to_mount().is_none().then(|| obstacle.into())
@@ -49,17 +60,13 @@ impl Campaign for DiskFull {
     }
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
-        [Flaw::None, Flaw::AcksAnyway, Flaw::Mumbles, Flaw::TwoCommits]
-            .into_iter()
-            .map(|flaw| {
-                let tally = attack(&context.quietly(4), flaw)?;
-                let name = format!("{flaw:?}");
-                Ok(match flaw {
-                    Flaw::None => Control::sound(name, &tally),
-                    _ => Control::of(name, &tally),
-                })
-            })
-            .collect()
+        let flaws = [
+            (Flaw::None, ""),
+            (Flaw::AcksAnyway, "?"),
+            (Flaw::Mumbles, "?"),
+            (Flaw::TwoCommits, "?"),
+        ];
+        Control::each(&flaws, |flaw| attack(&context.quietly(4), flaw))
     }
 }
 
@@ -68,17 +75,21 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let unshare = how_to_mount().context("no file system can be mounted here")?;
     while context.goes_on(tally.count) && tally.failures.is_empty() {
         let seed = context.seed.wrapping_add(tally.count);
-        let kind = if tally.count % 3 == 2 { Kind::Limit } else { Kind::FileSystem };
+        let kind = if seed % 3 == 2 { Kind::Limit } else { Kind::FileSystem };
         let directory = context.directory("disk")?;
         let report = context.directory("report")?.join("report.json");
-        let workload = task::workload(&context.mix);
-        fill(unshare, &Task { directory, report, seed, workload, kind, flaw }, &mut tally)?;
+        let workload = context.mix.only();
+        let task = Task { directory, report, seed, workload, kind, flaw };
+        let failure = fill(unshare, &task, &mut tally)?;
+        let again = context.again(seed, 1);
+        tally.failures.extend(failure.map(|failure| Failure { again, ..failure }));
         tally.count += 1;
     }
     Ok(tally)
 }
 
-fn fill(unshare: Unshare, task: &Task, tally: &mut Tally) -> Result<()> {
+/// Fills a disk; what was wrong, if anything was.
+fn fill(unshare: Unshare, task: &Task, tally: &mut Tally) -> Result<Option<Failure>> {
     let room = Rng::with_seed(task.seed).usize(1_300..4_000);
     let output = on_a_small_disk(unshare, task, room)?.stdout(Stdio::null()).output()?;
     let report = std::fs::read(&task.report).context("the process did not begin")?;
@@ -90,12 +101,10 @@ fn fill(unshare: Unshare, task: &Task, tally: &mut Tally) -> Result<()> {
         let said = String::from_utf8_lossy(&output.stderr);
         format!("{} ends the process: {} {said}", report.step, output.status)
     });
-    if let Some(what) = died.into_iter().chain(report.wrong).next() {
-        let mut disk = format!("a disk of {room} KiB ({:?})", task.kind);
-        write!(disk, ", filled from seed {}", task.seed)?;
-        tally.failures.push(Failure { what, sequence: vec![disk, report.step] });
-    }
-    Ok(())
+    let disk = format!("a disk of {room} KiB ({:?}), filled from seed {}", task.kind, task.seed);
+    let sequence = vec![disk, report.step];
+    let wrong = died.into_iter().chain(report.wrong).next();
+    Ok(wrong.map(|what| Failure { what, sequence, ..Failure::default() }))
 }
 
 /// The process, on a disk of its own that is there for nobody else and goes with it.

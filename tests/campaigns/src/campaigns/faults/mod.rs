@@ -15,6 +15,7 @@ use keyloom::{Faulty, Lmdb, Memory, RetryPolicy, Store, lmdb::Durability};
 use keyloom_bent::{Bent, Flaw};
 
 use self::trial::{Part, Trial};
+use crate::campaign::again;
 use crate::shrink::shrink;
 use crate::{Campaign, Context, Control, Failure, Mix, Tally};
 
@@ -65,24 +66,19 @@ impl Campaign for Faults {
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
         let context = context.quietly(20_000);
-        let mut controls = Vec::new();
-        for flaw in [
-            Flaw::None,
-            Flaw::LostWrite,
-            Flaw::CommitHalfDone,
-            Flaw::RollbackKeeps,
-            Flaw::ConflictKeeps,
-        ] {
-            let tally = attack(&context, &[&Broken(flaw)])?;
-            let name = format!("{flaw:?}");
-            controls.push(match flaw {
-                Flaw::None => Control::sound(name, &tally),
-                _ => Control::of(name, &tally),
-            });
-        }
-        for part in [Part::Writing, Part::Reading, Part::LongWork] {
+        let flaws = [
+            (Flaw::None, ""),
+            (Flaw::LostWrite, "?"),
+            (Flaw::CommitHalfDone, "?"),
+            (Flaw::RollbackKeeps, "?"),
+            (Flaw::ConflictKeeps, "?"),
+        ];
+        let mut controls = Control::each(&flaws, |flaw| attack(&context, &[&Broken(flaw)]))?;
+        let careless = [(Part::Writing, "?"), (Part::Reading, "?"), (Part::LongWork, "?")];
+        for (part, expected) in careless {
             let tally = attack(&context, &[&Careless(part)])?;
-            controls.push(Control::of(format!("errors are not looked at: {part:?}"), &tally));
+            let name = format!("errors are not looked at: {part:?}");
+            controls.push(Control::of(name, &tally, expected));
         }
         Ok(controls)
     }
@@ -170,7 +166,9 @@ fn attack(context: &Context, targets: &[&dyn Target]) -> Result<Tally> {
                 tally.add(&format!("on {}", target.name()), faults);
                 tally.add("transactions", history.len() as u64);
                 if let Some(what) = wrong {
-                    tally.failures.push(shortest(*target, mix, &history, what));
+                    let again = again(context.name(), "--count 1", seed, mix.only().as_deref());
+                    let failure = shortest(*target, mix, &history, what);
+                    tally.failures.push(Failure { again, ..failure });
                     return Ok(tally);
                 }
             }
@@ -187,5 +185,6 @@ fn shortest(target: &dyn Target, mix: &Mix, history: &[u64], mut what: String) -
         }
         None => false,
     });
-    Failure { what, sequence: history.iter().map(|seed| mix.describe(*seed)).collect() }
+    let sequence = history.iter().map(|seed| mix.describe(*seed)).collect();
+    Failure { what, sequence, ..Failure::default() }
 }

@@ -1,9 +1,7 @@
 //! Writers that are processes of their own, on one LMDB file.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use keyloom::{Lmdb, lmdb::Durability};
@@ -13,6 +11,7 @@ use keyloom_list_append::{Plan, Report, checker, workload};
 use serde::{Deserialize, Serialize};
 
 use crate::campaigns::process;
+use crate::campaigns::task::Child;
 
 /// What such a process is started for.
 pub const WRITER: &str = "isolation writer";
@@ -66,7 +65,7 @@ impl Processes {
         let mut running: Vec<Running> =
             (0..PROCESSES).map(|process| self.start(process, plan)).collect::<Result<_>>()?;
         // All at once, as soon as all have the file open.
-        running.iter_mut().try_for_each(Running::is_ready)?;
+        running.iter().try_for_each(Running::is_ready)?;
         running.iter_mut().try_for_each(Running::go)?;
         let mut attempts = Vec::new();
         for one in running {
@@ -94,50 +93,36 @@ impl Processes {
             prefix: plan.prefix.clone(),
             weakness: weakness.map(|weakness| format!("{weakness:?}")),
         };
-        let mut command = process(WRITER)?;
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().context("its output is a pipe")?;
-        let mut running = Running { child, output: BufReader::new(output), history };
-        running.tell(&serde_json::to_string(&task)?)?;
-        Ok(running)
+        let mut child = Child::start(&mut process(WRITER)?)?;
+        child.tell(&serde_json::to_string(&task)?)?;
+        Ok(Running { child, history })
     }
 }
 
-/// A process, which ends with this.
+/// A process.
 struct Running {
     child: Child,
-    output: BufReader<ChildStdout>,
     history: PathBuf,
 }
 
-impl Running {
-    fn tell(&mut self, line: &str) -> Result<()> {
-        let input = self.child.stdin.as_mut().context("its input is a pipe")?;
-        Ok(writeln!(input, "{line}")?)
-    }
+/// No process takes as long to open a file.
+const PATIENCE: Duration = Duration::from_secs(120);
 
-    fn is_ready(&mut self) -> Result<()> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        ensure!(line == "ready\n", "a writer did not get ready: {line:?}");
+impl Running {
+    fn is_ready(&self) -> Result<()> {
+        let said = self.child.hear(PATIENCE);
+        ensure!(said.as_deref() == Ok("ready"), "a writer did not get ready: {said:?}");
         Ok(())
     }
 
     fn go(&mut self) -> Result<()> {
-        self.tell("go")
+        self.child.tell("go")
     }
 
     fn finish(mut self) -> Result<Vec<Attempt>> {
         let status = self.child.wait()?;
         ensure!(status.success(), "a writer ended with {status}");
         Ok(postcard::from_bytes(&std::fs::read(&self.history)?)?)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

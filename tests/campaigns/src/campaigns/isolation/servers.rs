@@ -1,7 +1,7 @@
 //! The stores that have a server, where the environment says where it is.
 
 use anyhow::Result;
-use keyloom_list_append::{Name, Plan, Report, try_campaign};
+use keyloom_list_append::{Plan, Report, try_campaign};
 
 use super::Target;
 
@@ -40,7 +40,7 @@ impl Target for OnPostgres {
 
     /// A transaction that is open for long may get through though it should not, which is PostgreSQL's
     /// own: `tests/postgres/forgotten_conflict.sh`.
-    fn is_known(&self, name: Name) -> bool {
-        name.is_of_real_time()
+    fn is_known(&self, report: &Report) -> bool {
+        report.is_of_forgotten_conflicts()
     }
 }

@@ -43,13 +43,12 @@ impl<'a> Episode<'a> {
     pub fn new(attack: &'a Attack<'a>, judge: &'a mut Judge, number: u64) -> Result<Self> {
         let seed = Mix::nth(attack.context.seed, number);
         let mut rng = Rng::with_seed(seed);
-        let names = attack.context.mix.names();
         let job = Job {
             store: attack.context.scratch().into(),
             durability: 0,
             map_bytes: 0,
             history: rng.u64(..),
-            workload: (names.len() == 1).then(|| names[0].to_owned()),
+            workload: attack.context.mix.only(),
             choices: 0,
             task: Task::History { unites_one_in: u64::MAX, copies: false, holds: false },
             habit: attack.habit,
@@ -211,7 +210,9 @@ impl<'a> Episode<'a> {
             Task::History { .. } => self.sequence(progress)?,
             _ => Vec::new(),
         };
-        self.tally.failures.push(Failure { what, sequence });
+        let again = self.attack.context.again(self.attack.context.seed, 1);
+        let again = format!("{again} --episode {}", self.number);
+        self.tally.failures.push(Failure { what, sequence, again });
         self.attack.over.store(true, Ordering::Relaxed);
         Ok(())
     }

@@ -1,11 +1,10 @@
 //! The process that looks at what is left. It is another one than the campaign's, so that a store that
 //! crashes its reader is a finding and no end.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 
 use anyhow::{Context as _, Result};
 use keyloom::{Lmdb, Store};
@@ -15,6 +14,7 @@ use super::PATIENCE;
 use super::job::{Habit, Job, Position};
 use super::work;
 use crate::campaigns::process;
+use crate::campaigns::task::Child;
 use crate::{Mix, Oracle};
 
 /// What is to be judged.
@@ -55,57 +55,32 @@ pub struct Verdict {
 }
 
 /// The judge, as the campaign sees it. Ends with its handle.
-pub struct Judge {
-    process: Child,
-    questions: ChildStdin,
-    answers: Receiver<String>,
-}
+pub struct Judge(Child);
 
 impl Judge {
     pub fn start() -> Result<Self> {
-        let mut process = process(super::JUDGE)?
-            // Who interrupts the campaign does not mean this process, whose end would be a finding.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("starting the judge")?;
-        let questions = process.stdin.take().context("the judge has no input")?;
-        let lines =
-            BufReader::new(process.stdout.take().context("the judge has no output")?).lines();
-        let (sender, answers) = channel();
-        std::thread::spawn(move || {
-            lines.map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
-        Ok(Self { process, questions, answers })
+        // Who interrupts the campaign does not mean this process, whose end would be a finding.
+        let started = Child::start(process(super::JUDGE)?.process_group(0));
+        Ok(Self(started.context("the judge")?))
     }
 
     /// Asks it. A judge that dies or hangs because of the question is a finding.
     pub fn ask(&mut self, job: &Job, keeps: bool, what: What) -> Result<Verdict> {
-        let mut question = serde_json::to_string(&Question { job: job.clone(), keeps, what })?;
-        question.push('\n');
+        let question = serde_json::to_string(&Question { job: job.clone(), keeps, what })?;
         // Where it is dead already, there is no answer either.
-        drop(self.questions.write_all(question.as_bytes()));
-        let answer = self.answers.recv_timeout(PATIENCE);
+        drop(self.0.tell(&question));
+        let answer = self.0.hear(PATIENCE);
         if let Ok(answer) = answer {
             return serde_json::from_str(&answer).context("the judge's answer");
         }
         let hangs = answer == Err(RecvTimeoutError::Timeout);
-        drop(self.process.kill());
-        let status = self.process.wait()?;
+        let status = self.0.kill()?;
         *self = Self::start()?;
         let wrong = vec![match hangs {
             true => "who opens the store hangs".into(),
             false => format!("who opens the store dies: {status}"),
         }];
         Ok(Verdict { progress: 0, seen: 0, wrong })
-    }
-}
-
-impl Drop for Judge {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use anyhow::{Result, ensure};
 use fastrand::Rng;
@@ -14,6 +13,7 @@ use super::job::Job;
 use super::judge::{self, Request, Verdict};
 use super::trace::{self, Event};
 use super::workers::Worker;
+use crate::campaigns::task;
 use crate::shrink::shrink;
 use crate::{Context, Failure, Tally};
 
@@ -87,7 +87,7 @@ impl Recording {
             }
             seen.fault.is_none()
         };
-        let work = || -> Result<()> {
+        task::side_by_side(|_| {
             let mut worker = Worker::new(&self.job);
             loop {
                 let from = next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -97,13 +97,6 @@ impl Recording {
                 }
                 worker.judge_planned(from, to, hear)?;
             }
-        };
-        let threads = thread::available_parallelism().map_or(2, usize::from);
-        thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| {
-                worker.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread panicked")))
-            })
         })?;
         Ok(seen.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
@@ -151,7 +144,7 @@ impl Recording {
             None => format!("of what was not synced there is only: {}", places(&reached)),
         });
         sequence.push(format!("of the file of locks there is: {:?}", crash.locks));
-        Ok(Failure { what, sequence })
+        Ok(Failure { what, sequence, ..Failure::default() })
     }
 
     fn last_events(&self, point: usize) -> Vec<String> {

@@ -1,25 +1,19 @@
 //! The judging processes, from the side of those who ask.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::process::Command;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
 use super::job::Job;
 use super::judge::{self, Request, Verdict};
+use crate::campaigns::task::Child;
 
 /// A judging process, which is started again when an image has killed it.
 pub struct Worker {
     job: Job,
-    running: Option<Running>,
-}
-
-struct Running {
-    child: Child,
-    requests: ChildStdin,
-    answers: Receiver<String>,
+    running: Option<Child>,
 }
 
 /// When a process counts as caught in an image. Long enough for any machine under any load.
@@ -62,24 +56,23 @@ impl Worker {
     fn ask(&mut self, request: &Request) -> Result<()> {
         let running = match &mut self.running {
             Some(running) => running,
-            none => none.insert(Running::start(&self.job)?),
+            none => none.insert(start(&self.job)?),
         };
-        let line = serde_json::to_string(request)? + "\n";
-        running.requests.write_all(line.as_bytes()).context("asking a judging process")
+        running.tell(&serde_json::to_string(request)?)
     }
 
     /// The next verdict; when the process died instead, that is the verdict.
     fn answer(&mut self) -> Result<Verdict> {
         let running = self.running.as_mut().context("nobody was asked")?;
-        match running.answers.recv_timeout(PATIENCE) {
+        match running.hear(PATIENCE) {
             Ok(line) => Ok(serde_json::from_str(&line)?),
-            Err(mpsc::RecvTimeoutError::Timeout) => {
+            Err(RecvTimeoutError::Timeout) => {
                 self.running = None;
                 let fault = Some(format!("reading it took more than {PATIENCE:?}"));
                 Ok(Verdict { fault, ..Verdict::default() })
             }
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                let status = running.child.wait()?;
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = running.wait()?;
                 self.running = None;
                 if status.code() == Some(1) {
                     // It ended by itself and has told why.
@@ -92,35 +85,14 @@ impl Worker {
     }
 }
 
-impl Running {
-    fn start(job: &Job) -> Result<Self> {
-        let program = super::super::process(judge::ROLE)?;
-        // A process that an image kills shall leave no core behind.
-        let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -c 0; exec \"$@\"", "sh"]).arg(program.get_program());
-        command.arg(serde_json::to_string(job)?);
-        for (name, value) in program.get_envs() {
-            value.map(|value| command.env(name, value));
-        }
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let requests = child.stdin.take().context("no input")?;
-        let output = child.stdout.take().context("no output")?;
-        let (sender, answers) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Ok(Self { child, requests, answers })
+fn start(job: &Job) -> Result<Child> {
+    let program = super::super::process(judge::ROLE)?;
+    // A process that an image kills shall leave no core behind.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -c 0; exec \"$@\"", "sh"]).arg(program.get_program());
+    command.arg(serde_json::to_string(job)?);
+    for (name, value) in program.get_envs() {
+        value.map(|value| command.env(name, value));
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail when it has ended already.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
+    Child::start(&mut command)
 }
