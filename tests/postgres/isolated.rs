@@ -31,7 +31,7 @@ fn repeatable_read_is_caught() {
 #[test]
 fn weakened_isolation_is_caught() {
     let Some(store) = open() else { return };
-    for weakness in Weakness::ALL.into_iter().filter(|weakness| *weakness != Weakness::None) {
+    for weakness in [Weakness::LostUpdates, Weakness::WriteSkew, Weakness::Phantoms] {
         weakened::is_caught(store.clone(), weakness, 4_000, WRITERS);
     }
 }

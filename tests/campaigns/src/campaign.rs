@@ -286,9 +286,10 @@ impl Control {
     }
 
     /// A control that a campaign must fail, and for this reason: `tally` is what the campaign saw of it, and
-    /// one of its failures says `expected`.
+    /// one of its failures says one of what `expected` has between `|`.
     pub fn of(name: impl Into<String>, tally: &Tally, expected: &str) -> Self {
-        let held = tally.failures.iter().any(|failure| failure.what.contains(expected));
+        let says = |failure: &Failure| expected.split('|').any(|told| failure.what.contains(told));
+        let held = tally.failures.iter().any(says);
         let instead = || format!("no failure says {expected:?}, but {}", tally.told());
         Self::new(name, held.then_some(()).ok_or_else(instead))
     }

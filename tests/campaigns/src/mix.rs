@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use keyloom::{DynWriter, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer};
 
-use crate::workload::{Model, Registered};
+use crate::workload::{Model, Registered, WatchedBy};
 use crate::workloads;
 
 /// Workloads whose operations are mixed: a transaction does one to three of them.
@@ -125,20 +125,21 @@ impl Mix {
         }
     }
 
-    /// All entries of the workloads, and whether each follows from others, as [`Registered::is_derived`] says.
+    /// All entries of the workloads, and who notices damage to each.
     ///
     /// # Errors
     /// What the store says.
-    pub fn keys(&self, reader: &impl Reader) -> Result<Vec<(Vec<u8>, Vec<u8>, bool)>> {
-        let mut keys = Vec::new();
+    pub fn watched(&self, reader: &impl Reader) -> Result<Vec<(Vec<u8>, Vec<u8>, WatchedBy)>> {
+        let mut watched = Vec::new();
         for workload in &self.workloads {
             let space = Subspace::new(workload.name());
             for entry in reader.range(space.range(), Order::Ascending)? {
                 let (key, value) = entry?;
-                keys.push((key.to_vec(), value.to_vec(), workload.is_derived(&key)));
+                let watched_by = workload.watched_by(&key, &value);
+                watched.push((key.to_vec(), value.to_vec(), watched_by));
             }
         }
-        Ok(keys)
+        Ok(watched)
     }
 
     /// The oracle of nothing done yet.

@@ -37,11 +37,16 @@ pub trait Workload: Send + Sync + 'static {
     /// What cannot be read is an error, and as wrong as a finding.
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>>;
 
-    /// Whether what is under a key of the workload's follows from what is under others, so that the pattern's
-    /// own `check` must find any damage to it, without the model. Everything does but the subspace `records`,
-    /// unless a workload says otherwise.
-    fn is_derived(&self, key: &[u8]) -> bool {
-        !Subspace::new(self.name()).child("records").contains(key)
+    /// Who notices when an entry of the workload's is deleted or its value is another: a control does that.
+    /// Whatever follows from other entries is the matter of the pattern's own `check`. So is everything but
+    /// the subspace `records`, unless a workload says otherwise.
+    fn watched_by(&self, key: &[u8], value: &[u8]) -> WatchedBy {
+        match Subspace::new(self.name()).child("records").contains(key) {
+            true => WatchedBy::Model,
+            // A counter that came down to 0 is there or not, which is the same to whoever asks.
+            false if value == [0; 8] => WatchedBy::Nobody,
+            false => WatchedBy::Check,
+        }
     }
 
     /// Writes what the model holds into a store that holds nothing of it, by the shortest way: what was
@@ -50,6 +55,17 @@ pub trait Workload: Send + Sync + 'static {
     /// # Errors
     /// What the pattern says.
     fn rebuild(&self, model: &Self::Model, txn: &mut DynWriter<'_>) -> Result<()>;
+}
+
+/// Who notices that an entry is not as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchedBy {
+    /// The pattern's own `check`, which knows no model.
+    Check,
+    /// The comparison with the model: nothing else tells what a record was.
+    Model,
+    /// Nobody who asks, since no answer differs; only a comparison of bytes.
+    Nobody,
 }
 
 /// A [`Workload`] whose types are hidden. An operation is named by the seed that it comes from.
@@ -63,8 +79,8 @@ pub trait Registered: Send + Sync {
     /// # Errors
     /// As [`Workload::perform`].
     fn perform(&self, seed: u64, txn: &mut DynWriter<'_>) -> Result<()>;
-    /// As [`Workload::is_derived`].
-    fn is_derived(&self, key: &[u8]) -> bool;
+    /// As [`Workload::watched_by`].
+    fn watched_by(&self, key: &[u8], value: &[u8]) -> WatchedBy;
     /// The model of nothing done yet.
     fn model(&self) -> Box<dyn Model>;
 }
@@ -100,8 +116,8 @@ impl<W: Workload + Clone> Registered for W {
         Workload::perform(self, &self.operation(&mut Rng::with_seed(seed)), txn)
     }
 
-    fn is_derived(&self, key: &[u8]) -> bool {
-        Workload::is_derived(self, key)
+    fn watched_by(&self, key: &[u8], value: &[u8]) -> WatchedBy {
+        Workload::watched_by(self, key, value)
     }
 
     fn model(&self) -> Box<dyn Model> {

@@ -59,9 +59,9 @@ impl Campaign for Differential {
         let context = context.quietly(10_000);
         let flaws = [
             (Flaw::None, ""),
-            (Flaw::InclusiveEnd, "?"),
-            (Flaw::MovingSnapshot, "?"),
-            (Flaw::DeleteRangeKeepsFirst, "?"),
+            (Flaw::InclusiveEnd, "should be"),
+            (Flaw::MovingSnapshot, "Kept|kept"),
+            (Flaw::DeleteRangeKeepsFirst, "should be"),
         ];
         Control::each(&flaws, |flaw| {
             attack(&context, |history| on("it", replay(&Bent::new(flaw), history)))

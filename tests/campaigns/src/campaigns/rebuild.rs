@@ -6,6 +6,7 @@ use keyloom_bent::{Bent, Flaw};
 
 use crate::campaign::again;
 use crate::shrink::shrink;
+use crate::workload::WatchedBy;
 use crate::workloads::OF_THE_MODEL;
 use crate::{Campaign, Context, Control, Failure, Mix, Tally};
 
@@ -40,7 +41,11 @@ impl Campaign for Rebuild {
     }
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
-        let flaws = [(Flaw::None, ""), (Flaw::LostWrite, "?"), (Flaw::ForgottenDelete, "?")];
+        let flaws = [
+            (Flaw::None, ""),
+            (Flaw::LostWrite, "instead of|not as when built at once"),
+            (Flaw::ForgottenDelete, "not as when built at once|not as in the model"),
+        ];
         let mut controls = Control::each(&flaws, |flaw| {
             attack(&context.quietly(16), &mut || vec![Box::new(Bent::new(flaw))])
         })?;
@@ -52,47 +57,48 @@ impl Campaign for Rebuild {
 }
 
 /// A control for a workload: damage to what its patterns derive is found by their own `check`, without the
-/// model; any other damage by the model at least. Some keys in turn are deleted, or get another value.
+/// model; damage to records by the model. Some entries in turn are deleted, or get another value.
 fn check_is_awake(mix: &Mix, seed: u64) -> Result<Control> {
-    /// Long enough that there is something in every part.
+    /// Long enough that there is something of everything.
     const LENGTH: u64 = 60;
     const HISTORIES: u64 = 4;
-    const KEYS: usize = 24;
-    let (mut derived, mut unseen) = (0, Vec::new());
-    for number in 0..HISTORIES {
+    const ENTRIES: usize = 30;
+    let (mut damaged, mut unseen) = (0, Vec::new());
+    for seed in (0..HISTORIES).map(|number| seed.wrapping_add(number)) {
         let (store, mut oracle) = (Memory::new(), mix.oracle());
-        let seed = seed.wrapping_add(number);
         let mut rng = fastrand::Rng::with_seed(seed);
-        for number in 0..LENGTH {
-            let transaction = Mix::nth(seed, number);
+        for (number, transaction) in (0..).zip(Mix::history(seed, LENGTH)) {
             oracle.imitate(transaction);
             store.transact(|txn| mix.perform(transaction, number, txn))?;
         }
-        let mut keys = mix.keys(&store.snapshot()?)?;
-        rng.shuffle(&mut keys);
-        for (key, value, is_derived) in keys.into_iter().take(KEYS) {
+        let mut entries = mix.watched(&store.snapshot()?)?;
+        entries.retain(|(_, _, watched_by)| *watched_by != WatchedBy::Nobody);
+        rng.shuffle(&mut entries);
+        for (key, mut value, watched_by) in entries.into_iter().take(ENTRIES) {
             let mut txn = store.begin()?;
             let is_changed = !value.is_empty() && rng.bool();
             if is_changed {
-                let mut changed = value;
-                let at = rng.usize(..changed.len());
-                changed[at] ^= 1 << rng.u8(..8);
-                txn.put(&key, &changed)?;
+                let at = rng.usize(..value.len());
+                value[at] ^= 1 << rng.u8(..8);
+                txn.put(&key, &value)?;
             } else {
                 txn.delete(&key)?;
             }
-            derived += usize::from(is_derived);
+            damaged += 1;
             // What cannot be read is found too.
             let found = oracle.findings(&mut txn).unwrap_or_else(|error| vec![error.to_string()]);
-            if !found.iter().any(|what| !is_derived || !what.contains(OF_THE_MODEL)) {
+            let counts =
+                |what: &String| watched_by == WatchedBy::Model || !what.contains(OF_THE_MODEL);
+            if !found.iter().any(counts) {
                 let done = if is_changed { "changed" } else { "deleted" };
-                unseen.push(format!("{} {done}", keyloom::key::display(&key)));
+                let key = keyloom::key::display(&key);
+                unseen.push(format!("{key} {done}, to be seen by the {watched_by:?}"));
             }
         }
     }
     let name = format!("the check of {}", mix.names().concat());
-    let told = format!("{derived} derived keys damaged, not noticed: {}", unseen.join(", "));
-    Ok(Control::new(name, unseen.is_empty().then_some(()).ok_or(told)))
+    let told = format!("of {damaged} unseen: {}", unseen.join(", "));
+    Ok(Control::new(name, (damaged > 0 && unseen.is_empty()).then_some(()).ok_or(told)))
 }
 
 /// A store of any type, as far as this campaign uses it.

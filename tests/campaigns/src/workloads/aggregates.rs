@@ -10,6 +10,7 @@ use keyloom_patterns::{Aggregates, AtomicTable, Enumerated, Index, RecordConflic
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
+use crate::workload::WatchedBy;
 
 /// The patterns, each in a subspace of its own.
 #[derive(Clone)]
@@ -200,6 +201,10 @@ impl Workload for Parts {
             }
             Change::DeleteRow(row) => model.history.retain(|(of, ..), _| of != row),
         }
+    }
+
+    fn watched_by(&self, key: &[u8], _: &[u8]) -> WatchedBy {
+        super::derived_in(self.name(), &["by_length"], key)
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {

@@ -10,6 +10,7 @@ use keyloom_patterns::{Index, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
+use crate::workload::WatchedBy;
 
 /// A record that carries a copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -139,6 +140,10 @@ impl Workload for Blog {
             Change::Link(reader, author) => drop(model.readers.insert((*reader, *author))),
             Change::Unlink(reader, author) => drop(model.readers.remove(&(*reader, *author))),
         }
+    }
+
+    fn watched_by(&self, key: &[u8], _: &[u8]) -> WatchedBy {
+        super::derived_in(self.name(), &["by_author", "readers"], key)
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {

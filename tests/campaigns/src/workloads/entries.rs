@@ -6,6 +6,7 @@ use fastrand::Rng;
 use keyloom::{DynWriter, KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
 
 use crate::Workload;
+use crate::workload::WatchedBy;
 
 /// Entries under few keys, so that they are often replaced.
 #[derive(Clone)]
@@ -101,8 +102,8 @@ impl Workload for Entries {
     }
 
     /// There is nothing but what was put.
-    fn is_derived(&self, _: &[u8]) -> bool {
-        false
+    fn watched_by(&self, _: &[u8], _: &[u8]) -> WatchedBy {
+        WatchedBy::Model
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>> {

@@ -8,6 +8,7 @@ use keyloom_patterns::{Index, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
+use crate::workload::WatchedBy;
 
 /// Accounts, the transfers between them by number, an index of the transfers, and a counter.
 #[derive(Clone)]
@@ -85,9 +86,9 @@ impl Workload for Ledger {
         *books.accounts.entry(transfer.to).or_default() += transfer.amount;
     }
 
-    /// Accounts and the counter are records too: the model knows what they should be.
-    fn is_derived(&self, key: &[u8]) -> bool {
-        Subspace::new(self.name()).child("by_account").contains(key)
+    /// Accounts and the counter are records too.
+    fn watched_by(&self, key: &[u8], _: &[u8]) -> WatchedBy {
+        super::derived_in(self.name(), &["by_account"], key)
     }
 
     fn judge(&self, txn: &DynWriter<'_>, books: &Books) -> Result<Vec<String>> {

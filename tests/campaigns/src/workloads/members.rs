@@ -10,6 +10,7 @@ use keyloom_patterns::{Index, IndexCatalog, IndexEntries, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
+use crate::workload::WatchedBy;
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -175,6 +176,11 @@ impl Workload for Members {
             Operation::Drain | Operation::Build("by_age", _) => model.queued.clear(),
             Operation::Build(..) => {}
         }
+    }
+
+    /// What the catalog notes of its indexes, and the queue, are records.
+    fn watched_by(&self, key: &[u8], _: &[u8]) -> WatchedBy {
+        super::derived_in(self.name(), &NAMES, key)
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {

@@ -12,7 +12,9 @@ mod places;
 
 use std::sync::Arc;
 
-use crate::workload::Registered;
+use keyloom::Subspace;
+
+use crate::workload::{Registered, WatchedBy};
 
 /// All workloads. A pattern joins every campaign here.
 pub fn all() -> Vec<Arc<dyn Registered>> {
@@ -27,6 +29,15 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(aggregates::Parts::new()),
         Arc::new(audience::Audience::new()),
     ]
+}
+
+/// Who watches an entry of a workload that derives what is in these of its parts, and nothing else.
+fn derived_in(workload: &str, parts: &[&str], key: &[u8]) -> WatchedBy {
+    let space = Subspace::new(workload);
+    match parts.iter().any(|part| space.child(*part).contains(key)) {
+        true => WatchedBy::Check,
+        false => WatchedBy::Model,
+    }
 }
 
 /// What is told of a difference from the model says so: a pattern's own `check` knows no model.

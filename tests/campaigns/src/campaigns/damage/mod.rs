@@ -68,10 +68,10 @@ impl Campaign for Damage {
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
         let flaws = [
             (Flaw::None, ""),
-            (Flaw::CallsAllClean, "?"),
-            (Flaw::CallsNoneClean, "?"),
-            (Flaw::Scribbles, "?"),
-            (Flaw::LosesAnEntry, "?"),
+            (Flaw::CallsAllClean, "a file that was called clean"),
+            (Flaw::CallsNoneClean, "a healthy file is called damaged"),
+            (Flaw::Scribbles, "is damaged after a write|writing to a file that was called clean"),
+            (Flaw::LosesAnEntry, "entries are lost in a file"),
         ];
         Control::each(&flaws, |flaw| attack(&context.quietly(200), flaw))
     }

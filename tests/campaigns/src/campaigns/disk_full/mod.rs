@@ -62,9 +62,9 @@ impl Campaign for DiskFull {
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
         let flaws = [
             (Flaw::None, ""),
-            (Flaw::AcksAnyway, "?"),
-            (Flaw::Mumbles, "?"),
-            (Flaw::TwoCommits, "?"),
+            (Flaw::AcksAnyway, "instead of"),
+            (Flaw::Mumbles, "on a full disk: "),
+            (Flaw::TwoCommits, "transactions are there instead of"),
         ];
         Control::each(&flaws, |flaw| attack(&context.quietly(4), flaw))
     }

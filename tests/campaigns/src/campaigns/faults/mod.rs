@@ -68,13 +68,17 @@ impl Campaign for Faults {
         let context = context.quietly(20_000);
         let flaws = [
             (Flaw::None, ""),
-            (Flaw::LostWrite, "?"),
-            (Flaw::CommitHalfDone, "?"),
-            (Flaw::RollbackKeeps, "?"),
-            (Flaw::ConflictKeeps, "?"),
+            (Flaw::LostWrite, "as it must not be|instead of|not as"),
+            (Flaw::CommitHalfDone, "as it must not be|instead of|not as"),
+            (Flaw::RollbackKeeps, "as it must not be"),
+            (Flaw::ConflictKeeps, "as it must not be"),
         ];
         let mut controls = Control::each(&flaws, |flaw| attack(&context, &[&Broken(flaw)]))?;
-        let careless = [(Part::Writing, "?"), (Part::Reading, "?"), (Part::LongWork, "?")];
+        let careless = [
+            (Part::Writing, "as it must not be|came to Ok"),
+            (Part::Reading, "is a wrong answer"),
+            (Part::LongWork, "in a repair"),
+        ];
         for (part, expected) in careless {
             let tally = attack(&context, &[&Careless(part)])?;
             let name = format!("errors are not looked at: {part:?}");

@@ -116,14 +116,49 @@ impl Campaign for Kill {
         const FEW: u64 = 30;
         type Broken = (&'static str, &'static [Form], Habit, &'static str);
         let broken: [Broken; 8] = [
-            ("acknowledges before it commits", &[Form::Alone], Habit::AcknowledgesFirst, "?"),
-            ("acknowledges in a new store before", &[Form::Born], Habit::AcknowledgesFirst, "?"),
-            ("commits a transaction in two halves", &[Form::Alone], Habit::CommitsHalves, "?"),
-            ("keeps acknowledged transactions in a buffer", &[Form::Alone], Habit::Buffers, "?"),
-            ("asks for its number too early", &[Form::Together], Habit::AsksTooEarly, "?"),
-            ("never lets the other writer go on", &[Form::Together], Habit::NeverEnds, "?"),
-            ("resumes a load too far", &[Form::Load], Habit::ResumesTooFar, "?"),
-            ("resumes a repair too far", &[Form::Repair], Habit::ResumesTooFar, "?"),
+            (
+                "acknowledges before it commits",
+                &[Form::Alone],
+                Habit::AcknowledgesFirst,
+                "transactions are there instead of",
+            ),
+            (
+                "acknowledges in a new store before",
+                &[Form::Born],
+                Habit::AcknowledgesFirst,
+                "transactions are there instead of",
+            ),
+            (
+                "commits a transaction in two halves",
+                &[Form::Alone],
+                Habit::CommitsHalves,
+                "instead of|not as when built at once",
+            ),
+            (
+                "keeps acknowledged transactions in a buffer",
+                &[Form::Alone],
+                Habit::Buffers,
+                "transactions are there instead of",
+            ),
+            (
+                "asks for its number too early",
+                &[Form::Together],
+                Habit::AsksTooEarly,
+                "was acknowledged twice|is not there|not as when built at once",
+            ),
+            (
+                "never lets the other writer go on",
+                &[Form::Together],
+                Habit::NeverEnds,
+                "the other writer hangs",
+            ),
+            ("resumes a load too far", &[Form::Load], Habit::ResumesTooFar, "items are there"),
+            (
+                "resumes a repair too far",
+                &[Form::Repair],
+                Habit::ResumesTooFar,
+                "behind the position told",
+            ),
         ];
         let mut controls = Vec::new();
         for (name, forms, habit, expected) in broken {
@@ -140,7 +175,7 @@ impl Campaign for Kill {
         let many = context.quietly(MANY);
         let tally = Attack::new(&many, &[Form::Race], Habit::OpensAside, PATIENCE).run()?;
         let name = "does not wait for whoever is opening the store";
-        controls.push(Control::of(name, &tally, "?"));
+        controls.push(Control::of(name, &tally, "is not there|are there"));
         let sound = Attack::new(&context.quietly(FEW), FORMS, Habit::Sound, PATIENCE).run()?;
         controls.push(Control::sound("a sound writer is not flagged", &sound));
         Ok(controls)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::job::Job;
+use super::job::{Job, Promise};
 use super::trace::{Event, Name};
 
 /// What a disk writes whole or not at all.
@@ -38,6 +38,8 @@ pub struct Disk {
     pub begun: u64,
     /// How many transactions the program was told to be committed.
     pub acknowledged: u64,
+    /// How many transactions the program was told to be on the disk.
+    pub flushed: u64,
 }
 
 /// What a crash leaves of that which was not yet on the disk for certain.
@@ -93,6 +95,7 @@ impl Disk {
             unsafe_names: BTreeSet::new(),
             begun: job.from,
             acknowledged: job.from,
+            flushed: job.from,
         })
     }
 
@@ -102,6 +105,7 @@ impl Disk {
             Event::Opened => self.is_opened = true,
             Event::Begun(number) => self.begun = *number,
             Event::Acknowledged(number) => self.acknowledged = *number,
+            Event::Flushed(number) => self.flushed = *number,
             Event::Write { at, bytes } => self.write(*at, bytes),
             Event::Waited { at, len } => self.settle(*at, *len),
             Event::Synced => self.settle(0, self.size()),
@@ -241,10 +245,15 @@ impl Disk {
 pub fn plan(job: &Job, events: &[Event]) -> anyhow::Result<Vec<usize>> {
     const IMAGES_PER_POINT: usize = 16;
     let mut disk = Disk::before(job)?;
-    let mut plan = vec![0; disk.possible(IMAGES_PER_POINT)];
-    for (number, event) in (1..).zip(events) {
-        disk.apply(event);
-        plan.extend(vec![number; disk.possible(IMAGES_PER_POINT)]);
+    let mut plan = Vec::new();
+    for number in 0..=events.len() {
+        if let Some(event) = number.checked_sub(1).and_then(|last| events.get(last)) {
+            disk.apply(event);
+        }
+        // Where nothing is promised, nothing is judged.
+        if job.promise != Promise::Flushed || disk.flushed == disk.begun {
+            plan.extend(vec![number; disk.possible(IMAGES_PER_POINT)]);
+        }
     }
     Ok(plan)
 }
@@ -265,6 +274,7 @@ mod tests {
             is_opened: false,
             begun: 0,
             acknowledged: 0,
+            flushed: 0,
         };
         disk.apply(&Event::Write { at: 0, bytes: vec![1; 4 * SECTOR_BYTES] });
         disk.apply(&Event::Synced);

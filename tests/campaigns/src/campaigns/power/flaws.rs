@@ -11,6 +11,18 @@ pub fn bend(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
         Flaw::DataNotSynced => events.retain(|event| !matches!(event, Event::Synced)),
         Flaw::MetaNotSynced => events.retain(|event| !matches!(event, Event::Waited { .. })),
         Flaw::NamesNotSynced => events.retain(|event| !matches!(event, Event::NameSynced(_))),
+        Flaw::FlushNotSynced => {
+            let mut next = events.iter().skip(1);
+            let is_flush: Vec<bool> = events
+                .iter()
+                .map(|event| {
+                    let is_before = matches!(next.next(), Some(Event::Flushed(_)));
+                    is_before && matches!(event, Event::Synced)
+                })
+                .collect();
+            let mut is_flush = is_flush.into_iter();
+            events.retain(|_| !is_flush.next().unwrap_or_default());
+        }
         Flaw::MetaBeforeData => {
             // ..., Synced, Write, Waited: the first of them comes last.
             for at in 2..events.len() {

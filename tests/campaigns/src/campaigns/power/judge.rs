@@ -130,9 +130,9 @@ impl Judge {
         let acknowledged = self.disk.acknowledged;
         match self.job.promise {
             Promise::All => acknowledged,
-            // What the recording began with was on the disk.
-            Promise::AllButLast => acknowledged.saturating_sub(1).max(self.job.from),
-            Promise::Whole => self.job.from,
+            // What the recording began with was on the disk, as if it had been flushed.
+            Promise::AllButLast => acknowledged.saturating_sub(1).max(self.disk.flushed),
+            Promise::Whole | Promise::Flushed => self.disk.flushed,
         }
     }
 

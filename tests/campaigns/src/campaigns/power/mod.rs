@@ -36,8 +36,9 @@ pub struct Power;
 /// More images than are judged at once.
 const SLACK: u64 = 10_000;
 
-/// Recordings that go on from each other.
-const GENERATIONS: u64 = 3;
+/// Recordings that go on from each other, in some order.
+const GENERATIONS: [Mode; 4] =
+    [Mode::Full, Mode::Full, Mode::MayLoseLastCommit, Mode::MayLoseStore];
 
 impl Campaign for Power {
     fn name(&self) -> &'static str {
@@ -57,7 +58,14 @@ impl Campaign for Power {
     }
 
     fn must_see(&self) -> &'static [&'static str] {
-        &["distinct", "went on with another transaction"]
+        &[
+            "distinct",
+            "went on with another transaction",
+            "flushes",
+            "recordings, Full",
+            "recordings, MayLoseLastCommit",
+            "recordings, MayLoseStore",
+        ]
     }
 
     fn obstacle(&self) -> Option<String> {
@@ -102,7 +110,7 @@ type Broken = (&'static str, Flaw, Promise, &'static str);
 /// In a store that is new.
 const BROKEN_NEW: &[Broken] = &[
     ("a new store, nothing is broken", Flaw::None, Promise::All, ""),
-    ("a new store, names are not synced", Flaw::NamesNotSynced, Promise::All, "?"),
+    ("a new store, names are not synced", Flaw::NamesNotSynced, Promise::All, "the name of the"),
 ];
 
 /// In a store that was there before.
@@ -111,26 +119,59 @@ const BROKEN: &[(Mode, &[Broken])] = &[
         Mode::Full,
         &[
             ("nothing is broken", Flaw::None, Promise::All, ""),
-            ("data are not synced", Flaw::DataNotSynced, Promise::All, "?"),
-            ("the meta page is not synced", Flaw::MetaNotSynced, Promise::All, "?"),
-            ("the meta page comes before the data", Flaw::MetaBeforeData, Promise::Whole, "?"),
-            ("the answer comes before the meta page", Flaw::EarlyAnswer, Promise::All, "?"),
-            ("other contents", Flaw::OtherContents, Promise::Whole, "?"),
+            (
+                "data are not synced",
+                Flaw::DataNotSynced,
+                Promise::All,
+                "does not open|kills the program|cannot be read|is not as in the model",
+            ),
+            ("the meta page is not synced", Flaw::MetaNotSynced, Promise::All, "between"),
+            (
+                "the meta page comes before the data",
+                Flaw::MetaBeforeData,
+                Promise::Whole,
+                "does not open|kills the program|cannot be read|is not as in the model",
+            ),
+            ("the answer comes before the meta page", Flaw::EarlyAnswer, Promise::All, "between"),
+            ("other contents", Flaw::OtherContents, Promise::Whole, "is not as in the model"),
         ],
     ),
     (
         Mode::MayLoseLastCommit,
         &[
             ("nothing is broken", Flaw::None, Promise::AllButLast, ""),
-            ("as if it lost nothing", Flaw::None, Promise::All, "?"),
-            ("data are not synced", Flaw::DataNotSynced, Promise::AllButLast, "?"),
+            ("as if it lost nothing", Flaw::None, Promise::All, "between"),
+            (
+                "data are not synced",
+                Flaw::DataNotSynced,
+                Promise::AllButLast,
+                "does not open|kills the program|cannot be read|is not as in the model",
+            ),
+            ("a flush does not wait", Flaw::FlushNotSynced, Promise::AllButLast, "between"),
         ],
     ),
     (
         Mode::MayLoseStore,
         &[
-            ("as if it lost one commit at most", Flaw::None, Promise::AllButLast, "?"),
-            ("as if it left the store whole", Flaw::None, Promise::Whole, "?"),
+            ("nothing is broken", Flaw::None, Promise::Flushed, ""),
+            (
+                "a flush does not wait",
+                Flaw::FlushNotSynced,
+                Promise::Flushed,
+                "between|does not open|kills the program|cannot be read|is not as in the model",
+            ),
+            (
+                "as if it lost one commit at most",
+                Flaw::None,
+                Promise::AllButLast,
+                "between|does not open|kills the program|cannot be read|is not as in the model",
+            ),
+            (
+                "as if it left the store whole",
+                Flaw::None,
+                Promise::Whole,
+                "does not open|kills the program|cannot be read|is not as in the model",
+            ),
         ],
     ),
 ];
@@ -163,18 +204,20 @@ fn run_chain(
     let mut rng = Rng::with_seed(seed);
     let mut start: Option<(Vec<u8>, u64)> = None;
     let before = tally.count;
-    for generation in 0..GENERATIONS {
+    // All modes begin chains, and take over stores of each other.
+    let mut modes = GENERATIONS;
+    rng.shuffle(&mut modes);
+    for (generation, mode) in modes.into_iter().enumerate() {
         if !context.goes_on(tally.count) || !tally.failures.is_empty() {
             break;
         }
-        // Both modes begin chains, and take over stores of each other.
-        let mode = if rng.u8(..3) == 0 { Mode::MayLoseLastCommit } else { Mode::Full };
         let mut job = Job { count: rng.u64(8..=40), ..new_job(context, place, seed, mode) };
         job.from = start.as_ref().map_or(0, |(_, progress)| *progress);
         prepare(&job, start.as_ref().map(|(image, _)| &**image))?;
         recorder::record(&job)?;
         let recording = Recording::read(job)?;
-        tally.add("recordings", 1);
+        tally.add(&format!("recordings, {mode:?}"), 1);
+        tally.add("flushes", recording.flushes());
         tally.add("transactions", recording.job.count);
         recording.attack(context, tally, distinct)?;
         if let Some(failure) = tally.failures.first_mut() {

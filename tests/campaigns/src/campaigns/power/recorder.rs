@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, ensure};
 use keyloom::{Lmdb, Store};
 
-use super::job::Job;
+use super::job::{Job, Mode};
 use super::trace;
 use crate::Mix;
 
@@ -15,6 +15,9 @@ pub const ROLE: &str = "power: record";
 
 /// The longest string that strace prints; longer than the largest write of a transaction.
 const STRING_BYTES: &str = "4194304";
+
+/// After one transaction in so many the store is flushed, in a mode that may lose commits.
+const FLUSHES_ONE_IN: u64 = 4;
 
 /// Why nothing can be recorded here, when that is so.
 pub fn obstacle() -> Option<String> {
@@ -65,6 +68,12 @@ pub fn play() -> Result<()> {
         let transaction = Mix::nth(job.seed, number);
         store.transact(|txn| mix.perform(transaction, number, txn))?;
         notes.write_all(format!("acknowledged {}\n", number + 1).as_bytes())?;
+        // Now and then, and at the end, what may be lost is no more.
+        let is_last = number + 1 == job.from + job.count;
+        if job.mode != Mode::Full && (is_last || transaction.is_multiple_of(FLUSHES_ONE_IN)) {
+            store.flush()?;
+            notes.write_all(format!("flushed {}\n", number + 1).as_bytes())?;
+        }
     }
     Ok(())
 }

@@ -51,6 +51,12 @@ impl Recording {
         Ok(Self { job, events, plan })
     }
 
+    /// How often the store was flushed.
+    pub fn flushes(&self) -> u64 {
+        let is_flush = |event: &&Event| matches!(event, Event::Flushed(_));
+        self.events.iter().filter(is_flush).count() as u64
+    }
+
     /// Judges the images, as many as the context wants.
     pub fn attack(
         &self,

@@ -24,6 +24,8 @@ pub enum Event {
     Begun(u64),
     /// The program was told that so many transactions are committed.
     Acknowledged(u64),
+    /// The program was told that so many transactions are on the disk, whatever they waited for.
+    Flushed(u64),
     /// Bytes were written, and are nowhere but in memory.
     Write { at: usize, bytes: Vec<u8> },
     /// A write before this one waited until so many bytes were on the disk.
@@ -250,6 +252,7 @@ impl Parser {
             ("opened", _) => Event::Opened,
             ("begun", number) => Event::Begun(number.parse()?),
             ("acknowledged", number) => Event::Acknowledged(number.parse()?),
+            ("flushed", number) => Event::Flushed(number.parse()?),
             _ => bail!("a note {note:?}"),
         };
         self.events.push(event);
