@@ -8,6 +8,9 @@ use keyloom::{DynWriter, KeyRange, Memory, Order, Reader, Result, Store, Subspac
 use crate::workload::{Model, Registered, WatchedBy};
 use crate::workloads;
 
+/// A key, its value, and who notices when they are not as they should be.
+pub type Watched = (Vec<u8>, Vec<u8>, WatchedBy);
+
 /// Workloads whose operations are mixed: a transaction does one to three of them.
 ///
 /// A transaction is named by a seed. With what it does it writes down how many transactions there
@@ -129,7 +132,7 @@ impl Mix {
     ///
     /// # Errors
     /// What the store says.
-    pub fn watched(&self, reader: &impl Reader) -> Result<Vec<(Vec<u8>, Vec<u8>, WatchedBy)>> {
+    pub fn watched(&self, reader: &impl Reader) -> Result<Vec<Watched>> {
         let mut watched = Vec::new();
         for workload in &self.workloads {
             let space = Subspace::new(workload.name());
