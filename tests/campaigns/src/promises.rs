@@ -196,9 +196,13 @@ fn outcome(record: &Record) -> Result<String> {
             left_out()?,
         );
     }
-    let held = controls.values().filter(|held| **held).count();
-    write!(told, "{}; {held} of {} controls held ({date}", absent(record), controls.len())?;
-    told += &if commit.is_empty() { ")".into() } else { format!(", {commit})") };
+    told += &absent(record);
+    if !controls.is_empty() {
+        let held = controls.values().filter(|held| **held).count();
+        write!(told, "; {held} of {} controls held", controls.len())?;
+    }
+    let commit = if commit.is_empty() { String::new() } else { format!(", {commit}") };
+    write!(told, " ({date}{commit})")?;
     Ok(told)
 }
 
