@@ -144,7 +144,7 @@ impl Campaign for Kill {
                 "asks for its number too early",
                 &[Form::Together],
                 Habit::AsksTooEarly,
-                "was acknowledged twice|is not there|not as when built at once",
+                "was acknowledged twice|is not there|not as in the model|not as when built at once",
             ),
             (
                 "never lets the other writer go on",
@@ -152,7 +152,12 @@ impl Campaign for Kill {
                 Habit::NeverEnds,
                 "the other writer hangs",
             ),
-            ("resumes a load too far", &[Form::Load], Habit::ResumesTooFar, "items are there"),
+            (
+                "resumes a load too far",
+                &[Form::Load],
+                Habit::ResumesTooFar,
+                "items are there|not as when put at once",
+            ),
             (
                 "resumes a repair too far",
                 &[Form::Repair],

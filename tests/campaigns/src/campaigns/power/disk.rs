@@ -250,8 +250,9 @@ pub fn plan(job: &Job, events: &[Event]) -> anyhow::Result<Vec<usize>> {
         if let Some(event) = number.checked_sub(1).and_then(|last| events.get(last)) {
             disk.apply(event);
         }
-        // Where nothing is promised, nothing is judged.
-        if job.promise != Promise::Flushed || disk.flushed == disk.begun {
+        // Where nothing is promised, nothing is judged: before the first flush not even the names are there.
+        let is_flushed = disk.flushed > 0 && disk.flushed == disk.begun;
+        if job.promise != Promise::Flushed || is_flushed {
             plan.extend(vec![number; disk.possible(IMAGES_PER_POINT)]);
         }
     }

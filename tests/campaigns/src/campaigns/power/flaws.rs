@@ -12,16 +12,19 @@ pub fn bend(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
         Flaw::MetaNotSynced => events.retain(|event| !matches!(event, Event::Waited { .. })),
         Flaw::NamesNotSynced => events.retain(|event| !matches!(event, Event::NameSynced(_))),
         Flaw::FlushNotSynced => {
-            let mut next = events.iter().skip(1);
-            let is_flush: Vec<bool> = events
-                .iter()
-                .map(|event| {
-                    let is_before = matches!(next.next(), Some(Event::Flushed(_)));
-                    is_before && matches!(event, Event::Synced)
-                })
-                .collect();
-            let mut is_flush = is_flush.into_iter();
-            events.retain(|_| !is_flush.next().unwrap_or_default());
+            // From the end: what was synced between the last write and the answer.
+            let mut is_flush = false;
+            events.reverse();
+            events.retain(|event| {
+                match event {
+                    Event::Flushed(_) => is_flush = true,
+                    Event::Synced => return !is_flush,
+                    Event::NameSynced(_) => {}
+                    _ => is_flush = false,
+                }
+                true
+            });
+            events.reverse();
         }
         Flaw::MetaBeforeData => {
             // ..., Synced, Write, Waited: the first of them comes last.

@@ -130,7 +130,7 @@ const BROKEN: &[(Mode, &[Broken])] = &[
                 "the meta page comes before the data",
                 Flaw::MetaBeforeData,
                 Promise::Whole,
-                "does not open|kills the program|cannot be read|is not as in the model",
+                "between|does not open|kills the program|cannot be read|is not as in the model",
             ),
             ("the answer comes before the meta page", Flaw::EarlyAnswer, Promise::All, "between"),
             ("other contents", Flaw::OtherContents, Promise::Whole, "is not as in the model"),

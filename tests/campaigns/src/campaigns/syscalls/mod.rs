@@ -69,11 +69,11 @@ impl Campaign for Syscalls {
         let flaws = [
             (Flaw::None, ""),
             (Flaw::AcksAnyway, "instead of|were acknowledged"),
-            (Flaw::TwoCommits, "transactions are there"),
+            (Flaw::TwoCommits, "transactions are there|not as in the model"),
             (Flaw::Dies, "the process ended: "),
             (Flaw::Mumbles, "an error without a name"),
             (Flaw::HidesDoubt, "passes for one that failed|were acknowledged|instead of"),
-            (Flaw::NeverReopens, "does not go on"),
+            (Flaw::NeverReopens, "does not go on|one fault was"),
             (Flaw::AcksEarly, "were acknowledged"),
         ];
         Control::each(&flaws, |flaw| attack(&context.quietly(FAULTS_PER_CONTROL), flaw))
