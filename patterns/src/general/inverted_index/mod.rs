@@ -103,6 +103,7 @@
 //! Apache Lucene.
 
 pub mod bitmap;
+mod chunk_ids;
 mod container;
 mod counting;
 pub mod dense_ids;
@@ -115,6 +116,7 @@ mod words;
 
 pub use bitmap::Bitmap;
 pub(crate) use bitmap::{ChunkChanges, Chunks};
+pub(crate) use chunk_ids::ChunkIds;
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use dense_ids::DenseIds;

@@ -10,9 +10,9 @@ use roaring::RoaringTreemap;
 
 use super::rows::ShortKeys;
 use crate::general::inverted_index::bitmap::{id_at, place_of};
-use crate::general::inverted_index::expression::{ChunkExpr, Leaf, Marks};
+use crate::general::inverted_index::expression::{ChunkExpr, Leaf};
 use crate::general::inverted_index::index::{DirectEntry, FieldKind};
-use crate::general::inverted_index::{BitmapExpr, InvertedIndex, Words};
+use crate::general::inverted_index::{BitmapExpr, ChunkIds, InvertedIndex, Words};
 use crate::table::RecordKey;
 
 /// Many audiences, computed together from the direct index: what [`InvertedIndex::batch`] returns.
@@ -252,7 +252,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         offset: u16,
         marks: &mut Pass,
     ) -> Result<()> {
-        marks.records.insert(offset);
+        marks.records.push(offset);
         self.all.iter().for_each(|n| marks.set(*n, offset));
         marks.present.fill(false);
         for found in entry.fields() {
@@ -292,12 +292,12 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         tell: &mut impl FnMut(usize, u64, &Words),
     ) -> Result<()> {
         let Some(chunk) = chunk else { return Ok(()) };
-        let mut words = Words::new();
+        let mut ids = ChunkIds::default();
         for (n, audience) in self.audiences.iter().enumerate() {
-            audience.evaluate(chunk, &marks.leaves, &mut words)?;
-            words.and_words(&marks.records);
-            if !words.is_empty() {
-                tell(n, chunk, &words);
+            audience.evaluate(chunk, &marks.leaves, &mut ids)?;
+            ids.and_ids(&marks.records);
+            if !ids.is_empty() {
+                tell(n, chunk, ids.as_words());
             }
         }
         marks.clear();
@@ -311,8 +311,8 @@ const NULL: &[u8] = &[0];
 /// Which ids of a chunk have what is asked for.
 struct Pass {
     /// All that there are.
-    records: Box<Words>,
-    leaves: Vec<Marks>,
+    records: ChunkIds,
+    leaves: Vec<ChunkIds>,
     /// Which fields the record has that is being marked.
     present: Vec<bool>,
 }
@@ -320,18 +320,18 @@ struct Pass {
 impl Pass {
     fn new(leaves: usize, fields: usize) -> Self {
         Self {
-            records: Box::new(Words::new()),
-            leaves: vec![Marks::default(); leaves],
+            records: ChunkIds::default(),
+            leaves: vec![ChunkIds::default(); leaves],
             present: vec![false; fields],
         }
     }
 
     fn set(&mut self, leaf: usize, offset: u16) {
-        self.leaves.get_mut(leaf).into_iter().for_each(|marks| marks.mark(offset));
+        self.leaves.get_mut(leaf).into_iter().for_each(|marks| marks.push(offset));
     }
 
     fn clear(&mut self) {
         self.records.clear();
-        self.leaves.iter_mut().for_each(Marks::clear);
+        self.leaves.iter_mut().for_each(ChunkIds::clear);
     }
 }
