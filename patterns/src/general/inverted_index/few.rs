@@ -36,6 +36,11 @@ impl Few {
         (words.count() as usize <= MOST).then(|| Self(words.iter().collect()))
     }
 
+    /// The ids, in order.
+    pub(crate) fn ids(&self) -> &[u16] {
+        &self.0
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.0.iter().copied()
     }

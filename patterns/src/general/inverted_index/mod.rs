@@ -103,6 +103,7 @@
 //! Apache Lucene.
 
 pub mod bitmap;
+mod column;
 mod container;
 mod counting;
 pub mod dense_ids;

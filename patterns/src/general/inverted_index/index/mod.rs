@@ -56,6 +56,8 @@
 //! the key, for whoever meets them; [`repair`](InvertedIndex::repair) makes them what they should be.
 
 mod check;
+mod columns;
+mod compare_columns;
 mod counts;
 mod direct;
 mod error;
@@ -82,7 +84,8 @@ use crate::general::inverted_index::{BitSliced, Bitmap, DenseIds};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
-pub use direct::{DirectEntries, DirectEntry, DirectFields, PackedValues};
+pub(in crate::general::inverted_index) use columns::{ColumnWalk, block_at};
+pub use direct::{DirectEntries, DirectEntry, PackedValues};
 pub use error::InvertedIndexError;
 pub use fields::{FieldValues, one};
 pub(super) use for_reports::FieldKind;
@@ -138,6 +141,8 @@ struct Field<K, V> {
     function: Function<K, V>,
     /// Where its containers are.
     space: Subspace,
+    /// Where its columns are.
+    column: Subspace,
     /// Where they are counted, if they are.
     counter: KeyBuf,
     /// Of a field of integers.
@@ -150,6 +155,7 @@ impl<K, V> Clone for Field<K, V> {
             name: Arc::clone(&self.name),
             function: self.function.clone(),
             space: self.space.clone(),
+            column: self.column.clone(),
             counter: self.counter.clone(),
             integers: self.integers.clone(),
         }
@@ -260,9 +266,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     fn declare(self, name: &str, kind: &str, function: Function<K, V>) -> Self {
         let space = self.space.child(&(kind, name));
-        let integers = BitSliced::new(&space);
+        let (column, integers) = (self.direct.child(name), BitSliced::new(&space));
         let counter = self.space.pack(&("containers", name));
-        let field = Field { name: name.into(), function, space, counter, integers };
+        let field = Field { name: name.into(), function, space, column, counter, integers };
         let others = self.fields.iter().filter(|other| *other.name != *name).cloned();
         Self { fields: others.chain([field]).collect(), ..self }
     }

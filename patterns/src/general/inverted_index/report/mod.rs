@@ -39,12 +39,13 @@ mod intersect;
 mod plan;
 mod rows;
 mod run;
+mod tally;
 mod walk;
 mod window;
 
 use std::fmt;
 
-use keyloom::{Reader, Result, Unpack};
+use keyloom::{KeyBuf, Reader, Result, Unpack};
 
 pub use batch::{Batch, BatchError, BatchProgress};
 pub use plan::{ReportExplain, ReportWay};
@@ -54,6 +55,7 @@ use super::{BitmapExpr, InvertedIndex};
 use crate::table::RecordKey;
 use rows::{Gathered, in_order};
 use run::Run;
+use tally::Tally;
 
 /// Reports of an audience: what [`InvertedIndex::report`] returns.
 pub struct Report<'i, K, V> {
@@ -190,12 +192,18 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         field: &str,
         integers: &str,
     ) -> Result<Breakdown<P, ValueSum>> {
-        let mut sums = Gathered::default();
+        let (mut sums, mut tally) = (Gathered::default(), Tally::new(1));
         let mut run = Run::open(self, reader, &[field], Some(integers))?;
         while let Some(window) = run.next_window()? {
-            run.sum(&window, field, integers, &mut sums)?;
+            match run.way() {
+                ReportWay::Intersect => {
+                    run.intersect_sums(&window, field, integers, &mut sums)?;
+                }
+                ReportWay::Walk => run.walk_sums(&window, &mut tally)?,
+            }
         }
-        sums.retain(|_, sum: &mut ValueSum| sum.count > 0);
+        let sums = sums.into_iter().chain(tally.rows());
+        let sums: Vec<(KeyBuf, ValueSum)> = sums.filter(|(_, sum)| sum.count > 0).collect();
         let explain = run.finish(sums.len());
         let rows = in_order::<(P,), ValueSum>(sums)?;
         let rows = rows.into_iter().map(|((value,), sum)| (value, sum)).collect();
@@ -206,12 +214,16 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         &self,
         reader: &impl Reader,
         fields: &[&str],
-    ) -> Result<(Gathered<u64>, ReportExplain)> {
-        let mut counts = Gathered::default();
+    ) -> Result<(Vec<(KeyBuf, u64)>, ReportExplain)> {
+        let (mut counts, mut tally) = (Gathered::default(), Tally::new(fields.len()));
         let mut run = Run::open(self, reader, fields, None)?;
         while let Some(window) = run.next_window()? {
-            run.count(&window, fields, &mut counts)?;
+            match run.way() {
+                ReportWay::Intersect => run.intersect(&window, &mut counts)?,
+                ReportWay::Walk => run.walk(&window, &mut tally)?,
+            }
         }
+        let counts: Vec<_> = counts.into_iter().chain(tally.rows()).collect();
         let explain = run.finish(counts.len());
         Ok((counts, explain))
     }

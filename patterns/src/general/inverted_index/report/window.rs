@@ -3,7 +3,6 @@
 use keyloom::{Order, Reader, Result};
 
 use crate::explain::Explain;
-use crate::general::inverted_index::bitmap::id_at;
 use crate::general::inverted_index::few::Few;
 use crate::general::inverted_index::{BitmapExpr, Chunks, Container, Evaluation, Words};
 
@@ -86,14 +85,6 @@ impl Window {
         place + end / 2 + near.partition_point(|(other, _)| *other < chunk)
     }
 
-    /// How many ids the chunk at a place has, if they are few.
-    pub(super) fn few(&self, place: usize) -> Option<usize> {
-        match self.chunks.get(place) {
-            Some((_, Part::Few(few))) => Some(few.iter().count()),
-            _ => None,
-        }
-    }
-
     /// The chunk at a place, if there is one.
     pub(super) fn chunk(&self, place: usize) -> Option<u64> {
         self.chunks.get(place).map(|(chunk, _)| *chunk)
@@ -113,14 +104,16 @@ impl Window {
         WindowChunks(self.chunks.iter())
     }
 
-    /// All ids, in order.
-    pub(super) fn ids(&self) -> impl Iterator<Item = u64> {
-        self.chunks.iter().flat_map(|(chunk, part)| {
-            let offsets: Box<dyn Iterator<Item = u16>> = match part {
-                Part::Few(few) => Box::new(few.iter()),
-                Part::Many(words) => Box::new(words.iter()),
-            };
-            offsets.filter_map(|offset| id_at(*chunk, offset))
+    /// Visits the chunks in order, with the offsets of their ids.
+    pub(super) fn visit(&self, mut visit: impl FnMut(u64, &[u16]) -> Result<()>) -> Result<()> {
+        let mut many = Vec::new();
+        self.chunks.iter().try_for_each(|(chunk, part)| match part {
+            Part::Few(few) => visit(*chunk, few.ids()),
+            Part::Many(words) => {
+                many.clear();
+                many.extend(words.iter());
+                visit(*chunk, &many)
+            }
         })
     }
 }
