@@ -69,3 +69,7 @@ fn merge<'c, T>(
         visit(place, change.map(|(_, to)| to))
     })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests;

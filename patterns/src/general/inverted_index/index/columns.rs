@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, RangeInclusive};
 
-use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result, Subspace};
 
 use super::fields::Held;
 use crate::derived::SortedWrites;
@@ -104,11 +104,6 @@ impl<'h> ColumnChanges<'h> {
     }
 }
 
-/// The keys of the columns that ids of a range are in.
-pub(super) fn columns_of(space: &Subspace, ids: &RangeInclusive<u64>) -> KeyRange<'static> {
-    within(block_of(*ids.start()).0..=block_of(*ids.end()).0).key_range(space)
-}
-
 /// The columns of a field one after the other, stepped over until one is there that is asked for.
 pub(in crate::general::inverted_index) struct ColumnWalk<I, B> {
     entries: I,
@@ -124,6 +119,7 @@ where
     I: Iterator<Item = Result<Entry<B>>>,
     B: Deref<Target = [u8]>,
 {
+    /// Over the columns that ids of a range are in.
     pub(in crate::general::inverted_index) fn open<'r, R>(
         reader: &'r R,
         space: &Subspace,
@@ -133,7 +129,8 @@ where
     where
         R: Reader<Entries<'r> = I, Bytes<'r> = B>,
     {
-        let entries = reader.range(columns_of(space, ids), order)?;
+        let blocks = block_of(*ids.start()).0..=block_of(*ids.end()).0;
+        let entries = reader.range(within(blocks).key_range(space), order)?;
         Ok(Self { entries, space: space.clone(), order, at: None, has_begun: false })
     }
 

@@ -1,18 +1,17 @@
 //! The columns that the records of a span make, beside those that are stored.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use keyloom::{KeyBuf, Order, Reader, Result};
+use keyloom::{KeyBuf, Reader, Result};
 
-use super::columns::{OfColumn, block_at, columns_of};
+use super::columns::OfColumn;
 use super::fields::Held;
 use super::for_reports::FieldKind;
 use super::span::{Fault, unless_newer};
 use super::{Field, InvertedIndex};
 use crate::derived::Inconsistency;
 use crate::general::inverted_index::column::{BLOCK_IDS, block_of, id_in_block};
-use crate::table::RecordKey;
+use crate::table::{RecordKey, get_many};
 
 impl FieldKind {
     /// No changes of a column of such a field.
@@ -42,24 +41,20 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         records: &[(u64, Vec<Held>)],
         faults: &mut Vec<Fault>,
     ) -> Result<()> {
+        let blocks = || block_of(*ids.start()).0..=block_of(*ids.end()).0;
+        let keys = self.fields.iter().flat_map(|f| blocks().map(|block| f.column.pack(&block)));
+        let keys: Vec<KeyBuf> = keys.collect();
+        let mut stored = keys.iter().zip(get_many(reader, &keys)?);
         for (n, field) in self.fields.iter().enumerate() {
-            let mut stored = BTreeMap::new();
-            for entry in reader.range(columns_of(&field.column, ids), Order::Ascending)? {
-                let (key, bytes) = entry?;
-                if let Some(block) = unless_newer(block_at(&field.column, &key))? {
-                    stored.insert(block, bytes);
-                }
-            }
             let held = records.iter().filter_map(|(id, held)| Some((*id, held.get(n)?)));
             let mut held = held.peekable();
-            for block in block_of(*ids.start()).0..=block_of(*ids.end()).0 {
+            for (block, (key, stored)) in blocks().zip(stored.by_ref()) {
                 let mut of_block = Vec::new();
                 while let Some((id, held)) = held.next_if(|(id, _)| block_of(*id).0 == block) {
                     of_block.push((block_of(id).1, held));
                 }
-                let stored = stored.get(&block).map(|bytes| &bytes[..]);
-                let fault = field.compare_column(block, ids, &of_block, stored);
-                faults.extend(fault.map_err(|error| error.at(&field.column.pack(&block)))?);
+                let fault = field.compare_column(block, ids, &of_block, stored.as_deref());
+                faults.extend(fault.map_err(|error| error.at(key))?);
             }
         }
         Ok(())

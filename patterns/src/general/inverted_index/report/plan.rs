@@ -34,8 +34,8 @@ pub struct ReportExplain {
     pub ids: u64,
     /// How many containers the values of the field have in all chunks.
     pub containers: u64,
-    /// What intersecting was expected to cost, if all values had as many containers, in nanoseconds of a machine of
-    /// this decade with everything in memory: only good for comparison.
+    /// What intersecting was expected to cost at the most, in nanoseconds of a machine of this decade with everything in
+    /// memory: only good for comparison.
     pub intersect_ns: u64,
     /// What walking was expected to cost.
     pub walk_ns: u64,
@@ -96,8 +96,8 @@ impl Known {
     /// are stepped to: how many of those can be left out by seeking depends on how many values they are of, which nobody
     /// knows.
     pub(super) fn intersect_ns(&self, containers: u64) -> u64 {
-        let thin = self.chunks.saturating_sub(self.full).max(1);
-        let per_thin = self.ids.min(thin.saturating_mul(255)) / thin;
+        let thin = self.chunks.saturating_sub(self.full);
+        let per_thin = self.ids.min(thin.saturating_mul(255)) / thin.max(1);
         let thin_ns = thin.saturating_mul(FEW_NS + FEW_PER_ID_NS * per_thin);
         let each_value = thin_ns + self.full * MANY_NS;
         let counting = self.least_values(containers).saturating_mul(each_value);
