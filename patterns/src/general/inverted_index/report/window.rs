@@ -3,7 +3,6 @@
 use keyloom::{Order, Reader, Result};
 
 use crate::explain::Explain;
-use crate::general::inverted_index::bitmap::id_at;
 use crate::general::inverted_index::{BitmapExpr, ChunkIds, Chunks, Container, Evaluation, Words};
 
 /// How many chunks of an audience are in memory together: 16 MiB where all of them are full, of 133 million ids.
@@ -76,11 +75,6 @@ impl Window {
         place + end / 2 + near.partition_point(|(other, _)| *other < chunk)
     }
 
-    /// How many ids the chunk at a place has, if they are few.
-    pub(super) fn few(&self, place: usize) -> Option<usize> {
-        self.chunks.get(place).and_then(|(_, ids)| ids.few()).map(<[u16]>::len)
-    }
-
     /// The chunk at a place, if there is one.
     pub(super) fn chunk(&self, place: usize) -> Option<u64> {
         self.chunks.get(place).map(|(chunk, _)| *chunk)
@@ -96,11 +90,17 @@ impl Window {
         WindowChunks(self.chunks.iter())
     }
 
-    /// All ids, in order.
-    pub(super) fn ids(&self) -> impl Iterator<Item = u64> {
-        self.chunks
-            .iter()
-            .flat_map(|(chunk, ids)| ids.iter().filter_map(|offset| id_at(*chunk, offset)))
+    /// Visits the chunks in order, with the offsets of their ids.
+    pub(super) fn visit(&self, mut visit: impl FnMut(u64, &[u16]) -> Result<()>) -> Result<()> {
+        let mut many = Vec::new();
+        self.chunks.iter().try_for_each(|(chunk, ids)| match ids.few() {
+            Some(few) => visit(*chunk, few),
+            None => {
+                many.clear();
+                many.extend(ids.iter());
+                visit(*chunk, &many)
+            }
+        })
     }
 }
 
