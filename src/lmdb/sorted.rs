@@ -124,7 +124,10 @@ impl Load<'_, '_, '_> {
     /// Puts an entry without a value between two others, if there is room for it.
     fn put_mark(&mut self, last: &[u8], next: &[u8]) -> heed::Result<Option<KeyBuf>> {
         let mark = successor(last);
-        if self.is_too_large(self.bytes((&mark, &[]))) || mark[..] >= *next || check_key(&mark).is_err() {
+        if self.is_too_large(self.bytes((&mark, &[])))
+            || mark[..] >= *next
+            || check_key(&mark).is_err()
+        {
             return Ok(None);
         }
         self.database.put(self.txn, &mark, &[])?;

@@ -12,7 +12,8 @@ use super::sorted::{self, Put};
 use super::{LmdbEntries, Shared, get};
 use crate::writer_slot::WriterTurn;
 use crate::{
-    Error, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key, check_value,
+    Error, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key,
+    check_value,
 };
 
 /// A transaction of an [`Lmdb`](crate::Lmdb) store.
@@ -62,6 +63,9 @@ impl Tries {
     }
 }
 
+/// Entries that come together, those behind them, and the key that is there between the two.
+type Together<'e> = (&'e [Put<'e>], &'e [Put<'e>], KeyBuf);
+
 /// How many entries are put side by side at the least: that takes a few more puts.
 const FEWEST_TOGETHER: usize = 64;
 
@@ -100,40 +104,34 @@ impl<'s> LmdbTransaction<'s> {
     fn put_in_order(&mut self, entries: &[Put<'_>]) -> heed::Result<()> {
         let (mut rest, mut tries) = (entries, Tries::EACH);
         while let Some(((key, value), behind)) = rest.split_first() {
-            let together = match rest.len() >= FEWEST_TOGETHER && tries.is_due() {
-                true => self.together(rest)?,
-                false => None,
-            };
-            let Some((count, next)) = together else {
-                self.put_anywhere(key, value)?;
+            let is_due = rest.len() >= FEWEST_TOGETHER && tries.is_due();
+            let together = if is_due { self.together(rest)? } else { None };
+            if let Some((together, behind, next)) = together {
+                tries.succeeded();
+                sorted::lay(&self.shared.database, &mut self.txn, together, &next)?;
                 rest = behind;
                 continue;
-            };
-            match rest.split_at_checked(count) {
-                Some((together, behind)) if count >= FEWEST_TOGETHER => {
-                    tries.succeeded();
-                    sorted::lay(&self.shared.database, &mut self.txn, together, &next)?;
-                    rest = behind;
-                }
-                _ => {
-                    tries.failed();
-                    self.put_anywhere(key, value)?;
-                    rest = behind;
-                }
             }
+            if is_due {
+                tries.failed();
+            }
+            self.put_anywhere(key, value)?;
+            rest = behind;
         }
         Ok(())
     }
 
-    /// How many of some entries come before the next one that is there, and the key of that one; `None` where there is none
-    /// behind them.
-    fn together(&self, entries: &[Put<'_>]) -> heed::Result<Option<(usize, KeyBuf)>> {
+    /// Those of some entries that come before the next one that is there, the others, and the key of that one. `None` if
+    /// they are few, or nothing is behind them.
+    fn together<'e>(&self, entries: &'e [Put<'e>]) -> heed::Result<Option<Together<'e>>> {
         let Some((first, _)) = entries.first() else { return Ok(None) };
         let next = self.shared.database.get_greater_than_or_equal_to(&self.txn, first)?;
         let Some((next, _)) = next else { return Ok(None) };
-        let ascend = entries.windows(2).take_while(|two| two.is_sorted_by(|a, b| a.0 < b.0)).count();
-        let before = entries.iter().take(ascend + 1).take_while(|(key, _)| *key < next).count();
-        Ok(Some((before, KeyBuf::from_slice(next))))
+        let ascending = entries.windows(2).take_while(|two| two.is_sorted_by(|a, b| a.0 < b.0));
+        let ascending = ascending.count() + 1;
+        let before = entries.iter().take(ascending).take_while(|(key, _)| *key < next).count();
+        let parts = entries.split_at_checked(before).filter(|_| before >= FEWEST_TOGETHER);
+        Ok(parts.map(|(together, behind)| (together, behind, KeyBuf::from_slice(next))))
     }
 
     fn put_anywhere(&mut self, key: &[u8], value: &[u8]) -> heed::Result<()> {

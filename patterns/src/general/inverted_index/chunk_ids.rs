@@ -17,6 +17,11 @@ pub(crate) struct ChunkIds {
 }
 
 impl ChunkIds {
+    /// No ids, with room for a list that another is merged into, so that it asks for memory once.
+    pub(crate) fn with_room() -> Self {
+        Self { list: Vec::with_capacity(2 * LISTED), ..Self::default() }
+    }
+
     /// Adds an id that is not before those that are there.
     pub(crate) fn push(&mut self, offset: u16) {
         if self.are_many || self.list.len() >= LISTED {
@@ -196,13 +201,32 @@ impl ChunkIds {
         }
     }
 
-    /// Puts what was added behind `before` in its place.
+    /// Puts what was added behind `before`, in order, in its place: from the back, where there is room.
     fn merge(&mut self, before: usize) {
-        if before > 0 {
-            // Two runs, which this sort merges.
-            self.list.sort();
-            self.list.dedup();
+        let (mut left, mut right) = (before, self.list.len() - before);
+        if left == 0 {
+            return;
         }
+        self.list.extend_from_within(before..);
+        let (all, added) = self.list.split_at_mut(left + right);
+        while let Some(other) = right.checked_sub(1).and_then(|right| added.get(right)) {
+            let end = left + right;
+            let last = left.checked_sub(1).and_then(|left| all.get(left)).copied();
+            let next = match last.filter(|last| last > other) {
+                Some(last) => {
+                    left -= 1;
+                    last
+                }
+                None => {
+                    right -= 1;
+                    *other
+                }
+            };
+            all.get_mut(end - 1).into_iter().for_each(|place| *place = next);
+        }
+        let merged = all.len();
+        self.list.truncate(merged);
+        self.list.dedup();
     }
 }
 

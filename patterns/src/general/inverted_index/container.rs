@@ -247,9 +247,9 @@ fn runs(rest: &[u8]) -> Option<Container<'_>> {
 fn blocks(rest: &[u8]) -> Option<Container<'_>> {
     let (count, rest) = rest.split_first_chunk::<2>()?;
     let (sizes, content) = rest.split_first_chunk::<BLOCKS>()?;
-    let (largest, whole) = sizes.iter().fold((0, 0), |(largest, whole), size| {
-        (largest.max(*size), whole + u16::from(*size))
-    });
+    let (largest, whole) = sizes
+        .iter()
+        .fold((0, 0), |(largest, whole), size| (largest.max(*size), whole + u16::from(*size)));
     let is_whole = largest <= BITMAP && usize::from(whole) == content.len();
     let ids = u32::from(from(*count));
     (is_whole && ids > 0 && u64::from(ids) <= CHUNK_IDS)

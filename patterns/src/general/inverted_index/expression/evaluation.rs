@@ -38,7 +38,12 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         order: Order,
     ) -> Self {
         let span = Span::of(ids, order);
-        Self { node: Node::new(expr, reader, span), span, next: Some(span.start()), ids: ChunkIds::default() }
+        Self {
+            node: Node::new(expr, reader, span),
+            span,
+            next: Some(span.start()),
+            ids: ChunkIds::with_room(),
+        }
     }
 
     /// Leaves out what lies before a chunk.

@@ -138,7 +138,7 @@ impl<'r, R: Reader> Node<'r, R> {
         if op == Op::Set {
             return self.compute(at, ids);
         }
-        let mut own = self.scratch.take().unwrap_or_default();
+        let mut own = self.scratch.take().unwrap_or_else(ChunkIds::with_room);
         let computed = self.compute(at, &mut own);
         op.apply_ids(ids, &own);
         self.scratch = Some(own);

@@ -30,7 +30,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     // Where nothing is stored, nothing can be superfluous.
     let is_empty = options.resume.is_none()
         && store.snapshot()?.first(index.space().self_and_children())?.is_none();
-    // A record has a direct entry, so no transaction takes more records than writes.
+    // A beginning: what is too large for a transaction all the same is halved.
     let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
     let mut size = BatchSize::new(options.batch.min(most));
     let mut done = RepairProgress::beginning(options);
