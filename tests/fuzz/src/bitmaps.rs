@@ -1,4 +1,4 @@
-//! The chunks of a bitmap: any bytes are the ids that the format says, or are found to be none; whatever they are,
+//! The chunks of a bitmap, and the columns beside them: any bytes are the ids that the format says, or are found to be none; whatever they are,
 //! reads end, and damage is not written over.
 
 use std::collections::BTreeSet;
@@ -11,6 +11,7 @@ use crate::records::dump;
 type Ids = BTreeSet<u64>;
 
 pub(crate) fn bitmaps(data: &[u8]) {
+    crate::columns::columns(data);
     let (store, bitmap) = (Memory::new(), Bitmap::new(&Subspace::new("bitmap")));
     store.transact(|txn| txn.put(&bitmap.space().pack(&0), data)).unwrap();
     let faults = bitmap.check(&store.snapshot().unwrap()).unwrap();

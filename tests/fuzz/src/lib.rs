@@ -16,6 +16,7 @@
 
 mod addresses;
 mod bitmaps;
+mod columns;
 mod continuations;
 mod index_entries;
 mod keys;

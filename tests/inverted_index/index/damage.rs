@@ -71,10 +71,19 @@ pub fn every_kind_of_damage_is_found_and_mended(store: &(impl Store + Clone)) {
     store.transact(|txn| of.table.delete_many(txn, &[name(2), name(5)])).unwrap();
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
     let (id, container) = (pack(&1_u64), &b"\x11\x01\x00"[..]);
+    // The first id of a block has "x"; or it has the integer 7.
+    let column = &b"\x11\x01\x00\x02\x01\x00\x01\x00\x00\x00\x03\x02x\x00\x01"[..];
+    let integers = &b"\x13\x00\x00\x01\x00\x07\x00\x00\x00\x00\x00\x00\x00"[..];
     let space = of.index.space();
-    let strays: [(KeyBuf, &[u8]); 12] = [
+    let strays: [(KeyBuf, &[u8]); 18] = [
         (space.pack(&("all", 7)), container),
         (space.pack(&("direct", 99)), &b"\x01"[..]),
+        (space.pack(&("direct", "city", 3)), column),
+        (space.pack(&("direct", "city", 40)), column),
+        (space.pack(&("direct", "city", u64::MAX)), column),
+        (space.pack(&("direct", "unknown", 0)), column),
+        (space.pack(&("direct", "cents", 1)), integers),
+        (space.pack(&("direct", "cents", 2)), column),
         (space.pack(&("terms", "city", "nowhere", 0)), container),
         (space.pack(&("terms", "city", "nowhere", u64::MAX)), container),
         (space.pack(&("terms", "unknown", "x", 0)), container),

@@ -106,7 +106,7 @@ fn compare_direct<K: RecordKey + Ord + Clone + Debug>(
         }
         assert_eq!(entry.values::<bool>("member").unwrap(), [user.is_member]);
         assert_eq!(entry.values::<i64>("cents").unwrap(), Vec::from_iter(user.cents));
-        let names: Vec<String> = entry.fields().map(|field| field.unwrap().0.into()).collect();
+        let names: Vec<String> = entry.fields().map(|field| field.0.into()).collect();
         let mut wanted = vec!["city", "site", "cents", "member"];
         wanted.retain(|name| match *name {
             "cents" => user.cents.is_some(),

@@ -27,7 +27,7 @@
 //! | [`InvertedIndex`] | subspace, `"terms"`, field, value, chunk | a container: who has this value; a null for who has none |
 //! | | subspace, `"integers"`, field, chunk, slice | a container |
 //! | | subspace, `"all"`, chunk | a container: all ids in use |
-//! | | subspace, `"direct"`, id | a byte 1 (the format); then for each field that holds something its name and a tuple of its values, packed |
+//! | | subspace, `"direct"`, field, block | a column: what the field holds for each of [1,016 ids](#columns) |
 //! | | subspace, `"containers"`, field | a [counter](keyloom::Writer::add): how many containers the field has |
 //! | | subspace, `"ids"`, … | as in [`dense_ids`] |
 //!
@@ -36,7 +36,8 @@
 //! ("ads", "terms", "city", "Oslo", 1)      ->  and among the next
 //! ("ads", "terms", "site", "a.org", 0)     ->  the users of a.org
 //! ("ads", "integers", "age", 0, 2)         ->  who of the first 32,512 is of an odd age
-//! ("ads", "direct", 17)                    ->  1, "city", ("Oslo"), "site", ("a.org", "b.org")
+//! ("ads", "direct", "city", 0)             ->  the cities of the first 1,016, in the order of their ids
+//! ("ads", "direct", "city", 1)             ->  and of the next
 //! ```
 //!
 //! ## Containers
@@ -61,10 +62,33 @@
 //! instead of two, so that such chunks stay in the tree as well. Measured: see the
 //! [book](https://github.com/keyloom/keyloom/blob/main/book/src/inverted_index.md).
 //!
+//! ## Columns
+//!
+//! The direct index is kept as a column store keeps its data, and a search engine its doc values: by field, and within a field by
+//! id, in *blocks* of 1,016 ids, 32 to a chunk. A column is the values of one block. It begins with the different values that
+//! the block has, in order; then comes for each id which of them it has, in as many bits as that takes. Where ids have
+//! several values it also tells where the list of each ends, so any id is found without looking at the others. Integers
+//! are written as what they are above the smallest of the block. A column in which nobody has a value is not there.
+//!
+//! | first byte | form | what follows |
+//! |---|---|---|
+//! | `11` | at most one value per id | widths in bits of the codes, of the ends of lists (0 here) and of the ends of values, 1 byte each; how many ids there are up to the last that has a value, 2 bytes; how many different values, 4 bytes; where each value ends; the values, packed; for each id 0 for none, or 1 and the number of its value |
+//! | `12` | lists of values | the same up to the values; for each id where its list ends; the numbers of the values |
+//! | `13` | integers | the width of an integer in bits, 1 byte; 1 where some ids have none, 1 byte; how many ids, as above, 2 bytes; the smallest, 8 bytes; a bit for each id that has one, where some have none; for each id what it is above the smallest |
+//!
+//! The high four bits of the first byte are the version (1). Numbers are little-endian, and those of a few bits stand one
+//! behind the other, the lowest bit first.
+//!
+//! Why each block names its values itself, though a dictionary for the whole field would take less room: every
+//! transaction that brings a value would read and write that dictionary, a report would look up what the numbers mean that
+//! it met, somebody would have to find out which values nobody has any more, and what is stored would depend on
+//! the order in which records came. So it depends on the records alone, and what is rebuilt is the same byte for byte.
+//!
+//! Why 1,016 ids: COLUMN_SIZE_WHY
+//!
 //! # Invariants
 //!
-//! * An id is in the container of a value if and only if its record has the value; the direct entry of an id says the same
-//!   by record. So do the slices of an integer.
+//! * An id is in the container of a value if and only if its record has the value; the columns say the same by id. So do the slices of an integer.
 //! * Every record has one id, and every id in use one record. Of the others below the next one, each is free.
 //! * A container has an id or more, is in the smallest form, and belongs to a chunk that has such ids.
 //!
@@ -72,11 +96,13 @@
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
-//! | put or delete of records, attached | 1 get per record for its id and 1 for all; 1 get and 1 key written per container that changes, however many records change it; 1 direct entry per record; a counter per field whose containers come or go | 2, and [2 more](dense_ids#cost) where ids come or go that are free |
+//! | put or delete of records, attached | 1 get per record for its id and 1 for all; 1 get and 1 key written per container that changes, however many records change it; 1 get and 1 key written per column that changes; a counter per field whose containers come or go | 2, and [2 more](dense_ids#cost) where ids come or go that are free |
 //! | [`term`](InvertedIndex::term) and all that makes an expression | nothing | 0 |
 //! | [`any_term`](InvertedIndex::any_term) | 1 range over the containers of the values | 1 |
 //! | [`count`](BitmapExpr::count), [`ids`](BitmapExpr::ids) and all that reads one | 1 range per stored operand, over the chunks that all operands of an AND may have; the others are stepped or sought over | 1 per operand, and per seek |
 //! | a report, a batch | see [`report`](report#cost) | |
+//! | [`direct`](InvertedIndex::direct) | 1 get, and 1 per field | 1 |
+//! | [`directs`](InvertedIndex::directs) | 1 range over the chunks of all ids, and 1 per field over its columns | 1 each |
 //! | [`Bitmap`]: one id | 1 get; 1 key written if it changes | 1 |
 //! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks; [percentiles](BitSliced::percentiles) several | 1 each |
 //!
@@ -103,6 +129,8 @@
 //! Apache Lucene.
 
 pub mod bitmap;
+mod chunk_ids;
+mod column;
 mod container;
 mod counting;
 pub mod dense_ids;
@@ -115,6 +143,7 @@ mod words;
 
 pub use bitmap::Bitmap;
 pub(crate) use bitmap::{ChunkChanges, Chunks};
+pub(crate) use chunk_ids::ChunkIds;
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use dense_ids::DenseIds;

@@ -1,6 +1,7 @@
 //! Changes of single ids in the chunks of any number of bitmaps.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use keyloom::{KeyBuf, Reader, Result};
 
@@ -57,6 +58,11 @@ impl ChunkChanges {
         self.0.entry(key).or_default()
     }
 
+    /// The keys of the chunks, in order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &KeyBuf> {
+        self.0.keys()
+    }
+
     /// Reads the chunks and collects what is to be written.
     ///
     /// # Errors
@@ -70,10 +76,20 @@ impl ChunkChanges {
         &self,
         txn: &impl Reader,
         writes: &mut SortedWrites,
+        tell: impl FnMut(ChangedChunk<'_>),
+    ) -> Result<()> {
+        let keys: Vec<&KeyBuf> = self.keys().collect();
+        self.apply_to(get_many(txn, &keys)?, writes, tell)
+    }
+
+    /// As [`apply_telling`](ChunkChanges::apply_telling), where this is stored at the [keys](ChunkChanges::keys):
+    /// it may have been read with something else.
+    pub(crate) fn apply_to<B: Deref<Target = [u8]>>(
+        &self,
+        stored: impl IntoIterator<Item = Option<B>>,
+        writes: &mut SortedWrites,
         mut tell: impl FnMut(ChangedChunk<'_>),
     ) -> Result<()> {
-        let keys: Vec<&KeyBuf> = self.0.keys().collect();
-        let stored = get_many(txn, &keys)?;
         let (mut old, mut new) = (Words::new(), Words::new());
         for ((key, changes), stored) in self.0.iter().zip(stored) {
             let before = load(&mut old, stored.as_deref()).map_err(|error| error.at(key))?;

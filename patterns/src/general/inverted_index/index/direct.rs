@@ -1,42 +1,24 @@
 //! The direct index: what the fields of a record hold, by its id.
 
 use std::fmt;
-use std::ops::{Deref, RangeBounds};
+use std::ops::RangeBounds;
+use std::sync::Arc;
 
-use keyloom::key::{Unpack, Unpacker, display, pack_into};
-use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result, Subspace};
+use keyloom::key::{Unpacker, display};
+use keyloom::{KeyBuf, Order, Reader, Result, Unpack};
+use smallvec::SmallVec;
 
-use super::fields::Held;
-use crate::general::inverted_index::bitmap::id_range;
-use crate::select::{Select, within};
+use super::InvertedIndex;
+use super::columns::ColumnWalk;
+use super::for_reports::FieldKind;
+use crate::general::composite_key_index::pack_one;
+use crate::general::inverted_index::bitmap::{Ids, id_range, place_of};
+use crate::general::inverted_index::column::{Integers, Values, block_of};
+use crate::general::inverted_index::Container;
+use crate::table::{RecordKey, get_many};
 
-/// The first byte of an entry: the format.
-const FORMAT: u8 = 1;
-
-/// What begins and what ends a nested tuple, of elements that are no nulls.
-const TUPLE: u8 = 0x05;
-const END: u8 = 0x00;
-
-/// The value of an entry: the names of fields that hold something, each with a tuple of what it holds.
-pub(super) fn encode<'f>(fields: impl IntoIterator<Item = (&'f str, &'f Held)>) -> KeyBuf {
-    let mut out = KeyBuf::from_slice(&[FORMAT]);
-    for (name, held) in fields {
-        match held {
-            Held::Values(values) => {
-                let values = values.packed();
-                if !values.is_empty() {
-                    pack_into(name, &mut out);
-                    out.push(TUPLE);
-                    values.iter().for_each(|value| out.extend_from_slice(value));
-                    out.push(END);
-                }
-            }
-            Held::Integer(None) => {}
-            Held::Integer(Some(integer)) => pack_into(&(name, (integer,)), &mut out),
-        }
-    }
-    out
-}
+/// What a field holds, each value packed.
+type Packed = SmallVec<[KeyBuf; 1]>;
 
 /// What the fields of one record hold, as the direct index has it.
 ///
@@ -57,163 +39,169 @@ pub(super) fn encode<'f>(fields: impl IntoIterator<Item = (&'f str, &'f Held)>) 
 /// assert!(entry.values::<u64>("else")?.is_empty());
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct DirectEntry<B> {
-    bytes: B,
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct DirectEntry {
+    fields: Vec<(Arc<str>, Packed)>,
 }
 
-impl<B: Deref<Target = [u8]>> fmt::Debug for DirectEntry<B> {
+impl fmt::Debug for DirectEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = display(self.bytes.get(1..).unwrap_or_default()).to_string();
-        f.debug_tuple("DirectEntry").field(&shown).finish()
+        let shown = |values: PackedValues<'_>| -> Vec<String> {
+            values.map(|value| display(value).to_string()).collect()
+        };
+        f.debug_map().entries(self.fields().map(|(name, values)| (name, shown(values)))).finish()
     }
 }
 
-impl<B: Deref<Target = [u8]>> DirectEntry<B> {
-    pub(super) fn new(bytes: B) -> Result<Self> {
-        match bytes.first() {
-            Some(&FORMAT) => Ok(Self { bytes }),
-            Some(format) if *format > FORMAT => Err(Error::NewerFormat {
-                what: "the direct index".into(),
-                found: (*format).into(),
-                supported: FORMAT.into(),
-            }),
-            _ => Err(Error::Value {
-                codec: "an entry of the direct index",
-                action: "decode",
-                source: "it does not begin with its format".into(),
-            }),
-        }
-    }
-
+impl DirectEntry {
     /// The fields that hold something, in the order of their declaration.
-    pub fn fields(&self) -> DirectFields<'_> {
-        DirectFields { rest: self.bytes.get(1..).unwrap_or_default() }
+    pub fn fields(&self) -> impl Iterator<Item = (&str, PackedValues<'_>)> {
+        self.fields.iter().map(|(name, values)| (&**name, PackedValues(values.iter())))
     }
 
     /// What a field holds, packed; nothing where it is absent.
-    ///
-    /// # Errors
-    /// When the bytes are no entry of a direct index.
-    pub fn packed(&self, field: &str) -> Result<PackedValues<'_>> {
-        for found in self.fields() {
-            let (name, values) = found?;
-            if name == field {
-                return Ok(values);
-            }
-        }
-        Ok(PackedValues { rest: &[] })
+    pub fn packed(&self, field: &str) -> PackedValues<'_> {
+        let found = self.fields().find(|(name, _)| *name == field);
+        found.map_or(PackedValues([].iter()), |(_, values)| values)
     }
 
     /// What a field holds, in order; nothing where it is absent.
     ///
     /// # Errors
-    /// When a value is no `P`, or the bytes are no entry of a direct index.
+    /// When a value is no `P`.
     pub fn values<'e, P: Unpack<'e>>(&'e self, field: &str) -> Result<Vec<P>> {
-        self.packed(field)?
-            .map(|value| Ok(P::unpack_element(&mut Unpacker::new(value?))?))
-            .collect()
+        let values = self.packed(field);
+        values.map(|value| Ok(P::unpack_element(&mut Unpacker::new(value))?)).collect()
     }
-}
 
-/// The fields of a [`DirectEntry`], by name, and what they hold.
-#[derive(Clone, Debug)]
-pub struct DirectFields<'e> {
-    rest: &'e [u8],
-}
-
-impl<'e> DirectFields<'e> {
-    fn one(&mut self) -> Result<(&'e str, PackedValues<'e>)> {
-        let mut input = Unpacker::new(self.rest);
-        let name = <&str>::unpack(&mut input)?;
-        let before = input.offset();
-        input.skip()?;
-        let (values, rest) = self.rest.split_at_checked(input.offset()).unwrap_or_default();
-        let values = match values.get(before..) {
-            Some([TUPLE, values @ .., END]) => values,
-            _ => return Err(input.refuse("no values stand behind the name of a field").into()),
-        };
-        self.rest = rest;
-        Ok((name, PackedValues { rest: values }))
-    }
-}
-
-impl<'e> Iterator for DirectFields<'e> {
-    type Item = Result<(&'e str, PackedValues<'e>)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
+    fn hold(&mut self, name: &Arc<str>, values: Packed) {
+        if !values.is_empty() {
+            self.fields.push((Arc::clone(name), values));
         }
-        let one = self.one();
-        if one.is_err() {
-            self.rest = &[];
-        }
-        Some(one)
     }
 }
 
 /// The values of a field, each as its packed element: the bytes that stand for it in the keys of the index.
 #[derive(Clone, Debug)]
-pub struct PackedValues<'e> {
-    rest: &'e [u8],
-}
+pub struct PackedValues<'e>(std::slice::Iter<'e, KeyBuf>);
 
 impl<'e> Iterator for PackedValues<'e> {
-    type Item = Result<&'e [u8]>;
+    type Item = &'e [u8];
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
+        self.0.next().map(|value| &value[..])
+    }
+}
+
+impl FieldKind {
+    /// What the id at a place of a column holds.
+    fn packed(self, column: &[u8], place: u16) -> Result<Packed> {
+        match self {
+            Self::Values => {
+                let column = Values::parse(column)?;
+                let value = |code| column.dictionary().value(code).map(KeyBuf::from_slice);
+                column.codes(place).map(value).collect()
+            }
+            Self::Integers => {
+                let integer = Integers::parse(column)?.get(place);
+                Ok(integer.iter().map(pack_one).collect())
+            }
         }
-        let mut input = Unpacker::new(self.rest);
-        let skipped = input.skip();
-        let (value, rest) = self.rest.split_at_checked(input.offset()).unwrap_or_default();
-        self.rest = if skipped.is_ok() { rest } else { &[] };
-        Some(skipped.map(|()| value).map_err(Error::from))
     }
 }
 
-/// Entries of the direct index with their ids: what [`directs`](super::InvertedIndex::directs) returns.
-pub struct DirectEntries<I> {
-    entries: Option<I>,
-    space: Subspace,
-}
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// What the fields of the record with this id hold, if there is one. Costs one get, and one per field, in one round
+    /// trip.
+    ///
+    /// # Errors
+    /// What the store says, and when what is stored is no column of a direct index, naming the key.
+    pub fn direct(&self, reader: &impl Reader, id: u64) -> Result<Option<DirectEntry>> {
+        let ((chunk, offset), (block, place)) = (place_of(id), block_of(id));
+        let mut keys = vec![self.all.key(chunk)];
+        keys.extend(self.fields.iter().map(|field| field.column.pack(&block)));
+        let stored = get_many(reader, &keys)?;
+        let mut stored = keys.iter().zip(stored).map(|(key, bytes)| (key, bytes));
+        let Some((key, Some(all))) = stored.next() else { return Ok(None) };
+        if !Container::parse(&all).map_err(|error| error.at(key))?.contains(offset) {
+            return Ok(None);
+        }
+        let mut entry = DirectEntry::default();
+        for (field, (key, bytes)) in self.fields.iter().zip(stored) {
+            let Some(bytes) = bytes else { continue };
+            let values = field.function.kind().packed(&bytes, place);
+            entry.hold(&field.name, values.map_err(|error| error.at(key))?);
+        }
+        Ok(Some(entry))
+    }
 
-impl<I> DirectEntries<I> {
-    pub(super) fn open<'r, R: Reader<Entries<'r> = I>>(
-        space: &Subspace,
+    /// What the fields of records hold, in the order of their ids. Costs one range over the chunks of all ids, and one per
+    /// field over its columns.
+    ///
+    /// # Errors
+    /// What the store says; the iterator, as [`direct`](InvertedIndex::direct).
+    pub fn directs<'r, R: Reader>(
+        &self,
         reader: &'r R,
-        ids: &impl RangeBounds<u64>,
+        ids: impl RangeBounds<u64>,
         order: Order,
-    ) -> Result<Self> {
-        let entries = match id_range(ids) {
-            Some(ids) => Some(reader.range(within(ids).key_range(space), order)?),
-            None => None,
+    ) -> Result<DirectEntries<'r, R>> {
+        let Some(ids) = id_range(&ids) else {
+            return Ok(DirectEntries { ids: None, columns: Vec::new() });
         };
-        Ok(Self { entries, space: space.clone() })
+        let columns = self.fields.iter().map(|field| {
+            let (name, kind) = (Arc::clone(&field.name), field.function.kind());
+            let columns = ColumnWalk::open(reader, &field.column, &ids, order)?;
+            Ok(FieldColumns { name, kind, columns })
+        });
+        let columns = columns.collect::<Result<_>>()?;
+        Ok(DirectEntries { ids: Some(self.all.ids(reader, ids, order)?), columns })
     }
 }
 
-impl<I> fmt::Debug for DirectEntries<I> {
+/// The columns of one field.
+struct FieldColumns<'r, R: Reader + 'r> {
+    name: Arc<str>,
+    kind: FieldKind,
+    columns: ColumnWalk<R::Entries<'r>, R::Bytes<'r>>,
+}
+
+/// Entries of the direct index with their ids: what [`directs`](InvertedIndex::directs) returns.
+pub struct DirectEntries<'r, R: Reader> {
+    /// `None` once it has ended or failed.
+    ids: Option<Ids<'r, R>>,
+    columns: Vec<FieldColumns<'r, R>>,
+}
+
+impl<R: Reader> fmt::Debug for DirectEntries<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DirectEntries").field("space", &self.space).finish_non_exhaustive()
+        let fields: Vec<&str> = self.columns.iter().map(|field| &*field.name).collect();
+        f.debug_struct("DirectEntries").field("fields", &fields).finish_non_exhaustive()
     }
 }
 
-impl<I, B> Iterator for DirectEntries<I>
-where
-    I: Iterator<Item = Result<Entry<B>>>,
-    B: Deref<Target = [u8]>,
-{
-    type Item = Result<(u64, DirectEntry<B>)>;
+impl<R: Reader> DirectEntries<'_, R> {
+    fn one(&mut self) -> Result<Option<(u64, DirectEntry)>> {
+        let next = self.ids.as_mut().and_then(Iterator::next).transpose()?;
+        let Some(id) = next else { return Ok(None) };
+        let (mut entry, (block, place)) = (DirectEntry::default(), block_of(id));
+        for FieldColumns { name, kind, columns } in &mut self.columns {
+            let Some(column) = columns.column(block)? else { continue };
+            let values = kind.packed(column, place);
+            entry.hold(name, values.map_err(|error| columns.at(block, error))?);
+        }
+        Ok(Some((id, entry)))
+    }
+}
+
+impl<R: Reader> Iterator for DirectEntries<'_, R> {
+    type Item = Result<(u64, DirectEntry)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.as_mut()?.next()?;
-        Some(entry.and_then(|(key, value)| {
-            let read = || Ok((self.space.unpack(&key)?, value));
-            let (id, value) = read().map_err(|error: Error| error.at(&key))?;
-            Ok((id, DirectEntry::new(value).map_err(|error| error.at(&key))?))
-        }))
+        let one = self.one().transpose();
+        if !matches!(one, Some(Ok(_))) {
+            self.ids = None;
+        }
+        one
     }
 }

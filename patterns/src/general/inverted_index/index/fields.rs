@@ -5,6 +5,7 @@ use std::sync::Arc;
 use keyloom::{KeyBuf, Pack};
 use smallvec::SmallVec;
 
+use super::for_reports::FieldKind;
 use crate::general::composite_key_index::pack_one;
 
 /// The values of a field of a record: what the function of a [field](super::InvertedIndex::field) returns.
@@ -83,7 +84,24 @@ pub(super) enum Held {
     Integer(Option<i64>),
 }
 
+impl Held {
+    /// Whether there is anything in it.
+    pub(super) fn is_something(&self) -> bool {
+        match self {
+            Self::Values(values) => !values.packed().is_empty(),
+            Self::Integer(integer) => integer.is_some(),
+        }
+    }
+}
+
 impl<K, V> Function<K, V> {
+    pub(super) fn kind(&self) -> FieldKind {
+        match self {
+            Self::Values(_) => FieldKind::Values,
+            Self::Integer(_) => FieldKind::Integers,
+        }
+    }
+
     pub(super) fn held(&self, key: &K, value: &V) -> Held {
         match self {
             Self::Values(function) => Held::Values(function(key, value)),

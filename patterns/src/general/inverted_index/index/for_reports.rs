@@ -1,10 +1,9 @@
 //! What reports need to know of an index.
 
-use keyloom::{Error, KeyBuf, KeyRange, Reader, Result, Subspace};
+use keyloom::{KeyRange, Reader, Result, Subspace};
 
-use super::fields::Function;
-use super::{DirectEntry, Field, InvertedIndex};
-use crate::table::{RecordKey, get_many};
+use super::{Field, InvertedIndex};
+use crate::table::RecordKey;
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +13,20 @@ pub(in crate::general::inverted_index) enum FieldKind {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// The names of the fields, what they hold, and what the keys of their chunks begin with.
+    /// What the fields hold, what the keys of their chunks begin with, and where their columns are.
     pub(in crate::general::inverted_index) fn kinds_of_fields(
         &self,
-    ) -> impl Iterator<Item = (&str, FieldKind, &[u8])> {
-        self.fields.iter().map(|field| {
-            let kind = match field.function {
-                Function::Values(_) => FieldKind::Values,
-                Function::Integer(_) => FieldKind::Integers,
-            };
-            (&*field.name, kind, field.space.prefix())
-        })
+    ) -> impl Iterator<Item = (FieldKind, &[u8], &Subspace)> {
+        let of = |field: &'_ Field<K, V>| field.function.kind();
+        self.fields.iter().map(move |field| (of(field), field.space.prefix(), &field.column))
+    }
+
+    /// Where the columns of a field are.
+    pub(in crate::general::inverted_index) fn columns_of_field(
+        &self,
+        name: &str,
+    ) -> Result<&Subspace> {
+        Ok(&self.known(name)?.column)
     }
 
     /// Where the containers of a field are, and which of them are of a value.
@@ -50,23 +52,5 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     pub(in crate::general::inverted_index) fn owns(&self, space: &Subspace) -> bool {
         let of_field = |field: &Field<K, V>| space.prefix().starts_with(field.space.prefix());
         space == self.all.space() || self.fields.iter().any(of_field)
-    }
-
-    /// What the fields of records hold, as [`direct`](InvertedIndex::direct) tells it of one.
-    pub(in crate::general::inverted_index) fn direct_many<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        ids: &[u64],
-    ) -> Result<Vec<Option<DirectEntry<R::Bytes<'r>>>>> {
-        let keys: Vec<KeyBuf> = ids.iter().map(|id| self.direct.pack(id)).collect();
-        let entries = keys.iter().zip(get_many(reader, &keys)?).map(|(key, entry)| {
-            entry.map(DirectEntry::new).transpose().map_err(|error| error.at(key))
-        });
-        entries.collect()
-    }
-
-    /// An error of an entry of the direct index, with its key.
-    pub(in crate::general::inverted_index) fn at_direct(&self, id: u64, error: Error) -> Error {
-        error.at(&self.direct.pack(&id))
     }
 }

@@ -8,12 +8,13 @@ use keyloom::{DynWriter, KeyBuf, MAX_KEY_BYTES, Result, Subspace, Writer};
 
 use super::error::value_too_long;
 use super::fields::{Function, Held, null};
-use super::{Field, InvertedIndex, direct};
+use super::columns::ColumnChanges;
+use super::{Field, InvertedIndex};
 use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::general::inverted_index::bitmap::place_of;
 use crate::general::inverted_index::dense_ids::Given;
 use crate::general::inverted_index::{BitSliced, ChunkChanges};
-use crate::table::RecordKey;
+use crate::table::{RecordKey, get_many};
 
 /// The most bytes that the number of a chunk takes in a key.
 const CHUNK_BYTES: usize = 8;
@@ -38,11 +39,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(())
     }
 
-    /// The value of a record in the direct index.
-    pub(super) fn direct_value(&self, held: &[Held]) -> KeyBuf {
-        direct::encode(self.fields.iter().map(|field| &*field.name).zip(held))
-    }
-
     /// The containers that an id is in whose record holds this.
     pub(super) fn containers_of(&self, id: u64, held: &[Held], mut visit: impl FnMut(KeyBuf)) {
         visit(self.all.key(place_of(id).0));
@@ -52,14 +48,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// Collects what turns an id from holding `old` to holding `new`; `None` stands for no record.
-    fn turn(
+    fn turn<'h>(
         &self,
         id: u64,
-        old: Option<&[Held]>,
-        new: Option<&[Held]>,
+        old: Option<&'h [Held]>,
+        new: Option<&'h [Held]>,
         bits: &mut ChunkChanges,
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
+        columns: &mut ColumnChanges<'h>,
+    ) {
         let (chunk, offset) = place_of(id);
         if old.is_none() != new.is_none() {
             bits.change(self.all.key(chunk), offset, new.is_some());
@@ -69,12 +65,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             if old != new {
                 field.turn(id, old, new, bits);
             }
-        }
-        let key = self.direct.pack(&id);
-        match (old.map(|held| self.direct_value(held)), new.map(|held| self.direct_value(held))) {
-            (old, Some(new)) if old.as_ref() != Some(&new) => writes.put(&key, &new),
-            (Some(_), None) => writes.delete(&key),
-            _ => Ok(()),
+            let [was, is] = [old, new].map(|held| held.filter(|held| held.is_something()));
+            if let Some(held) = is.or(was).filter(|_| was != is) {
+                columns.set(&field.column, id, held, is.is_some());
+            }
         }
     }
 }
@@ -154,20 +148,24 @@ impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
         let keys = turns.iter().map(|(key, old, new)| (*key, [old.is_some(), new.is_some()]));
         let (keys, mut bits) = (keys.collect::<Vec<_>>(), ChunkChanges::new());
         let given = self.ids.follow(txn, &keys, &mut bits, writes)?;
+        let mut columns = ColumnChanges::default();
         for ((_, old, new), given) in turns.iter().zip(given) {
+            let mut turn =
+                |id, old| self.turn(id, old, new.as_deref(), &mut bits, &mut columns);
             match given {
                 // A record that had no id was not in the index, whatever it was.
-                Given::New(id) => self.turn(id, None, new.as_deref(), &mut bits, writes)?,
-                Given::Kept(id) | Given::Released(id) => {
-                    self.turn(id, old.as_deref(), new.as_deref(), &mut bits, writes)?;
-                }
+                Given::New(id) => turn(id, None),
+                Given::Kept(id) | Given::Released(id) => turn(id, old.as_deref()),
                 Given::Never => {}
             }
         }
         let mut counts = Counts::new(&self.fields);
-        bits.apply_telling(txn, writes, |chunk| {
+        let keys: Vec<&KeyBuf> = bits.keys().chain(columns.keys()).collect();
+        let mut stored = get_many(txn, &keys)?.into_iter();
+        bits.apply_to(stored.by_ref(), writes, |chunk| {
             counts.count(chunk.key, i64::from(chunk.after > 0) - i64::from(chunk.before > 0));
         })?;
+        columns.apply(stored, writes)?;
         counts.changed().try_for_each(|(key, delta)| txn.add(key, delta))
     }
 }

@@ -15,12 +15,13 @@
 //!
 //! | change of a record | reads | keys written, beside the record |
 //! |---|---|---|
-//! | new | the id and the next one; each container that it comes into | 3 for the id; each container; the direct entry |
-//! | values differ | the id and the next one; each container that it leaves or comes into | these containers; the direct entry |
+//! | new | the id and the next one; each container that it comes into; the column of each field | 3 for the id; each container; each column |
+//! | values differ | the id and the next one; each container that it leaves or comes into; the columns of the fields that differ | these containers and columns |
 //! | no value differs | nothing | nothing |
-//! | gone | as a new one, and the chunk of free ids | 3 for the id; each container; the direct entry; the chunk of free ids |
+//! | gone | as a new one, and the chunk of free ids | 3 for the id; each container; each column; the chunk of free ids |
 //!
-//! Of many records that change together each container is read and written once. All of it waits twice, once for the ids and
+//! A field that holds nothing has no column to be changed. Of many records that change together each container and each
+//! column is read and written once. All of it waits twice, once for the ids and
 //! once for the containers, and twice more where free ids are taken. A field whose containers come or go costs an
 //! [addition](keyloom::Writer::add). Where [keys are ids](InvertedIndex::with_keys_as_ids) nothing is read or written for
 //! them.
@@ -29,8 +30,8 @@
 //!
 //! A record that was in the table before the index was attached is not in it until [`repair`](InvertedIndex::repair) has come
 //! by. Meanwhile a put that changes no field changes nothing in the index. One that does brings the record into it
-//! whole where ids are given out, since the record has none; where keys are ids only the fields that differ and
-//! the direct entry are written, so `all` and the terms of other fields miss it still. To tell would cost every put a
+//! whole where ids are given out, since the record has none; where keys are ids only the fields that differ
+//! are written, so `all` and the terms of other fields miss it still. To tell would cost every put a
 //! get.
 //!
 //! # Check and repair
@@ -41,21 +42,23 @@
 //! | pass | reads | round trips |
 //! |---|---|---|
 //! | over the records: has each an id of its own? | the records; 2 gets each; where some lack one as often again, and a range and a get each over free ids | 3 per page; 4 more where some lack one, and 1 per chunk of free ids |
-//! | over the ids, span by span: is each container, as far as the span goes, and each direct entry what the records make? | the records again; 2 gets each; the containers that they are in; the direct entries | 4 per span |
-//! | over all that is stored: is there a record that explains it? | the entries; of each container the first id in every block of 256, and its record | 4 per page |
+//! | over the ids, span by span: is each container, as far as the span goes, and each column what the records make? | the records again; 2 gets each; the containers that they are in; the columns | 4 per span |
+//! | over all that is stored: is there a record that explains it? | the entries; of each container and each column the first id in every 256, and its record | 4 per page |
 //! | the counts | how many containers each field has | 1 per field |
 //!
-//! A repair commits after each span and page; whole chunks write every container once, smaller spans write one that
+//! A repair commits after each span and page; whole chunks write every container and every column once, smaller spans write one that
 //! reaches over several of them as often. The first pass is left out where keys are ids, and the third where nothing was
 //! stored at the beginning, as when an index is [built](InvertedIndex::build).
 //!
 //! # Errors
 //!
 //! [`InvertedIndexError`] tells what is refused: an unknown field, a value that is too long for a key, ids that are used
-//! up. It is found before anything is written. Stored bytes that are no container, entry or id are errors that name
+//! up. It is found before anything is written. Stored bytes that are no container, column or id are errors that name
 //! the key, for whoever meets them; [`repair`](InvertedIndex::repair) makes them what they should be.
 
 mod check;
+mod columns;
+mod compare_columns;
 mod counts;
 mod direct;
 mod error;
@@ -82,7 +85,8 @@ use crate::general::inverted_index::{BitSliced, Bitmap, DenseIds};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
-pub use direct::{DirectEntries, DirectEntry, DirectFields, PackedValues};
+pub(in crate::general::inverted_index) use columns::{ColumnWalk, block_at};
+pub use direct::{DirectEntries, DirectEntry, PackedValues};
 pub use error::InvertedIndexError;
 pub use fields::{FieldValues, one};
 pub(super) use for_reports::FieldKind;
@@ -132,12 +136,17 @@ pub struct InvertedIndex<K, V> {
     fields: Arc<[Field<K, V>]>,
 }
 
+/// How many chunks of ids a build writes in one transaction.
+const CHUNKS_PER_BUILD: usize = 32;
+
 /// A field of an index.
 struct Field<K, V> {
     name: Arc<str>,
     function: Function<K, V>,
     /// Where its containers are.
     space: Subspace,
+    /// Where its columns are.
+    column: Subspace,
     /// Where they are counted, if they are.
     counter: KeyBuf,
     /// Of a field of integers.
@@ -150,6 +159,7 @@ impl<K, V> Clone for Field<K, V> {
             name: Arc::clone(&self.name),
             function: self.function.clone(),
             space: self.space.clone(),
+            column: self.column.clone(),
             counter: self.counter.clone(),
             integers: self.integers.clone(),
         }
@@ -232,9 +242,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// The same with a field, whose values for a record are what `function` returns: [`one`], none, or many.
     /// A field of the same name is replaced.
     ///
-    /// Choose a short name: it stands in the key of every container and, where the field holds something, in the
-    /// direct entry of every record, with 2 bytes more. In an index of 10,000 strikes of birds with seven fields of 4 to
-    /// 7 letters, the names are 490 kB of the 1.57 MB of the direct entries.
+    /// Choose a short name: it stands in the key of every container.
     ///
     /// The function must be pure. When it changes, or a field comes or goes, the index is wrong until
     /// [`repair`](InvertedIndex::repair) has run.
@@ -260,9 +268,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     fn declare(self, name: &str, kind: &str, function: Function<K, V>) -> Self {
         let space = self.space.child(&(kind, name));
-        let integers = BitSliced::new(&space);
+        let (column, integers) = (self.direct.child(name), BitSliced::new(&space));
         let counter = self.space.pack(&("containers", name));
-        let field = Field { name: name.into(), function, space, counter, integers };
+        let field = Field { name: name.into(), function, space, column, counter, integers };
         let others = self.fields.iter().filter(|other| *other.name != *name).cloned();
         Self { fields: others.chain([field]).collect(), ..self }
     }
@@ -333,11 +341,11 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Makes the index what it should be, or builds it, in bounded transactions while others read and write.
     /// As [`derived::repair`](crate::derived::repair()), whose options and positions it takes.
     ///
-    /// First each record is given an id, then chunk by chunk of ids the containers and direct entries of its
+    /// First each record is given an id, then chunk by chunk of ids the containers and columns of its
     /// records are compared with what is stored, then what is stored is looked through for what no record
     /// explains. A transaction takes `batch` records, at least 256, or what is left of a chunk of ids. With
-    /// [`CHUNK_IDS`](super::CHUNK_IDS) or more it takes whole chunks, and writes each container once: so does
-    /// [`build`](InvertedIndex::build).
+    /// [`CHUNK_IDS`](super::CHUNK_IDS) or a multiple it takes as many whole chunks, and writes each container once and all of
+    /// them in the order of their keys: so does [`build`](InvertedIndex::build). Keeps what a transaction writes in memory.
     ///
     /// Ids that are free are given out first. On a store whose transactions run side by side, this meets those who write
     /// the same records and chunks, and all who take ids only where it gives out some itself.
@@ -357,8 +365,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         repair::repair(self, store, table, options, progress)
     }
 
-    /// Builds the index of a table that is full already, by whole chunks of ids: a [`repair`](InvertedIndex::repair) in
-    /// batches as large as a chunk. What is there already is kept where it is right.
+    /// Builds the index of a table that is full already, by a sorted load: a [`repair`](InvertedIndex::repair) in
+    /// transactions of 32 chunks of ids each, about a million records. What is there already is kept where it is right.
+    ///
+    /// Keeps what a transaction writes in memory, some 100 to 200 bytes per record. For shorter transactions, which tell of
+    /// their progress more often, call `repair` with a smaller multiple of [`CHUNK_IDS`](super::CHUNK_IDS); its entries fill
+    /// the pages of a store less well, since the chunks of a value then come between those of others.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -386,7 +398,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         table: &Table<K, V, C>,
         progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        let options = RepairOptions { batch: super::CHUNK_IDS as usize, resume: None };
+        let options =
+            RepairOptions { batch: CHUNKS_PER_BUILD * super::CHUNK_IDS as usize, resume: None };
         self.repair(store, table, &options, progress)
     }
 }

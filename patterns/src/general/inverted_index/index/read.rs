@@ -1,12 +1,10 @@
 //! What an index is asked.
 
-use std::ops::RangeBounds;
-
 use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
 
 use super::fields::{Function, null};
 use super::values::{self, ValueCounts, Values};
-use super::{DirectEntries, DirectEntry, InvertedIndex};
+use super::InvertedIndex;
 use crate::general::aggregation::Grouping;
 use crate::general::composite_key_index::pack_one;
 use crate::general::inverted_index::{BitSliced, BitmapExpr};
@@ -185,33 +183,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     pub fn containers(&self, reader: &impl Reader, field: &str) -> Result<u64> {
         let count = reader.counter(&self.values_field(field)?.counter)?;
         Ok(u64::try_from(count).unwrap_or(0))
-    }
-
-    /// What the fields of the record with this id hold, if there is one. Costs one get.
-    ///
-    /// # Errors
-    /// What the store says, and when what is stored is no entry of a direct index, naming the key.
-    pub fn direct<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        id: u64,
-    ) -> Result<Option<DirectEntry<R::Bytes<'r>>>> {
-        let key = self.direct.pack(&id);
-        let entry = reader.get(&key)?.map(DirectEntry::new).transpose();
-        entry.map_err(|error| error.at(&key))
-    }
-
-    /// What the fields of records hold, in the order of their ids. Costs one range.
-    ///
-    /// # Errors
-    /// What the store says; the iterator, as [`direct`](InvertedIndex::direct).
-    pub fn directs<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        ids: impl RangeBounds<u64>,
-        order: Order,
-    ) -> Result<DirectEntries<R::Entries<'r>>> {
-        DirectEntries::open(&self.direct, reader, &ids, order)
     }
 }
 

@@ -7,7 +7,7 @@ use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, Order, Reader, Result, unpack};
 
 use super::InvertedIndex;
-use super::direct::DirectEntry;
+use super::fields::Held;
 use super::ids::{Ids, SameIds};
 use crate::derived::Inconsistency;
 use crate::general::inverted_index::bitmap::place_of;
@@ -72,7 +72,8 @@ pub(super) fn sound(bytes: &[u8]) -> Result<Option<Container<'_>>> {
 #[derive(Default)]
 struct Expected {
     containers: BTreeMap<KeyBuf, Vec<u16>>,
-    direct: BTreeMap<KeyBuf, KeyBuf>,
+    /// What the fields hold, by id.
+    direct: Vec<(u64, Vec<Held>)>,
     records: u64,
 }
 
@@ -133,7 +134,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
                 }),
             );
         }
-        self.compare_direct(reader, span, &mut expected.direct, &mut faults)?;
+        self.compare_columns(reader, &span.0, &expected.direct, &mut faults)?;
         Ok((faults, expected.records))
     }
 
@@ -151,7 +152,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
                     None => drop(parts.insert(KeyBuf::from_slice(part), vec![offset])),
                 });
             }
-            expected.direct.insert(self.direct.pack(id), self.direct_value(&held));
+            expected.direct.push((*id, held));
         }
         if !records.is_empty() {
             let all = records.iter().map(|(id, ..)| place_of(*id).1).collect();
@@ -183,33 +184,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let free = free.map(|id| place_of(id).1).collect();
         expected.containers.insert(key.clone(), free);
         Some(key)
-    }
-
-    fn compare_direct(
-        &self,
-        reader: &impl Reader,
-        span: &Span,
-        expected: &mut BTreeMap<KeyBuf, KeyBuf>,
-        faults: &mut Vec<Fault>,
-    ) -> Result<()> {
-        let range = within(span.0.clone()).key_range(&self.direct);
-        for entry in reader.range(range, Order::Ascending)? {
-            let (key, stored) = entry?;
-            unless_newer(DirectEntry::new(&stored[..])).map_err(|error| error.at(&key))?;
-            let entry = KeyBuf::from_slice(&key);
-            if let Some(value) = expected.remove(&entry).filter(|value| value[..] != stored[..]) {
-                faults.push(Fault {
-                    what: Inconsistency::Wrong { entry },
-                    value: Some(value.to_vec()),
-                });
-            }
-        }
-        let missing = std::mem::take(expected).into_iter();
-        faults.extend(missing.map(|(entry, value)| Fault {
-            what: Inconsistency::Missing { entry },
-            value: Some(value.to_vec()),
-        }));
-        Ok(())
     }
 }
 

@@ -7,10 +7,12 @@ use keyloom::value::Codec;
 use keyloom::{Element, Entry, KeyBuf, Reader, Result, unpack};
 
 use super::InvertedIndex;
+use super::for_reports::FieldKind;
 use super::ids::Ids;
 use super::span::{BLOCK_IDS, Fault, encoded, sound};
 use crate::derived::Inconsistency;
 use crate::general::inverted_index::bitmap::{id_at, place_of};
+use crate::general::inverted_index::column::{Integers, Values, block_of, id_in_block};
 use crate::general::inverted_index::{Container, DenseIds};
 use crate::table::{RecordKey, Table, get_many};
 
@@ -27,6 +29,8 @@ enum Stored {
     Container(u64),
     /// A chunk of free ids.
     Free(u64),
+    /// A column of a field like this, of a block.
+    Column(FieldKind, u64),
     /// The record with this id.
     OfId(u64),
     /// The record with this key, packed.
@@ -43,6 +47,8 @@ struct Suspects<'e> {
     ids: Vec<u64>,
     /// Containers, with the first of their ids in each block.
     containers: Vec<(Suspect<'e>, Range<usize>)>,
+    /// Columns, with the first of their ids in each block that is compared together.
+    columns: Vec<(SuspectColumn<'e>, Range<usize>)>,
     /// Entries about one id.
     of_ids: Vec<(KeyBuf, usize)>,
     /// Entries about the record at a key.
@@ -54,6 +60,14 @@ struct Suspect<'e> {
     entry: KeyBuf,
     chunk: u64,
     container: Container<'e>,
+}
+
+/// A column that may have ids too many.
+struct SuspectColumn<'e> {
+    entry: KeyBuf,
+    kind: FieldKind,
+    block: u64,
+    bytes: &'e [u8],
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
@@ -70,7 +84,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
                 let parts = self.space.unpack::<(&str, &str, u64, u8)>(key);
                 parts.ok().map(|parts| Stored::Container(parts.2))
             }
-            Some("direct") => self.direct.unpack(key).ok().map(Stored::OfId),
+            Some("direct") => self.fields.iter().find_map(|field| {
+                let block = field.column.unpack::<u64>(key).ok()?;
+                Some(Stored::Column(field.function.kind(), block))
+            }),
             Some("containers") => {
                 self.counted().any(|field| field.counter[..] == *key).then_some(Stored::Known)
             }
@@ -112,6 +129,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
                     Some(_) => found.faults.push(dangling(entry)),
                     None => found.faults.push(foreign(entry)),
                 },
+                Stored::Column(kind, block) => {
+                    let is_column = kind.is_column(value).map_err(|error| error.at(key))?;
+                    let column = SuspectColumn { entry, kind, block, bytes: value };
+                    match is_column && column.has_ids() {
+                        true => suspects.add_column(column),
+                        false => found.faults.push(foreign(column.entry)),
+                    }
+                }
                 Stored::OfId(id) => {
                     suspects.of_ids.push((entry, suspects.ids.len()));
                     suspects.ids.push(id);
@@ -145,6 +170,15 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         for ((entry, _), record) in suspects.of_records.iter().zip(get_many(reader, &asked)?) {
             if record.is_none() {
                 faults.push(dangling(entry.clone()));
+            }
+        }
+        for (suspect, firsts) in suspects.columns {
+            let ids = suspects.ids.get(firsts.clone()).unwrap_or_default().iter();
+            let unexplained = ids.zip(records.get(firsts).unwrap_or_default());
+            let unexplained = unexplained.filter(|(_, record)| record.is_none());
+            let blocks: BTreeSet<u64> = unexplained.map(|(id, _)| block(*id)).collect();
+            if !blocks.is_empty() {
+                faults.extend(self.column_without_strays(table, reader, suspect, &blocks)?);
             }
         }
         for (suspect, firsts) in suspects.containers {
@@ -197,6 +231,33 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         })
     }
 
+    /// A column without the ids of some blocks that belong to no record.
+    fn column_without_strays<C: Codec<V>>(
+        &self,
+        table: &Table<K, V, C>,
+        reader: &impl Reader,
+        suspect: SuspectColumn<'_>,
+        blocks: &BTreeSet<u64>,
+    ) -> Result<Option<Fault>> {
+        let ids: Vec<u64> = suspect.ids()?.into_iter().filter(|id| blocks.contains(&block(*id))).collect();
+        let records = self.records_of(table, reader, &ids)?;
+        let strays = ids.iter().zip(&records).filter(|(_, record)| record.is_none());
+        let (mut changes, mut is_clean) = (suspect.kind.no_changes(), true);
+        for (id, _) in strays {
+            changes.clear(block_of(*id).1);
+            is_clean = false;
+        }
+        let SuspectColumn { entry, bytes, .. } = suspect;
+        if is_clean {
+            return Ok(None);
+        }
+        let value = changes.make(Some(bytes)).map_err(|error| error.at(&entry))?;
+        Ok(Some(match value.is_empty() {
+            true => dangling(entry),
+            false => Fault { what: Inconsistency::Wrong { entry }, value: Some(value) },
+        }))
+    }
+
     /// The records that ids belong to. Costs two round trips.
     fn records_of<C: Codec<V>>(
         &self,
@@ -226,7 +287,41 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 }
 
+impl SuspectColumn<'_> {
+    /// The places of the ids that hold something.
+    fn places(&self) -> Result<Vec<u16>> {
+        Ok(match self.kind {
+            FieldKind::Values => Values::parse(self.bytes)?.places().collect(),
+            FieldKind::Integers => Integers::parse(self.bytes)?.places().collect(),
+        })
+    }
+
+    fn ids(&self) -> Result<Vec<u64>> {
+        let places = self.places()?;
+        Ok(places.into_iter().filter_map(|place| id_in_block(self.block, place)).collect())
+    }
+
+    /// Whether some ids hold something, and none beyond the largest id that there is.
+    fn has_ids(&self) -> bool {
+        let last = self.places().ok().and_then(|places| places.last().copied());
+        last.and_then(|last| id_in_block(self.block, last)).is_some()
+    }
+}
+
 impl<'e> Suspects<'e> {
+    fn add_column(&mut self, suspect: SuspectColumn<'e>) {
+        let from = self.ids.len();
+        let mut last = None;
+        for id in suspect.ids().into_iter().flatten() {
+            let this = Some(block(id));
+            if this != last {
+                self.ids.push(id);
+                last = this;
+            }
+        }
+        self.columns.push((suspect, from..self.ids.len()));
+    }
+
     fn add(&mut self, suspect: Suspect<'e>) {
         let (from, chunk) = (self.ids.len(), suspect.chunk);
         let mut last = None;

@@ -5,20 +5,23 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use keyloom::{Error, KeyBuf, Order, Reader, Result, unpack};
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Subspace};
 use roaring::RoaringTreemap;
 
-use super::rows::ShortKeys;
-use crate::general::inverted_index::bitmap::{id_at, place_of};
-use crate::general::inverted_index::expression::{ChunkExpr, Leaf, Marks};
-use crate::general::inverted_index::index::{DirectEntry, FieldKind};
-use crate::general::inverted_index::{BitmapExpr, InvertedIndex, Words};
+use crate::fnv::ShortKeys;
+use crate::general::inverted_index::bitmap::id_at;
+use crate::general::inverted_index::column::{BLOCK_IDS, Integers, Values, block_of};
+use crate::general::inverted_index::expression::{ChunkExpr, Leaf};
+use crate::general::inverted_index::index::{ColumnWalk, FieldKind};
+use crate::general::inverted_index::{
+    BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, Words,
+};
 use crate::table::RecordKey;
 
 /// Many audiences, computed together from the direct index: what [`InvertedIndex::batch`] returns.
 ///
-/// One pass over the direct index goes through its entries chunk by chunk of ids, marks for each value that
-/// some audience asks for which ids of the chunk have it, and combines these marks as each audience says. It costs
+/// One pass over the columns of the fields that some audience asks for goes chunk by chunk of ids, marks for each value
+/// that is asked for which ids of the chunk have it, and combines these marks as each audience says. It costs
 /// the same reading for one audience and for thousands of them. Memory: 6 KiB at most for each different value or
 /// comparison that is asked for.
 ///
@@ -59,10 +62,10 @@ pub struct BatchProgress {
 
 /// What is asked for of a field.
 struct FieldLeaves {
-    name: String,
     kind: FieldKind,
     /// What the keys of its containers or slices begin with.
     prefix: KeyBuf,
+    column: Subspace,
     /// Values, packed.
     values: HashMap<KeyBuf, usize, BuildHasherDefault<ShortKeys>>,
     /// Those that have none.
@@ -90,10 +93,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         &self,
         audiences: impl IntoIterator<Item = E>,
     ) -> Result<Batch<'_, K, V>> {
-        let fields = self.kinds_of_fields().map(|(name, kind, prefix)| FieldLeaves {
-            name: name.to_owned(),
+        let fields = self.kinds_of_fields().map(|(kind, prefix, column)| FieldLeaves {
             kind,
             prefix: KeyBuf::from_slice(prefix),
+            column: column.clone(),
             values: HashMap::default(),
             absent: None,
             comparisons: Vec::new(),
@@ -154,7 +157,8 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         Err(Error::other(BatchError { audience, bitmap, index }))
     }
 
-    /// How many records each audience has, in their order. Costs one range, over the whole direct index.
+    /// How many records each audience has, in their order. Costs one range over the chunks of all ids, and one over the
+    /// columns of each field that is asked for.
     ///
     /// `progress` is told after each chunk of ids; with `ControlFlow::Break` it stops the pass, and what was
     /// counted so far is returned.
@@ -181,7 +185,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// What the store says; where an entry of the direct index is damaged, naming the key.
+    /// What the store says; where a column of the direct index is damaged, naming the key.
     pub fn counts(
         &self,
         reader: &impl Reader,
@@ -215,71 +219,47 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         Ok(bitmaps)
     }
 
-    /// Goes through the direct index and tells of each chunk what each audience has of it.
-    fn pass(
+    /// Goes through the columns that are asked for and tells of each chunk what each audience has of it.
+    fn pass<R: Reader>(
         &self,
-        reader: &impl Reader,
+        reader: &R,
         mut progress: impl FnMut(&BatchProgress) -> ControlFlow<()>,
         mut tell: impl FnMut(usize, u64, &Words),
     ) -> Result<()> {
-        let mut marks = Pass::new(self.leaves, self.fields.len());
+        let asked = self.fields.iter().filter(|field| field.is_asked()).map(|field| {
+            let columns = ColumnWalk::open(reader, &field.column, &(0..=u64::MAX), ASCENDING)?;
+            Ok((field, columns))
+        });
+        let mut asked = asked.collect::<Result<Vec<_>>>()?;
+        let all = self.index.all();
+        let mut chunks = Evaluation::all(&all, reader, ASCENDING);
+        let mut pass = Pass::new(self.leaves);
         let mut done = BatchProgress { records: 0, next_id: 0 };
-        let mut open = None;
-        for entry in self.index.directs(reader, .., Order::Ascending)? {
-            let (id, entry) = entry?;
-            let (chunk, offset) = place_of(id);
-            if open.is_some_and(|open| open != chunk) {
-                self.finish(open, &mut marks, &mut tell)?;
-                if progress(&done).is_break() {
-                    return Ok(());
+        while let Some(chunk) = chunks.next_chunk(&mut pass.words)? {
+            pass.begin(self.all);
+            for (field, columns) in &mut asked {
+                let of_block = |offset: &u16| u64::from(*offset) / BLOCK_IDS;
+                for offsets in pass.records.chunk_by(|a, b| of_block(a) == of_block(b)) {
+                    let Some(block) = offsets.first().and_then(|first| id_at(chunk, *first)) else {
+                        continue;
+                    };
+                    let block = block_of(block).0;
+                    let column = columns.column(block)?.map(|column| &column[..]);
+                    let marked = field.mark(column, offsets, &mut pass.leaves);
+                    marked.map_err(|error| columns.at(block, error))?;
                 }
             }
-            open = Some(chunk);
-            self.mark(&entry, offset, &mut marks)
-                .map_err(|error| self.index.at_direct(id, error))?;
-            done = BatchProgress { records: done.records + 1, next_id: id.saturating_add(1) };
-        }
-        self.finish(open, &mut marks, &mut tell)?;
-        // It is at its end, so there is nothing to stop.
-        let _ = progress(&done);
-        Ok(())
-    }
-
-    /// Marks what a record has.
-    fn mark<B: std::ops::Deref<Target = [u8]>>(
-        &self,
-        entry: &DirectEntry<B>,
-        offset: u16,
-        marks: &mut Pass,
-    ) -> Result<()> {
-        marks.records.insert(offset);
-        self.all.iter().for_each(|n| marks.set(*n, offset));
-        marks.present.fill(false);
-        for found in entry.fields() {
-            let (name, values) = found?;
-            let Some((n, field)) = self.fields.iter().enumerate().find(|(_, f)| f.name == name)
-            else {
-                continue;
-            };
-            marks.present.get_mut(n).into_iter().for_each(|present| *present = true);
-            for value in values {
-                let value = value?;
-                match field.kind {
-                    FieldKind::Values => {
-                        field.values.get(value).into_iter().for_each(|n| marks.set(*n, offset));
-                    }
-                    FieldKind::Integers => {
-                        let (integer,) = unpack::<(i64,)>(value)?;
-                        let holds = field.comparisons.iter().filter(|(v, _)| v.contains(&integer));
-                        holds.for_each(|(_, n)| marks.set(*n, offset));
-                    }
-                }
+            done.records += pass.records.len() as u64;
+            let last = pass.records.last().and_then(|last| id_at(chunk, *last));
+            done.next_id = last.map_or(done.next_id, |last| last.saturating_add(1));
+            self.finish(chunk, &mut pass, &mut tell)?;
+            if progress(&done).is_break() {
+                return Ok(());
             }
         }
-        for (n, field) in self.fields.iter().enumerate() {
-            if let (Some(absent), Some(false)) = (field.absent, marks.present.get(n)) {
-                marks.set(absent, offset);
-            }
+        if done.records == 0 {
+            // It is at its end, so there is nothing to stop.
+            let _ = progress(&done);
         }
         Ok(())
     }
@@ -287,51 +267,99 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     /// Tells what each audience has of a chunk, and forgets it.
     fn finish(
         &self,
-        chunk: Option<u64>,
-        marks: &mut Pass,
+        chunk: u64,
+        pass: &mut Pass,
         tell: &mut impl FnMut(usize, u64, &Words),
     ) -> Result<()> {
-        let Some(chunk) = chunk else { return Ok(()) };
-        let mut words = Words::new();
+        let mut ids = ChunkIds::default();
         for (n, audience) in self.audiences.iter().enumerate() {
-            audience.evaluate(chunk, &marks.leaves, &mut words)?;
-            words.and_words(&marks.records);
+            audience.evaluate(chunk, &pass.leaves, &mut ids)?;
+            let words = ids.as_words();
+            words.and_words(&pass.words);
             if !words.is_empty() {
-                tell(n, chunk, &words);
+                tell(n, chunk, words);
             }
         }
-        marks.clear();
+        pass.leaves.iter_mut().for_each(ChunkIds::clear);
         Ok(())
     }
 }
+
+impl FieldLeaves {
+    /// Whether anything is asked for.
+    fn is_asked(&self) -> bool {
+        !self.values.is_empty() || self.absent.is_some() || !self.comparisons.is_empty()
+    }
+
+    /// Marks what the records of a block hold, which are at these offsets of its chunk.
+    fn mark(&self, column: Option<&[u8]>, offsets: &[u16], leaves: &mut [ChunkIds]) -> Result<()> {
+        let place = |offset: u16| (u64::from(offset) % BLOCK_IDS) as u16;
+        match (self.kind, column) {
+            (_, None) => offsets.iter().for_each(|offset| mark(leaves, self.absent, *offset)),
+            (FieldKind::Values, Some(column)) => {
+                let column = Values::parse(column)?;
+                let asked = self.asked_codes(&column)?;
+                if self.absent.is_none() && asked.iter().all(Option::is_none) {
+                    return Ok(());
+                }
+                for offset in offsets {
+                    let mut codes = column.codes(place(*offset)).peekable();
+                    if codes.peek().is_none() {
+                        mark(leaves, self.absent, *offset);
+                    }
+                    codes.for_each(|code| {
+                        mark(leaves, asked.get(code as usize).copied().flatten(), *offset);
+                    });
+                }
+            }
+            (FieldKind::Integers, Some(column)) => {
+                let column = Integers::parse(column)?;
+                for offset in offsets {
+                    let Some(integer) = column.get(place(*offset)) else { continue };
+                    let holds = self.comparisons.iter().filter(|(v, _)| v.contains(&integer));
+                    holds.for_each(|(_, leaf)| mark(leaves, Some(*leaf), *offset));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of each code of a column the leaf that stands for its value, if that is asked for.
+    fn asked_codes(&self, column: &Values<'_>) -> Result<Vec<Option<usize>>> {
+        let dictionary = column.dictionary();
+        let codes = 0..dictionary.len() as u32;
+        codes.map(|code| Ok(self.values.get(dictionary.value(code)?).copied())).collect()
+    }
+}
+
+fn mark(leaves: &mut [ChunkIds], leaf: Option<usize>, offset: u16) {
+    let marks = leaf.and_then(|leaf| leaves.get_mut(leaf));
+    marks.into_iter().for_each(|marks| marks.push(offset));
+}
+
+const ASCENDING: Order = Order::Ascending;
 
 /// What stands in a key for no value.
 const NULL: &[u8] = &[0];
 
 /// Which ids of a chunk have what is asked for.
 struct Pass {
-    /// All that there are.
-    records: Box<Words>,
-    leaves: Vec<Marks>,
-    /// Which fields the record has that is being marked.
-    present: Vec<bool>,
+    /// All records, as words and as offsets.
+    words: Box<Words>,
+    records: Vec<u16>,
+    leaves: Vec<ChunkIds>,
 }
 
 impl Pass {
-    fn new(leaves: usize, fields: usize) -> Self {
-        Self {
-            records: Box::new(Words::new()),
-            leaves: vec![Marks::default(); leaves],
-            present: vec![false; fields],
-        }
+    fn new(leaves: usize) -> Self {
+        let words = Box::new(Words::new());
+        Self { words, records: Vec::new(), leaves: vec![ChunkIds::default(); leaves] }
     }
 
-    fn set(&mut self, leaf: usize, offset: u16) {
-        self.leaves.get_mut(leaf).into_iter().for_each(|marks| marks.mark(offset));
-    }
-
-    fn clear(&mut self) {
+    /// Begins a chunk with the records of `words`; all of them are what the leaf `all` stands for.
+    fn begin(&mut self, all: Option<usize>) {
         self.records.clear();
-        self.leaves.iter_mut().for_each(Marks::clear);
+        self.records.extend(self.words.iter());
+        self.records.iter().for_each(|offset| mark(&mut self.leaves, all, *offset));
     }
 }

@@ -2,7 +2,6 @@
 
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, unpack};
 
-use super::plan::Budget;
 use super::window::Window;
 use crate::explain::Explain;
 use crate::general::inverted_index::Container;
@@ -19,13 +18,11 @@ pub(super) struct Containers<'f> {
 impl Containers<'_> {
     /// Tells of each value that ids of the window have how many have it.
     ///
-    /// One walk over the containers, on which those are skipped in whose chunks the window has nothing. Ends early
-    /// when the budget is spent.
+    /// One walk over the containers, on which those are skipped in whose chunks the window has nothing.
     pub(super) fn intersect<R: Reader>(
         &self,
         reader: &R,
         window: &Window,
-        budget: &mut Budget,
         mut tell: impl FnMut(&[u8], u64),
     ) -> Result<Explain> {
         let mut walk = Walk::open(reader, self.range.clone(), Order::Ascending)?;
@@ -38,13 +35,8 @@ impl Containers<'_> {
                 );
             }
         };
-        let (mut next, mut paid) = (walk.step()?, Explain::default());
+        let mut next = walk.step()?;
         while let Some((key, bytes)) = next {
-            budget.spend_reading(paid, walk.explain);
-            paid = walk.explain;
-            if budget.is_spent() {
-                return Ok(walk.explain);
-            }
             if at.count == 0 && at.value.prefix().is_empty() || !at.value.contains(&key) {
                 tell(&at);
                 let leading = self.space.leading(&key, 1);
@@ -57,7 +49,6 @@ impl Containers<'_> {
             next = match window.chunk(at.place) {
                 Some(wanted) if wanted == chunk => {
                     let container = Container::parse(&bytes).map_err(|error| error.at(&key))?;
-                    budget.spend_counting(window.few(at.place));
                     at.count += u64::from(window.and_count(at.place, container));
                     walk.step()?
                 }

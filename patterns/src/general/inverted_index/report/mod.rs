@@ -6,32 +6,34 @@
 //! * **Intersect**: the audience is evaluated once and held in memory. Then one scan goes over the containers of the
 //!   field and counts in each how many of its ids are held. What is read does not depend on the audience, but
 //!   for chunks in which it has nothing, and these are skipped.
-//! * **Walk**: the ids of the audience are looked up in the direct index, and what they have is counted. What is
-//!   read is the audience and nothing else.
+//! * **Walk**: the ids of the audience are looked up in the columns of the field, and what they have is counted. What is
+//!   read is the blocks of ids that the audience is in.
 //!
-//! What intersecting costs can only be guessed: the index knows how many containers a field has, and not whether
-//! these are of a few common values or of many rare ones. So a report that intersects keeps account, and once
-//! that has cost as much as to walk would, it walks: it never costs much more than twice the walk.
+//! What walking costs is known. What intersecting costs is estimated as if every container of the field had to be
+//! stepped to, since nobody knows whether they are of a few common values, so that most could be left out, or of many rare
+//! ones: so a report intersects where that is cheaper for sure, as for half of all records and a field of a few
+//! values, and else walks.
 //!
 //! Many audiences at once are computed by a [`Batch`] in one pass over the direct index.
 //!
 //! # Cost
 //!
-//! Of an audience with n ids in c chunks, of an index with C chunks and a field with f containers:
+//! Of an audience in c chunks, of an index with C chunks and a field with f containers:
 //!
 //! | operation | reads | round trips |
 //! |---|---|---|
 //! | any report | the audience: what the expression costs, with all records as one more operand if it may have ids without a record; a count of the C chunks, 1 get per field | what the expression costs, and 1 for each of these |
 //! | [`breakdown`](Report::breakdown), intersecting | 1 range over f containers; where c is less than C, the f c / C that are wanted, and steps or seeks over the others | 1, and as many as there are seeks |
-//! | the same, walking | n gets | n / 1,024, rounded up |
+//! | the same, walking | of b blocks of 1,016 ids that the audience is in, 1 get each; where at least one in 4 between the first and the last is wanted, 1 range over all of these | b / 1,024, rounded up |
 //! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the first field, and for each of its values the report of the others over what is left of the audience | of each |
-//! | the same, walking | n gets | n / 1,024, rounded up |
+//! | the same, walking | the same for each field | of each |
 //! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers in the c chunks and all slices of the integers there: with v values and s slices v c s containers, so that many values are better walked | of each |
-//! | the same, walking | n gets | n / 1,024, rounded up |
-//! | [`Batch`] | every entry of the direct index, 1 range | 1 |
+//! | the same, walking | the same for the field and the integers | of each |
+//! | [`Batch`] | 1 range over the chunks of all ids, and 1 over the columns of each field that is asked for | 1 each |
 //!
 //! Memory: 4,096 chunks of the audience at a time, at most 4 KiB each; an audience that has more is reported in several
-//! passes. `sums` and `breakdown_by`, intersecting, hold all of it, compressed as in the store. The result: a row
+//! passes. `sums` and `breakdown_by`, intersecting, hold all of it, compressed as in the store. Walking, 2 bytes for
+//! each id of up to 1,024 blocks. The result: a row
 //! for each value that the audience has.
 
 mod batch;
@@ -39,12 +41,13 @@ mod intersect;
 mod plan;
 mod rows;
 mod run;
+mod tally;
 mod walk;
 mod window;
 
 use std::fmt;
 
-use keyloom::{Reader, Result, Unpack};
+use keyloom::{KeyBuf, Reader, Result, Unpack};
 
 pub use batch::{Batch, BatchError, BatchProgress};
 pub use plan::{ReportExplain, ReportWay};
@@ -54,6 +57,7 @@ use super::{BitmapExpr, InvertedIndex};
 use crate::table::RecordKey;
 use rows::{Gathered, in_order};
 use run::Run;
+use tally::Tally;
 
 /// Reports of an audience: what [`InvertedIndex::report`] returns.
 pub struct Report<'i, K, V> {
@@ -190,12 +194,18 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         field: &str,
         integers: &str,
     ) -> Result<Breakdown<P, ValueSum>> {
-        let mut sums = Gathered::default();
+        let (mut sums, mut tally) = (Gathered::default(), Tally::new(1));
         let mut run = Run::open(self, reader, &[field], Some(integers))?;
         while let Some(window) = run.next_window()? {
-            run.sum(&window, field, integers, &mut sums)?;
+            match run.way() {
+                ReportWay::Intersect => {
+                    run.intersect_sums(&window, field, integers, &mut sums)?;
+                }
+                ReportWay::Walk => run.walk_sums(&window, &mut tally)?,
+            }
         }
-        sums.retain(|_, sum: &mut ValueSum| sum.count > 0);
+        let sums = sums.into_iter().chain(tally.rows());
+        let sums: Vec<(KeyBuf, ValueSum)> = sums.filter(|(_, sum)| sum.count > 0).collect();
         let explain = run.finish(sums.len());
         let rows = in_order::<(P,), ValueSum>(sums)?;
         let rows = rows.into_iter().map(|((value,), sum)| (value, sum)).collect();
@@ -206,12 +216,16 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         &self,
         reader: &impl Reader,
         fields: &[&str],
-    ) -> Result<(Gathered<u64>, ReportExplain)> {
-        let mut counts = Gathered::default();
+    ) -> Result<(Vec<(KeyBuf, u64)>, ReportExplain)> {
+        let (mut counts, mut tally) = (Gathered::default(), Tally::new(fields.len()));
         let mut run = Run::open(self, reader, fields, None)?;
         while let Some(window) = run.next_window()? {
-            run.count(&window, fields, &mut counts)?;
+            match run.way() {
+                ReportWay::Intersect => run.intersect(&window, &mut counts)?,
+                ReportWay::Walk => run.walk(&window, &mut tally)?,
+            }
         }
+        let counts: Vec<_> = counts.into_iter().chain(tally.rows()).collect();
         let explain = run.finish(counts.len());
         Ok((counts, explain))
     }

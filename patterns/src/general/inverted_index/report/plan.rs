@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::explain::Explain;
+use crate::general::inverted_index::CHUNK_IDS;
+use crate::general::inverted_index::column::BLOCK_IDS;
 
 /// How a report is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +30,12 @@ impl fmt::Display for ReportWay {
 pub struct ReportExplain {
     /// The way that was taken: the cheaper one, unless the [report](super::Report::by) was told another.
     pub way: ReportWay,
-    /// Whether it intersected first, and turned to walking when that had cost as much as to walk would.
-    pub turned: bool,
     /// How many ids the audience has.
     pub ids: u64,
     /// How many containers the values of the field have in all chunks.
     pub containers: u64,
-    /// What intersecting was expected to cost, if all values had as many containers, in nanoseconds of a machine of
-    /// this decade with everything in memory: only good for comparison.
+    /// What intersecting was expected to cost at the most, in nanoseconds of a machine of this decade with everything in
+    /// memory: only good for comparison.
     pub intersect_ns: u64,
     /// What walking was expected to cost.
     pub walk_ns: u64,
@@ -45,12 +45,11 @@ pub struct ReportExplain {
 
 impl fmt::Display for ReportExplain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { way, turned, ids, containers, intersect_ns, walk_ns, read } = self;
-        let turned = if *turned { " after intersecting turned out to cost more" } else { "" };
+        let Self { way, ids, containers, intersect_ns, walk_ns, read } = self;
         let (intersect_us, walk_us) = (intersect_ns / 1_000, walk_ns / 1_000);
         write!(
             f,
-            "{ids} ids, {way}{turned}: walking them was expected to take {walk_us} us, \
+            "{ids} ids, {way}: walking them was expected to take {walk_us} us, \
              intersecting {containers} containers {intersect_us} us; {read}"
         )
     }
@@ -58,8 +57,6 @@ impl fmt::Display for ReportExplain {
 
 /// What it costs to step to a container: a page that is not in the processor's cache.
 const STEP_NS: u64 = 120;
-/// How many steps to a chunk that is wanted cost no more than to seek it.
-const STEPS_PER_SEEK: u64 = 16;
 /// What counting in a container costs where the chunk has a few ids of the audience, and for each of these.
 const FEW_NS: u64 = 40;
 const FEW_PER_ID_NS: u64 = 3;
@@ -67,8 +64,9 @@ const FEW_PER_ID_NS: u64 = 3;
 const MANY_NS: u64 = 900;
 /// How many slices a field of integers is taken to have.
 const SLICES: u64 = 20;
-/// What an id costs whose values are looked up and counted.
-const ID_NS: u64 = 1_500;
+/// What it costs to come to the column of a block, and what an id costs whose values are counted.
+const BLOCK_NS: u64 = 400;
+const ID_NS: u64 = 50;
 
 /// What is known of an audience and a field before the report is made.
 #[derive(Clone, Copy, Debug)]
@@ -82,74 +80,44 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn walk_ns(&self) -> u64 {
-        walk_ns(self.ids)
+    /// What it costs to look the ids up in the columns of so many fields.
+    pub(super) fn walk_ns(&self, fields: usize) -> u64 {
+        let blocks = self.ids.min(self.chunks.saturating_mul(CHUNK_IDS / BLOCK_IDS));
+        let each = blocks.saturating_mul(BLOCK_NS).saturating_add(self.ids.saturating_mul(ID_NS));
+        each.saturating_mul(fields as u64)
     }
 
     /// How many values have so many containers if each has one in every chunk: the least there can be.
-    pub(super) fn least_values(&self, containers: u64) -> u64 {
+    fn least_values(&self, containers: u64) -> u64 {
         containers.div_ceil(self.of_chunks.max(1))
     }
 
-    /// What it costs to intersect with so many containers, spread evenly over the chunks of the index. Every container
-    /// is stepped to unless far more chunks are left out than wanted.
+    /// What it costs to intersect with so many containers, spread evenly over the chunks of the index. All of them
+    /// are stepped to: how many of those can be left out by seeking depends on how many values they are of, which nobody
+    /// knows.
     pub(super) fn intersect_ns(&self, containers: u64) -> u64 {
-        let thin = self.chunks.saturating_sub(self.full).max(1);
-        let per_thin = self.ids.min(thin.saturating_mul(255)) / thin;
+        let thin = self.chunks.saturating_sub(self.full);
+        let per_thin = self.ids.min(thin.saturating_mul(255)) / thin.max(1);
         let thin_ns = thin.saturating_mul(FEW_NS + FEW_PER_ID_NS * per_thin);
-        let others = self.of_chunks.saturating_sub(self.chunks);
-        let steps = self.chunks + others.min(self.chunks.saturating_mul(STEPS_PER_SEEK));
-        let each_value = thin_ns + self.full * MANY_NS + steps.saturating_mul(STEP_NS);
-        self.least_values(containers).saturating_mul(each_value)
+        let each_value = thin_ns + self.full * MANY_NS;
+        let counting = self.least_values(containers).saturating_mul(each_value);
+        containers.saturating_mul(STEP_NS).saturating_add(counting)
     }
 
     /// What it costs to sum integers for each value of a field with so many containers: all slices of each chunk of
-    /// the audience, for every value again.
+    /// the audience, for every value again, of which there are no more than containers and no more than ids.
     pub(super) fn sums_ns(&self, containers: u64) -> u64 {
-        let values = self.least_values(containers).min(self.ids);
-        self.intersect_ns(containers).saturating_add(values.saturating_mul(sum_ns(self.chunks)))
-    }
-}
-
-pub(super) fn walk_ns(ids: u64) -> u64 {
-    ids.saturating_mul(ID_NS)
-}
-
-/// What it costs to sum integers in so many chunks.
-pub(super) fn sum_ns(chunks: u64) -> u64 {
-    chunks.saturating_mul(SLICES * (STEP_NS + MANY_NS))
-}
-
-/// How much more a report may cost by intersecting.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Budget(u64);
-
-impl Budget {
-    pub(super) const UNLIMITED: Self = Self(u64::MAX);
-
-    /// No more than to look up so many ids.
-    pub(super) fn of_walking(ids: u64) -> Self {
-        Self(walk_ns(ids))
+        let sum_ns = self.chunks.saturating_mul(SLICES * (STEP_NS + MANY_NS));
+        let values = containers.min(self.ids);
+        self.intersect_ns(containers).saturating_add(values.saturating_mul(sum_ns))
     }
 
-    pub(super) fn spend(&mut self, ns: u64) {
-        if self.0 != u64::MAX {
-            self.0 = self.0.saturating_sub(ns);
-        }
-    }
-
-    /// What was read between two states of a walk.
-    pub(super) fn spend_reading(&mut self, before: Explain, after: Explain) {
-        let (seeks, steps) = (after.seeks - before.seeks, after.keys_scanned - before.keys_scanned);
-        self.spend((seeks * STEPS_PER_SEEK + steps) * STEP_NS);
-    }
-
-    /// What it costs to count in a container: of a chunk with so few ids, or with more.
-    pub(super) fn spend_counting(&mut self, few: Option<usize>) {
-        self.spend(few.map_or(MANY_NS, |ids| FEW_NS + FEW_PER_ID_NS * ids as u64));
-    }
-
-    pub(super) fn is_spent(self) -> bool {
-        self.0 == 0
+    /// What it costs to intersect with fields that have so many containers, one within the other: each of the
+    /// later ones once for every value before it.
+    pub(super) fn intersect_all_ns(&self, containers: &[u64]) -> u64 {
+        containers.iter().rev().fold(0, |inner: u64, containers| {
+            let values = self.least_values(*containers).min(self.ids);
+            self.intersect_ns(*containers).saturating_add(values.saturating_mul(inner))
+        })
     }
 }

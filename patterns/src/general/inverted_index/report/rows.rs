@@ -1,12 +1,12 @@
 //! What a report says of each value.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 use keyloom::{Error, KeyBuf, Result, Unpack, unpack};
 
 use super::plan::ReportExplain;
-use crate::fnv::Fnv;
+use crate::fnv::ShortKeys;
 
 /// An audience broken down by the values of a field: what the reports return.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ impl<P, M: Ord> Breakdown<P, M> {
     ///
     /// ```
     /// # use keyloom_patterns::general::inverted_index::{Breakdown, ReportExplain, ReportWay};
-    /// # let explain = ReportExplain { way: ReportWay::Walk, ids: 0, containers: 0, turned: false, intersect_ns: 0, walk_ns: 0, read: Default::default() };
+    /// # let explain = ReportExplain { way: ReportWay::Walk, ids: 0, containers: 0, intersect_ns: 0, walk_ns: 0, read: Default::default() };
     /// let breakdown = Breakdown { rows: vec![("chess", 2_u64), ("music", 9), ("news", 2)], explain };
     /// assert_eq!(breakdown.top(2), [&("music", 9), &("chess", 2)]);
     /// ```
@@ -54,11 +54,6 @@ impl ValueSum {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
-        self.count += other.count;
-        self.sum += other.sum;
-    }
-
     pub(super) fn add(&mut self, integer: i64) {
         self.count += 1;
         self.sum += i128::from(integer);
@@ -80,45 +75,10 @@ pub(super) fn change<M: Default>(
     }
 }
 
-/// Adds rows to others.
-pub(super) fn merge<M: Default>(
-    gathered: &mut Gathered<M>,
-    others: Gathered<M>,
-    add: impl Fn(&mut M, M),
-) {
-    match gathered.is_empty() {
-        true => *gathered = others,
-        false => others
-            .into_iter()
-            .for_each(|(value, row)| change(gathered, &value, |sum| add(sum, row))),
-    }
-}
-
-/// A hash that is quick on the few bytes that most values have.
-pub(super) struct ShortKeys(Fnv);
-
-impl Default for ShortKeys {
-    fn default() -> Self {
-        Self(Fnv::new())
-    }
-}
-
-impl Hasher for ShortKeys {
-    fn finish(&self) -> u64 {
-        self.0.finish()
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.add(bytes);
-    }
-
-    /// The length, which nothing but the bytes themselves follows here.
-    fn write_usize(&mut self, _: usize) {}
-}
-
 /// The rows in order, their values unpacked.
-pub(super) fn in_order<P: for<'k> Unpack<'k>, M>(gathered: Gathered<M>) -> Result<Vec<(P, M)>> {
-    let mut rows: Vec<(KeyBuf, M)> = gathered.into_iter().collect();
+pub(super) fn in_order<P: for<'k> Unpack<'k>, M>(
+    mut rows: Vec<(KeyBuf, M)>,
+) -> Result<Vec<(P, M)>> {
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let unpacked = rows.into_iter().map(|(value, row)| {
         let value = unpack::<P>(&value).map_err(|error| Error::from(error).at(&value))?;

@@ -1,56 +1,170 @@
 //! Reports through the direct index: what each id of an audience has.
 
-use keyloom::{KeyBuf, Reader, Result};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
 use super::window::Window;
 use crate::explain::Explain;
-use crate::general::inverted_index::InvertedIndex;
-use crate::general::inverted_index::index::{DirectEntry, PackedValues};
-use crate::table::RecordKey;
+use crate::general::inverted_index::CHUNK_IDS;
+use crate::general::inverted_index::column::BLOCK_IDS;
+use crate::general::inverted_index::index::block_at;
+use crate::select::{Select, within};
+use crate::table::get_many;
 
-/// How many ids are asked for together.
+/// How many blocks are read together.
 const TOGETHER: usize = 1_024;
 
-/// Visits what each id of the window has in the direct index.
-pub(super) fn for_each_entry<K: RecordKey, V, R: Reader>(
-    index: &InvertedIndex<K, V>,
-    reader: &R,
-    window: &Window,
-    mut visit: impl FnMut(&DirectEntry<R::Bytes<'_>>) -> Result<()>,
-) -> Result<Explain> {
-    let (mut explain, mut ids) = (Explain::default(), Vec::with_capacity(TOGETHER));
-    let mut all = window.ids();
-    loop {
-        ids.clear();
-        ids.extend(all.by_ref().take(TOGETHER));
-        if ids.is_empty() {
-            return Ok(explain);
-        }
-        explain.seeks += ids.len() as u64;
-        let entries = index.direct_many(reader, &ids)?;
-        for (id, entry) in ids.iter().zip(&entries) {
-            let Some(entry) = entry else { continue };
-            explain.keys_scanned += 1;
-            visit(entry).map_err(|error| index.at_direct(*id, error))?;
+/// Where at least one in this many blocks is wanted, they are stepped to; else each is looked up, which takes as long
+/// as some steps.
+const STEPS_PER_GET: u64 = 4;
+
+const BLOCKS_OF_CHUNK: u64 = CHUNK_IDS / BLOCK_IDS;
+
+/// Reads the columns of some fields for the ids of an audience.
+pub(super) struct Columns<'c, R: Reader> {
+    pub(super) reader: &'c R,
+    /// Where the columns of each field are.
+    pub(super) fields: &'c [&'c Subspace],
+    pub(super) explain: Explain,
+}
+
+/// The columns of one block, one of each field, and which of the ids of the block are in the audience.
+pub(super) struct Block<'b, B> {
+    number: u64,
+    pub(super) places: &'b [u16],
+    fields: &'b [&'b Subspace],
+    /// One behind the other, of each field those of all blocks.
+    columns: &'b [Vec<Option<B>>],
+    at: usize,
+}
+
+/// Blocks that are read together.
+#[derive(Default)]
+struct Wanted {
+    blocks: Vec<u64>,
+    /// The places of all of them, and where those of each block end.
+    places: Vec<u16>,
+    ends: Vec<usize>,
+}
+
+impl Wanted {
+    fn add(&mut self, block: u64, places: impl Iterator<Item = u16>) {
+        self.blocks.push(block);
+        self.places.extend(places);
+        self.ends.push(self.places.len());
+    }
+
+    fn clear(&mut self) {
+        self.blocks.clear();
+        self.places.clear();
+        self.ends.clear();
+    }
+
+    /// The range to go through, if that is quicker than to look each up.
+    fn range(&self) -> Option<std::ops::RangeInclusive<u64>> {
+        let (first, last) = (self.blocks.first()?, self.blocks.last()?);
+        let wanted = (self.blocks.len() as u64).saturating_mul(STEPS_PER_GET);
+        (wanted > 1 + last - first && self.blocks.len() > 1).then_some(*first..=*last)
+    }
+}
+
+impl<B: std::ops::Deref<Target = [u8]>> Block<'_, B> {
+    /// The column of the `n`-th field, as `parse` makes it of its bytes.
+    pub(super) fn column<'s, C>(
+        &'s self,
+        n: usize,
+        parse: impl FnOnce(&'s [u8]) -> Result<C>,
+    ) -> Result<Option<C>> {
+        let column = self.columns.get(n).and_then(|columns| columns.get(self.at));
+        let Some(Some(bytes)) = column else { return Ok(None) };
+        parse(bytes).map(Some).map_err(|error| self.at(n, error))
+    }
+
+    /// An error of the column of the `n`-th field, with its key.
+    #[cold]
+    pub(super) fn at(&self, n: usize, error: Error) -> Error {
+        match self.fields.get(n) {
+            Some(field) => error.at(&field.pack(&self.number)),
+            None => error,
         }
     }
 }
 
-/// Visits every combination of one value of each field, packed one behind the other.
-pub(super) fn combinations(
-    fields: &[PackedValues<'_>],
-    group: &mut KeyBuf,
-    visit: &mut impl FnMut(&[u8]),
-) -> Result<()> {
-    let Some((field, others)) = fields.split_first() else {
-        visit(group);
-        return Ok(());
-    };
-    let length = group.len();
-    for value in field.clone() {
-        group.extend_from_slice(value?);
-        combinations(others, group, visit)?;
-        group.truncate(length);
+impl<R: Reader> Columns<'_, R> {
+    /// Visits each block that has ids of the window.
+    pub(super) fn visit(
+        &mut self,
+        window: &Window,
+        mut visit: impl FnMut(&Block<'_, R::Bytes<'_>>) -> Result<()>,
+    ) -> Result<()> {
+        let mut wanted = Wanted::default();
+        window.visit(|chunk, offsets| {
+            let of_block = |offset: &u16| u64::from(*offset) / BLOCK_IDS;
+            for same in offsets.chunk_by(|a, b| of_block(a) == of_block(b)) {
+                let Some(block) = same.first().map(of_block) else { continue };
+                let begin = (block * BLOCK_IDS) as u16;
+                wanted.add(chunk * BLOCKS_OF_CHUNK + block, same.iter().map(|at| at - begin));
+                if wanted.blocks.len() == TOGETHER {
+                    self.read(&wanted, &mut visit)?;
+                    wanted.clear();
+                }
+            }
+            Ok(())
+        })?;
+        self.read(&wanted, &mut visit)
     }
-    Ok(())
+
+    fn read(
+        &mut self,
+        wanted: &Wanted,
+        visit: &mut impl FnMut(&Block<'_, R::Bytes<'_>>) -> Result<()>,
+    ) -> Result<()> {
+        let columns = self.fields.iter().map(|field| match wanted.range() {
+            Some(blocks) => {
+                let range = within(blocks).key_range(field);
+                scan(self.reader, field, range, &wanted.blocks, &mut self.explain)
+            }
+            None => {
+                self.explain.seeks += wanted.blocks.len() as u64;
+                let keys = wanted.blocks.iter().map(|block| field.pack(block));
+                let found = get_many(self.reader, &keys.collect::<Vec<KeyBuf>>())?;
+                self.explain.keys_scanned += found.iter().flatten().count() as u64;
+                Ok(found)
+            }
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let mut from = 0;
+        for (at, (number, end)) in wanted.blocks.iter().zip(&wanted.ends).enumerate() {
+            let places = wanted.places.get(from..*end).unwrap_or_default();
+            from = *end;
+            let block =
+                Block { number: *number, places, fields: self.fields, columns: &columns, at };
+            visit(&block)?;
+        }
+        Ok(())
+    }
+}
+
+/// The columns of some blocks, by stepping from the first to the last.
+fn scan<'r, R: Reader>(
+    reader: &'r R,
+    space: &Subspace,
+    range: KeyRange<'_>,
+    blocks: &[u64],
+    explain: &mut Explain,
+) -> Result<Vec<Option<R::Bytes<'r>>>> {
+    explain.seeks += 1;
+    let mut found = Vec::with_capacity(blocks.len());
+    for entry in reader.range(range, Order::Ascending)? {
+        let (key, bytes) = entry?;
+        explain.keys_scanned += 1;
+        let block = block_at(space, &key)?;
+        while blocks.get(found.len()).is_some_and(|wanted| *wanted < block) {
+            found.push(None);
+        }
+        if blocks.get(found.len()) == Some(&block) {
+            found.push(Some(bytes));
+        }
+    }
+    found.resize_with(blocks.len(), || None);
+    Ok(found)
 }

@@ -1,0 +1,99 @@
+//! Columns of integers.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 1 | `13`, the form |
+//! | 1 | how many bits an integer takes |
+//! | 1 | 1 where some of the ids have none, else 0 |
+//! | 2 | how many ids there are up to the last that has an integer |
+//! | 8 | the smallest of the integers |
+//! | | where some ids have none: a bit for each, 1 for those that have one |
+//! | | for each id by how much its integer is larger than the smallest; 0 where it has none |
+
+use keyloom::Result;
+
+use super::bits::{self, Bits, width_of};
+use super::{BLOCK_IDS, INTEGERS, merge, refuse};
+
+/// The integers of a block of ids.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Integers<'c> {
+    ids: u16,
+    least: i64,
+    /// Which ids have one, where not all do.
+    present: Option<Bits<'c>>,
+    above: Bits<'c>,
+}
+
+impl<'c> Integers<'c> {
+    /// The column of these bytes.
+    ///
+    /// # Errors
+    /// When they are none; the caller adds the key.
+    pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
+        parse(bytes).ok_or_else(|| refuse(bytes, "they are no column of integers"))
+    }
+
+    /// The integer of the id at a place.
+    #[inline]
+    pub(crate) fn get(&self, place: u16) -> Option<i64> {
+        let at = usize::from(place);
+        let is_there = place < self.ids && self.present.is_none_or(|present| present.get(at) == 1);
+        is_there.then(|| self.least.wrapping_add_unsigned(self.above.get(at)))
+    }
+
+    /// The places that have one.
+    pub(crate) fn places(self) -> impl Iterator<Item = u16> {
+        (0..self.ids).filter(move |place| self.get(*place).is_some())
+    }
+
+    /// Appends the column that changes make of another one; nothing where no id has an integer.
+    ///
+    /// # Errors
+    /// None; see [`Values::rewrite`](super::Values::rewrite).
+    pub(crate) fn rewrite(
+        old: Option<Self>,
+        changes: &[(u16, Option<i64>)],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut integers = Vec::with_capacity(BLOCK_IDS as usize);
+        merge(old.map_or(0, |old| old.ids), changes, |place, change| {
+            let before = || old.and_then(|old| old.get(place));
+            integers.push(change.map_or_else(before, |to| *to));
+            Ok(())
+        })?;
+        integers.truncate(integers.iter().rposition(Option::is_some).map_or(0, |last| last + 1));
+        append(&integers, out);
+        Ok(())
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Integers<'_>> {
+    let ([form, width, has_absent, a, b], rest) = bytes.split_first_chunk()?;
+    let (least, mut rest) = rest.split_first_chunk()?;
+    let ids = u16::from_le_bytes([*a, *b]);
+    if *form != INTEGERS || *has_absent > 1 || ids == 0 || u64::from(ids) > BLOCK_IDS {
+        return None;
+    }
+    let present = match has_absent {
+        1 => Some(Bits::take(&mut rest, ids.into(), 1)?),
+        _ => None,
+    };
+    let above = Bits::take(&mut rest, ids.into(), *width)?;
+    let least = i64::from_le_bytes(*least);
+    rest.is_empty().then_some(Integers { ids, least, present, above })
+}
+
+fn append(integers: &[Option<i64>], out: &mut Vec<u8>) {
+    let there = || integers.iter().flatten();
+    let (Some(least), Some(most)) = (there().min(), there().max()) else { return };
+    let above = |integer: i64| integer.wrapping_sub(*least) as u64;
+    let (width, has_absent) = (width_of(above(*most)), integers.iter().any(Option::is_none));
+    out.extend_from_slice(&[INTEGERS, width as u8, u8::from(has_absent)]);
+    out.extend_from_slice(&(integers.len() as u16).to_le_bytes());
+    out.extend_from_slice(&least.to_le_bytes());
+    if has_absent {
+        bits::append(integers.iter().map(|integer| u64::from(integer.is_some())), 1, out);
+    }
+    bits::append(integers.iter().map(|integer| integer.map_or(0, above)), width, out);
+}

@@ -1,0 +1,105 @@
+//! The columns that the records of a span make, beside those that are stored.
+
+use std::ops::RangeInclusive;
+
+use keyloom::{KeyBuf, Reader, Result};
+
+use super::columns::OfColumn;
+use super::fields::Held;
+use super::for_reports::FieldKind;
+use super::span::{Fault, unless_newer};
+use super::{Field, InvertedIndex};
+use crate::derived::Inconsistency;
+use crate::general::inverted_index::column::{BLOCK_IDS, block_of, id_in_block};
+use crate::table::{RecordKey, get_many};
+
+impl FieldKind {
+    /// No changes of a column of such a field.
+    pub(super) fn no_changes<'h>(self) -> OfColumn<'h> {
+        match self {
+            Self::Values => OfColumn::Values(Vec::new()),
+            Self::Integers => OfColumn::Integers(Vec::new()),
+        }
+    }
+
+    /// Whether some bytes are a column of such a field in every respect.
+    ///
+    /// # Errors
+    /// When they are of a newer program; the caller adds the key.
+    pub(super) fn is_column(self, bytes: &[u8]) -> Result<bool> {
+        Ok(unless_newer(self.no_changes().make(Some(bytes)))?.is_some())
+    }
+}
+
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// What is missing or wrong of the columns of some ids, of which `records` are those that belong to records, with
+    /// what these hold. A column without any ids left is the matter of the pass over all that is stored.
+    pub(super) fn compare_columns(
+        &self,
+        reader: &impl Reader,
+        ids: &RangeInclusive<u64>,
+        records: &[(u64, Vec<Held>)],
+        faults: &mut Vec<Fault>,
+    ) -> Result<()> {
+        let blocks = || block_of(*ids.start()).0..=block_of(*ids.end()).0;
+        let keys = self.fields.iter().flat_map(|f| blocks().map(|block| f.column.pack(&block)));
+        let keys: Vec<KeyBuf> = keys.collect();
+        let mut stored = keys.iter().zip(get_many(reader, &keys)?);
+        for (n, field) in self.fields.iter().enumerate() {
+            let held = records.iter().filter_map(|(id, held)| Some((*id, held.get(n)?)));
+            let mut held = held.peekable();
+            for (block, (key, stored)) in blocks().zip(stored.by_ref()) {
+                let mut of_block = Vec::new();
+                while let Some((id, held)) = held.next_if(|(id, _)| block_of(*id).0 == block) {
+                    of_block.push((block_of(id).1, held));
+                }
+                let fault = field.compare_column(block, ids, &of_block, stored.as_deref());
+                faults.extend(fault.map_err(|error| error.at(key))?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<K, V> Field<K, V> {
+    /// What is wrong with the column of a block as far as some ids go, of which those that are `held` hold something.
+    fn compare_column(
+        &self,
+        block: u64,
+        ids: &RangeInclusive<u64>,
+        held: &[(u16, &Held)],
+        stored: Option<&[u8]>,
+    ) -> Result<Option<Fault>> {
+        let kind = self.function.kind();
+        let mut changes = kind.no_changes();
+        let mut due = held.iter().peekable();
+        let mut is_whole = true;
+        for place in 0..BLOCK_IDS as u16 {
+            if !id_in_block(block, place).is_some_and(|id| ids.contains(&id)) {
+                is_whole = false;
+                continue;
+            }
+            match due.next_if(|(at, _)| *at == place) {
+                Some((_, held)) => changes.push(place, held),
+                None => changes.clear(place),
+            }
+        }
+        let others = stored.filter(|_| !is_whole);
+        let made = match unless_newer(changes.make(others))? {
+            Some(made) => made,
+            None => changes.make(None)?,
+        };
+        if made == stored.unwrap_or_default() {
+            return Ok(None);
+        }
+        let is_column = stored.map(|stored| kind.is_column(stored)).transpose()?;
+        let entry: KeyBuf = self.column.pack(&block);
+        let what = match is_column {
+            _ if made.is_empty() => return Ok(None),
+            None => Inconsistency::Missing { entry },
+            Some(true) => Inconsistency::Wrong { entry },
+            Some(false) => Inconsistency::Foreign { entry },
+        };
+        Ok(Some(Fault { what, value: Some(made) }))
+    }
+}
