@@ -12,9 +12,9 @@ use super::InvertedIndex;
 use super::columns::ColumnWalk;
 use super::for_reports::FieldKind;
 use crate::general::composite_key_index::pack_one;
+use crate::general::inverted_index::Container;
 use crate::general::inverted_index::bitmap::{Ids, id_range, place_of};
 use crate::general::inverted_index::column::{Integers, Values, block_of};
-use crate::general::inverted_index::Container;
 use crate::table::{RecordKey, get_many};
 
 /// What a field holds, each value packed.

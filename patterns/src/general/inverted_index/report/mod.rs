@@ -212,11 +212,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         Ok(Breakdown { rows, explain })
     }
 
-    fn counts(
-        &self,
-        reader: &impl Reader,
-        fields: &[&str],
-    ) -> Result<(Rows<u64>, ReportExplain)> {
+    fn counts(&self, reader: &impl Reader, fields: &[&str]) -> Result<(Rows<u64>, ReportExplain)> {
         let (mut counts, mut tally) = (Gathered::default(), Tally::new(fields.len()));
         let mut run = Run::open(self, reader, fields, None)?;
         while let Some(window) = run.next_window()? {

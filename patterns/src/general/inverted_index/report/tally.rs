@@ -104,7 +104,10 @@ impl<M: Default> Tally<M> {
                 if number as usize >= self.of_value.len() {
                     self.of_value.resize_with(met.numbers.len(), M::default);
                 }
-                self.of_value.get_mut(number as usize).into_iter().for_each(|row| change(row, *place));
+                self.of_value
+                    .get_mut(number as usize)
+                    .into_iter()
+                    .for_each(|row| change(row, *place));
             }
         }
         Ok(())
@@ -130,7 +133,9 @@ impl<M: Default> Tally<M> {
         let of_group: Rows<M> =
             self.of_group.into_iter().map(|(group, row)| (packed(group), row)).collect();
         match values.pop() {
-            Some(values) if !self.of_value.is_empty() => values.into_iter().zip(self.of_value).collect(),
+            Some(values) if !self.of_value.is_empty() => {
+                values.into_iter().zip(self.of_value).collect()
+            }
             _ => of_group,
         }
     }
@@ -170,11 +175,12 @@ impl Tally<u64> {
                     numbers.push(met.number(column, code).map_err(|error| block.at(n, error))?);
                 }
             }
-            combinations(&numbers, &mut Group::new(), &mut |group| {
-                match self.of_group.get_mut(group) {
-                    Some(count) => *count += 1,
-                    None => drop(self.of_group.insert(Group::from_slice(group), 1)),
-                }
+            combinations(&numbers, &mut Group::new(), &mut |group| match self
+                .of_group
+                .get_mut(group)
+            {
+                Some(count) => *count += 1,
+                None => drop(self.of_group.insert(Group::from_slice(group), 1)),
             });
         }
         Ok(())
