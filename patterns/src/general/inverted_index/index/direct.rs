@@ -121,7 +121,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let mut keys = vec![self.all.key(chunk)];
         keys.extend(self.fields.iter().map(|field| field.column.pack(&block)));
         let stored = get_many(reader, &keys)?;
-        let mut stored = keys.iter().zip(stored).map(|(key, bytes)| (key, bytes));
+        let mut stored = keys.iter().zip(stored);
         let Some((key, Some(all))) = stored.next() else { return Ok(None) };
         if !Container::parse(&all).map_err(|error| error.at(key))?.contains(offset) {
             return Ok(None);
