@@ -365,6 +365,10 @@ impl Writer for AnyTransaction<'_> {
         on!(Self, self, txn => txn.put(key, value))
     }
 
+    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
+        on!(Self, self, txn => txn.put_sorted(entries))
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         on!(Self, self, txn => txn.delete(key))
     }

@@ -33,6 +33,7 @@ trait Erased {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
     fn range<'r>(&'r self, range: KeyRange<'_>, order: Order) -> Result<BoxedEntries<'r>>;
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()>;
     fn delete(&mut self, key: &[u8]) -> Result<()>;
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()>;
     fn add(&mut self, key: &[u8], delta: i64) -> Result<()>;
@@ -88,6 +89,10 @@ impl<W: Writer> Erased for W {
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         Writer::put(self, key, value)
+    }
+
+    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
+        Writer::put_sorted(self, entries)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -173,6 +178,10 @@ impl Reader for DynWriter<'_> {
 impl Writer for DynWriter<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.0.put(key, value)
+    }
+
+    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
+        self.0.put_sorted(entries)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

@@ -264,6 +264,13 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
         self.inner.put(key, value)
     }
 
+    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
+        for (key, value) in entries {
+            self.meter.wrote(key.len() + value.len());
+        }
+        self.inner.put_sorted(entries)
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         self.meter.wrote(key.len());
         self.inner.delete(key)

@@ -339,6 +339,7 @@ laws! {
     ],
     OwnWrites, "a transaction sees its own writes", own_writes: [
         a_transaction_sees_its_own_puts,
+        a_transaction_sees_its_own_sorted_puts,
         a_transaction_sees_its_own_deletes,
         a_transaction_sees_its_own_range_deletes,
         a_transaction_sees_its_own_counters,

@@ -92,3 +92,27 @@ pub(super) fn a_transaction_sees_only_the_last_of_its_writes_to_a_key<S: Store>(
         "delete and put" => txn.delete(b"d").and_then(|()| txn.put(b"d", b"y")), insert(&mut model, b"d", b"y");
     }
 }
+
+pub(super) fn a_transaction_sees_its_own_sorted_puts<S: Store>(store: &S) -> Outcome {
+    // So many that a store may find it worth while to lay them side by side, between and upon others.
+    let some = |from: u8| {
+        let keys = (0..30_u8).map(move |n| ([b'c', from, n], vec![n; 10 * usize::from(n)]));
+        keys.collect::<Vec<_>>()
+    };
+    let (first, second) = ([some(1), some(2), some(3)].concat(), [some(2), some(4)].concat());
+    fn entries(of: &[([u8; 3], Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
+        of.iter().map(|(key, value)| (&key[..], &value[..])).collect()
+    }
+    let backwards: Vec<(&[u8], &[u8])> = vec![(b"e", b"1"), (b"da", b"2"), (b"e", b"3")];
+    compare_after_each! { store, txn, model:
+        "no entries" => txn.put_sorted(&[]);
+        "entries between others" => txn.put_sorted(&entries(&first)),
+            first.iter().for_each(|(key, value)| insert(&mut model, key, value));
+        "entries that do not ascend" => txn.put_sorted(&backwards),
+            backwards.iter().for_each(|(key, value)| insert(&mut model, key, value));
+    }?;
+    compare_after_each! { store, txn, model:
+        "entries of which some are there" => txn.put_sorted(&entries(&second)),
+            second.iter().for_each(|(key, value)| insert(&mut model, key, value));
+    }
+}

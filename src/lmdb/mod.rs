@@ -6,6 +6,7 @@
 //! | get, seek | O(log n), nothing copied, nothing allocated |
 //! | range | one cursor and one allocation when it is opened, none per entry |
 //! | put, delete | O(log n); copies each page that it touches once per transaction |
+//! | [`put_sorted`](crate::Writer::put_sorted) | as puts; pages are left full wherever 64 entries or more come together between two others |
 //! | commit | writes the copied pages; with [`Durability::Full`] two waits for the disk |
 //!
 //! What is committed is as safe as [`Durability`] says. A store is a *trusted local file*: bytes that
@@ -52,6 +53,7 @@ mod options;
 mod owned_by;
 mod reading;
 mod room;
+mod sorted;
 mod transaction;
 
 use std::path::{Path, PathBuf};

@@ -8,10 +8,12 @@ use heed::{MdbError, PutFlags, RwTxn};
 use super::gate::Ticket;
 use super::owned_by::OwnedBy;
 use super::room;
+use super::sorted::{self, Put};
 use super::{LmdbEntries, Shared, get};
 use crate::writer_slot::WriterTurn;
 use crate::{
-    Error, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key, check_value,
+    Error, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key,
+    check_value,
 };
 
 /// A transaction of an [`Lmdb`](crate::Lmdb) store.
@@ -25,47 +27,47 @@ pub struct LmdbTransaction<'s> {
     _turn: WriterTurn<'s>,
     /// The map was found full: the engine refuses everything further.
     full: Cell<bool>,
-    at_end: AtEnd,
+    /// When to try the end of the store, behind every key: that costs no search, and the engine leaves pages full
+    /// that it would leave half full. Elsewhere it costs a look at the last key.
+    at_end: Tries,
 }
 
-/// When a put should be tried at the end of the store, behind every key.
-///
-/// There it costs no search, and the engine leaves pages full that it would leave half full: it is
-/// meant for loads in the order of the keys. A try elsewhere costs a look at the last key, so those
-/// that fail are made more and more seldom.
+/// When a put should be tried in a way that is better for some: those that fail are tried more and more seldom.
 #[derive(Debug)]
-struct AtEnd {
+struct Tries {
     /// How many puts go by before the next try.
     pass: u32,
     /// How many will, if that one fails.
     then: u32,
 }
 
-impl AtEnd {
+impl Tries {
+    /// From the first put on.
+    const EACH: Self = Self { pass: 0, then: 1 };
     /// Small transactions do not try at all.
-    const FIRST: u32 = 8;
+    const LATER: Self = Self { pass: 8, then: 8 };
     const MOST: u32 = 256;
 
-    fn is_worth_a_try(&mut self) -> bool {
+    fn is_due(&mut self) -> bool {
         self.pass = self.pass.saturating_sub(1);
         self.pass == 0
     }
 
-    fn was_there(&mut self) {
+    fn succeeded(&mut self) {
         self.then = 1;
     }
 
-    fn was_elsewhere(&mut self) {
+    fn failed(&mut self) {
         self.then = (self.then * 2).min(Self::MOST);
         self.pass = self.then;
     }
 }
 
-impl Default for AtEnd {
-    fn default() -> Self {
-        Self { pass: Self::FIRST, then: Self::FIRST }
-    }
-}
+/// Entries that come together, those behind them, and the key that is there between the two.
+type Together<'e> = (&'e [Put<'e>], &'e [Put<'e>], KeyBuf);
+
+/// How many entries are put side by side at the least: that takes a few more puts.
+const FEWEST_TOGETHER: usize = 64;
 
 impl<'s> LmdbTransaction<'s> {
     pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
@@ -77,7 +79,7 @@ impl<'s> LmdbTransaction<'s> {
         let turn = shared.writer.take()?;
         shared.grow_if_full()?;
         let (txn, ticket) = shared.enter(|env| env.write_txn())?;
-        let (full, at_end) = (Cell::new(false), AtEnd::default());
+        let (full, at_end) = (Cell::new(false), Tries::LATER);
         Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full, at_end })
     }
 
@@ -86,19 +88,54 @@ impl<'s> LmdbTransaction<'s> {
         let flags = PutFlags::APPEND;
         match self.shared.database.put_with_flags(&mut self.txn, flags, key, value) {
             Ok(()) => {
-                self.at_end.was_there();
+                self.at_end.succeeded();
                 Ok(true)
             }
             Err(heed::Error::Mdb(MdbError::KeyExist)) => {
-                self.at_end.was_elsewhere();
+                self.at_end.failed();
                 Ok(false)
             }
             Err(error) => Err(error),
         }
     }
 
+    /// Puts entries whose keys ascend: those that come together between two that are there already side by side, and the
+    /// others one by one.
+    fn put_in_order(&mut self, entries: &[Put<'_>]) -> heed::Result<()> {
+        let (mut rest, mut tries) = (entries, Tries::EACH);
+        while let Some(((key, value), behind)) = rest.split_first() {
+            let is_due = rest.len() >= FEWEST_TOGETHER && tries.is_due();
+            let together = if is_due { self.together(rest)? } else { None };
+            if let Some((together, behind, next)) = together {
+                tries.succeeded();
+                sorted::lay(&self.shared.database, &mut self.txn, together, &next)?;
+                rest = behind;
+                continue;
+            }
+            if is_due {
+                tries.failed();
+            }
+            self.put_anywhere(key, value)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Those of some entries that come before the next one that is there, the others, and the key of that one. `None` if
+    /// they are few, or nothing is behind them.
+    fn together<'e>(&self, entries: &'e [Put<'e>]) -> heed::Result<Option<Together<'e>>> {
+        let Some((first, _)) = entries.first() else { return Ok(None) };
+        let next = self.shared.database.get_greater_than_or_equal_to(&self.txn, first)?;
+        let Some((next, _)) = next else { return Ok(None) };
+        let ascending = entries.windows(2).take_while(|two| two.is_sorted_by(|a, b| a.0 < b.0));
+        let ascending = ascending.count() + 1;
+        let before = entries.iter().take(ascending).take_while(|(key, _)| *key < next).count();
+        let parts = entries.split_at_checked(before).filter(|_| before >= FEWEST_TOGETHER);
+        Ok(parts.map(|(together, behind)| (together, behind, KeyBuf::from_slice(next))))
+    }
+
     fn put_anywhere(&mut self, key: &[u8], value: &[u8]) -> heed::Result<()> {
-        if self.at_end.is_worth_a_try() && self.append(key, value)? {
+        if self.at_end.is_due() && self.append(key, value)? {
             return Ok(());
         }
         self.shared.database.put(&mut self.txn, key, value)
@@ -145,6 +182,14 @@ impl Writer for LmdbTransaction<'_> {
         check_key(key)?;
         check_value(key, value, Limits::default().max_value_bytes)?;
         self.put_anywhere(key, value).map_err(|error| self.explain(error))
+    }
+
+    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
+        for (key, value) in entries {
+            check_key(key)?;
+            check_value(key, value, Limits::default().max_value_bytes)?;
+        }
+        self.put_in_order(entries).map_err(|error| self.explain(error))
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

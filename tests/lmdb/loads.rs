@@ -1,4 +1,5 @@
-//! Puts at the end of the store, which the engine takes without a search.
+//! Puts in the order of their keys: at the end of the store, which the engine takes without a search, and side by side in
+//! the middle.
 
 use std::collections::BTreeMap;
 
@@ -69,5 +70,119 @@ proptest! {
             (n.to_be_bytes().to_vec(), run.to_be_bytes().to_vec())
         });
         prop_assert_eq!(there, expected.collect::<Vec<_>>());
+    }
+}
+
+/// Entries as an index has them: most are small, some nearly as large as a page holds, some larger.
+fn load(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let bytes = |n: u32| match n % 50 {
+        0 => 4_080,
+        1..10 => 100 + n as usize * 37 % 1_900,
+        _ => n as usize * 7 % 60,
+    };
+    (0..count).map(|n| (format!("load {n:08}").into_bytes(), vec![n as u8; bytes(n)])).collect()
+}
+
+fn borrowed(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
+    entries.iter().map(|(key, value)| (&key[..], &value[..])).collect()
+}
+
+/// How many leaf pages a load adds to a store that has other entries, of which so many lie behind it.
+fn pages_of_load(load: &[(Vec<u8>, Vec<u8>)], behind: u32, in_order: bool) -> u64 {
+    let directory = tempdir().unwrap();
+    let store = quick().open(directory.path()).unwrap();
+    let others = |prefix: &'static str, count| (0..count).map(move |n| format!("{prefix}{n:08}"));
+    store
+        .transact(|txn| {
+            let mut others = others("a", 1_000).chain(others("z", behind));
+            others.try_for_each(|key| txn.put(key.as_bytes(), &[1; 40]))
+        })
+        .unwrap();
+    let before = store.statistics().unwrap().leaf_pages;
+    store
+        .transact(|txn| match in_order {
+            true => borrowed(load).chunks(5_000).try_for_each(|some| txn.put_sorted(some)),
+            false => load.iter().try_for_each(|(key, value)| txn.put(key, value)),
+        })
+        .unwrap();
+    let statistics = store.statistics().unwrap();
+    assert_eq!(statistics.entries as usize, 1_000 + behind as usize + load.len());
+    statistics.leaf_pages - before
+}
+
+#[test]
+fn a_load_in_the_middle_fills_pages_as_one_at_the_end_does() {
+    let load = load(20_000);
+    let at_the_end = pages_of_load(&load, 0, false);
+    for behind in [0, 1, 3, 40, 1_000] {
+        let pages = pages_of_load(&load, behind, true);
+        assert!(pages <= at_the_end + at_the_end / 50 + 3, "{behind}: {pages}, {at_the_end}");
+    }
+    // What it would be by puts, so that the figures above say something.
+    let by_puts = pages_of_load(&load, 1, false);
+    assert!(by_puts > at_the_end * 5 / 4, "{by_puts}, {at_the_end}");
+}
+
+#[test]
+fn a_load_in_the_middle_that_outgrows_the_map_runs_again_and_leaves_nothing_else() {
+    let directory = tempdir().unwrap();
+    let store = quick().map_bytes(256 << 10).open(directory.path()).unwrap();
+    store.transact(|txn| txn.put(b"z", b"")).unwrap();
+    let load = load(5_000);
+    store.transact(|txn| txn.put_sorted(&borrowed(&load))).unwrap();
+    assert_eq!(crate::count(&store), 5_001);
+    assert!(store.statistics().unwrap().map_bytes > 256 << 10);
+    drop(store);
+    assert!(keyloom::Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
+}
+
+#[test]
+fn what_no_store_takes_is_refused_before_any_of_a_load_is_put() {
+    let directory = tempdir().unwrap();
+    let store = quick().open(directory.path()).unwrap();
+    let mut entries = load(200);
+    entries[150].0 = vec![b'm'; 512];
+    let mut txn = store.begin().unwrap();
+    let error = txn.put_sorted(&borrowed(&entries)).unwrap_err();
+    assert!(matches!(error, keyloom::Error::KeyTooLong { .. }), "{error}");
+    assert_eq!(txn.count(KeyRange::all()).unwrap(), 0);
+}
+
+/// Keys that are close together, long ones too, with values of every size.
+fn entries() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
+    let key = prop_oneof![
+        9 => prop::collection::vec(0..3_u8, 1..8),
+        1 => prop::collection::vec(0..2_u8, 509..512),
+    ];
+    let bytes = prop_oneof![4 => 0..80_usize, 2 => 200..2_100_usize, 1 => 2_100..9_000_usize];
+    prop::collection::vec((key, bytes.prop_map(|bytes| vec![5; bytes])), 1..400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_put_in_order_is_there_and_nothing_else(
+        old in entries().prop_map(|old| old.into_iter().take(12).collect::<Vec<_>>()),
+        loads in prop::collection::vec((entries(), any::<bool>()), 1..4),
+    ) {
+        let directory = tempdir().unwrap();
+        let store = quick().open(directory.path()).unwrap();
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = old.iter().cloned().collect();
+        store.transact(|txn| old.iter().try_for_each(|(key, value)| txn.put(key, value))).unwrap();
+        for (mut load, is_sorted) in loads {
+            if is_sorted {
+                load.sort();
+            }
+            store.transact(|txn| txn.put_sorted(&borrowed(&load))).unwrap();
+            model.extend(load);
+        }
+        let snapshot = store.snapshot().unwrap();
+        let there = snapshot.range(KeyRange::all(), Order::Ascending).unwrap().map(Result::unwrap);
+        let there: Vec<_> = there.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        prop_assert_eq!(there, model.into_iter().collect::<Vec<_>>());
+        drop(snapshot);
+        drop(store);
+        prop_assert!(keyloom::Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
     }
 }

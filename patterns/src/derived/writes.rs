@@ -138,6 +138,7 @@ impl SortedWrites {
     fn make(&self, txn: &mut impl Writer) -> Result<()> {
         let Self { bytes, writes } = self;
         let mut later = writes.iter().skip(1);
+        let mut puts = Vec::new();
         for some in writes.chunks(AT_ONCE) {
             // They lie anywhere: asked for together, they are waited for once.
             let touched = some
@@ -151,14 +152,25 @@ impl SortedWrites {
                 }
                 let key = write.key(bytes);
                 match write.value(bytes) {
-                    Some(value) => txn.put(key, value)?,
-                    None => txn.delete(key)?,
+                    Some(value) => puts.push((key, value)),
+                    None => {
+                        txn.put_sorted(&puts)?;
+                        puts.clear();
+                        txn.delete(key)?;
+                    }
                 }
             }
+            if puts.len() >= PUTS_AT_ONCE {
+                txn.put_sorted(&puts)?;
+                puts.clear();
+            }
         }
-        Ok(())
+        txn.put_sorted(&puts)
     }
 }
+
+/// How many puts the store is handed at a time.
+const PUTS_AT_ONCE: usize = 16_384;
 
 /// How many writes are fetched from memory at a time.
 const AT_ONCE: usize = 32;

@@ -1,7 +1,8 @@
 //! Writes the seed corpus: `cargo run -p keyloom-fuzz --example seeds`, from the root of the repository.
 //!
 //! Few and small: keys of every kind, records in every codec, sound LMDB files of a few pages. What a
-//! target derives its input from by itself begins with random bytes, from a fixed seed.
+//! target derives its input from by itself begins with random bytes, from a fixed seed. Seeds are named by two digits;
+//! what else lies in the corpus was found by the fuzzer, under names of its own, and stays.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::path::Path;
@@ -13,12 +14,16 @@ use keyloom_patterns::general::inverted_index::{Bitmap, CHUNK_IDS};
 
 fn main() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    if corpus.exists() {
-        std::fs::remove_dir_all(&corpus).unwrap();
-    }
     let write = |target: &str, seeds: Vec<Vec<u8>>| {
         let directory = corpus.join(target);
         std::fs::create_dir_all(&directory).unwrap();
+        // Of seeds that there were more of before.
+        for file in std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap()) {
+            let name = file.file_name();
+            if name.len() == 2 && name.to_str().is_some_and(|name| name.parse::<u8>().is_ok()) {
+                std::fs::remove_file(file.path()).unwrap();
+            }
+        }
         for (at, seed) in seeds.iter().enumerate() {
             std::fs::write(directory.join(format!("{at:02}")), seed).unwrap();
         }

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use keyloom::{KeyRange, Limits, Memory, Metered, Store};
 use keyloom_patterns::BatchSize;
 use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::general::inverted_index::CHUNK_IDS;
 
 use super::fixture::{audience, by_number, clear_index, name, sample};
 use super::model::compare;
@@ -27,8 +28,15 @@ pub fn a_table_that_is_full_already_is_built_by_chunks(store: &(impl Store + Clo
     // Each container once, each entry of the direct index once, and three counters.
     assert_eq!(cost.keys_written, maintained.len() as u64);
     assert_eq!(done.written, maintained.len() as u64);
-    // Three chunks, the step that finds no more, the last one, and a commit for each counter.
-    assert_eq!(cost.commits, 3 + 1 + 1 + 3);
+    // All chunks in one step, the last step, and a commit for each counter.
+    assert_eq!(cost.commits, 1 + 1 + 3);
+    // A chunk at a time: three of them, the step that finds no more, and as before.
+    clear_index(&of, store, KeyRange::all());
+    let options = RepairOptions { batch: CHUNK_IDS as usize, resume: None };
+    let go_on = |_: &_| ControlFlow::Continue(());
+    let (_, cost) = metered.measure(|s| of.index.repair(s, &of.table, &options, go_on).unwrap());
+    assert_eq!(of.stored(store), maintained);
+    assert_eq!((cost.keys_written, cost.commits), (maintained.len() as u64, 3 + 1 + 1 + 3));
     // Nothing is left to do.
     let (done, cost) =
         metered.measure(|s| of.index.build(s, &of.table, |_| ControlFlow::Continue(())).unwrap());

@@ -132,6 +132,7 @@
 //! Apache Lucene.
 
 pub mod bitmap;
+mod chunk_ids;
 mod column;
 mod container;
 mod counting;
@@ -145,6 +146,7 @@ mod words;
 
 pub use bitmap::Bitmap;
 pub(crate) use bitmap::{ChunkChanges, Chunks};
+pub(crate) use chunk_ids::ChunkIds;
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use dense_ids::DenseIds;

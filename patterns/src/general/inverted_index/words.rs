@@ -325,7 +325,7 @@ impl Words {
 /// A loop over the ids of each block would be mistaken about its end at nearly every block. So as many bytes are told
 /// their block as a block may have, of which the next overwrites what is its, and one loop can go over all of the
 /// content: half the time of the other.
-fn block_of_each(sizes: &[u8; BLOCKS]) -> [u8; BLOCKS * BITMAP as usize] {
+pub(super) fn block_of_each(sizes: &[u8; BLOCKS]) -> [u8; BLOCKS * BITMAP as usize] {
     let (mut block_of, mut at) = ([0; BLOCKS * BITMAP as usize], 0);
     for (block, size) in (0_u8..).zip(sizes) {
         if let Some(bytes) = block_of.get_mut(at..at + usize::from(BITMAP)) {

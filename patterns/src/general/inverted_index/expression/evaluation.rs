@@ -8,7 +8,7 @@ use super::BitmapExpr;
 use super::leaf::Span;
 use super::node::Node;
 use crate::explain::Explain;
-use crate::general::inverted_index::{Chunks, Words};
+use crate::general::inverted_index::{ChunkIds, Chunks, Words};
 
 /// The chunks of an expression that have ids, in order.
 ///
@@ -20,6 +20,8 @@ pub(crate) struct Evaluation<'r, R: Reader> {
     span: Span,
     /// Where to go on; `None` at the end, or when reading failed.
     next: Option<u64>,
+    /// The chunk that the evaluation is at.
+    ids: ChunkIds,
 }
 
 impl<'r, R: Reader> Evaluation<'r, R> {
@@ -36,7 +38,12 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         order: Order,
     ) -> Self {
         let span = Span::of(ids, order);
-        Self { node: Node::new(expr, reader, span), span, next: Some(span.start()) }
+        Self {
+            node: Node::new(expr, reader, span),
+            span,
+            next: Some(span.start()),
+            ids: ChunkIds::with_room(),
+        }
     }
 
     /// Leaves out what lies before a chunk.
@@ -47,9 +54,9 @@ impl<'r, R: Reader> Evaluation<'r, R> {
 
     /// How many ids are left.
     pub(crate) fn count(&mut self) -> Result<u64> {
-        let (mut count, mut words) = (0_u64, Words::new());
+        let mut count = 0;
         while let Some(at) = self.candidate()? {
-            count += u64::from(self.node.count(at, &mut words)?);
+            count += u64::from(self.node.count(at, &mut self.ids)?);
             self.next = self.span.behind(at);
         }
         Ok(count)
@@ -64,6 +71,18 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         }
     }
 
+    /// The next chunk that has ids, and these.
+    pub(crate) fn next_ids(&mut self) -> Result<Option<(u64, &ChunkIds)>> {
+        while let Some(at) = self.candidate()? {
+            self.node.load(at, &mut self.ids)?;
+            self.next = self.span.behind(at);
+            if !self.ids.is_empty() {
+                return Ok(Some((self.span.turned(at), &self.ids)));
+            }
+        }
+        Ok(None)
+    }
+
     pub(crate) fn explain(&self) -> Explain {
         let mut sum = Explain::default();
         self.node.explain(&mut sum);
@@ -73,13 +92,9 @@ impl<'r, R: Reader> Evaluation<'r, R> {
 
 impl<R: Reader> Chunks for Evaluation<'_, R> {
     fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>> {
-        while let Some(at) = self.candidate()? {
-            self.node.load(at, words)?;
-            self.next = self.span.behind(at);
-            if !words.is_empty() {
-                return Ok(Some(self.span.turned(at)));
-            }
-        }
-        Ok(None)
+        Ok(self.next_ids()?.map(|(chunk, ids)| {
+            ids.write_to(words);
+            chunk
+        }))
     }
 }

@@ -36,9 +36,9 @@
 //!   it.
 //! * An OR or a XOR visits the chunks that some operand has.
 //! * What two containers share is counted as they lie in the store, and with it the count of their AND, AND NOT, OR and XOR.
-//!   Else an operand that is itself to be
-//!   computed is written into plain words, one chunk of 4 KiB for each level of the tree, which are made once per
-//!   query; so memory does not grow with the chunks, and nothing is allocated from one to the next.
+//!   Else a chunk is computed as a list while it has 1,024 ids or less, of which each is looked up in the next operand, and
+//!   in plain words of 4 KiB when it has more: one for each level of the tree, which are made once per query. So memory
+//!   does not grow with the chunks, and nothing is allocated from one to the next.
 //!
 //! # Cost
 //!
@@ -67,7 +67,6 @@ use super::integers::Comparison;
 mod evaluation;
 mod held;
 pub(crate) mod leaf;
-mod mark;
 mod node;
 mod read;
 mod tree;
@@ -75,7 +74,6 @@ mod within_chunk;
 
 pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;
-pub(crate) use mark::Marks;
 pub use read::ExprIds;
 use tree::Tree;
 pub(crate) use within_chunk::{ChunkExpr, Leaf};

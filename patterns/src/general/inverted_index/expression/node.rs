@@ -8,7 +8,7 @@ use super::{BitmapExpr, Tree};
 use crate::explain::Explain;
 use crate::general::inverted_index::container::most_ids;
 use crate::general::inverted_index::integers::ComparisonWalk;
-use crate::general::inverted_index::{Container, Words};
+use crate::general::inverted_index::{ChunkIds, Container};
 
 /// How a chunk is combined with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,23 +21,23 @@ pub(super) enum Op {
 }
 
 impl Op {
-    fn apply(self, words: &mut Words, container: Container<'_>) {
+    fn apply(self, ids: &mut ChunkIds, container: Container<'_>) {
         match self {
-            Self::Set => words.set(container),
-            Self::And => words.and(container),
-            Self::AndNot => words.and_not(container),
-            Self::Or => words.or(container),
-            Self::Xor => words.xor(container),
+            Self::Set => ids.set(container),
+            Self::And => ids.and(container),
+            Self::AndNot => ids.and_not(container),
+            Self::Or => ids.or(container),
+            Self::Xor => ids.xor(container),
         }
     }
 
-    fn apply_words(self, words: &mut Words, other: &Words) {
+    fn apply_ids(self, ids: &mut ChunkIds, other: &ChunkIds) {
         match self {
-            Self::Set => words.clone_from(other),
-            Self::And => words.and_words(other),
-            Self::AndNot => words.and_not_words(other),
-            Self::Or => words.or_words(other),
-            Self::Xor => words.xor_words(other),
+            Self::Set => ids.clone_from(other),
+            Self::And => ids.and_ids(other),
+            Self::AndNot => ids.and_not_ids(other),
+            Self::Or => ids.or_ids(other),
+            Self::Xor => ids.xor_ids(other),
         }
     }
 }
@@ -47,7 +47,7 @@ impl Op {
 pub(super) struct Node<'r, R: Reader> {
     source: Source<'r, R>,
     /// Where a chunk is computed that is then combined with another: made when first needed, and kept.
-    scratch: Option<Box<Words>>,
+    scratch: Option<ChunkIds>,
 }
 
 #[derive(Debug)]
@@ -129,38 +129,38 @@ impl<'r, R: Reader> Node<'r, R> {
         }
     }
 
-    /// Combines words with the chunk at the position `at`, which [`Node::seek`] told.
-    fn combine(&mut self, at: u64, op: Op, words: &mut Words) -> Result<()> {
+    /// Combines ids with the chunk at the position `at`, which [`Node::seek`] told.
+    fn combine(&mut self, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()> {
         if let Some(container) = self.container()? {
-            op.apply(words, container);
+            op.apply(ids, container);
             return Ok(());
         }
         if op == Op::Set {
-            return self.compute(at, words);
+            return self.compute(at, ids);
         }
-        let mut own = self.scratch.take().unwrap_or_else(|| Box::new(Words::new()));
+        let mut own = self.scratch.take().unwrap_or_else(ChunkIds::with_room);
         let computed = self.compute(at, &mut own);
-        op.apply_words(words, &own);
+        op.apply_ids(ids, &own);
         self.scratch = Some(own);
         computed
     }
 
-    fn compute(&mut self, at: u64, words: &mut Words) -> Result<()> {
+    fn compute(&mut self, at: u64, ids: &mut ChunkIds) -> Result<()> {
         match &mut self.source {
-            Source::Compared(walk) => walk.compute(at, words),
-            Source::All(all) => all.compute(at, words),
-            Source::Any(any) => any.compute(at, words),
+            Source::Compared(walk) => walk.compute(at, ids.as_words()),
+            Source::All(all) => all.compute(at, ids),
+            Source::Any(any) => any.compute(at, ids),
             Source::Stored(_) | Source::Held(_) | Source::Range(_) => Ok(()),
         }
     }
 
     /// The chunk at the position `at`, which [`Node::seek`] told.
-    pub(super) fn load(&mut self, at: u64, words: &mut Words) -> Result<()> {
-        self.combine(at, Op::Set, words)
+    pub(super) fn load(&mut self, at: u64, ids: &mut ChunkIds) -> Result<()> {
+        self.combine(at, Op::Set, ids)
     }
 
-    /// How many ids the chunk at the position `at` has; `words` are overwritten.
-    pub(super) fn count(&mut self, at: u64, words: &mut Words) -> Result<u32> {
+    /// How many ids the chunk at the position `at` has; `ids` are overwritten.
+    pub(super) fn count(&mut self, at: u64, ids: &mut ChunkIds) -> Result<u32> {
         if let Some(container) = self.container()? {
             return Ok(container.len());
         }
@@ -172,8 +172,8 @@ impl<'r, R: Reader> Node<'r, R> {
         if let Some(count) = of_two {
             return Ok(count);
         }
-        self.compute(at, words)?;
-        Ok(words.count())
+        self.compute(at, ids)?;
+        Ok(ids.len())
     }
 
     /// Adds what was read.
@@ -217,19 +217,19 @@ impl<R: Reader> All<'_, R> {
     }
 
     /// The smallest first, and no further than there are ids left.
-    fn compute(&mut self, at: u64, words: &mut Words) -> Result<()> {
+    fn compute(&mut self, at: u64, ids: &mut ChunkIds) -> Result<()> {
         self.with.sort_unstable_by_key(Node::weight);
         let mut op = Op::Set;
         for node in &mut self.with {
-            node.combine(at, op, words)?;
+            node.combine(at, op, ids)?;
             op = Op::And;
-            if words.is_empty() {
+            if ids.is_empty() {
                 return Ok(());
             }
         }
         for node in &mut self.without {
             if node.seek(at)? == Some(at) {
-                node.combine(at, Op::AndNot, words)?;
+                node.combine(at, Op::AndNot, ids)?;
             }
         }
         Ok(())
@@ -271,11 +271,11 @@ impl<R: Reader> Any<'_, R> {
         Ok(first)
     }
 
-    fn compute(&mut self, at: u64, words: &mut Words) -> Result<()> {
-        words.clear();
+    fn compute(&mut self, at: u64, ids: &mut ChunkIds) -> Result<()> {
+        ids.clear();
         for node in &mut self.of {
             if node.seek(at)? == Some(at) {
-                node.combine(at, self.op, words)?;
+                node.combine(at, self.op, ids)?;
             }
         }
         Ok(())

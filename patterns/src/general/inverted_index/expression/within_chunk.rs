@@ -4,14 +4,13 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use keyloom::{Result, Subspace};
-use smallvec::SmallVec;
 
 use super::held::Held;
-use super::mark::{Marks, set_list};
 use super::{BitmapExpr, Tree};
 use crate::general::inverted_index::bitmap::id_at;
+use crate::general::inverted_index::container::run;
 use crate::general::inverted_index::integers::Comparison;
-use crate::general::inverted_index::{CHUNK_IDS, Container, Words};
+use crate::general::inverted_index::{CHUNK_IDS, ChunkIds, Container};
 
 /// What an expression reads from the store.
 pub(crate) enum Leaf<'e> {
@@ -55,131 +54,84 @@ impl BitmapExpr {
     }
 }
 
-/// How what is in a chunk is combined with an operand, which is marked or has been computed.
-#[derive(Clone, Copy)]
-struct Op {
-    marked: fn(&Marks, &mut Words),
-    computed: fn(&mut Words, &Words),
-}
-
-const AND: Op = Op { marked: Marks::and, computed: Words::and_words };
-const AND_NOT: Op = Op { marked: Marks::and_not, computed: Words::and_not_words };
-const OR: Op = Op { marked: Marks::or, computed: Words::or_words };
-const XOR: Op = Op { marked: Marks::xor, computed: Words::xor_words };
+/// How what is in a chunk is combined with an operand.
+type Op = fn(&mut ChunkIds, &ChunkIds);
 
 impl ChunkExpr {
     /// Makes `out` what the expression has of a chunk, of which `leaves` are what the leaves have.
-    pub(crate) fn evaluate(&self, chunk: u64, leaves: &[Marks], out: &mut Words) -> Result<()> {
+    pub(crate) fn evaluate(
+        &self,
+        chunk: u64,
+        leaves: &[ChunkIds],
+        out: &mut ChunkIds,
+    ) -> Result<()> {
+        out.clear();
         match self {
-            Self::Leaf(number) => match leaves.get(*number) {
-                Some(marks) => marks.set(out),
-                None => out.clear(),
-            },
-            Self::Held(held) => match held.container_of(chunk) {
-                Some(container) => out.set(Container::parse(container)?),
-                None => out.clear(),
-            },
-            Self::Range(ids) => set_range(ids, chunk, out),
+            Self::Leaf(_) => self.leaf(leaves).into_iter().for_each(|leaf| out.or_ids(leaf)),
+            Self::Held(held) => {
+                if let Some(container) = held.container_of(chunk) {
+                    out.set(Container::parse(container)?);
+                }
+            }
+            Self::Range(ids) => set_range(ids, chunk, out)?,
             Self::All { with, without } => {
-                if evaluate_lists(with, without, leaves, out).is_some() {
-                    return Ok(());
-                }
-                let mut operands = with.iter();
-                if let Some(first) = operands.next() {
+                // The smallest first: the others are looked up then.
+                let weight = |n: &usize| with.get(*n).map_or(0, |expr| expr.weight(leaves));
+                let first = (0..with.len()).min_by_key(weight).unwrap_or(0);
+                let (before, rest) = with.split_at(first);
+                if let Some((first, behind)) = rest.split_first() {
                     first.evaluate(chunk, leaves, out)?;
+                    combine(before, chunk, leaves, out, ChunkIds::and_ids)?;
+                    combine(behind, chunk, leaves, out, ChunkIds::and_ids)?;
                 }
-                combine(operands.as_slice(), chunk, leaves, out, AND)?;
-                combine(without, chunk, leaves, out, AND_NOT)?;
+                combine(without, chunk, leaves, out, ChunkIds::and_not_ids)?;
             }
-            Self::Any(of) => {
-                out.clear();
-                combine(of, chunk, leaves, out, OR)?;
-            }
-            Self::Odd(of) => {
-                out.clear();
-                combine(of, chunk, leaves, out, XOR)?;
-            }
+            Self::Any(of) => combine(of, chunk, leaves, out, ChunkIds::or_ids)?,
+            Self::Odd(of) => combine(of, chunk, leaves, out, ChunkIds::xor_ids)?,
         }
         Ok(())
     }
 
-    fn marks<'l>(&self, leaves: &'l [Marks]) -> Option<&'l Marks> {
+    fn leaf<'l>(&self, leaves: &'l [ChunkIds]) -> Option<&'l ChunkIds> {
         match self {
             Self::Leaf(number) => leaves.get(*number),
             _ => None,
         }
     }
-}
 
-/// An intersection of leaves of which one has few ids: these are looked up in the others. `None` where it is not
-/// of that kind.
-fn evaluate_lists(
-    with: &[ChunkExpr],
-    without: &[ChunkExpr],
-    leaves: &[Marks],
-    out: &mut Words,
-) -> Option<()> {
-    let all = |exprs: &[ChunkExpr]| {
-        exprs.iter().map(|expr| expr.marks(leaves)).collect::<Option<SmallVec<[&Marks; 4]>>>()
-    };
-    let (with, without) = (all(with)?, all(without)?);
-    let list = with.iter().filter_map(|marks| marks.few()).min_by_key(|list| list.len())?;
-    let mut left: SmallVec<[u16; 256]> = SmallVec::from_slice(list);
-    for marks in with {
-        match marks.few() {
-            Some(other) if other.len() / MANY_TIMES < left.len() => keep_shared(&mut left, other),
-            _ => left.retain(|offset| marks.contains(*offset)),
-        }
+    /// How many ids a leaf has, if they are few, and else the most there could be.
+    fn weight(&self, leaves: &[ChunkIds]) -> usize {
+        self.leaf(leaves).and_then(ChunkIds::few).map_or(usize::MAX, <[u16]>::len)
     }
-    left.retain(|offset| !without.iter().any(|marks| marks.contains(*offset)));
-    set_list(&left, out);
-    Some(())
-}
-
-/// A list that is as many times as long is searched rather than gone through.
-const MANY_TIMES: usize = 16;
-
-/// Keeps of an ascending list what another one has too. Which of the two is less cannot be foretold, so there is no
-/// branch on it.
-fn keep_shared(list: &mut SmallVec<[u16; 256]>, other: &[u16]) {
-    let (mut at, mut at_other, mut kept) = (0, 0, 0);
-    while let (Some(id), Some(other)) = (list.get(at).copied(), other.get(at_other).copied()) {
-        list.get_mut(kept).into_iter().for_each(|place| *place = id);
-        kept += usize::from(id == other);
-        at += usize::from(id <= other);
-        at_other += usize::from(other <= id);
-    }
-    list.truncate(kept);
 }
 
 /// Combines what is in `out` with operands.
 fn combine(
     operands: &[ChunkExpr],
     chunk: u64,
-    leaves: &[Marks],
-    out: &mut Words,
+    leaves: &[ChunkIds],
+    out: &mut ChunkIds,
     op: Op,
 ) -> Result<()> {
-    let mut own = None;
+    let mut own = ChunkIds::default();
     for operand in operands {
-        match operand.marks(leaves) {
-            Some(marks) => (op.marked)(marks, out),
+        match operand.leaf(leaves) {
+            Some(leaf) => op(out, leaf),
             None => {
-                let own = own.get_or_insert_with(|| Box::new(Words::new()));
-                operand.evaluate(chunk, leaves, own)?;
-                (op.computed)(out, own);
+                operand.evaluate(chunk, leaves, &mut own)?;
+                op(out, &own);
             }
         }
     }
     Ok(())
 }
 
-fn set_range(ids: &RangeInclusive<u64>, chunk: u64, out: &mut Words) {
-    out.clear();
-    let Some(first) = id_at(chunk, 0) else { return };
+fn set_range(ids: &RangeInclusive<u64>, chunk: u64, out: &mut ChunkIds) -> Result<()> {
+    let Some(first) = id_at(chunk, 0) else { return Ok(()) };
     let last = first.saturating_add(CHUNK_IDS - 1);
     let (from, to) = ((*ids.start()).max(first), (*ids.end()).min(last));
     if from <= to {
-        out.insert_range((from - first) as u16..=(to - first) as u16);
+        out.set(Container::parse(&run((from - first) as u16, (to - first) as u16))?);
     }
+    Ok(())
 }

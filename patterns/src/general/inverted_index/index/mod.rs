@@ -136,6 +136,9 @@ pub struct InvertedIndex<K, V> {
     fields: Arc<[Field<K, V>]>,
 }
 
+/// How many chunks of ids a build writes in one transaction.
+const CHUNKS_PER_BUILD: usize = 32;
+
 /// A field of an index.
 struct Field<K, V> {
     name: Arc<str>,
@@ -341,8 +344,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// First each record is given an id, then chunk by chunk of ids the containers and columns of its
     /// records are compared with what is stored, then what is stored is looked through for what no record
     /// explains. A transaction takes `batch` records, at least 256, or what is left of a chunk of ids. With
-    /// [`CHUNK_IDS`](super::CHUNK_IDS) or more it takes whole chunks, and writes each container once: so does
-    /// [`build`](InvertedIndex::build).
+    /// [`CHUNK_IDS`](super::CHUNK_IDS) or a multiple it takes as many whole chunks, and writes each container once and all of
+    /// them in the order of their keys: so does [`build`](InvertedIndex::build). Keeps what a transaction writes in memory.
     ///
     /// Ids that are free are given out first. On a store whose transactions run side by side, this meets those who write
     /// the same records and chunks, and all who take ids only where it gives out some itself.
@@ -362,8 +365,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         repair::repair(self, store, table, options, progress)
     }
 
-    /// Builds the index of a table that is full already, by whole chunks of ids: a [`repair`](InvertedIndex::repair) in
-    /// batches as large as a chunk. What is there already is kept where it is right.
+    /// Builds the index of a table that is full already, by a sorted load: a [`repair`](InvertedIndex::repair) in
+    /// transactions of 32 chunks of ids each, about a million records. What is there already is kept where it is right.
+    ///
+    /// Keeps what a transaction writes in memory, some 100 to 200 bytes per record. For shorter transactions, which tell of
+    /// their progress more often, call `repair` with a smaller multiple of [`CHUNK_IDS`](super::CHUNK_IDS); its entries fill
+    /// the pages of a store less well, since the chunks of a value then come between those of others.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -391,7 +398,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         table: &Table<K, V, C>,
         progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        let options = RepairOptions { batch: super::CHUNK_IDS as usize, resume: None };
+        let options =
+            RepairOptions { batch: CHUNKS_PER_BUILD * super::CHUNK_IDS as usize, resume: None };
         self.repair(store, table, &options, progress)
     }
 }

@@ -15,8 +15,8 @@ use crate::derived::{
     Inconsistency, RepairOptions, RepairPhase, RepairProgress, SortedWrites, page_behind,
     refuse_foreign, refuse_overlap,
 };
-use crate::general::inverted_index::DenseIds;
 use crate::general::inverted_index::dense_ids::State;
+use crate::general::inverted_index::{CHUNK_IDS, DenseIds};
 use crate::table::{RecordKey, Table};
 
 pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
@@ -30,7 +30,9 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     // Where nothing is stored, nothing can be superfluous.
     let is_empty = options.resume.is_none()
         && store.snapshot()?.first(index.space().self_and_children())?.is_none();
-    let mut size = BatchSize::new(options.batch);
+    // A beginning: what is too large for a transaction all the same is halved.
+    let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
+    let mut size = BatchSize::new(options.batch.min(most));
     let mut done = RepairProgress::beginning(options);
     done.written += mend_state(index, store)?;
     loop {
@@ -77,7 +79,7 @@ fn repair_records<K: RecordKey, V, C: Codec<V>>(
             // Behind the last record the spans of ids begin.
             last.or_else(|| Some(KeyBuf::from_slice(index.space().prefix())))
         }
-        _ => write_span(index, table, txn, batch, last.as_deref(), end, done)?,
+        _ => write_spans(index, table, txn, batch, last, end, done)?,
     };
     if done.position.last.is_none() {
         done.position.phase = RepairPhase::Entries;
@@ -96,7 +98,7 @@ fn give_ids<K: RecordKey, V, C>(
     done: &mut RepairProgress,
 ) -> Result<Option<KeyBuf>> {
     let (keys, last) = {
-        let page = page_behind(last, txn, table.space(), batch)?;
+        let page = page_behind(last, txn, table.space(), batch.min(CHUNK_IDS as usize))?;
         (record_keys(table, &page.entries)?, page.last)
     };
     done.records += keys.len() as u64;
@@ -116,43 +118,50 @@ fn give_ids<K: RecordKey, V, C>(
     Ok(last)
 }
 
-/// Writes what is missing or wrong of the next span. Tells where it has come to, if there may be more.
-fn write_span<K: RecordKey, V, C: Codec<V>>(
+/// Writes what is missing or wrong of as many spans as make up a batch, one at the least. Tells where it has come to, if
+/// there may be more.
+///
+/// They are written together, in the order of their keys: the chunks of a value are neighbours, and what comes in order
+/// fills the pages of a store.
+fn write_spans<K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,
     table: &Table<K, V, C>,
     txn: &mut impl Writer,
     batch: usize,
-    last: Option<&[u8]>,
+    mut last: Option<KeyBuf>,
     end: u64,
     done: &mut RepairProgress,
 ) -> Result<Option<KeyBuf>> {
-    refuse_foreign(index.space(), last)?;
-    let from = match last.filter(|last| *last != index.space().prefix()) {
-        None => Some(0),
-        Some(last) => index.direct.unpack::<u64>(last)?.checked_add(1),
-    };
-    let Some(from) =
-        from.map(|from| index.next_span(table, txn, batch, from, end)).transpose()?.flatten()
-    else {
-        return Ok(None);
-    };
-    let span = Span::from(from, batch);
-    // Given out and released since: or a stray, which the end within the transaction tells.
-    let end = match index.has_free_from(txn, from, end)? {
-        true => index.end(txn)?,
-        false => end,
-    };
-    let (faults, records) = index.compare(table, txn, &span, end)?;
-    if let Ids::Same(_) = index.ids {
-        done.records += records;
-    }
+    refuse_foreign(index.space(), last.as_deref())?;
     let mut writes = SortedWrites::default();
-    for fault in faults {
-        done.written += 1;
-        writes.push(fault.what.entry(), fault.value.as_deref())?;
+    for _ in 0..(batch / CHUNK_IDS as usize).max(1) {
+        let from = match last.filter(|last| last[..] != *index.space().prefix()) {
+            None => Some(0),
+            Some(last) => index.direct.unpack::<u64>(&last)?.checked_add(1),
+        };
+        let span = from.map(|from| index.next_span(table, txn, batch, from, end)).transpose()?;
+        let Some(from) = span.flatten() else {
+            last = None;
+            break;
+        };
+        let span = Span::from(from, batch);
+        // Given out and released since: or a stray, which the end within the transaction tells.
+        let end = match index.has_free_from(txn, from, end)? {
+            true => index.end(txn)?,
+            false => end,
+        };
+        let (faults, records) = index.compare(table, txn, &span, end)?;
+        if let Ids::Same(_) = index.ids {
+            done.records += records;
+        }
+        done.written += faults.len() as u64;
+        for fault in faults {
+            writes.push(fault.what.entry(), fault.value.as_deref())?;
+        }
+        last = Some(index.direct.pack(&span.last()));
     }
     writes.apply(txn)?;
-    Ok(Some(index.direct.pack(&span.last())))
+    Ok(last)
 }
 
 /// Removes what no record explains of the next entries. Tells whether these were the last.
@@ -165,7 +174,12 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     done: &mut RepairProgress,
 ) -> Result<bool> {
     let (faults, is_last) = {
-        let page = page_behind(done.position.last.as_deref(), txn, index.space(), batch)?;
+        let page = page_behind(
+            done.position.last.as_deref(),
+            txn,
+            index.space(),
+            batch.min(CHUNK_IDS as usize),
+        )?;
         let mut found = index.superfluous(table, txn, &page.entries, end)?;
         if found.faults.iter().any(|fault| index.is_of_free_ids(fault.what.entry())) {
             // Given out and released since: or a stray, which the end within the transaction tells.

@@ -10,7 +10,7 @@ use keyloom::{Entry, Error, KeyBuf, Reader, Result, Subspace, Unpack};
 
 use crate::explain::Explain;
 use crate::general::aggregation;
-use crate::general::inverted_index::{BitmapExpr, Chunks, Container, Words};
+use crate::general::inverted_index::{BitmapExpr, ChunkIds, Chunks, Container, Words};
 
 /// The distinct values of a field: what [`values`](super::InvertedIndex::values) returns.
 pub struct Values<'r, R: Reader, P>(pub(super) aggregation::Values<'r, R, (P,)>);
@@ -117,101 +117,23 @@ pub(super) fn unite<B: Deref<Target = [u8]>>(
     entries: impl Iterator<Item = Result<Entry<B>>>,
     space: &Subspace,
 ) -> Result<BitmapExpr> {
-    let mut chunks = BTreeMap::<u64, United>::new();
+    let mut chunks = BTreeMap::<u64, ChunkIds>::new();
     for entry in entries {
         let entry = entry?;
-        chunks.entry(chunk(space, &entry.0)?).or_default().add(container(&entry)?);
+        chunks.entry(chunk(space, &entry.0)?).or_default().or(container(&entry)?);
     }
     BitmapExpr::held(&mut UnitedChunks(chunks.into_iter()))
 }
 
-/// Up to how many ids are a list: 2 bytes each are less than plain words then.
-const LISTED: usize = 1_024;
-
-/// The ids of some containers of one chunk: a list while they are few, since values may be rare in many chunks, and
-/// plain words from then on.
-#[derive(Debug)]
-enum United {
-    List(Vec<u16>),
-    Words(Box<Words>),
-}
-
-impl Default for United {
-    fn default() -> Self {
-        Self::List(Vec::new())
-    }
-}
-
-impl United {
-    fn add(&mut self, container: Container<'_>) {
-        match self {
-            Self::Words(words) => words.or(container),
-            Self::List(list) if list.len() + container.len() as usize <= LISTED => {
-                list.extend(container.words().iter());
-            }
-            Self::List(_) => {
-                let mut words = Box::new(Words::new());
-                std::mem::take(self).set(&mut words);
-                words.or(container);
-                *self = Self::Words(words);
-            }
-        }
-    }
-
-    /// Makes `words` these ids.
-    fn set(self, words: &mut Words) {
-        match self {
-            Self::Words(united) => *words = *united,
-            Self::List(list) => {
-                words.clear();
-                list.into_iter().for_each(|offset| _ = words.insert(offset));
-            }
-        }
-    }
-}
-
 /// Chunks in memory, one after the other.
-struct UnitedChunks(std::collections::btree_map::IntoIter<u64, United>);
+struct UnitedChunks(std::collections::btree_map::IntoIter<u64, ChunkIds>);
 
 impl Chunks for UnitedChunks {
     fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>> {
         let next = self.0.next();
         Ok(next.map(|(chunk, united)| {
-            united.set(words);
+            united.write_to(words);
             chunk
         }))
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::general::inverted_index::CHUNK_IDS;
-
-    #[test]
-    fn what_is_united_is_the_ids_of_all_in_two_bytes_each_or_plain_words() {
-        for step in [1, 7, 30, 33, 900, 32_000] {
-            let (mut united, mut all) = (United::default(), BTreeSet::new());
-            for from in 0..9_u16 {
-                let ids = (from * 5..CHUNK_IDS as u16).step_by(step);
-                let (mut words, mut bytes) = (Words::new(), Vec::new());
-                ids.clone().for_each(|id| _ = words.insert(id));
-                words.encode(&mut bytes);
-                united.add(Container::parse(&bytes).unwrap());
-                all.extend(ids);
-                match &united {
-                    United::List(list) => assert!(list.len() >= all.len() && list.len() <= LISTED),
-                    United::Words(_) => assert!(CHUNK_IDS as usize / step * 9 >= LISTED),
-                }
-            }
-            assert_eq!(matches!(united, United::List(_)), step >= 900, "{step}");
-            let mut words = Words::new();
-            words.insert_range(3..=9);
-            united.set(&mut words);
-            assert!(words.iter().eq(all), "{step}");
-        }
     }
 }

@@ -11,9 +11,11 @@ use roaring::RoaringTreemap;
 use crate::fnv::ShortKeys;
 use crate::general::inverted_index::bitmap::id_at;
 use crate::general::inverted_index::column::{BLOCK_IDS, Integers, Values, block_of};
-use crate::general::inverted_index::expression::{ChunkExpr, Leaf, Marks};
+use crate::general::inverted_index::expression::{ChunkExpr, Leaf};
 use crate::general::inverted_index::index::{ColumnWalk, FieldKind};
-use crate::general::inverted_index::{BitmapExpr, Chunks, Evaluation, InvertedIndex, Words};
+use crate::general::inverted_index::{
+    BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, Words,
+};
 use crate::table::RecordKey;
 
 /// Many audiences, computed together from the direct index: what [`InvertedIndex::batch`] returns.
@@ -269,15 +271,16 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         pass: &mut Pass,
         tell: &mut impl FnMut(usize, u64, &Words),
     ) -> Result<()> {
-        let mut words = Words::new();
+        let mut ids = ChunkIds::default();
         for (n, audience) in self.audiences.iter().enumerate() {
-            audience.evaluate(chunk, &pass.leaves, &mut words)?;
+            audience.evaluate(chunk, &pass.leaves, &mut ids)?;
+            let words = ids.as_words();
             words.and_words(&pass.words);
             if !words.is_empty() {
-                tell(n, chunk, &words);
+                tell(n, chunk, words);
             }
         }
-        pass.leaves.iter_mut().for_each(Marks::clear);
+        pass.leaves.iter_mut().for_each(ChunkIds::clear);
         Ok(())
     }
 }
@@ -289,7 +292,7 @@ impl FieldLeaves {
     }
 
     /// Marks what the records of a block hold, which are at these offsets of its chunk.
-    fn mark(&self, column: Option<&[u8]>, offsets: &[u16], leaves: &mut [Marks]) -> Result<()> {
+    fn mark(&self, column: Option<&[u8]>, offsets: &[u16], leaves: &mut [ChunkIds]) -> Result<()> {
         let place = |offset: u16| (u64::from(offset) % BLOCK_IDS) as u16;
         match (self.kind, column) {
             (_, None) => offsets.iter().for_each(|offset| mark(leaves, self.absent, *offset)),
@@ -329,9 +332,9 @@ impl FieldLeaves {
     }
 }
 
-fn mark(leaves: &mut [Marks], leaf: Option<usize>, offset: u16) {
+fn mark(leaves: &mut [ChunkIds], leaf: Option<usize>, offset: u16) {
     let marks = leaf.and_then(|leaf| leaves.get_mut(leaf));
-    marks.into_iter().for_each(|marks| marks.mark(offset));
+    marks.into_iter().for_each(|marks| marks.push(offset));
 }
 
 const ASCENDING: Order = Order::Ascending;
@@ -344,13 +347,13 @@ struct Pass {
     /// All records, as words and as offsets.
     words: Box<Words>,
     records: Vec<u16>,
-    leaves: Vec<Marks>,
+    leaves: Vec<ChunkIds>,
 }
 
 impl Pass {
     fn new(leaves: usize) -> Self {
         let words = Box::new(Words::new());
-        Self { words, records: Vec::new(), leaves: vec![Marks::default(); leaves] }
+        Self { words, records: Vec::new(), leaves: vec![ChunkIds::default(); leaves] }
     }
 
     /// Begins a chunk with the records of `words`; all of them are what the leaf `all` stands for.

@@ -3,8 +3,7 @@
 use keyloom::{Order, Reader, Result};
 
 use crate::explain::Explain;
-use crate::general::inverted_index::few::Few;
-use crate::general::inverted_index::{BitmapExpr, Chunks, Container, Evaluation, Words};
+use crate::general::inverted_index::{BitmapExpr, ChunkIds, Chunks, Container, Evaluation, Words};
 
 /// How many chunks of an audience are in memory together: 16 MiB where all of them are full, of 133 million ids.
 const HELD: usize = 4_096;
@@ -12,22 +11,21 @@ const HELD: usize = 4_096;
 /// An audience that is being evaluated.
 pub(super) struct Audience<'r, R: Reader> {
     chunks: Evaluation<'r, R>,
-    words: Box<Words>,
     finished: bool,
 }
 
 impl<'r, R: Reader> Audience<'r, R> {
     pub(super) fn open(audience: &BitmapExpr, reader: &'r R) -> Self {
         let chunks = Evaluation::all(audience, reader, Order::Ascending);
-        Self { chunks, words: Box::new(Words::new()), finished: false }
+        Self { chunks, finished: false }
     }
 
     /// The next chunks, `None` when there are no more.
     pub(super) fn next_window(&mut self) -> Result<Option<Window>> {
         let mut window = Window { chunks: Vec::new(), ids: 0 };
         while !self.finished && window.chunks.len() < HELD {
-            match self.chunks.next_chunk(&mut self.words)? {
-                Some(chunk) => window.push(chunk, &self.words),
+            match self.chunks.next_ids()? {
+                Some((chunk, ids)) => window.push(chunk, ids),
                 None => self.finished = true,
             }
         }
@@ -42,23 +40,15 @@ impl<'r, R: Reader> Audience<'r, R> {
 /// Chunks of an audience, in ascending order, none of them empty.
 #[derive(Debug)]
 pub(super) struct Window {
-    chunks: Vec<(u64, Part)>,
+    chunks: Vec<(u64, ChunkIds)>,
     /// How many ids they have.
     pub(super) ids: u64,
 }
 
-/// The ids of a chunk.
-#[derive(Debug)]
-enum Part {
-    Few(Few),
-    Many(Box<Words>),
-}
-
 impl Window {
-    fn push(&mut self, chunk: u64, words: &Words) {
-        self.ids += u64::from(words.count());
-        let part = Few::of(words).map_or_else(|| Part::Many(Box::new(words.clone())), Part::Few);
-        self.chunks.push((chunk, part));
+    fn push(&mut self, chunk: u64, ids: &ChunkIds) {
+        self.ids += u64::from(ids.len());
+        self.chunks.push((chunk, ids.to_kept()));
     }
 
     /// How many chunks there are.
@@ -68,7 +58,7 @@ impl Window {
 
     /// How many of them have more than a few ids.
     pub(super) fn full(&self) -> usize {
-        self.chunks.iter().filter(|(_, part)| matches!(part, Part::Many(_))).count()
+        self.chunks.iter().filter(|(_, ids)| ids.few().is_none()).count()
     }
 
     /// The first place from `place` on whose chunk is not before `chunk`.
@@ -92,11 +82,7 @@ impl Window {
 
     /// How many ids of the chunk at a place a container has.
     pub(super) fn and_count(&self, place: usize, container: Container<'_>) -> u32 {
-        match self.chunks.get(place) {
-            Some((_, Part::Few(few))) => few.and_count(container),
-            Some((_, Part::Many(words))) => container.and_count_words(words),
-            None => 0,
-        }
+        self.chunks.get(place).map_or(0, |(_, ids)| ids.and_count(container))
     }
 
     /// The chunks, one after the other.
@@ -107,29 +93,24 @@ impl Window {
     /// Visits the chunks in order, with the offsets of their ids.
     pub(super) fn visit(&self, mut visit: impl FnMut(u64, &[u16]) -> Result<()>) -> Result<()> {
         let mut many = Vec::new();
-        self.chunks.iter().try_for_each(|(chunk, part)| match part {
-            Part::Few(few) => visit(*chunk, few.ids()),
-            Part::Many(words) => {
+        self.chunks.iter().try_for_each(|(chunk, ids)| match ids.few() {
+            Some(few) => visit(*chunk, few),
+            None => {
                 many.clear();
-                many.extend(words.iter());
+                many.extend(ids.iter());
                 visit(*chunk, &many)
             }
         })
     }
 }
 
-struct WindowChunks<'w>(std::slice::Iter<'w, (u64, Part)>);
+struct WindowChunks<'w>(std::slice::Iter<'w, (u64, ChunkIds)>);
 
 impl Chunks for WindowChunks<'_> {
     fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>> {
-        let Some((chunk, part)) = self.0.next() else { return Ok(None) };
-        match part {
-            Part::Many(many) => words.clone_from(many),
-            Part::Few(few) => {
-                words.clear();
-                few.iter().for_each(|offset| _ = words.insert(offset));
-            }
-        }
-        Ok(Some(*chunk))
+        Ok(self.0.next().map(|(chunk, ids)| {
+            ids.write_to(words);
+            *chunk
+        }))
     }
 }
