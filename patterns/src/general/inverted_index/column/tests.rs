@@ -60,7 +60,8 @@ fn read_lists(bytes: &[u8]) -> Result<Lists> {
     let mut lists = Lists::new();
     for place in 0..BLOCK_IDS as u16 + 9 {
         let values = column.codes(place).map(|code| column.dictionary().value(code));
-        let values = values.map(|value| value.map(KeyBuf::from_slice)).collect::<Result<Vec<_>>>()?;
+        let values =
+            values.map(|value| value.map(KeyBuf::from_slice)).collect::<Result<Vec<_>>>()?;
         if !values.is_empty() {
             lists.insert(place, values);
         }

@@ -269,9 +269,8 @@ impl<'d> Draft<'d> {
         for code in &self.codes {
             codes.get_mut(*code as usize).into_iter().for_each(|code| *code = 0);
         }
-        let mut used: Vec<u32> = (0..codes.len() as u32)
-            .filter(|code| codes.get(*code as usize) == Some(&0))
-            .collect();
+        let mut used: Vec<u32> =
+            (0..codes.len() as u32).filter(|code| codes.get(*code as usize) == Some(&0)).collect();
         // All but a few are in order, which a stable sort makes use of.
         used.sort_by_key(|code| self.values.get(*code as usize));
         for (code, before) in (0..).zip(&used) {

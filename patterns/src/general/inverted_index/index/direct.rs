@@ -12,9 +12,9 @@ use super::InvertedIndex;
 use super::columns::ColumnWalk;
 use super::for_reports::FieldKind;
 use crate::general::composite_key_index::pack_one;
+use crate::general::inverted_index::Container;
 use crate::general::inverted_index::bitmap::{Ids, id_range, place_of};
 use crate::general::inverted_index::column::{Integers, Values, block_of};
-use crate::general::inverted_index::Container;
 use crate::table::{RecordKey, get_many};
 
 /// What a field holds, each value packed.
@@ -121,7 +121,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let mut keys = vec![self.all.key(chunk)];
         keys.extend(self.fields.iter().map(|field| field.column.pack(&block)));
         let stored = get_many(reader, &keys)?;
-        let mut stored = keys.iter().zip(stored).map(|(key, bytes)| (key, bytes));
+        let mut stored = keys.iter().zip(stored);
         let Some((key, Some(all))) = stored.next() else { return Ok(None) };
         if !Container::parse(&all).map_err(|error| error.at(key))?.contains(offset) {
             return Ok(None);

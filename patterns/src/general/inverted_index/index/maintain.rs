@@ -6,9 +6,9 @@ use std::ops::Bound;
 use keyloom::key::pack_into;
 use keyloom::{DynWriter, KeyBuf, MAX_KEY_BYTES, Result, Subspace, Writer};
 
+use super::columns::ColumnChanges;
 use super::error::value_too_long;
 use super::fields::{Function, Held, null};
-use super::columns::ColumnChanges;
 use super::{Field, InvertedIndex};
 use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::general::inverted_index::bitmap::place_of;
@@ -150,8 +150,7 @@ impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
         let given = self.ids.follow(txn, &keys, &mut bits, writes)?;
         let mut columns = ColumnChanges::default();
         for ((_, old, new), given) in turns.iter().zip(given) {
-            let mut turn =
-                |id, old| self.turn(id, old, new.as_deref(), &mut bits, &mut columns);
+            let mut turn = |id, old| self.turn(id, old, new.as_deref(), &mut bits, &mut columns);
             match given {
                 // A record that had no id was not in the index, whatever it was.
                 Given::New(id) => turn(id, None),

@@ -2,9 +2,9 @@
 
 use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
 
+use super::InvertedIndex;
 use super::fields::{Function, null};
 use super::values::{self, ValueCounts, Values};
-use super::InvertedIndex;
 use crate::general::aggregation::Grouping;
 use crate::general::composite_key_index::pack_one;
 use crate::general::inverted_index::{BitSliced, BitmapExpr};

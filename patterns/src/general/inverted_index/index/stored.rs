@@ -239,7 +239,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         suspect: SuspectColumn<'_>,
         blocks: &BTreeSet<u64>,
     ) -> Result<Option<Fault>> {
-        let ids: Vec<u64> = suspect.ids()?.into_iter().filter(|id| blocks.contains(&block(*id))).collect();
+        let ids: Vec<u64> =
+            suspect.ids()?.into_iter().filter(|id| blocks.contains(&block(*id))).collect();
         let records = self.records_of(table, reader, &ids)?;
         let strays = ids.iter().zip(&records).filter(|(_, record)| record.is_none());
         let (mut changes, mut is_clean) = (suspect.kind.no_changes(), true);

@@ -47,7 +47,7 @@ mod window;
 
 use std::fmt;
 
-use keyloom::{KeyBuf, Reader, Result, Unpack};
+use keyloom::{Reader, Result, Unpack};
 
 pub use batch::{Batch, BatchError, BatchProgress};
 pub use plan::{ReportExplain, ReportWay};
@@ -55,7 +55,7 @@ pub use rows::{Breakdown, ValueSum};
 
 use super::{BitmapExpr, InvertedIndex};
 use crate::table::RecordKey;
-use rows::{Gathered, in_order};
+use rows::{Gathered, Rows, in_order};
 use run::Run;
 use tally::Tally;
 
@@ -205,18 +205,14 @@ impl<K: RecordKey, V> Report<'_, K, V> {
             }
         }
         let sums = sums.into_iter().chain(tally.rows());
-        let sums: Vec<(KeyBuf, ValueSum)> = sums.filter(|(_, sum)| sum.count > 0).collect();
+        let sums: Rows<ValueSum> = sums.filter(|(_, sum)| sum.count > 0).collect();
         let explain = run.finish(sums.len());
         let rows = in_order::<(P,), ValueSum>(sums)?;
         let rows = rows.into_iter().map(|((value,), sum)| (value, sum)).collect();
         Ok(Breakdown { rows, explain })
     }
 
-    fn counts(
-        &self,
-        reader: &impl Reader,
-        fields: &[&str],
-    ) -> Result<(Vec<(KeyBuf, u64)>, ReportExplain)> {
+    fn counts(&self, reader: &impl Reader, fields: &[&str]) -> Result<(Rows<u64>, ReportExplain)> {
         let (mut counts, mut tally) = (Gathered::default(), Tally::new(fields.len()));
         let mut run = Run::open(self, reader, fields, None)?;
         while let Some(window) = run.next_window()? {
@@ -225,7 +221,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
                 ReportWay::Walk => run.walk(&window, &mut tally)?,
             }
         }
-        let counts: Vec<_> = counts.into_iter().chain(tally.rows()).collect();
+        let counts: Rows<u64> = counts.into_iter().chain(tally.rows()).collect();
         let explain = run.finish(counts.len());
         Ok((counts, explain))
     }

@@ -66,7 +66,7 @@ const MANY_NS: u64 = 900;
 const SLICES: u64 = 20;
 /// What it costs to come to the column of a block, and what an id costs whose values are counted.
 const BLOCK_NS: u64 = 400;
-const ID_NS: u64 = 50;
+const ID_NS: u64 = 35;
 
 /// What is known of an audience and a field before the report is made.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use keyloom::{Error, KeyBuf, Result, Unpack, unpack};
+use keyloom::{Error, Result, Unpack, unpack};
 
 use super::plan::ReportExplain;
 use crate::fnv::ShortKeys;
@@ -60,8 +60,11 @@ impl ValueSum {
     }
 }
 
+/// Rows by their packed values.
+pub(super) type Rows<M> = Vec<(Box<[u8]>, M)>;
+
 /// Rows in the making, by their packed values.
-pub(super) type Gathered<M> = HashMap<KeyBuf, M, BuildHasherDefault<ShortKeys>>;
+pub(super) type Gathered<M> = HashMap<Box<[u8]>, M, BuildHasherDefault<ShortKeys>>;
 
 /// Changes the row of a value.
 pub(super) fn change<M: Default>(
@@ -71,14 +74,12 @@ pub(super) fn change<M: Default>(
 ) {
     match gathered.get_mut(value) {
         Some(row) => change(row),
-        None => change(gathered.entry(KeyBuf::from_slice(value)).or_default()),
+        None => change(gathered.entry(value.into()).or_default()),
     }
 }
 
 /// The rows in order, their values unpacked.
-pub(super) fn in_order<P: for<'k> Unpack<'k>, M>(
-    mut rows: Vec<(KeyBuf, M)>,
-) -> Result<Vec<(P, M)>> {
+pub(super) fn in_order<P: for<'k> Unpack<'k>, M>(mut rows: Rows<M>) -> Result<Vec<(P, M)>> {
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let unpacked = rows.into_iter().map(|(value, row)| {
         let value = unpack::<P>(&value).map_err(|error| Error::from(error).at(&value))?;

@@ -187,11 +187,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
     }
 
     /// Sums up the integers of the ids of the window for each value that they have, through the direct index.
-    pub(super) fn walk_sums(
-        &mut self,
-        window: &Window,
-        tally: &mut Tally<ValueSum>,
-    ) -> Result<()> {
+    pub(super) fn walk_sums(&mut self, window: &Window, tally: &mut Tally<ValueSum>) -> Result<()> {
         let mut columns = self.columns();
         tally.sum(&mut columns, window)?;
         let read = columns.explain;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use keyloom::{KeyBuf, Reader, Result};
+use keyloom::{Reader, Result};
 use smallvec::SmallVec;
 
-use super::rows::ValueSum;
+use super::rows::{Rows, ValueSum};
 use super::walk::{Block, Columns};
 use super::window::Window;
 use crate::fnv::ShortKeys;
@@ -25,11 +25,11 @@ pub(super) struct Tally<M> {
     of_group: HashMap<Group, M>,
 }
 
-/// The values of a field that were met, numbered in the order in which they were.
+/// The values of a field that were met.
 #[derive(Default)]
 struct Met {
-    values: Vec<KeyBuf>,
-    numbers: HashMap<KeyBuf, u32, BuildHasherDefault<ShortKeys>>,
+    /// Numbered in the order in which they were met.
+    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<ShortKeys>>,
     /// The dictionary of the last column: those of low cardinality are the same in each.
     dictionary: Vec<u8>,
     /// Of each code of this dictionary the number, or [`UNMET`].
@@ -37,6 +37,9 @@ struct Met {
 }
 
 const UNMET: u32 = u32::MAX;
+
+/// For how many values there is room at once.
+const FEW_VALUES: usize = 256;
 
 impl Met {
     /// Comes to a column.
@@ -47,6 +50,10 @@ impl Met {
             self.dictionary.extend_from_slice(dictionary.raw());
             self.of_codes.clear();
             self.of_codes.resize(dictionary.len(), UNMET);
+            // Once, for all that a field of few values has.
+            if self.numbers.is_empty() {
+                self.numbers.reserve(dictionary.len().min(FEW_VALUES));
+            }
         }
     }
 
@@ -65,9 +72,8 @@ impl Met {
         let number = match self.numbers.get(value) {
             Some(number) => *number,
             None => {
-                let (value, number) = (KeyBuf::from_slice(value), self.values.len() as u32);
-                self.numbers.insert(value.clone(), number);
-                self.values.push(value);
+                let number = self.numbers.len() as u32;
+                self.numbers.insert(value.into(), number);
                 number
             }
         };
@@ -96,25 +102,42 @@ impl<M: Default> Tally<M> {
             for code in column.codes(*place) {
                 let number = met.number(&column, code).map_err(|error| block.at(0, error))?;
                 if number as usize >= self.of_value.len() {
-                    self.of_value.resize_with(met.values.len(), M::default);
+                    self.of_value.resize_with(met.numbers.len(), M::default);
                 }
-                self.of_value.get_mut(number as usize).into_iter().for_each(|row| change(row, *place));
+                self.of_value
+                    .get_mut(number as usize)
+                    .into_iter()
+                    .for_each(|row| change(row, *place));
             }
         }
         Ok(())
     }
 
     /// The rows, by their packed values.
-    pub(super) fn rows(self) -> impl Iterator<Item = (KeyBuf, M)> {
-        let Self { met, of_value, of_group } = self;
-        let first = met.first().map_or(&[][..], |met| &met.values).to_vec();
-        let packed = move |group: Group| -> KeyBuf {
-            let values = met.iter().zip(group);
-            let values = values.filter_map(|(met, number)| met.values.get(number as usize));
+    pub(super) fn rows(self) -> Rows<M> {
+        let values = self.met.into_iter().map(|met| {
+            let mut values = vec![Box::default(); met.numbers.len()];
+            for (value, number) in met.numbers {
+                if let Some(at) = values.get_mut(number as usize) {
+                    *at = value;
+                }
+            }
+            values
+        });
+        let mut values: Vec<Vec<Box<[u8]>>> = values.collect();
+        let packed = |group: Group| -> Box<[u8]> {
+            let values = values.iter().zip(group);
+            let values = values.filter_map(|(values, number)| values.get(number as usize));
             values.flatten().copied().collect()
         };
-        let of_group = of_group.into_iter().map(move |(group, row)| (packed(group), row));
-        first.into_iter().zip(of_value).chain(of_group)
+        let of_group: Rows<M> =
+            self.of_group.into_iter().map(|(group, row)| (packed(group), row)).collect();
+        match values.pop() {
+            Some(values) if !self.of_value.is_empty() => {
+                values.into_iter().zip(self.of_value).collect()
+            }
+            _ => of_group,
+        }
     }
 }
 
@@ -152,11 +175,12 @@ impl Tally<u64> {
                     numbers.push(met.number(column, code).map_err(|error| block.at(n, error))?);
                 }
             }
-            combinations(&numbers, &mut Group::new(), &mut |group| {
-                match self.of_group.get_mut(group) {
-                    Some(count) => *count += 1,
-                    None => drop(self.of_group.insert(Group::from_slice(group), 1)),
-                }
+            combinations(&numbers, &mut Group::new(), &mut |group| match self
+                .of_group
+                .get_mut(group)
+            {
+                Some(count) => *count += 1,
+                None => drop(self.of_group.insert(Group::from_slice(group), 1)),
             });
         }
         Ok(())
