@@ -72,8 +72,11 @@ impl Campaign for Syscalls {
             (Flaw::TwoCommits, "transactions are there|not as in the model"),
             (Flaw::Dies, "the process ended: "),
             (Flaw::Mumbles, "an error without a name"),
-            (Flaw::HidesDoubt, "passes for one that failed|were acknowledged|instead of"),
-            (Flaw::NeverReopens, "does not go on|one fault was"),
+            (
+                Flaw::HidesDoubt,
+                "passes for one that failed|told as ReadOnly|were acknowledged|instead of",
+            ),
+            (Flaw::NeverReopens, "does not go on|one fault was|passes for one that failed"),
             (Flaw::AcksEarly, "were acknowledged"),
         ];
         Control::each(&flaws, |flaw| attack(&context.quietly(FAULTS_PER_CONTROL), flaw))
