@@ -15,7 +15,7 @@ type Numbers = InvertedIndex<u32, u32>;
 /// A field with a value for some, one with lists, one with integers.
 fn index() -> Numbers {
     InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
-        .field("some", |_, n: &u32| one((n % 3 > 0).then_some(n % 7)))
+        .field("some", |_, n: &u32| one((!n.is_multiple_of(3)).then_some(n % 7)))
         .field("list", |_, n| (0..n % 4).collect())
         .integers("integer", |_, n| Some(i64::from(*n)))
 }

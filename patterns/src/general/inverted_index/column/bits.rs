@@ -72,7 +72,7 @@ pub(super) fn append(numbers: impl Iterator<Item = u64>, width: u32, out: &mut V
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
