@@ -52,6 +52,7 @@ pub mod derived;
 mod explain;
 mod fnv;
 pub mod general;
+pub mod hierarchy;
 mod select;
 pub mod table;
 mod walk;

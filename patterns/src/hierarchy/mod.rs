@@ -1,0 +1,11 @@
+//! Hierarchies: what lies below what?
+//!
+//! One contract, [`Tree`], and models that keep it on ordered keys in different ways, so that a program can change
+//! the model without being changed itself.
+
+pub mod tree;
+
+pub use tree::{
+    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
+    TreeNode, TreeRule, Visit,
+};
