@@ -3,8 +3,10 @@
 //! One contract, [`Tree`], and models that keep it on ordered keys in different ways, so that a program can change
 //! the model without being changed itself.
 
+pub mod nested_sets;
 pub mod tree;
 
+pub use nested_sets::NestedSets;
 pub use tree::{
     MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
     TreeNode, TreeRule, Visit,
