@@ -7,6 +7,7 @@ pub mod nested_sets;
 pub mod tree;
 
 pub use nested_sets::NestedSets;
+pub use nested_sets::leaf_ranges::LeafRanges;
 pub use tree::{
     MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
     TreeNode, TreeRule, Visit,

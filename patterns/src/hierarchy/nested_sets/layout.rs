@@ -211,6 +211,11 @@ impl<'b> Input<'b> {
         }
     }
 
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn end(&self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(refused("bytes are left over")) }
     }

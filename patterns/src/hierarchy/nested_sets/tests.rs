@@ -101,7 +101,8 @@ impl Naive {
 }
 
 fn with_levels(levels: u32) -> NestedSets<u32> {
-    let keys = Keys { labels: LabelSpace { levels }, ..Keys::new(&Subspace::new("tree")) };
+    let mut keys = Keys::new(&Subspace::new("tree"));
+    keys.labels = LabelSpace { levels };
     NestedSets { keys, types: PhantomData }
 }
 
@@ -168,10 +169,13 @@ proptest! {
                         Place::Before(target) | Place::After(target) => Some(target),
                     };
                     match target.filter(|target| naive.has_below(node, *target)) {
-                        Some(target) => prop_assert_eq!(
-                            moved.unwrap_err().downcast_ref(),
-                            Some(&TreeError::BelowItself { node, target })
-                        ),
+                        Some(target) => {
+                            let error = moved.unwrap_err();
+                            prop_assert_eq!(
+                                error.downcast_ref(),
+                                Some(&TreeError::BelowItself { node, target })
+                            );
+                        }
                         None => {
                             moved.unwrap();
                             naive.take(node);
@@ -213,7 +217,7 @@ fn a_chain_of_nodes_gives_way_as_a_whole() {
     let tree = with_levels(8);
     let store = Memory::new();
     let mut naive = Naive::default();
-    for id in 0..128 {
+    for id in 0..128_u64 {
         let place = Place::Last(id.checked_sub(1));
         store.transact(|txn| tree.insert(txn, id, "", &7, place)).unwrap();
         naive.put(id, place);
