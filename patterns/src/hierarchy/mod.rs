@@ -3,9 +3,12 @@
 //! One contract, [`Tree`], and models that keep it on ordered keys in different ways, so that a program can change
 //! the model without being changed itself.
 
+pub mod adjacency_list;
 pub mod nested_sets;
+pub(crate) mod rank;
 pub mod tree;
 
+pub use adjacency_list::AdjacencyList;
 pub use nested_sets::NestedSets;
 pub use nested_sets::leaf_ranges::LeafRanges;
 pub use tree::{
