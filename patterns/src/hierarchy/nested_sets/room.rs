@@ -31,7 +31,9 @@ impl<R: Reader> View<'_, '_, R> {
             self.refuse_in_steps(window)?;
             around.grow(window)?;
             let used = around.labels_in(window).count() as u64;
-            if used + count <= LabelSpace::capacity(level) {
+            // What only moves took labels before, which are free now.
+            let takes_all = level == self.keys.labels.levels && self.is_without_some();
+            if used + count <= LabelSpace::capacity(level) || takes_all {
                 return Ok(around.label_anew(window, gap, count));
             }
         }

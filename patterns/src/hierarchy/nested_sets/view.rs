@@ -234,6 +234,11 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         view
     }
 
+    /// Whether rows are left out that are about to be moved.
+    pub(super) fn is_without_some(&self) -> bool {
+        self.hidden.len() > usize::from(self.steps.is_some_and(|steps| steps.hidden().is_some()))
+    }
+
     /// Refuses a change of what lies in a span while steps that have not ended have to do with it.
     pub(super) fn refuse_in_steps(&self, span: Span) -> Result<()> {
         match self.steps.filter(|steps| steps.spans().any(|s| s.overlaps(span))) {
