@@ -4,8 +4,10 @@
 //! the model without being changed itself.
 
 pub mod tree;
+pub mod tree_document;
 
 pub use tree::{
     MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
     TreeNode, TreeRule, Visit,
 };
+pub use tree_document::TreeDocument;
