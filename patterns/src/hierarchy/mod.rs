@@ -7,6 +7,7 @@ pub mod adjacency_list;
 pub mod nested_sets;
 pub(crate) mod rank;
 pub mod tree;
+pub mod tree_document;
 
 pub use adjacency_list::AdjacencyList;
 pub use nested_sets::NestedSets;
@@ -15,3 +16,4 @@ pub use tree::{
     MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
     TreeNode, TreeRule, Visit,
 };
+pub use tree_document::TreeDocument;
