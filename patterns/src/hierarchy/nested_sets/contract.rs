@@ -232,9 +232,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         let parent = parent.into();
         let nodes = || trees.iter().flat_map(Nested::preorder);
         let ids: Vec<NodeId> = nodes().map(|(_, node)| node.id).collect();
-        if ids.is_empty() {
-            return parent.map_or(Ok(()), |parent| self.expect(txn, parent));
-        }
+        let Some((first, _)) = ids.split_first_chunk::<1>() else { return Ok(()) };
         let mut going = Vec::with_capacity(ids.len());
         for (depth, node) in nodes() {
             let mut bytes = Vec::new();
@@ -243,9 +241,11 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         }
         let change = {
             let (view, found) = View::open(&self.keys, &*txn, &ids)?;
-            self.refuse_known(&ids, &found)?;
+            // As if they came one by one.
+            self.refuse_known(first, &found)?;
             let placed = Placed { id: 0, name: "", span: None };
             let gap = view.gap(placed, Place::Last(parent))?;
+            self.refuse_known(&ids, &found)?;
             view.place(&gap, &going)?
         };
         change.make(&self.keys, txn)
