@@ -6,9 +6,11 @@
 pub mod adjacency_list;
 pub(crate) mod rank;
 pub mod tree;
+pub mod tree_document;
 
 pub use adjacency_list::AdjacencyList;
 pub use tree::{
     MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
     TreeNode, TreeRule, Visit,
 };
+pub use tree_document::TreeDocument;
