@@ -3,6 +3,7 @@
 //! One contract, [`Tree`], and models that keep it on ordered keys in different ways, so that a program can change
 //! the model without being changed itself.
 
+pub mod path;
 pub mod tree;
 
 pub use tree::{
