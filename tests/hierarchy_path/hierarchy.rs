@@ -256,7 +256,7 @@ fn costs() {
             fixture.by_path.page(&snapshot, "/dir3", Order::Ascending, 5, page.next.as_ref());
         page.records.len() + next.unwrap().found.len()
     };
-    assert_eq!(reading(&page), (10, 6 + 5 + 6, 2));
+    assert_eq!(reading(&page), (10, 5 + 5 + 5, 2));
 }
 
 pub fn damage_is_found_and_mended(store: &impl Store) {

@@ -59,13 +59,13 @@ fn fill(store: &impl Store, rng: &mut Rng, count: usize) -> BTreeSet<(Vec<u8>, V
 type Case = (PathPattern, Box<dyn Fn(&[String]) -> bool>);
 
 fn random_case(rng: &mut Rng) -> Case {
-    match rng.u8(..10) {
-        0..=3 => {
+    match rng.u8(..20) {
+        0..=7 => {
             let items = naive::lquery(rng);
             let query: Lquery = naive::lquery_text(&items, rng).parse().unwrap();
             (query.into(), Box::new(move |labels| naive::lquery_matches(&items, labels)))
         }
-        4 => {
+        8..=10 => {
             let many: Vec<_> = (0..rng.usize(2..4)).map(|_| naive::lquery(rng)).collect();
             let queries = many.iter().map(|items| naive::lquery_text(items, rng).parse().unwrap());
             let pattern = PathPattern::any_of(queries.collect::<Vec<Lquery>>());
@@ -76,16 +76,16 @@ fn random_case(rng: &mut Rng) -> Case {
                 }),
             )
         }
-        5 | 6 => {
+        11..=14 => {
             let condition = Condition::random(rng, 2);
             (ltxtquery(&condition.text(rng)), Box::new(move |labels| condition.matches(labels)))
         }
-        7 => {
+        15 | 16 => {
             let above = naive::path(rng);
             let pattern = PathPattern::descendants_of(&LabelPath::new(above.clone()).unwrap());
             (pattern, Box::new(move |labels| labels.starts_with(&above)))
         }
-        8 => {
+        17 | 18 => {
             let below = naive::path(rng);
             let pattern = PathPattern::ancestors_of(&LabelPath::new(below.clone()).unwrap());
             (pattern, Box::new(move |labels| below.starts_with(labels)))
@@ -123,9 +123,9 @@ pub fn scans_find_what_a_filter_over_all_keys_finds(store: &impl Store) {
     let mut rng = Rng::with_seed(41);
     let mut seen = 0;
     for _ in 0..4 {
-        let all = fill(store, &mut rng, 400);
+        let all = fill(store, &mut rng, 300);
         let snapshot = store.snapshot().unwrap();
-        for _ in 0..250 {
+        for _ in 0..150 {
             let (pattern, matches) = random_case(&mut rng);
             let matching = all.iter().filter(|(_, labels)| matches(labels));
             let mut expected: Vec<Vec<u8>> = matching.map(|(key, _)| key.clone()).collect();
@@ -136,7 +136,7 @@ pub fn scans_find_what_a_filter_over_all_keys_finds(store: &impl Store) {
             seen += expected.len();
         }
     }
-    assert!(seen > 5_000, "{seen}");
+    assert!(seen > 3_000, "{seen}");
 }
 
 /// `roots` nodes, each with `children`, each of these with `leaves`.
@@ -208,7 +208,7 @@ pub fn a_skip_scan_does_not_read_what_it_skips(store: &(impl Store + Clone)) {
         (lquery("r0001.*{1}.l0200"), 40),
         (lquery("*{2}.l0200"), 80),
         (lquery("*.l0200"), 80),
-        (lquery("*.!c*.l0200|l0100"), 0),
+        (lquery("*{1}.!c*.l0200|l0100"), 0),
         (lquery("r*.c0007|c0031.l0299"), 4),
         (PathRegex::new("[^/]*/[^/]*/l0200", '/').unwrap().into(), 80),
         (PathRegex::new("r0001/c00.0/l0250", '/').unwrap().into(), 4),
@@ -249,16 +249,18 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &impl Store
             }
             let (mut seen, mut next, mut pages) = (vec![], None, 0);
             loop {
-                let snapshot = store.snapshot().unwrap();
-                let page = paths().page(&snapshot, &pattern, order, 3, next.as_ref()).unwrap();
-                assert!(page.found.len() == 3 || page.next.is_none());
-                seen.extend(page.found.iter().map(|found| found.key().to_vec()));
+                let continuation = {
+                    let snapshot = store.snapshot().unwrap();
+                    let page = paths().page(&snapshot, &pattern, order, 3, next.as_ref()).unwrap();
+                    assert!(page.found.len() == 3 || page.next.is_none());
+                    seen.extend(page.found.iter().map(|found| found.key().to_vec()));
+                    page.next
+                };
                 pages += 1;
-                let Some(continuation) = page.next else { break };
+                let Some(continuation) = continuation else { break };
                 next = Some(Continuation::from_bytes(continuation.as_bytes()));
                 // Where the page ended may be gone when it goes on.
                 let last = seen.last().unwrap().clone();
-                drop((page.found, snapshot));
                 store.transact(|txn| txn.delete(&last)).unwrap();
             }
             assert_eq!(seen, expected, "{pattern}");
@@ -298,11 +300,10 @@ pub fn keys_that_are_no_paths_are_named(store: &impl Store) {
     store.transact(|txn| txn.put(&broken, b"")).unwrap();
     let snapshot = store.snapshot().unwrap();
     let mut matches = paths().matching(&snapshot, &lquery("a.b.*{1}.c"), Order::Ascending).unwrap();
-    let error = matches.next().unwrap().unwrap_err();
-    assert!(
-        error.to_string().contains(r#"("paths", "a", "b""#) && error.to_string().contains("UTF-8"),
-        "{error}"
-    );
+    let error = matches.next().unwrap().err().unwrap();
+    let text = error.to_string();
+    assert!(text.contains(r"\x02paths\x00\x02a\x00\x02b"), "{text}");
+    assert!(text.contains("at byte 13: the string is not UTF-8"), "{text}");
     assert!(matches.next().is_none(), "what has failed stays finished");
     // A pattern that takes all that lies below does not look at it, and says so when asked for it.
     let found = paths().matching(&snapshot, &lquery("a.*"), Order::Ascending).unwrap().next();

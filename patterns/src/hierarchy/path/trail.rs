@@ -84,13 +84,20 @@ impl Trail {
                 return Ok(if is_match { Outcome::Match } else { Outcome::NoMatch });
             }
             let mut input = Unpacker::new(rest);
-            let label = Cow::<str>::unpack(&mut input)?;
+            let label =
+                Cow::<str>::unpack(&mut input).map_err(|error| self.no_label(level, error))?;
             let state = self.pattern.step(&level.state, &label);
             let verdict = self.pattern.verdict(&state);
             let end = level.end + input.offset();
             self.levels.push(Level { end, state, verdict });
         }
         Ok(Outcome::NoMatch)
+    }
+
+    /// Why what follows a node is no label, told by its place in the whole key.
+    #[cold]
+    fn no_label(&self, above: &Level, error: DecodeError) -> DecodeError {
+        self.node(above).unpack::<String>(&self.key).err().unwrap_or(error)
     }
 
     /// What of the subspace can still match behind the key, in `order`, where the key itself does not: a range

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use regex_automata::dfa::{Automaton, StartKind, dense};
+use regex_automata::nfa::thompson;
 use regex_automata::util::primitives::StateID;
 use regex_automata::util::{start, syntax};
 use regex_automata::{Anchored, MatchKind};
@@ -16,8 +17,9 @@ pub(super) const DEAD: StateId = 0;
 /// How many states a table may have: with them it takes 4 MiB.
 const MAX_STATES: usize = 8_192;
 
-/// How much memory compiling may take.
-const MAX_COMPILE_BYTES: usize = 16 << 20;
+/// How much memory each of the steps of compiling may take.
+const MAX_COMPILE_BYTES: usize = 8 << 20;
+const MAX_NFA_BYTES: usize = 2 << 20;
 
 const BYTES: usize = 256;
 
@@ -43,6 +45,7 @@ impl Table {
         let dfa = dense::Builder::new()
             .configure(limits)
             .syntax(syntax::Config::new().utf8(true))
+            .thompson(thompson::Config::new().nfa_size_limit(Some(MAX_NFA_BYTES)))
             .build(expression)
             .map_err(|error| with_sources(&error))?;
         let anchored = start::Config::new().anchored(Anchored::Yes);
