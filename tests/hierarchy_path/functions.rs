@@ -29,7 +29,7 @@ fn the_functions_of_the_documentation_give_what_it_says() {
 #[test]
 fn parts_are_those_of_the_list_of_labels() {
     let mut rng = Rng::with_seed(21);
-    for _ in 0..20_000 {
+    for _ in 0..10_000 {
         let labels = naive::path(&mut rng);
         let (from, to) = (rng.i32(-9..9), rng.i32(-9..9));
         let len = labels.len() as i32;

@@ -98,7 +98,7 @@ fn the_patterns_of_the_documentation_mean_what_it_says() {
 fn patterns_match_what_a_naive_matcher_matches() {
     let mut rng = Rng::with_seed(11);
     let mut matched = [0; 2];
-    for _ in 0..20_000 {
+    for _ in 0..10_000 {
         let (items, labels) = (naive::lquery(&mut rng), naive::path(&mut rng));
         let text = naive::lquery_text(&items, &mut rng);
         let expected = naive::lquery_matches(&items, &labels);
@@ -117,7 +117,7 @@ fn patterns_match_what_a_naive_matcher_matches() {
         matched[1] += u32::from(expected);
     }
     // Neither of them says always the same.
-    assert!(matched.iter().all(|count| (2_000..18_000).contains(count)), "{matched:?}");
+    assert!(matched.iter().all(|count| (1_000..9_000).contains(count)), "{matched:?}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl LabelPath {
     /// # Errors
     /// As [`subltree`](LabelPath::subltree).
     pub fn subpath(&self, offset: i32, len: i32) -> Result<Self, PathError> {
-        let start = self.from_end_if_negative(offset);
+        let start = self.position_of(offset);
         let end = match len {
             ..0 => self.labels.len() as i64 + i64::from(len),
             len => start + i64::from(len),
@@ -91,12 +91,12 @@ impl LabelPath {
     /// # Errors
     /// As [`subltree`](LabelPath::subltree).
     pub fn subpath_from(&self, offset: i32) -> Result<Self, PathError> {
-        self.part(self.from_end_if_negative(offset), MAX_LABELS as i64)
+        self.part(self.position_of(offset), MAX_LABELS as i64)
     }
 
     /// The position that an offset means. One that lies before the path when counted from its end is counted
     /// from there once more, as PostgreSQL has it.
-    fn from_end_if_negative(&self, offset: i32) -> i64 {
+    fn position_of(&self, offset: i32) -> i64 {
         let labels = self.labels.len() as i64;
         let once = |offset: i64| if offset < 0 { labels + offset } else { offset };
         once(once(offset.into()))
