@@ -38,6 +38,8 @@ pub mod dimensionality_reduction {}
 pub mod inverted_index {}
 #[doc = include_str!("src/hierarchies.md")]
 pub mod hierarchies {}
+#[doc = include_str!("src/path_patterns.md")]
+pub mod path_patterns {}
 #[doc = include_str!("src/joins.md")]
 pub mod joins {}
 #[doc = include_str!("src/denormalization.md")]

@@ -4,6 +4,7 @@
 //! the model without being changed itself.
 
 pub mod adjacency_list;
+pub mod path;
 pub(crate) mod rank;
 pub mod tree;
 pub mod tree_document;
