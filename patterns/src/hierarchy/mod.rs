@@ -5,6 +5,7 @@
 
 pub mod adjacency_list;
 pub mod nested_sets;
+pub mod path;
 pub(crate) mod rank;
 pub mod tree;
 pub mod tree_document;

@@ -66,7 +66,7 @@
 //! of which only the right one does. Between nodes that come at random hardly anything ever does; at one spot again and
 //! again it is, amortized, a few nodes per level of windows, and levels grow with the logarithm of the number of nodes.
 //! Behind the last child and before the first one only a small part of the gap is taken, so that appending does
-//! not use it up. FIGURES
+//! not use it up.
 //!
 //! # Errors and transactions
 //!
