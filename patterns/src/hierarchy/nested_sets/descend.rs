@@ -50,13 +50,22 @@ impl<'r, R: Reader> Descend<'r, R> {
         depths: Option<(u32, u32)>,
     ) -> Result<Self> {
         let depths = depths.filter(|(_, most)| *most >= base);
-        let mut to_come = span.filter(|_| depths.is_some()).map_or_else(SmallVec::new, |span| view.visible(span));
+        let mut to_come =
+            span.filter(|_| depths.is_some()).map_or_else(SmallVec::new, |span| view.visible(span));
         to_come.reverse();
         let (least, most) = depths.unwrap_or((0, 0));
         let walk = Walk::new(view.reader, Order::Ascending, 0);
         let now = Span { first: 0, last: 0 };
-        let mut descend =
-            Self { keys: view.keys.clone(), walk, now, to_come, open: Vec::new(), base, least, most };
+        let mut descend = Self {
+            keys: view.keys.clone(),
+            walk,
+            now,
+            to_come,
+            open: Vec::new(),
+            base,
+            least,
+            most,
+        };
         descend.go_on()?;
         Ok(descend)
     }
@@ -133,7 +142,12 @@ impl<'r, R: Reader> Visits<'r, R> {
         }
         let next = self.descend.advance().transpose()?;
         self.failed = next.is_err();
-        Some(next.map(|(depth, id, (_, bytes))| Visit { depth, node: TreeNode::new(id, bytes, HEADER) }))
+        Some(
+            next.map(|(depth, id, (_, bytes))| Visit {
+                depth,
+                node: TreeNode::new(id, bytes, HEADER),
+            }),
+        )
     }
 }
 
