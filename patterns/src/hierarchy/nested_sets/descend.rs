@@ -26,6 +26,9 @@ pub(super) fn depth_bounds(depths: &impl RangeBounds<u32>) -> Option<(u32, u32)>
     (least <= most).then_some((least, most))
 }
 
+/// A row as it lies in the store, with its depth and its id.
+type Found<'r, R> = (u32, NodeId, Entry<<R as Reader>::Bytes<'r>>);
+
 /// The rows of a span, each with its depth.
 pub(super) struct Descend<'r, R: Reader> {
     keys: Keys,
@@ -79,7 +82,7 @@ impl<'r, R: Reader> Descend<'r, R> {
     }
 
     /// The next row with its depth and its id.
-    fn advance(&mut self) -> Result<Option<(u32, NodeId, Entry<R::Bytes<'r>>)>> {
+    fn advance(&mut self) -> Result<Option<Found<'r, R>>> {
         let mut entry = self.walk.step()?;
         loop {
             let Some((key, bytes)) = entry else {
@@ -152,6 +155,7 @@ impl<'r, R: Reader> Visits<'r, R> {
 }
 
 /// The children of a node, from the first to the last or the other way round.
+#[allow(clippy::large_enum_variant, reason = "there is one per walk, and it stays where it is")]
 pub(super) enum Children<'k, 'r, R: Reader> {
     Forwards(Visits<'r, R>),
     Backwards {
