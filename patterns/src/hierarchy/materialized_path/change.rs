@@ -1,16 +1,14 @@
 //! Changes: what is written, once it is known that nothing refuses it.
 
-use std::collections::{HashMap, HashSet};
-
 use keyloom::value::Codec;
 use keyloom::{KeyRange, Order, Reader, Result, Writer};
 
 use super::super::rank;
 use super::super::tree::{TreeError, encode_node};
-use super::super::{Nested, NodeId, Orphans, Place, TreeNode};
+use super::super::{NodeId, Orphans, Place, TreeNode};
 use super::MaterializedPath;
-use super::layout::{Layout, foreign, named_by};
-use super::path::{Path, by_name, by_rank, replanted};
+use super::layout::{Layout, Located, foreign, named_by};
+use super::path::{Path, by_rank, replanted};
 use super::place::{Placed, Placing};
 use super::steps::Steps;
 use crate::derived::SortedWrites;
@@ -68,7 +66,7 @@ impl Rewrite {
 }
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
-    fn record(&self, id: NodeId, name: &str, value: &V) -> Result<Vec<u8>> {
+    pub(super) fn record(&self, id: NodeId, name: &str, value: &V) -> Result<Vec<u8>> {
         let mut record = Vec::with_capacity(name.len() + 32);
         self.layout.put_header(id, &mut record);
         encode_node::<V, C>(name, value, &mut record)?;
@@ -95,7 +93,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         rewrite.apply(txn)
     }
 
-    fn refuse_existing(&self, located: &super::layout::Located, n: usize, id: NodeId) -> Result<()> {
+    pub(super) fn refuse_existing(&self, located: &Located, n: usize, id: NodeId) -> Result<()> {
         if located.path(n).is_some() {
             return Err(TreeError::NodeExists { tree: self.layout.space.to_string(), node: id }.into());
         }
@@ -294,95 +292,5 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             paths.push(layout.free_name(reader, (parent, above), &placing, steps)?);
         }
         Ok(paths)
-    }
-
-    pub(super) fn load_below(
-        &self,
-        txn: &mut impl Writer,
-        parent: Option<NodeId>,
-        trees: &[Nested<V>],
-    ) -> Result<()> {
-        let layout = &self.layout;
-        let nodes = || trees.iter().flat_map(Nested::preorder).map(|(_, node)| node);
-        let mut ids: Vec<NodeId> = nodes().map(|node| node.id).collect();
-        let count = ids.len();
-        ids.extend(parent);
-        let located = layout.locate(txn, &ids)?;
-        let mut seen = HashSet::with_capacity(count);
-        for (n, id) in ids.iter().take(count).enumerate() {
-            self.refuse_existing(&located, n, *id)?;
-            if !seen.insert(id) {
-                let tree = layout.space.to_string();
-                return Err(TreeError::NodeExists { tree, node: *id }.into());
-            }
-        }
-        let above = parent.map_or(Ok(Path::new()), |id| layout.there(&located, count, id))?;
-        let steps = located.steps.as_ref();
-        layout.refuse_in_steps(steps, |steps| steps.holds(&above))?;
-        let mut rewrite = Rewrite::default();
-        match layout.names() {
-            true => self.load_names(txn, (parent, &above), trees, steps, &mut rewrite)?,
-            false => self.load_ranks(txn, &above, trees, &mut rewrite)?,
-        }
-        rewrite.apply(txn)
-    }
-
-    fn load_ranks(
-        &self,
-        reader: &impl Reader,
-        above: &Path,
-        trees: &[Nested<V>],
-        rewrite: &mut Rewrite,
-    ) -> Result<()> {
-        let layout = &self.layout;
-        let last = layout.beside(reader, above, None, Order::Descending, None)?;
-        let low = last.and_then(|last| layout.segments.rank(&last));
-        let spread = |low: Option<&[u8]>, count| {
-            rank::spread(low, None, count).ok_or_else(|| foreign(&layout.key(above)))
-        };
-        let mut open = vec![(above.clone(), trees.iter().zip(spread(low.as_deref(), trees.len())?))];
-        while let Some((path, siblings)) = open.last_mut() {
-            let Some((node, rank)) = siblings.next() else {
-                open.pop();
-                continue;
-            };
-            let path = by_rank(path, &rank, node.id);
-            rewrite.put(layout, node.id, &path, &self.record(node.id, &node.name, &node.value)?)?;
-            let ranks = spread(None, node.children.len())?;
-            open.push((path, node.children.iter().zip(ranks)));
-        }
-        Ok(())
-    }
-
-    fn load_names(
-        &self,
-        reader: &impl Reader,
-        (parent, above): (Option<NodeId>, &Path),
-        trees: &[Nested<V>],
-        steps: Option<&Steps>,
-        rewrite: &mut Rewrite,
-    ) -> Result<()> {
-        let layout = &self.layout;
-        for tree in trees {
-            let place = Place::Sorted(parent);
-            let placing = Placing { id: tree.id, name: &tree.name, place, moved: None };
-            layout.free_name(reader, (parent, above), &placing, steps)?;
-        }
-        let mut taken: HashMap<Path, NodeId> = HashMap::new();
-        let mut open = vec![(parent, above.clone(), trees.iter())];
-        while let Some((parent, path, siblings)) = open.last_mut() {
-            let Some(node) = siblings.next() else {
-                open.pop();
-                continue;
-            };
-            let path = by_name(path, &node.name);
-            if let Some(taken_by) = taken.insert(path.clone(), node.id) {
-                let (parent, name) = (*parent, node.name.clone());
-                return Err(TreeError::NameTaken { parent, name, taken_by }.into());
-            }
-            rewrite.put(layout, node.id, &path, &self.record(node.id, &node.name, &node.value)?)?;
-            open.push((Some(node.id), path, node.children.iter()));
-        }
-        Ok(())
     }
 }

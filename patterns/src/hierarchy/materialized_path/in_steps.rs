@@ -38,11 +38,24 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.go_on_from(store, keys, &mut progress)
     }
 
-    /// [`rename`](super::Tree::rename) in a tree of names, of a subtree that is too large for one transaction, as
-    /// [`move_in_steps`](super::Tree::move_in_steps). In a tree of ids a rename is one write.
+    /// [`rename`](super::super::Tree::rename) in a tree of names, of a subtree that is too large for one transaction, as
+    /// [`move_in_steps`](super::super::Tree::move_in_steps). In a tree of ids a rename is one write.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow::Continue;
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{MaterializedPath, MoveStep, Nested, Tree};
+    /// let files = MaterializedPath::<()>::new(&Subspace::new("files")).of_names();
+    /// let store = Memory::new();
+    /// store.transact(|txn| files.load(txn, None, &[Nested::new(1, "old", ()).with(Nested::new(2, "a", ()))]))?;
+    /// let done = files.rename_in_steps(&store, 1, "new", |_| Continue(()))?;
+    /// assert_eq!(done.step, MoveStep::Finished);
+    /// assert_eq!(files.node_at(&store.snapshot()?, ["new", "a"])?, Some(2));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`rename`](super::Tree::rename).
+    /// As [`rename`](super::super::Tree::rename).
     pub fn rename_in_steps<S: Store>(
         &self,
         store: &S,

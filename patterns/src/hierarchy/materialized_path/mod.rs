@@ -1,9 +1,122 @@
 //! Materialized path: what lies below a node, when its key says where it is?
+//!
+//! The key of a node is the path that leads to it. So a node and all below it are one contiguous range, in the order of a
+//! walk through the tree, and a key tells by itself which nodes stand above. What that costs is that a subtree which
+//! moves is written anew.
+//!
+//! ```
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_patterns::hierarchy::{MaterializedPath, Nested, Place, Tree};
+//!
+//! let parts = MaterializedPath::<u32>::new(&Subspace::new("parts")); // the value: grams
+//! let wheel = Nested::new(2, "wheel", 900).with(Nested::new(3, "spoke", 7)).with(Nested::new(4, "rim", 500));
+//! let store = Memory::new();
+//! store.transact(|txn| {
+//!     parts.insert(txn, 1, "bicycle", &11_000, Place::last(None))?;
+//!     parts.load(txn, 1, &[wheel])?;
+//!     parts.rename(txn, 1, "tricycle") // one write: the path is made of ids
+//! })?;
+//! let snapshot = store.snapshot()?;
+//! let mut names = Vec::new();
+//! for visit in parts.descendants(&snapshot, 1, ..)? {
+//!     let visit = visit?;
+//!     names.push((visit.depth, visit.node.name()?.to_owned()));
+//! }
+//! let names: Vec<_> = names.iter().map(|(depth, name)| (*depth, name.as_str())).collect();
+//! assert_eq!(names, [(0, "tricycle"), (1, "wheel"), (2, "spoke"), (2, "rim")]);
+//! assert!(parts.is_ancestor(&snapshot, 1, 3)?);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! Paths are of *ids*, or of *names* ([`of_names`](MaterializedPath::of_names)). Ids never change, so a rename is one write,
+//! and siblings stand in any order. Names make keys that read as the paths of files do, and one `get` finds a node by
+//! its names; in return names are unique among siblings, siblings stand in the order of their names, and a rename
+//! rewrites the subtree.
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | `("path", rank, id, rank, id, …)` | paths of ids: the node (format, name, value) |
+//! | `("path", name, name, …)` | paths of names: the id in 8 bytes, big-endian; the node |
+//! | `("node", id)` | the path, packed, without what stands before it |
+//! | `("move")` | only while a subtree is moved or deleted in steps: a format byte, then packed: its root, whether the old place is being cleared, the old path, the new one (null: it is deleted) |
+//!
+//! A segment of a path is one or two elements of the [tuple](keyloom::key), so it is escaped and ends. That is why the order
+//! is depth-first and no segment is taken for the beginning of another: what lies below `a` stands before `a-b` and `a.b`,
+//! where in a string of names joined by `/` or `.` it would stand between or behind them.
+//!
+//! Ranks are numbers with a fraction, so that there is one between any two. They are short: a byte or two where nodes are
+//! loaded, put at an end, or put in places here and there. Many put in one place make them longer there, and before they
+//! have more than 16 bytes, those around are spread again within the transaction, with what lies below them; not where
+//! that would be more than 1,000 nodes, there they go on growing.
+//!
+//! # Invariants
+//!
+//! * Of each node but the roots, the node whose path is its own without the last segment is there.
+//! * `("node", id)` names the path of the record that has this id, and there is one for each record.
+//! * In a tree of names, the last segment of a path is the name in its record.
+//! * While something is moved in steps, either the old place counts and nothing at the new one is seen, or the other way
+//!   round; one write turns it about.
+//!
+//! # Cost
+//!
+//! With n nodes in the subtree, depth d. Round trips are those of a store behind a network. Each operation also reads the
+//! record of work in steps, with the first thing that it reads: one get more, no round trip.
+//!
+//! | operation | reads | keys written | round trips |
+//! |---|---|---|---|
+//! | `get` | 3 gets | | 2 |
+//! | `parent`, `depth`, `is_ancestor`, lowest common ancestor | 2 or 3 gets (of names: 1 more where an id is asked for) | | 1 (2) |
+//! | `ancestors` | 2 + d gets | | 2 |
+//! | `descendants` without a greatest depth | 2 gets, one range of n keys | | 2 |
+//! | `descendant_count` | 2 gets, a count of n keys | | 2 |
+//! | `children`, `sibling`, `descendants` to a depth | 2 gets; the subtrees of what is told are stepped over (up to 16 keys) or left by a new range, whichever is less: a child costs up to two ranges and some keys | | 1 and those of the ranges |
+//! | `child_named`, `node_at` of names | 3, 2 gets | | 2 |
+//! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](Place::At) and [`Sorted`](Place::Sorted) walk over the children. Of names: 4 gets | 2 | 2 or 3, and the commit |
+//! | `set_value`, `rename` by id | 3 gets | 1 | 2, and the commit |
+//! | `move_to`, `rename` by name | as `insert`, the subtree | 1 + 2 n | as `insert`, 1 more |
+//! | `delete_subtree` | 2 gets, the subtree | 1 + n | 2, and the commit |
+//! | `delete_node` | the children, one by one, and the subtree | 2 n | 2 per child and more |
+//! | `load` | 2 + n gets | 2 n | 2, and the commit |
+//! | in steps | the subtree twice | 4 n, and 4 | 2 to 3 and the commit, per 1,000 nodes |
+//!
+//! A range that is deleted counts as one key. Ranks that are spread again add 1 + 2 keys per node below the siblings that
+//! they belong to: in the worst case, where each of 1,500 nodes is put beside the last one, some keys per insert.
+//!
+//! # Work in steps
+//!
+//! [`move_in_steps`](Tree::move_in_steps) copies a subtree to where it goes, in transactions of up to 1,000 nodes, while
+//! readers see it where it was; then one write lets them see the new place; then the old one is cleared. A program that
+//! dies leaves the record `("move")`, and [`finish_steps`](Tree::finish_steps) goes on by it. Meanwhile the subtree and the
+//! nodes above it, at both places, do not change ([`TreeError::InSteps`](super::TreeError::InSteps); what is no part of a
+//! path, as the value of an ancestor, does); the rest of the tree is anybody's. One subtree at a time.
+//!
+//! # When not to use it
+//!
+//! * Subtrees move often, and are large: the [adjacency list](super) moves them by a few writes.
+//! * Children are asked for, and much lies below each: that costs a range per child.
+//! * The tree is deep. A key has 511 bytes: paths of ids reach 80 levels and more, names of 30 bytes 15. What does not fit is
+//!   refused ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)), before anything is written.
+//!
+//! # Check and repair
+//!
+//! The records at the paths are the truth, `("node", id)` follows from them. [`repair`](Tree::repair) finishes what was
+//! begun in steps, then makes roots of nodes whose parent is not there, with all below them (of names: under a name with the
+//! id behind it, where a root has the name), then writes the entries that are missing or wrong and removes those that
+//! dangle. Of two records of one id the one stays known that is. What is foreign is left alone.
+//!
+//! # Source
+//!
+//! Joe Celko, *Trees and Hierarchies in SQL* (path enumeration); "materialized paths" in the catalogue of Ilya Katsov, *NoSQL
+//! Data Modeling Techniques*, and in MongoDB's manual. Ranks between neighbours: David Greenspan, *Implementing Fractional
+//! Indexing*.
 
 mod change;
 mod check;
 mod in_steps;
 mod layout;
+mod load;
 mod path;
 mod place;
 mod steps;
@@ -25,7 +138,10 @@ use path::{Path, Segments, by_name, is_below};
 use steps::Steps;
 use walk::{BoundedWalk, Origin, WholeWalk};
 
-/// A tree whose keys are the paths of its nodes.
+/// A tree whose keys are the paths of its nodes; see the [module](self).
+///
+/// Cheap to clone. Two values of one space must agree on what their paths are of: a tree of ids read as one of names is
+/// an error at the first key.
 pub struct MaterializedPath<V, C = Postcard> {
     layout: Layout,
     types: PhantomData<fn() -> (V, C)>,
@@ -33,6 +149,12 @@ pub struct MaterializedPath<V, C = Postcard> {
 
 impl<V> MaterializedPath<V> {
     /// A tree in `space`, whose paths are of ids. Values are stored by [`Postcard`].
+    ///
+    /// ```
+    /// use keyloom::Subspace;
+    /// use keyloom_patterns::hierarchy::MaterializedPath;
+    /// let parts = MaterializedPath::<u32>::new(&Subspace::new("parts"));
+    /// ```
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
@@ -40,11 +162,30 @@ impl<V> MaterializedPath<V> {
 
 impl<V, C> MaterializedPath<V, C> {
     /// [`new`](MaterializedPath::new) with values stored by another codec.
+    ///
+    /// ```
+    /// use keyloom::{Subspace, value::Raw};
+    /// use keyloom_patterns::hierarchy::MaterializedPath;
+    /// let parts = MaterializedPath::<Vec<u8>, Raw>::with_codec(&Subspace::new("parts"));
+    /// ```
     pub fn with_codec(space: &Subspace) -> Self {
         Self { layout: Layout::new(space), types: PhantomData }
     }
 
-    /// The same with paths of names.
+    /// The same with paths of names: unique among siblings, which stand in the order of their names.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{MaterializedPath, Nested, Place, Tree};
+    /// let files = MaterializedPath::<u64>::new(&Subspace::new("files")).of_names(); // the value: bytes
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     files.load(txn, None, &[Nested::new(1, "src", 0).with(Nested::new(2, "lib.rs", 812))])?;
+    ///     files.insert(txn, 3, "main.rs", &97, Place::sorted(1))
+    /// })?;
+    /// assert_eq!(files.node_at(&store.snapshot()?, ["src", "main.rs"])?, Some(3));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     #[must_use]
     pub fn of_names(mut self) -> Self {
         self.layout.segments = Segments::Names;
@@ -217,13 +358,9 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
     ) -> Result<Option<NodeId>> {
         let [one, other] = self.two_paths(reader, one, other)?;
         let segments = self.layout.segments;
-        let cut = |path, depth| segments.cut(path, depth);
         let depth = segments.measure(&one).map_or(0, |measured| measured.depth);
-        let common = (1..=depth).take_while(|depth| {
-            let cut_one = cut(&one, *depth);
-            cut_one == cut(&other, *depth) && cut_one.is_some_and(|path| path.len() <= other.len())
-        });
-        match common.last().and_then(|depth| cut(&one, depth)) {
+        let common = (1..=depth).take_while(|depth| segments.cut(&one, *depth) == segments.cut(&other, *depth));
+        match common.last().and_then(|depth| segments.cut(&one, depth)) {
             Some(path) => self.id_of(reader, path).map(Some),
             None => Ok(None),
         }
