@@ -143,7 +143,8 @@ fn of(
         };
         let raw = || {
             let (mut nodes, mut sum) = (0, 0);
-            let range = (std::ops::Bound::Excluded(&start[..]), std::ops::Bound::Excluded(&behind[..]));
+            let range =
+                (std::ops::Bound::Excluded(&start[..]), std::ops::Bound::Excluded(&behind[..]));
             for entry in database.range(&txn, &range).unwrap() {
                 let (key, record) = entry.unwrap();
                 let (depth, id) = by_hand(&key[start.len()..], record);

@@ -239,7 +239,11 @@ mod tests {
             let low = place.checked_sub(1).map(|before| &*ranks[before]);
             let rank = between(low, ranks.get(place).map(|rank| &**rank)).unwrap();
             assert!(low.is_none_or(|low| low < &*rank), "{low:?} {rank:?}");
-            assert!(ranks.get(place).is_none_or(|high| rank < *high), "{rank:?} {:?}", ranks[place]);
+            assert!(
+                ranks.get(place).is_none_or(|high| rank < *high),
+                "{rank:?} {:?}",
+                ranks[place]
+            );
             assert!(parse(&rank).is_some(), "{rank:?}");
             ranks.insert(place, rank);
         }

@@ -32,13 +32,25 @@ impl Rewrite {
     }
 
     /// Writes a node that is new at its path.
-    pub(super) fn put(&mut self, layout: &Layout, id: NodeId, path: &[u8], record: &[u8]) -> Result<()> {
+    pub(super) fn put(
+        &mut self,
+        layout: &Layout,
+        id: NodeId,
+        path: &[u8],
+        record: &[u8],
+    ) -> Result<()> {
         self.writes.put(&layout.checked_key(id, path)?, record)?;
         self.writes.put(&layout.node(id), path)
     }
 
     /// Writes a subtree, as it is now at `from`, below `to`.
-    fn copy(&mut self, layout: &Layout, reader: &impl Reader, from: &Path, to: &Path) -> Result<()> {
+    fn copy(
+        &mut self,
+        layout: &Layout,
+        reader: &impl Reader,
+        from: &Path,
+        to: &Path,
+    ) -> Result<()> {
         for entry in reader.range(layout.subtree(from), Order::Ascending)? {
             let (key, record) = entry?;
             let id = layout.id_at(&key, &record)?;
@@ -59,7 +71,12 @@ impl Rewrite {
         self.copy(layout, reader, from, to)
     }
 
-    pub(super) fn spread(&mut self, layout: &Layout, reader: &impl Reader, placed: &Placed) -> Result<()> {
+    pub(super) fn spread(
+        &mut self,
+        layout: &Layout,
+        reader: &impl Reader,
+        placed: &Placed,
+    ) -> Result<()> {
         let mut siblings = placed.spread.iter();
         siblings.try_for_each(|(from, to)| self.replant(layout, reader, from, to))
     }
@@ -95,7 +112,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
 
     pub(super) fn refuse_existing(&self, located: &Located, n: usize, id: NodeId) -> Result<()> {
         if located.path(n).is_some() {
-            return Err(TreeError::NodeExists { tree: self.layout.space.to_string(), node: id }.into());
+            return Err(
+                TreeError::NodeExists { tree: self.layout.space.to_string(), node: id }.into()
+            );
         }
         // It is being deleted, and not yet gone.
         let is_stored = located.stored(n).is_some();
@@ -188,7 +207,11 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     /// The path of a node that may be deleted.
-    pub(super) fn deletable(&self, reader: &impl Reader, id: NodeId) -> Result<(Path, Option<Steps>)> {
+    pub(super) fn deletable(
+        &self,
+        reader: &impl Reader,
+        id: NodeId,
+    ) -> Result<(Path, Option<Steps>)> {
         let (path, steps) = self.layout.expect(reader, id)?;
         self.layout.refuse_in_steps(steps.as_ref(), |steps| steps.stands_on(&path))?;
         Ok((path, steps))
@@ -239,7 +262,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let layout = &self.layout;
         let mut children = Vec::new();
         let mut last: Option<Path> = None;
-        while let Some(child) = layout.beside(reader, path, last.as_ref(), Order::Ascending, None)? {
+        while let Some(child) =
+            layout.beside(reader, path, last.as_ref(), Order::Ascending, None)?
+        {
             let key = layout.key(&child);
             let record = reader.get(&key)?.ok_or_else(|| foreign(&key))?;
             children.push((layout.id_at(&key, &record)?, child.clone()));
@@ -287,8 +312,12 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         for (child, from) in children {
             let name = layout.segments.name(from).ok_or_else(|| foreign(&layout.key(from)))?;
             // The name of the node that goes is free.
-            let placing =
-                Placing { id: *child, name: &name, place: Place::Sorted(Some(id)), moved: Some(path) };
+            let placing = Placing {
+                id: *child,
+                name: &name,
+                place: Place::Sorted(Some(id)),
+                moved: Some(path),
+            };
             paths.push(layout.free_name(reader, (parent, above), &placing, steps)?);
         }
         Ok(paths)

@@ -104,7 +104,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             let (key, value) = entry?;
             looked_at += 1;
             if layout.paths.contains(&key) {
-                let record = self.check_record((&key, &value), steps.as_ref(), &mut open, &mut findings)?;
+                let record =
+                    self.check_record((&key, &value), steps.as_ref(), &mut open, &mut findings)?;
                 records.extend(record);
             } else if let Some(id) = layout.id_of_node(&key) {
                 nodes.push((id, Path::from_slice(&value)));
@@ -159,7 +160,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         findings: &mut Findings<impl FnMut(TreeInconsistency) -> ControlFlow<()>>,
     ) -> Result<()> {
         let keys: Vec<KeyBuf> = records.iter().map(|(id, _)| self.layout.node(*id)).collect();
-        for ((key, (_, path)), stored) in keys.iter().zip(records.iter()).zip(get_many(reader, &keys)?) {
+        for ((key, (_, path)), stored) in
+            keys.iter().zip(records.iter()).zip(get_many(reader, &keys)?)
+        {
             let stored = stored.map(|stored| Path::from_slice(&stored));
             let is_missing = stored.is_none();
             let seen = stored.and_then(|stored| match steps {
@@ -206,12 +209,16 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     fn are_there(&self, reader: &impl Reader, nodes: &[Found]) -> Result<Vec<(NodeId, bool)>> {
         let layout = &self.layout;
         // A path that is too long for a key is none that could be there.
-        let key = |path: &Path| Some(layout.key(path)).filter(|key| keyloom::check_key(key).is_ok());
-        let keys: Vec<KeyBuf> = nodes.iter().map(|(_, path)| key(path).unwrap_or(layout.steps.clone())).collect();
+        let key =
+            |path: &Path| Some(layout.key(path)).filter(|key| keyloom::check_key(key).is_ok());
+        let keys: Vec<KeyBuf> =
+            nodes.iter().map(|(_, path)| key(path).unwrap_or(layout.steps.clone())).collect();
         let mut are_there = Vec::with_capacity(nodes.len());
         for (((id, _), key), record) in nodes.iter().zip(&keys).zip(get_many(reader, &keys)?) {
             let found = match record {
-                Some(record) if layout.paths.contains(key) => unless_newer(layout.id_at(key, &record))?,
+                Some(record) if layout.paths.contains(key) => {
+                    unless_newer(layout.id_at(key, &record))?
+                }
                 _ => None,
             };
             are_there.push((*id, found == Some(*id)));
@@ -261,14 +268,15 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if layout.names() {
             let name = layout.segments.name(&path).unwrap_or_default();
             let names = [name.clone(), format!("{name} ({id})")];
-            let free = names.into_iter().map(|name| (by_name(&[], &name), name)).find_map(|(to, name)| {
-                let taken = txn.get(&layout.key(&to)).map(|record| record.is_some());
-                match taken {
-                    Ok(true) => None,
-                    Ok(false) => Some(Ok((to, name))),
-                    Err(error) => Some(Err(error)),
-                }
-            });
+            let free =
+                names.into_iter().map(|name| (by_name(&[], &name), name)).find_map(|(to, name)| {
+                    let taken = txn.get(&layout.key(&to)).map(|record| record.is_some());
+                    match taken {
+                        Ok(true) => None,
+                        Ok(false) => Some(Ok((to, name))),
+                        Err(error) => Some(Err(error)),
+                    }
+                });
             let Some((to, name)) = free.transpose()? else { return Ok(0) };
             rewrite.replant(layout, txn, &path, &to)?;
             rewrite.put(layout, id, &to, &layout.renamed::<V, C>(id, &record, &name)?)?;
@@ -287,12 +295,17 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     fn in_pages<S: Store>(
         &self,
         store: &S,
-        mut mend: impl FnMut(&mut S::Transaction<'_>, Option<&[u8]>, usize) -> Result<(u64, Option<KeyBuf>)>,
+        mut mend: impl FnMut(
+            &mut S::Transaction<'_>,
+            Option<&[u8]>,
+            usize,
+        ) -> Result<(u64, Option<KeyBuf>)>,
     ) -> Result<u64> {
         let mut size = BatchSize::new(CHUNK);
         let (mut keys, mut last) = (0, None::<KeyBuf>);
         loop {
-            let (written, next) = size.transact(store, |txn, nodes| mend(txn, last.as_deref(), nodes))?;
+            let (written, next) =
+                size.transact(store, |txn, nodes| mend(txn, last.as_deref(), nodes))?;
             keys += written;
             if next.is_none() {
                 return Ok(keys);
@@ -324,7 +337,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let stored: Vec<Found> = found
             .iter()
             .zip(stored)
-            .map(|((id, _), path)| (*id, path.map(|path| Path::from_slice(&path)).unwrap_or_default()))
+            .map(|((id, _), path)| {
+                (*id, path.map(|path| Path::from_slice(&path)).unwrap_or_default())
+            })
             .collect();
         // Where two records have one id, the one that is found by it stays so.
         let others = self.are_there(txn, &stored)?;

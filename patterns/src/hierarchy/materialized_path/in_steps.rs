@@ -204,12 +204,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok((step, keys))
     }
 
-    fn clear(
-        &self,
-        txn: &mut impl Writer,
-        steps: &Steps,
-        nodes: usize,
-    ) -> Result<(MoveStep, u64)> {
+    fn clear(&self, txn: &mut impl Writer, steps: &Steps, nodes: usize) -> Result<(MoveStep, u64)> {
         let layout = &self.layout;
         let mut writes = SortedWrites::default();
         let Page { entries, last } =

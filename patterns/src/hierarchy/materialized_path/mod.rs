@@ -119,6 +119,7 @@ mod layout;
 mod load;
 mod path;
 mod place;
+mod read;
 mod steps;
 mod walk;
 
@@ -130,13 +131,11 @@ use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
 use super::tree::{NodeOf, VisitOf};
-use super::{
-    MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode,
-};
+use super::{MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode};
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below};
 use steps::Steps;
-use walk::{BoundedWalk, Origin, WholeWalk};
+use walk::{BoundedWalk, Descendants, Origin};
 
 /// A tree whose keys are the paths of its nodes; see the [module](self).
 ///
@@ -205,37 +204,6 @@ impl<V, C> fmt::Debug for MaterializedPath<V, C> {
             .field("space", &self.layout.space)
             .field("segments", &self.layout.segments)
             .finish()
-    }
-}
-
-impl<V, C: Codec<V>> MaterializedPath<V, C> {
-    /// The id of the node above a path; `None` above a root.
-    fn parent_id(&self, reader: &impl Reader, path: &Path) -> Result<Option<NodeId>> {
-        let layout = &self.layout;
-        let above = layout.segments.parent(path);
-        if above.is_empty() {
-            return Ok(None);
-        }
-        self.id_of(reader, above).map(Some)
-    }
-
-    /// The id of the node at a path: a part of a path of ids, and of the record where the path is of names.
-    fn id_of(&self, reader: &impl Reader, path: &[u8]) -> Result<NodeId> {
-        let key = self.layout.key(path);
-        match self.layout.segments {
-            Segments::Ids => self.layout.id_at(&key, &[]),
-            Segments::Names => {
-                let record = reader.get(&key)?.ok_or_else(|| layout::foreign(&key))?;
-                self.layout.id_at(&key, &record)
-            }
-        }
-    }
-
-    /// The paths of two nodes: one round trip.
-    fn two_paths(&self, reader: &impl Reader, one: NodeId, other: NodeId) -> Result<[Path; 2]> {
-        let located = self.layout.locate(reader, &[one, other])?;
-        let path = |n, id| self.layout.there(&located, n, id);
-        Ok([path(0, one)?, path(1, other)?])
     }
 }
 
@@ -359,7 +327,8 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         let [one, other] = self.two_paths(reader, one, other)?;
         let segments = self.layout.segments;
         let depth = segments.measure(&one).map_or(0, |measured| measured.depth);
-        let common = (1..=depth).take_while(|depth| segments.cut(&one, *depth) == segments.cut(&other, *depth));
+        let common = (1..=depth)
+            .take_while(|depth| segments.cut(&one, *depth) == segments.cut(&other, *depth));
         match common.last().and_then(|depth| segments.cut(&one, depth)) {
             Some(path) => self.id_of(reader, path).map(Some),
             None => Ok(None),
@@ -483,54 +452,5 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
 
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
         self.repair_all(store)
-    }
-}
-
-impl<V, C: Codec<V>> MaterializedPath<V, C> {
-    /// The node at a path of names, if it can be seen.
-    fn at_path(
-        &self,
-        reader: &impl Reader,
-        path: &Path,
-        steps: Option<&Steps>,
-    ) -> Result<Option<NodeId>> {
-        let key = self.layout.key(path);
-        let hidden = steps.and_then(Steps::hidden);
-        if path.is_empty()
-            || hidden.is_some_and(|hidden| path::is_within(path, hidden))
-            || keyloom::check_key(&key).is_err()
-        {
-            return Ok(None);
-        }
-        reader.get(&key)?.map(|record| self.layout.id_at(&key, &record)).transpose()
-    }
-}
-
-/// A walk over a subtree, or over the upper part of one.
-enum Descendants<'r, R: Reader, V, C> {
-    Whole(WholeWalk<'r, R>, PhantomData<fn() -> (V, C)>),
-    Bounded(Box<BoundedWalk<'r, R>>),
-}
-
-impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
-    fn open(reader: &'r R, origin: Origin, hidden: Option<&[u8]>) -> Result<Self> {
-        if !origin.is_bounded() {
-            return Ok(Self::Whole(WholeWalk::open(reader, origin, hidden)?, PhantomData));
-        }
-        let range = origin.range();
-        let walk = BoundedWalk::open(reader, origin, range, Order::Ascending, hidden)?;
-        Ok(Self::Bounded(Box::new(walk)))
-    }
-}
-
-impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
-    type Item = Result<super::Visit<R::Bytes<'r>, V, C>>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::Whole(walk, _) => walk.next(),
-            Self::Bounded(walk) => walk.next(),
-        }
     }
 }

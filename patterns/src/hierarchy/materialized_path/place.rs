@@ -130,7 +130,10 @@ impl Layout {
         if stays {
             return Ok(Placed { path: None, spread: Vec::new() });
         }
-        let rank = rank::between(self.rank(low.as_ref())?.as_deref(), self.rank(high.as_ref())?.as_deref());
+        let rank = rank::between(
+            self.rank(low.as_ref())?.as_deref(),
+            self.rank(high.as_ref())?.as_deref(),
+        );
         let rank = rank.ok_or_else(|| foreign(&self.key(low.as_ref().unwrap_or(parent))))?;
         if rank.len() > LONGEST_RANK
             && let Some(spread) = self.spread(reader, node, parent, (low, high), steps)?
@@ -276,7 +279,8 @@ impl Layout {
         steps: Option<&Steps>,
     ) -> Result<Option<Placed>> {
         let mut budget = MOST_SPREAD;
-        let mut crowd = |from, order| self.crowd(reader, (parent, node.moved), from, order, &mut budget);
+        let mut crowd =
+            |from, order| self.crowd(reader, (parent, node.moved), from, order, &mut budget);
         let (Some((mut before, low)), Some((after, high))) =
             (crowd(low, Order::Descending)?, crowd(high, Order::Ascending)?)
         else {

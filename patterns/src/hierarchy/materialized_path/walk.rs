@@ -1,5 +1,6 @@
 //! Walks over the records of a subtree.
 
+use std::marker::PhantomData;
 use std::ops::{Bound, Deref, RangeBounds};
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
@@ -214,5 +215,34 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
             }
             _ => None,
         })
+    }
+}
+
+/// A walk over a subtree, or over the upper part of one.
+pub(super) enum Descendants<'r, R: Reader, V, C> {
+    Whole(WholeWalk<'r, R>, PhantomData<fn() -> (V, C)>),
+    Bounded(Box<BoundedWalk<'r, R>>),
+}
+
+impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
+    pub(super) fn open(reader: &'r R, origin: Origin, hidden: Option<&[u8]>) -> Result<Self> {
+        if !origin.is_bounded() {
+            return Ok(Self::Whole(WholeWalk::open(reader, origin, hidden)?, PhantomData));
+        }
+        let range = origin.range();
+        let walk = BoundedWalk::open(reader, origin, range, Order::Ascending, hidden)?;
+        Ok(Self::Bounded(Box::new(walk)))
+    }
+}
+
+impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
+    type Item = Result<Visit<R::Bytes<'r>, V, C>>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Whole(walk, _) => walk.next(),
+            Self::Bounded(walk) => walk.next(),
+        }
     }
 }

@@ -89,6 +89,17 @@ pub enum TreeError {
         /// How deep it may.
         limit: u32,
     },
+    /// A node lies below itself, or below a node that is not there. See [`check`](super::Tree::check) and
+    /// [`repair`](super::Tree::repair).
+    #[error(
+        "node {node} of the tree {tree} lies below itself, or is not there though others lie below it; run repair"
+    )]
+    Broken {
+        /// The subspace of the tree.
+        tree: String,
+        /// The node at which the way ends.
+        node: NodeId,
+    },
     /// A move or a deletion in steps has not ended, and the change would meet it. Finish it with
     /// [`finish_steps`](super::Tree::finish_steps).
     #[error(

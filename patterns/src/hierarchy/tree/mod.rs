@@ -24,7 +24,7 @@ pub use node::{TreeNode, Visit};
 pub use place::{Orphans, Place};
 pub use steps::{MoveProgress, MoveStep};
 
-use nested::{Builder, Dot};
+pub(crate) use nested::{dot_of, dump_of};
 
 /// The id of a node. For keys of another kind see [`DenseIds`](crate::DenseIds), for fresh numbers
 /// [`Sequence`](crate::Sequence).
@@ -321,12 +321,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         reader: &impl Reader,
         from: impl Into<Option<NodeId>>,
     ) -> Result<Vec<Nested<Self::Value>>> {
-        let mut builder = Builder::new();
-        for visit in self.descendants(reader, from, ..)? {
-            let Visit { depth, node } = visit?;
-            builder.push(depth, Nested::new(node.id(), node.name()?, node.value()?));
-        }
-        Ok(builder.finish())
+        dump_of(self.descendants(reader, from, ..)?)
     }
 
     /// A node and all below it, or the whole forest, as a graph in the DOT language of Graphviz.
@@ -334,12 +329,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// # Errors
     /// As [`descendants`](Tree::descendants).
     fn dot(&self, reader: &impl Reader, from: impl Into<Option<NodeId>>) -> Result<String> {
-        let mut dot = Dot::new();
-        for visit in self.descendants(reader, from, ..)? {
-            let Visit { depth, node } = visit?;
-            dot.push(depth, node.id(), node.name()?);
-        }
-        Ok(dot.finish())
+        dot_of(self.descendants(reader, from, ..)?)
     }
 
     /// Adds all that another tree holds to this one, as the last roots: how one model is turned into another.

@@ -1,10 +1,13 @@
 //! A tree in memory: what is loaded, what is dumped.
 
 use std::fmt::Write as _;
+use std::ops::Deref;
 
+use keyloom::Result;
+use keyloom::value::Codec;
 use serde::{Deserialize, Serialize};
 
-use super::NodeId;
+use super::{NodeId, Visit};
 
 /// A node with everything below it, in memory: what [`load`](super::Tree::load) takes and
 /// [`dump`](super::Tree::dump) gives. With serde it is the nested form of JSON and the like.
@@ -60,24 +63,48 @@ impl<V> Nested<V> {
     }
 }
 
+/// The trees that a walk goes through.
+pub(crate) fn dump_of<B: Deref<Target = [u8]>, V, C: Codec<V>>(
+    visits: impl Iterator<Item = Result<Visit<B, V, C>>>,
+) -> Result<Vec<Nested<V>>> {
+    let mut builder = Builder::new();
+    for visit in visits {
+        let Visit { depth, node } = visit?;
+        builder.push(depth, Nested::new(node.id(), node.name()?, node.value()?));
+    }
+    Ok(builder.finish())
+}
+
+/// The trees that a walk goes through, as a graph in the DOT language.
+pub(crate) fn dot_of<B: Deref<Target = [u8]>, V, C>(
+    visits: impl Iterator<Item = Result<Visit<B, V, C>>>,
+) -> Result<String> {
+    let mut dot = Dot::new();
+    for visit in visits {
+        let Visit { depth, node } = visit?;
+        dot.push(depth, node.id(), node.name()?);
+    }
+    Ok(dot.finish())
+}
+
 /// Trees that are built from a walk: nodes in preorder with their depths.
-pub(super) struct Builder<V> {
+struct Builder<V> {
     roots: Vec<Nested<V>>,
     /// The path to the last node that came.
     open: Vec<(u32, Nested<V>)>,
 }
 
 impl<V> Builder<V> {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { roots: Vec::new(), open: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, depth: u32, node: Nested<V>) {
+    fn push(&mut self, depth: u32, node: Nested<V>) {
         self.close(depth);
         self.open.push((depth, node));
     }
 
-    pub(super) fn finish(mut self) -> Vec<Nested<V>> {
+    fn finish(mut self) -> Vec<Nested<V>> {
         self.close(0);
         self.roots
     }
@@ -95,18 +122,18 @@ impl<V> Builder<V> {
 }
 
 /// A graph in the DOT language of Graphviz, written line by line.
-pub(super) struct Dot {
+struct Dot {
     text: String,
     /// The path to the last node that came.
     open: Vec<(u32, NodeId)>,
 }
 
 impl Dot {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { text: "digraph tree {\n".into(), open: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, depth: u32, id: NodeId, name: &str) {
+    fn push(&mut self, depth: u32, id: NodeId, name: &str) {
         while self.open.last().is_some_and(|(open, _)| *open >= depth) {
             self.open.pop();
         }
@@ -119,7 +146,7 @@ impl Dot {
         self.open.push((depth, id));
     }
 
-    pub(super) fn finish(mut self) -> String {
+    fn finish(mut self) -> String {
         self.text.push_str("}\n");
         self.text
     }

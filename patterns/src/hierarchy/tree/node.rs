@@ -88,7 +88,8 @@ impl<B, V, C> TreeNode<B, V, C> {
 }
 
 impl<B: Deref<Target = [u8]>, V, C> TreeNode<B, V, C> {
-    fn stored(&self) -> &[u8] {
+    /// What all models store alike.
+    pub(crate) fn stored(&self) -> &[u8] {
         self.bytes.get(self.from..).unwrap_or_default()
     }
 
