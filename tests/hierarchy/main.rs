@@ -2,6 +2,7 @@
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod adjacency_list;
 mod agreement;
 #[path = "../common/mod.rs"]
 mod common;

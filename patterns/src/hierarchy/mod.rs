@@ -5,6 +5,7 @@
 
 pub mod adjacency_list;
 pub mod materialized_path;
+pub mod path;
 pub(crate) mod rank;
 pub mod tree;
 pub mod tree_document;

@@ -13,8 +13,11 @@ use super::walk::{BoundedWalk, Origin};
 /// A rank that is longer is not given: those around it are spread again.
 const LONGEST_RANK: usize = 16;
 /// Ranks up to this length are left alone by that.
-const SHORT_RANK: usize = 6;
-/// How many keys may be rewritten for it. Where there are more, ranks go on growing.
+const SHORT_RANK: usize = 4;
+/// How many siblings on each side are spread again, and how long their ranks may be then; if longer, it must be more
+/// siblings.
+const SPREAD: [(usize, usize); 4] = [(32, 8), (128, 8), (512, 8), (1_000, 12)];
+/// How many nodes may be rewritten for it. Where there are more, ranks go on growing.
 const MOST_SPREAD: u64 = 1_000;
 
 /// A node that is to be placed.
@@ -278,48 +281,65 @@ impl Layout {
         (low, high): (Option<Path>, Option<Path>),
         steps: Option<&Steps>,
     ) -> Result<Option<Placed>> {
-        let mut budget = MOST_SPREAD;
-        let mut crowd =
-            |from, order| self.crowd(reader, (parent, node.moved), from, order, &mut budget);
-        let (Some((mut before, low)), Some((after, high))) =
-            (crowd(low, Order::Descending)?, crowd(high, Order::Ascending)?)
-        else {
-            return Ok(None);
-        };
-        before.reverse();
-        let place = before.len();
-        before.extend(after);
-        let siblings = before;
-        if steps.is_some_and(|steps| siblings.iter().any(|path| steps.stands_on(path))) {
-            return Ok(None);
+        for (most, longest) in SPREAD {
+            let mut budget = MOST_SPREAD;
+            let mut crowd = |from: &Option<Path>, order| {
+                self.crowd(reader, (parent, node.moved), (from.clone(), most), order, &mut budget)
+            };
+            let (Some((mut before, low)), Some((after, high))) =
+                (crowd(&low, Order::Descending)?, crowd(&high, Order::Ascending)?)
+            else {
+                return Ok(None);
+            };
+            before.reverse();
+            let place = before.len();
+            let siblings = [before, after].concat();
+            if steps.is_some_and(|steps| siblings.iter().any(|path| steps.stands_on(path))) {
+                return Ok(None);
+            }
+            let ranks = rank::spread(low.as_deref(), high.as_deref(), siblings.len() + 1);
+            let is_short = |rank: &rank::Rank| rank.len() <= longest;
+            if let Some(ranks) = ranks.filter(|ranks| ranks.iter().all(is_short)) {
+                return self.ranked(node, parent, siblings, ranks, place).map(Some);
+            }
         }
-        let ranks = rank::spread(low.as_deref(), high.as_deref(), siblings.len() + 1);
-        let Some(mut ranks) = ranks.filter(|ranks| place < ranks.len()) else { return Ok(None) };
+        Ok(None)
+    }
+
+    /// Siblings with other ranks, and a node between them at a place.
+    fn ranked(
+        &self,
+        node: &Placing<'_>,
+        parent: &Path,
+        siblings: Vec<Path>,
+        mut ranks: Vec<rank::Rank>,
+        place: usize,
+    ) -> Result<Placed> {
         let own = by_rank(parent, &ranks.remove(place), node.id);
         let mut spread = Vec::with_capacity(siblings.len());
         for (path, rank) in siblings.into_iter().zip(ranks) {
-            let key = self.key(&path);
             let measured = self.segments.measure(&path);
-            let id = measured.and_then(|found| found.id(&path)).ok_or_else(|| foreign(&key))?;
+            let id = measured.and_then(|found| found.id(&path));
+            let id = id.ok_or_else(|| foreign(&self.key(&path)))?;
             spread.push((path, by_rank(parent, &rank, id)));
         }
-        Ok(Some(Placed { path: Some(own), spread }))
+        Ok(Placed { path: Some(own), spread })
     }
 
-    /// The siblings from one on whose ranks are long, and the first rank behind them that is not. `None` where they and
-    /// what lies below them are too many.
+    /// The siblings from one on whose ranks are long, so many of them, and the rank of the next one. `None` where what
+    /// lies below them is too much.
     fn crowd(
         &self,
         reader: &impl Reader,
         (parent, moved): (&Path, Option<&Path>),
-        from: Option<Path>,
+        (from, most): (Option<Path>, usize),
         order: Order,
         budget: &mut u64,
     ) -> Result<Option<(Vec<Path>, Option<Vec<u8>>)>> {
         let (mut crowd, mut next) = (Vec::new(), from);
         while let Some(path) = next {
             let rank = self.segments.rank(&path).ok_or_else(|| foreign(&self.key(&path)))?;
-            if rank.len() <= SHORT_RANK {
+            if rank.len() <= SHORT_RANK || crowd.len() == most {
                 return Ok(Some((crowd, Some(rank))));
             }
             for entry in reader.range(self.subtree(&path), Order::Ascending)? {

@@ -42,10 +42,10 @@ impl Steps {
         match bytes.split_first() {
             Some((&FORMAT, rest)) => {
                 let (root, clearing, from, to) =
-                    unpack::<(NodeId, bool, &[u8], Option<&[u8]>)>(rest)
+                    unpack::<(NodeId, bool, Vec<u8>, Option<Vec<u8>>)>(rest)
                         .map_err(|error| refused(error.into()))?;
                 let phase = if clearing { Phase::Clearing } else { Phase::Copying };
-                Ok(Self { root, phase, from: Path::from_slice(from), to: to.map(Path::from_slice) })
+                Ok(Self { root, phase, from: from.into(), to: to.map(Path::from) })
             }
             Some((&format, _)) if format > FORMAT => Err(Error::NewerFormat {
                 what: what.into(),
