@@ -3,9 +3,7 @@
 use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::{Error, Memory, Metered, Order, Reader, Store, Writer};
-use keyloom_patterns::hierarchy::{
-    AdjacencyList, Nested, NodeId, Orphans, Place, Tree, TreeError,
-};
+use keyloom_patterns::hierarchy::{AdjacencyList, Nested, NodeId, Orphans, Place, Tree, TreeError};
 
 use crate::common::optimistic_memory;
 use crate::common_laws::{counts, dump_all, refused, writing};
@@ -102,8 +100,7 @@ fn operations_cost_what_the_documentation_says() {
 fn a_move_costs_the_same_whatever_hangs_from_the_node() {
     let tree = tree();
     for children in [0, 10, 3_000] {
-        let store =
-            filled(Metered::new(Memory::new()), &tree, &[fan(10_000, children), fan(1, 1)]);
+        let store = filled(Metered::new(Memory::new()), &tree, &[fan(10_000, children), fan(1, 1)]);
         assert_eq!(cost(&store, |txn| tree.move_to(txn, 10_000, Place::last(1))), [2, 1, 3, 5]);
         let snapshot = store.snapshot().unwrap();
         assert_eq!(tree.descendant_count(&snapshot, 1).unwrap(), children + 2);
@@ -143,11 +140,7 @@ fn many(of: u64) -> u64 {
 }
 
 /// Inserts below one parent, of which each goes where `place` says; returns the keys written for each, and the longest rank.
-fn inserts(
-    what: &str,
-    count: u64,
-    mut place: impl FnMut(u64) -> Place,
-) -> (f64, usize) {
+fn inserts(what: &str, count: u64, mut place: impl FnMut(u64) -> Place) -> (f64, usize) {
     let tree = tree();
     let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2)]);
     let (mut ids, mut worst) = (10..10 + count, 0);
@@ -340,7 +333,9 @@ fn nodes_without_a_way_up_are_found_and_become_roots() {
             put_by_hand(txn, 32, Some(31), &[0x80]);
             put_by_hand(txn, 33, Some(31), &[0x81]);
             put_by_hand(txn, 40, Some(40), &[0x80]);
-            [20, 30, 31, 31, 32, 40].iter().try_for_each(|p| txn.add(&space().pack(&("count", p)), 1))
+            [20, 30, 31, 31, 32, 40]
+                .iter()
+                .try_for_each(|p| txn.add(&space().pack(&("count", p)), 1))
         })
         .unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -368,7 +363,10 @@ fn nodes_without_a_way_up_are_found_and_become_roots() {
     let roots = tree.children(&snapshot, None, Order::Ascending).unwrap();
     let roots: Vec<NodeId> = roots.map(|root| root.unwrap().id()).collect();
     assert_eq!(roots.first(), Some(&1));
-    assert_eq!(roots.iter().collect::<std::collections::BTreeSet<_>>(), [1, 20, 30, 40].iter().collect());
+    assert_eq!(
+        roots.iter().collect::<std::collections::BTreeSet<_>>(),
+        [1, 20, 30, 40].iter().collect()
+    );
     assert_eq!(tree.descendant_count(&snapshot, None).unwrap(), 10);
 }
 
@@ -455,7 +453,9 @@ fn leaves_are_found_without_a_range_for_each() {
     let tree = tree();
     // Regions with cities, whose ids lie behind all others.
     let city = |region: u64, n: u64| Nested::new(1_000 + region * 100 + n, "city", 0);
-    let region = |region: u64| (0..100).fold(Nested::new(region, "region", 0), |r, n| r.with(city(region, n)));
+    let region = |region: u64| {
+        (0..100).fold(Nested::new(region, "region", 0), |r, n| r.with(city(region, n)))
+    };
     let trees = [(2..12).fold(Nested::new(1, "country", 0), |country, n| country.with(region(n)))];
     let store = filled(Metered::new(Memory::new()), &tree, &trees);
     let snapshot = store.snapshot().unwrap();

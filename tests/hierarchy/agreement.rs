@@ -19,7 +19,7 @@ fn operations() -> usize {
 
 /// Few nodes that meet often, or more of them.
 const IDS: [u64; 4] = [8, 24, 80, 400];
-const IN_A_ROW: usize = 200;
+const IN_A_ROW: usize = 100;
 
 pub fn it_agrees_with_the_oracle<T: Tree<Value = u32>>(
     store: &(impl Store + Clone),
@@ -32,7 +32,7 @@ pub fn it_agrees_with_the_oracle<T: Tree<Value = u32>>(
             break;
         }
         let ids = IDS[seed as usize % IDS.len()];
-        let deletions = if ids > 100 { 4 } else { 16 };
+        let deletions = if ids > 100 { 4 } else { 10 };
         let mut rng = Rng::with_seed(seed);
         let sequence = Mix { ids, rules, deletions }.operations(&mut rng, IN_A_ROW);
         done += sequence.len();

@@ -13,10 +13,11 @@ mod materialized_path;
 mod operations;
 mod oracle;
 mod questions;
+mod tree_document;
 mod writers;
 
 use keyloom::Subspace;
-use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath};
+use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, TreeDocument};
 use oracle::Rules;
 
 /// The laws for a model: `model!(name, rules, how one is made in a subspace)`.
@@ -82,4 +83,9 @@ model!(adjacency_list_with_unique_names, Rules::UNIQUE_NAMES, |space: &Subspace|
 model!(materialized_path_of_ids, Rules::NONE, MaterializedPath::<u32>::new);
 model!(materialized_path_of_names, Rules::ORDERED_BY_NAME, |space: &Subspace| {
     MaterializedPath::<u32>::new(space).of_names()
+});
+// Documents of one key, and of so many that most changes cut them anew.
+model!(tree_document_laws, Rules::NONE, TreeDocument::<u32>::new);
+model!(tree_document_in_pieces, Rules::NONE, |space: &Subspace| {
+    TreeDocument::<u32>::new(space).piece_bytes(64)
 });

@@ -62,6 +62,7 @@ impl Mix {
         match rng.u8(..100) {
             0..48 => {
                 let (name, value) = (name(rng), rng.u32(..));
+                let id = self.new_id(rng);
                 Operation::Insert { id, name, value, place: self.place(rng) }
             }
             48..80 => Operation::Move { id, place: self.place(rng) },
@@ -72,8 +73,19 @@ impl Mix {
     }
 
     fn id(self, rng: &mut Rng) -> NodeId {
-        // Ids of all lengths.
-        match rng.u64(..self.ids) {
+        // Most of those that the forest began with: see `forest`.
+        let among = if rng.u8(..4) > 0 { self.ids / 2 + 2 } else { self.ids };
+        Self::of_all_lengths(rng.u64(..among))
+    }
+
+    /// An id that may be new.
+    fn new_id(self, rng: &mut Rng) -> NodeId {
+        let from = if rng.u8(..4) > 0 { self.ids / 2 } else { 0 };
+        Self::of_all_lengths(rng.u64(from..self.ids))
+    }
+
+    fn of_all_lengths(id: NodeId) -> NodeId {
+        match id {
             0 => NodeId::MAX,
             1 => 1 << 40,
             id => id,
@@ -101,7 +113,7 @@ impl Mix {
     fn load(self, rng: &mut Rng) -> Operation {
         let parent = self.parent(rng);
         // With different names, and each id once; an id may be in the tree.
-        let first = rng.u64(2..self.ids.max(3));
+        let first = self.new_id(rng).clamp(2, self.ids + 2);
         let mut next = first;
         let trees = (0..rng.usize(..3)).map(|_| nested(rng, &mut next, 0)).collect();
         Operation::Load { parent, trees }

@@ -32,13 +32,12 @@ fn begin<T: Tree<Value = u32>>(store: &impl Store, model: &T, rules: Rules) {
 fn work<T: Tree<Value = u32>>(store: &impl Store, model: &T, rules: Rules, seed: u64) -> usize {
     let mut rng = Rng::with_seed(seed);
     let operations = (0..EACH).map(|_| mix(rules).operation(&mut rng));
-    let done = operations.filter(|operation| {
-        match store.transact(|txn| perform(model, txn, operation)) {
+    let done =
+        operations.filter(|operation| match store.transact(|txn| perform(model, txn, operation)) {
             Ok(_) => true,
             Err(error) if error.downcast_ref::<TreeError>().is_some() => false,
             Err(error) => panic!("{operation:?}: {error}"),
-        }
-    });
+        });
     done.count()
 }
 
