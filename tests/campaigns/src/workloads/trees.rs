@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Result, Subspace, Writer};
-use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, Tree, TreeError};
+use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, Tree, TreeDocument, TreeError};
 
 use crate::Workload;
 
@@ -70,6 +70,11 @@ pub fn materialized_path_of_names() -> Trees<MaterializedPath<u32>> {
     Trees::new("materialized_path_of_names", Rules::ORDERED_BY_NAME, |space| {
         MaterializedPath::new(space).of_names()
     })
+}
+
+/// A tree in one document, of so many pieces that most changes cut it anew.
+pub fn tree_document() -> Trees<TreeDocument<u32>> {
+    Trees::new("tree_document", Rules::NONE, |space| TreeDocument::new(space).piece_bytes(64))
 }
 
 impl<T: Tree<Value = u32>> Workload for Trees<T> {
