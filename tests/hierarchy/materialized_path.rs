@@ -246,7 +246,7 @@ fn is_tidy(store: &impl Store, model: &Paths, oracle: &Oracle) {
 fn readers_see_the_old_tree_or_the_new_one_after_every_transaction() {
     for (model, rules) in both() {
         for work in Work::some(rules) {
-            let store = small(8);
+            let store = small(12);
             let mut stops = 0;
             for stop in 0.. {
                 let old = filled(&store, &model, rules);
@@ -279,7 +279,7 @@ fn readers_see_the_old_tree_or_the_new_one_after_every_transaction() {
             }
             let subtree = if matches!(work, Work::Move(1, _) | Work::Delete(1)) { 16 } else { 1 };
             assert!(
-                stops >= subtree / 4 || matches!(work, Work::Move(2 | 13, _) | Work::Rename(..)),
+                stops >= subtree / 5 || matches!(work, Work::Move(2 | 13, _) | Work::Rename(..)),
                 "{work:?}: {stops}"
             );
         }

@@ -94,7 +94,7 @@
 //!
 //! # When not to use it
 //!
-//! * Subtrees move often, and are large: the [adjacency list](super) moves them by a few writes.
+//! * Subtrees move often, and are large: the [adjacency list](super::AdjacencyList) moves them by a few writes.
 //! * Children are asked for, and much lies below each: that costs a range per child.
 //! * The tree is deep. A key has 511 bytes: paths of ids reach 80 levels and more, names of 30 bytes 15. What does not fit is
 //!   refused ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)), before anything is written.

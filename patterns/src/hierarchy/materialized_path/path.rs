@@ -159,7 +159,7 @@ pub(super) fn joined(one: &[u8], other: &[u8]) -> KeyBuf {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use keyloom::pack;
     use proptest::collection::vec;

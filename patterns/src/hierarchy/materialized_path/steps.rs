@@ -90,7 +90,7 @@ impl Steps {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use keyloom::Error;
     use keyloom::pack;
