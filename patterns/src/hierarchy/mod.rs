@@ -4,6 +4,7 @@
 //! the model without being changed itself.
 
 pub mod adjacency_list;
+pub mod materialized_path;
 pub mod nested_sets;
 pub mod path;
 pub(crate) mod rank;
@@ -11,6 +12,7 @@ pub mod tree;
 pub mod tree_document;
 
 pub use adjacency_list::AdjacencyList;
+pub use materialized_path::MaterializedPath;
 pub use nested_sets::NestedSets;
 pub use nested_sets::leaf_ranges::LeafRanges;
 pub use tree::{
