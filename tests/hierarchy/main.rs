@@ -2,6 +2,7 @@
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod adjacency_list;
 mod agreement;
 #[path = "../common/mod.rs"]
 mod common;
@@ -11,10 +12,11 @@ mod laws;
 mod operations;
 mod oracle;
 mod questions;
+mod tree_document;
 mod writers;
 
 use keyloom::Subspace;
-use keyloom_patterns::hierarchy::AdjacencyList;
+use keyloom_patterns::hierarchy::{AdjacencyList, TreeDocument};
 use oracle::Rules;
 
 /// The laws for a model: `model!(name, rules, how one is made in a subspace)`.
@@ -76,4 +78,9 @@ macro_rules! model {
 model!(adjacency_list_laws, Rules::NONE, AdjacencyList::<u32>::new);
 model!(adjacency_list_with_unique_names, Rules::UNIQUE_NAMES, |space: &Subspace| {
     AdjacencyList::<u32>::new(space).with_unique_names()
+});
+// Documents of one key, and of so many that most changes cut them anew.
+model!(tree_document_laws, Rules::NONE, TreeDocument::<u32>::new);
+model!(tree_document_in_pieces, Rules::NONE, |space: &Subspace| {
+    TreeDocument::<u32>::new(space).piece_bytes(64)
 });

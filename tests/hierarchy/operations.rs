@@ -4,7 +4,7 @@ use fastrand::Rng;
 use keyloom::{Result, Writer};
 use keyloom_patterns::hierarchy::{Nested, NodeId, Orphans, Place, Tree};
 
-use crate::oracle::Rules;
+use super::oracle::Rules;
 
 #[derive(Clone, Debug)]
 pub enum Operation {
@@ -28,8 +28,26 @@ pub struct Mix {
 }
 
 impl Mix {
+    /// A forest of half of the ids, then what happens to it.
     pub fn operations(self, rng: &mut Rng, count: usize) -> Vec<Operation> {
-        (0..count).map(|_| self.operation(rng)).collect()
+        let mut operations = vec![self.forest(rng)];
+        operations.extend((1..count).map(|_| self.operation(rng)));
+        operations
+    }
+
+    pub fn forest(self, rng: &mut Rng) -> Operation {
+        let mut trees: Vec<Nested<u32>> = Vec::new();
+        for id in 2..self.ids / 2 + 2 {
+            let node = Nested::new(id, format!("loaded {id:03}"), rng.u32(..));
+            // Some way down.
+            let mut siblings = &mut trees;
+            while !siblings.is_empty() && rng.u8(..10) < 6 {
+                let at = rng.usize(..siblings.len());
+                siblings = &mut siblings[at].children;
+            }
+            siblings.push(node);
+        }
+        Operation::Load { parent: None, trees }
     }
 
     pub fn operation(self, rng: &mut Rng) -> Operation {
@@ -44,6 +62,7 @@ impl Mix {
         match rng.u8(..100) {
             0..48 => {
                 let (name, value) = (name(rng), rng.u32(..));
+                let id = self.new_id(rng);
                 Operation::Insert { id, name, value, place: self.place(rng) }
             }
             48..80 => Operation::Move { id, place: self.place(rng) },
@@ -54,8 +73,19 @@ impl Mix {
     }
 
     fn id(self, rng: &mut Rng) -> NodeId {
-        // Ids of all lengths.
-        match rng.u64(..self.ids) {
+        // Most of those that the forest began with: see `forest`.
+        let among = if rng.u8(..4) > 0 { self.ids / 2 + 2 } else { self.ids };
+        Self::of_all_lengths(rng.u64(..among))
+    }
+
+    /// An id that may be new.
+    fn new_id(self, rng: &mut Rng) -> NodeId {
+        let from = if rng.u8(..4) > 0 { self.ids / 2 } else { 0 };
+        Self::of_all_lengths(rng.u64(from..self.ids))
+    }
+
+    fn of_all_lengths(id: NodeId) -> NodeId {
+        match id {
             0 => NodeId::MAX,
             1 => 1 << 40,
             id => id,
@@ -63,7 +93,7 @@ impl Mix {
     }
 
     fn parent(self, rng: &mut Rng) -> Option<NodeId> {
-        (rng.u8(..8) > 0).then(|| self.id(rng))
+        (rng.u8(..6) > 0).then(|| self.id(rng))
     }
 
     fn place(self, rng: &mut Rng) -> Place {
@@ -83,7 +113,7 @@ impl Mix {
     fn load(self, rng: &mut Rng) -> Operation {
         let parent = self.parent(rng);
         // With different names, and each id once; an id may be in the tree.
-        let first = rng.u64(2..self.ids.max(3));
+        let first = self.new_id(rng).clamp(2, self.ids + 2);
         let mut next = first;
         let trees = (0..rng.usize(..3)).map(|_| nested(rng, &mut next, 0)).collect();
         Operation::Load { parent, trees }
@@ -93,7 +123,7 @@ impl Mix {
 fn nested(rng: &mut Rng, next: &mut NodeId, depth: u32) -> Nested<u32> {
     let id = *next;
     *next += 1;
-    let mut node = Nested::new(id, format!("loaded {id}"), rng.u32(..));
+    let mut node = Nested::new(id, format!("loaded {id:03}"), rng.u32(..));
     for _ in 0..rng.u32(..3_u32.saturating_sub(depth).max(1)) {
         node = node.with(nested(rng, next, depth + 1));
     }

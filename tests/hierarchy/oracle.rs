@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom_patterns::hierarchy::{Nested, NodeId, Orphans, Place, TreeError};
 
-use crate::operations::Operation;
+use super::operations::Operation;
 
 /// What a model asks beyond the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

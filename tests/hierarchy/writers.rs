@@ -18,17 +18,26 @@ use crate::questions::findings;
 const IDS: u64 = 60;
 const EACH: usize = 60;
 
+fn mix(rules: Rules) -> Mix {
+    Mix { ids: IDS, rules, deletions: 8 }
+}
+
+/// What is there before they begin.
+fn begin<T: Tree<Value = u32>>(store: &impl Store, model: &T, rules: Rules) {
+    let forest = mix(rules).forest(&mut Rng::with_seed(0));
+    store.transact(|txn| perform(model, txn, &forest)).unwrap();
+}
+
 /// Random operations, some of which are refused.
 fn work<T: Tree<Value = u32>>(store: &impl Store, model: &T, rules: Rules, seed: u64) -> usize {
     let mut rng = Rng::with_seed(seed);
-    let operations = Mix { ids: IDS, rules, deletions: 10 }.operations(&mut rng, EACH);
-    let done = operations.iter().filter(|operation| {
-        match store.transact(|txn| perform(model, txn, operation)) {
+    let operations = (0..EACH).map(|_| mix(rules).operation(&mut rng));
+    let done =
+        operations.filter(|operation| match store.transact(|txn| perform(model, txn, operation)) {
             Ok(_) => true,
             Err(error) if error.downcast_ref::<TreeError>().is_some() => false,
             Err(error) => panic!("{operation:?}: {error}"),
-        }
-    });
+        });
     done.count()
 }
 
@@ -52,10 +61,11 @@ pub fn in_threads<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T, rules: Ru
     let patient = RetryPolicy { max_attempts: 1_000, ..RetryPolicy::default() };
     let store = Memory::builder().optimistic(true).retry_policy(patient).build();
     let model = make(&Subspace::new("tree"));
+    begin(&store, &model, rules);
     let done: usize = std::thread::scope(|scope| {
         let (store, model) = (&store, &model);
         let threads: Vec<_> =
-            (0..4).map(|seed| scope.spawn(move || work(store, model, rules, seed))).collect();
+            (1..5).map(|seed| scope.spawn(move || work(store, model, rules, seed))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert!(done > 40, "only {done} operations were not refused");
@@ -76,7 +86,8 @@ pub fn in_processes<T: Tree<Value = u32>>(test: &str, make: impl Fn(&Subspace) -
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let children: Vec<_> = (0..3)
+    begin(&open(directory.path()), &model, rules);
+    let children: Vec<_> = (1..4)
         .map(|seed| {
             Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", test])

@@ -74,8 +74,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let Node { link: old, stored } = node.ok_or_else(|| unknown(&self.space, id))?;
         let target_link = self.expect_target(target, target_link)?;
         let parent = place::parent(place, target_link.as_ref());
-        if let Some(target) = target {
-            let above = || self.is_at_or_above(txn, id, parent);
+        if let (Some(target), Some(link)) = (target, &target_link) {
+            let above = || self.is_at_or_above(txn, id, link.parent);
             // Among its siblings it comes below nothing new.
             if target == id || (parent != old.parent && above()?) {
                 return Err(TreeError::BelowItself { node: id, target }.into());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{Entry, KeyBuf, Order, Reader, Result};
+use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result};
 
 use super::AdjacencyList;
 use super::link::Link;
@@ -74,11 +74,14 @@ impl<V, C> AdjacencyList<V, C> {
         Ok(keys)
     }
 
-    /// The links of all nodes that decode.
+    /// The links of all nodes that decode. A newer format is an error: who can not read it must not mend it.
     pub(super) fn links(&self, reader: &impl Reader) -> Result<Links> {
         let mut links = Links::new();
         for entry in reader.range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
+            if let Err(error @ Error::NewerFormat { .. }) = Link::decode(&record) {
+                return Err(error.at(&key));
+            }
             if let Some((id, link, _)) = self.decode(&key, &record) {
                 links.insert(id, link);
             }

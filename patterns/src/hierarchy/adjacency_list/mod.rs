@@ -53,7 +53,7 @@
 //! | [`descendants`](Tree::descendants) | 1 | about 2 i + 1, n entries | | as ranges |
 //! | [`child_named`](Tree::child_named) | 2 with unique names | 1 without, up to c entries | | 1 or 2 |
 //! | [`insert`](Tree::insert), first or last | 2 | 1, one entry | 3 | 3 with the commit |
-//! | [`insert`](Tree::insert) beside a sibling | 2 | 1, one entry | 3 | 3 |
+//! | [`insert`](Tree::insert) beside a sibling | 2 | 1, two entries | 3 | 3 |
 //! | [`insert`](Tree::insert) at a position, sorted | 2 | 1, the entries before it | 3 | 3 |
 //! | [`rename`](Tree::rename), [`set_value`](Tree::set_value) | 1 | | 2 | 2 |
 //! | [`move_to`](Tree::move_to) below another parent | 2, and d of the new parent | 1 | 5 | |

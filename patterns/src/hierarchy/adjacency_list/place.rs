@@ -105,8 +105,11 @@ impl<V, C> AdjacencyList<V, C> {
                     _ => Order::Ascending,
                 };
                 // The first one that comes is the sibling itself.
-                let next = walk(Some(&beside), order)?.nth(1).transpose()?;
-                let ends = (Some(beside), next.map(|(sibling, _)| sibling));
+                let mut from_it = walk(Some(&beside), order)?;
+                from_it.next().transpose()?;
+                let next = from_it.next().transpose()?.map(|(sibling, _)| sibling);
+                drop(from_it);
+                let ends = (Some(beside), next);
                 (gap.high, gap.low) = match place {
                     Place::Before(_) => ends,
                     _ => (ends.1, ends.0),

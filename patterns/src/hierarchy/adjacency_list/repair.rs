@@ -102,7 +102,11 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     fn count_of(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let Ok((parent,)) = self.counts.unpack::<(Option<NodeId>,)>(key) else { return Ok(None) };
         let is_known = match parent {
-            Some(parent) => self.find(reader, parent)?.is_some(),
+            Some(parent) => {
+                let key = self.node_key(parent);
+                let record = reader.get(&key)?;
+                record.is_some_and(|record| self.decode(&key, &record).is_some())
+            }
             None => true,
         };
         let count = reader.count(self.entries_of(parent))?;

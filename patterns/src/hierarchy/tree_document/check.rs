@@ -9,6 +9,7 @@ use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
 use super::TreeDocument;
 use super::document::Document;
 use super::head::{Head, Piece};
+use crate::BatchSize;
 use crate::hierarchy::{TreeInconsistency, TreeRule};
 
 /// How many pieces that nobody needs are removed in one transaction.
@@ -108,8 +109,9 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     /// later, the version goes up.
     pub(super) fn remove_dangling<S: Store>(&self, store: &S) -> Result<u64> {
         let mut removed = 0;
+        let mut size = BatchSize::new(STEP_KEYS);
         loop {
-            let keys = store.transact(|txn| self.remove_some_dangling(txn))?;
+            let keys = size.transact(store, |txn, most| self.remove_some_dangling(txn, most))?;
             if keys == 0 {
                 return Ok(removed);
             }
@@ -117,7 +119,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         }
     }
 
-    fn remove_some_dangling(&self, txn: &mut impl Writer) -> Result<u64> {
+    fn remove_some_dangling(&self, txn: &mut impl Writer, most: usize) -> Result<u64> {
         let head = self.head(txn)?;
         let named: HashSet<u64> = head.pieces.iter().map(|piece| piece.number).collect();
         let mut dangling = Vec::new();
@@ -127,7 +129,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
             if number.is_ok_and(|(_, number)| !named.contains(&number)) {
                 dangling.push(KeyBuf::from_slice(&key));
             }
-            if dangling.len() == STEP_KEYS {
+            if dangling.len() == most {
                 break;
             }
         }

@@ -9,6 +9,7 @@ mod entries;
 mod ledger;
 mod members;
 mod places;
+mod trees;
 
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(places::Places::new()),
         Arc::new(aggregates::Parts::new()),
         Arc::new(audience::Audience::new()),
+        Arc::new(trees::adjacency_list()),
+        Arc::new(trees::tree_document()),
     ]
 }
 
