@@ -2,6 +2,10 @@
 //! model has beyond that.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "hierarchy/materialized_path.rs"]
+mod materialized_path;
+#[path = "hierarchy/nested_sets.rs"]
+mod nested_sets;
 #[path = "hierarchy/tree_document.rs"]
 mod tree_document;
 
@@ -79,6 +83,8 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
 }
 
 fn hierarchy(c: &mut Criterion) {
+    materialized_path::materialized_path(c);
+    nested_sets::nested_sets(c);
     tree_document::tree_document(c);
 }
 

@@ -30,6 +30,8 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(audience::Audience::new()),
         Arc::new(files::Files::new()),
         Arc::new(trees::adjacency_list()),
+        Arc::new(trees::materialized_path()),
+        Arc::new(trees::materialized_path_of_names()),
         Arc::new(trees::tree_document()),
     ]
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Result, Subspace, Writer};
-use keyloom_patterns::hierarchy::{AdjacencyList, Tree, TreeDocument, TreeError};
+use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, Tree, TreeDocument, TreeError};
 
 use crate::Workload;
 
@@ -57,6 +57,18 @@ impl<T: Tree<Value = u32>> Trees<T> {
 pub fn adjacency_list() -> Trees<AdjacencyList<u32>> {
     Trees::new("adjacency_list", Rules::UNIQUE_NAMES, |space| {
         AdjacencyList::new(space).with_unique_names()
+    })
+}
+
+/// A tree of a materialized path of ids.
+pub fn materialized_path() -> Trees<MaterializedPath<u32>> {
+    Trees::new("materialized_path", Rules::NONE, MaterializedPath::new)
+}
+
+/// A tree of a materialized path of names.
+pub fn materialized_path_of_names() -> Trees<MaterializedPath<u32>> {
+    Trees::new("materialized_path_of_names", Rules::ORDERED_BY_NAME, |space| {
+        MaterializedPath::new(space).of_names()
     })
 }
 
