@@ -42,6 +42,7 @@
 //! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
 //! | [`conceptual::denormalization`] | how does a record carry what belongs to another? |
 //! | [`conceptual::joins`] | how are records of several tables read together? |
+//! | [`hierarchy`] | what lies below what, in four models of one contract? |
 //! | [`general::inverted_index`] | which records have these properties, and how many of each kind are there? |
 //! | [`general::index_without_transactions`] | how are items found by a property, in a store that is atomic for one key at a time? |
 

@@ -28,6 +28,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(aggregates::Parts::new()),
         Arc::new(audience::Audience::new()),
         Arc::new(trees::adjacency_list()),
+        Arc::new(trees::tree_document()),
     ]
 }
 

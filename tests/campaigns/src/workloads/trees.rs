@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Result, Subspace, Writer};
-use keyloom_patterns::hierarchy::{AdjacencyList, Tree, TreeError};
+use keyloom_patterns::hierarchy::{AdjacencyList, Tree, TreeDocument, TreeError};
 
 use crate::Workload;
 
@@ -58,6 +58,11 @@ pub fn adjacency_list() -> Trees<AdjacencyList<u32>> {
     Trees::new("adjacency_list", Rules::UNIQUE_NAMES, |space| {
         AdjacencyList::new(space).with_unique_names()
     })
+}
+
+/// A tree in one document, of so many pieces that most changes cut it anew.
+pub fn tree_document() -> Trees<TreeDocument<u32>> {
+    Trees::new("tree_document", Rules::NONE, |space| TreeDocument::new(space).piece_bytes(64))
 }
 
 impl<T: Tree<Value = u32>> Workload for Trees<T> {
