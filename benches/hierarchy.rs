@@ -4,6 +4,10 @@
 
 #[path = "hierarchy/adjacency_list.rs"]
 mod adjacency_list;
+#[path = "hierarchy/materialized_path.rs"]
+mod materialized_path;
+#[path = "hierarchy/nested_sets.rs"]
+mod nested_sets;
 #[path = "hierarchy/tree_document.rs"]
 mod tree_document;
 
@@ -82,6 +86,8 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
 
 fn hierarchy(c: &mut Criterion) {
     adjacency_list::adjacency_list(c);
+    materialized_path::materialized_path(c);
+    nested_sets::nested_sets(c);
     tree_document::tree_document(c);
 }
 

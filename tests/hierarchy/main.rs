@@ -9,6 +9,8 @@ mod common;
 #[path = "../common/laws.rs"]
 mod common_laws;
 mod laws;
+mod materialized_path;
+mod nested_sets;
 mod operations;
 mod oracle;
 mod questions;
@@ -16,7 +18,7 @@ mod tree_document;
 mod writers;
 
 use keyloom::Subspace;
-use keyloom_patterns::hierarchy::{AdjacencyList, TreeDocument};
+use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, NestedSets, TreeDocument};
 use oracle::Rules;
 
 /// The laws for a model: `model!(name, rules, how one is made in a subspace)`.
@@ -79,6 +81,11 @@ model!(adjacency_list_laws, Rules::NONE, AdjacencyList::<u32>::new);
 model!(adjacency_list_with_unique_names, Rules::UNIQUE_NAMES, |space: &Subspace| {
     AdjacencyList::<u32>::new(space).with_unique_names()
 });
+model!(materialized_path_of_ids, Rules::NONE, MaterializedPath::<u32>::new);
+model!(materialized_path_of_names, Rules::ORDERED_BY_NAME, |space: &Subspace| {
+    MaterializedPath::<u32>::new(space).of_names()
+});
+model!(nested_sets_laws, Rules::NONE, NestedSets::<u32>::new);
 // Documents of one key, and of so many that most changes cut them anew.
 model!(tree_document_laws, Rules::NONE, TreeDocument::<u32>::new);
 model!(tree_document_in_pieces, Rules::NONE, |space: &Subspace| {

@@ -89,6 +89,16 @@ pub enum TreeError {
         /// How deep it may.
         limit: u32,
     },
+    /// The tree has no room for more nodes. Keep what lies below some of them in trees of their own.
+    #[error(
+        "the tree {tree} takes no more than {limit} nodes; keep parts of it as trees of their own"
+    )]
+    TooManyNodes {
+        /// The subspace of the tree.
+        tree: String,
+        /// How many nodes it takes.
+        limit: u64,
+    },
     /// A node lies below itself, or below a node that is not there. See [`check`](super::Tree::check) and
     /// [`repair`](super::Tree::repair).
     #[error(

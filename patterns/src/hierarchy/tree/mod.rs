@@ -22,6 +22,7 @@ pub use nested::Nested;
 pub(crate) use node::encode_node;
 pub use node::{TreeNode, Visit};
 pub use place::{Orphans, Place};
+pub(crate) use steps::at_once;
 pub use steps::{MoveProgress, MoveStep};
 
 pub(crate) use nested::{dot_of, dump_of};

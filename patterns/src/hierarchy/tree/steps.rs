@@ -23,7 +23,7 @@ pub struct MoveProgress {
 }
 
 /// What was done in one transaction.
-pub(super) fn at_once(mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>) -> MoveProgress {
+pub(crate) fn at_once(mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>) -> MoveProgress {
     let finished = MoveProgress { step: MoveStep::Finished, keys: 0 };
     // It has ended, so there is nothing to stop.
     let _ = progress(&finished);
