@@ -32,6 +32,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(trees::adjacency_list()),
         Arc::new(trees::materialized_path()),
         Arc::new(trees::materialized_path_of_names()),
+        Arc::new(trees::nested_sets()),
         Arc::new(trees::tree_document()),
     ]
 }
