@@ -219,6 +219,10 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
 }
 
 /// A walk over a subtree, or over the upper part of one.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the longer a walk, the less it should go through a pointer"
+)]
 pub(super) enum Descendants<'r, R: Reader, V, C> {
     Whole(WholeWalk<'r, R>, PhantomData<fn() -> (V, C)>),
     Bounded(Box<BoundedWalk<'r, R>>),
