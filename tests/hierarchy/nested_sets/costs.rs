@@ -18,12 +18,18 @@ fn sample() -> (NestedSets<u32>, Metered<Memory>) {
     (tree, store)
 }
 
-fn read<T>(store: &Metered<Memory>, work: impl FnOnce(&<Metered<Memory> as Store>::Snapshot<'_>) -> T) -> Cost {
+fn read<T>(
+    store: &Metered<Memory>,
+    work: impl FnOnce(&<Metered<Memory> as Store>::Snapshot<'_>) -> T,
+) -> Cost {
     let snapshot = store.snapshot().unwrap();
     store.measure(|_| drop(work(&snapshot))).1
 }
 
-fn written(store: &Metered<Memory>, work: impl FnMut(&mut <Metered<Memory> as Store>::Transaction<'_>) -> keyloom::Result<()>) -> Cost {
+fn written(
+    store: &Metered<Memory>,
+    work: impl FnMut(&mut <Metered<Memory> as Store>::Transaction<'_>) -> keyloom::Result<()>,
+) -> Cost {
     store.measure(|store| store.transact(work).unwrap()).1
 }
 
@@ -39,11 +45,17 @@ fn reads_cost_what_the_table_says() {
     assert_eq!(all.round_trips, 3);
     let counted = read(&store, |s| tree.descendant_count(s, 1).unwrap());
     assert_eq!((counted.gets, counted.ranges, counted.keys_read), (3, 1, 21 + 2));
-    assert_eq!(gets(read(&store, |s| tree.ancestors(s, leaf).unwrap().len())), (2 + 2 * 3, 0, 2 + 3));
+    assert_eq!(
+        gets(read(&store, |s| tree.ancestors(s, leaf).unwrap().len())),
+        (2 + 2 * 3, 0, 2 + 3)
+    );
     assert_eq!(gets(read(&store, |s| tree.depth(s, leaf).unwrap())), (2 + 3, 0, 1 + 3));
     assert_eq!(gets(read(&store, |s| tree.is_ancestor(s, 0, leaf).unwrap())), (4, 0, 2));
     assert_eq!(gets(read(&store, |s| tree.lowest_common_ancestor(s, 0, leaf).unwrap())), (4, 0, 2));
-    assert_eq!(gets(read(&store, |s| tree.lowest_common_ancestor(s, leaf, 7).unwrap())), (4 + 3 * 2, 0, 2 + 3 * 2));
+    assert_eq!(
+        gets(read(&store, |s| tree.lowest_common_ancestor(s, leaf, 7).unwrap())),
+        (4 + 3 * 2, 0, 2 + 3 * 2)
+    );
     let next = read(&store, |s| tree.sibling(s, 1, Order::Ascending).unwrap().is_some());
     assert_eq!((next.gets, next.ranges, next.keys_read), (4, 1, 4));
     // Each of four children has 20 nodes below it, which are more than are stepped over at once.
@@ -56,7 +68,11 @@ fn reads_cost_what_the_table_says() {
 #[test]
 fn changes_cost_what_the_table_says() {
     let (tree, store) = sample();
-    for (n, place) in [Place::last(0), Place::first(0), Place::Before(1), Place::After(1), Place::at(0, 2)].into_iter().enumerate() {
+    for (n, place) in
+        [Place::last(0), Place::first(0), Place::Before(1), Place::After(1), Place::at(0, 2)]
+            .into_iter()
+            .enumerate()
+    {
         let cost = written(&store, |txn| tree.insert(txn, 1_000 + n as u64, "new", &0, place));
         assert_eq!(cost.keys_written, 2, "{place:?}: {cost}");
         assert!(cost.gets <= 9, "{place:?}: {cost}");
@@ -64,10 +80,23 @@ fn changes_cost_what_the_table_says() {
     assert_eq!(written(&store, |txn| tree.rename(txn, 4, "other")).keys_written, 1);
     assert_eq!(written(&store, |txn| tree.set_value(txn, 4, &7)).keys_written, 1);
     // Node 1 has 20 nodes below it.
-    assert_eq!(written(&store, |txn| tree.move_to(txn, 1, Place::last(0))).keys_written, 1 + 2 * 21);
-    assert_eq!(written(&store, |txn| tree.move_to(txn, 1, Place::last(0))).keys_written, 0, "it is there");
-    assert_eq!(written(&store, |txn| tree.delete_node(txn, 1, Orphans::Adopted)).keys_written, 2 + 4);
-    assert_eq!(written(&store, |txn| tree.delete_node(txn, 2, Orphans::Rooted)).keys_written, 2 + 2 * 4);
+    assert_eq!(
+        written(&store, |txn| tree.move_to(txn, 1, Place::last(0))).keys_written,
+        1 + 2 * 21
+    );
+    assert_eq!(
+        written(&store, |txn| tree.move_to(txn, 1, Place::last(0))).keys_written,
+        0,
+        "it is there"
+    );
+    assert_eq!(
+        written(&store, |txn| tree.delete_node(txn, 1, Orphans::Adopted)).keys_written,
+        2 + 4
+    );
+    assert_eq!(
+        written(&store, |txn| tree.delete_node(txn, 2, Orphans::Rooted)).keys_written,
+        2 + 2 * 4
+    );
     let deleted = written(&store, |txn| tree.delete_subtree(txn, 22).map(drop));
     assert_eq!(deleted.keys_written, 1 + 21);
     let mut next = 5_000;
@@ -115,8 +144,10 @@ fn inserts_anywhere_write_few_keys() {
 
 #[test]
 fn inserts_at_an_end_write_few_keys() {
-    let (last, _) = inserts("the last child of a root", INSERTS, |id| Place::last((id > 0).then_some(0)));
-    let (first, _) = inserts("the first child of a root", INSERTS, |id| Place::first((id > 0).then_some(0)));
+    let (last, _) =
+        inserts("the last child of a root", INSERTS, |id| Place::last((id > 0).then_some(0)));
+    let (first, _) =
+        inserts("the first child of a root", INSERTS, |id| Place::first((id > 0).then_some(0)));
     let (roots, _) = inserts("the last root", INSERTS, |_| Place::last(None));
     assert!(last.max(first).max(roots) <= 40.0);
 }

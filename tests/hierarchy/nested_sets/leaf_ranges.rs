@@ -15,7 +15,8 @@ fn catalogue() -> LeafRanges<u32> {
 fn trees() -> Vec<Nested<u32>> {
     let mut id = 0;
     let mut trees: Vec<Nested<u32>> = (1..=3).map(|depth| bushy(&mut id, depth, depth)).collect();
-    let chain = Nested::new(501, "chain", 0).with(Nested::new(502, "only", 0).with(Nested::new(503, "leaf", 0)));
+    let chain = Nested::new(501, "chain", 0)
+        .with(Nested::new(502, "only", 0).with(Nested::new(503, "leaf", 0)));
     trees.push(chain);
     trees
 }
@@ -41,8 +42,10 @@ fn they_answer_as_the_tree_does() {
         .unwrap();
     assert_eq!(faults(&catalogue, &store), Vec::<String>::new());
     let snapshot = store.snapshot().unwrap();
-    let ids: Vec<NodeId> = super::preorder(&tree, &snapshot).into_iter().map(|(_, id)| id).collect();
-    let all: Vec<NodeId> = tree.leaves(&snapshot, None).unwrap().map(|leaf| leaf.unwrap().id()).collect();
+    let ids: Vec<NodeId> =
+        super::preorder(&tree, &snapshot).into_iter().map(|(_, id)| id).collect();
+    let all: Vec<NodeId> =
+        tree.leaves(&snapshot, None).unwrap().map(|leaf| leaf.unwrap().id()).collect();
     for (number, id) in all.iter().enumerate() {
         assert_eq!(catalogue.leaf(&snapshot, number as u64).unwrap().unwrap().id(), *id);
     }
@@ -57,13 +60,22 @@ fn they_answer_as_the_tree_does() {
         let numbers = catalogue.numbers(&snapshot, *id).unwrap();
         assert_eq!(all[*numbers.start() as usize..=*numbers.end() as usize], expected);
         let names = |nodes: &[NodeId]| -> Vec<String> {
-            let name = |id: &NodeId| tree.get(&snapshot, *id).unwrap().unwrap().name().unwrap().to_string();
+            let name = |id: &NodeId| {
+                tree.get(&snapshot, *id).unwrap().unwrap().name().unwrap().to_string()
+            };
             nodes.iter().map(name).collect()
         };
-        let above: Vec<NodeId> = tree.ancestors(&snapshot, *id).unwrap().iter().map(|n| n.id()).collect();
+        let above: Vec<NodeId> =
+            tree.ancestors(&snapshot, *id).unwrap().iter().map(|n| n.id()).collect();
         let containing = catalogue.containing(&snapshot, *id).unwrap();
-        assert_eq!(containing.iter().map(|node| node.name().unwrap()).collect::<Vec<_>>(), names(&above));
-        assert_eq!(catalogue.get(&snapshot, *id).unwrap().unwrap().name().unwrap(), names(&[*id])[0]);
+        assert_eq!(
+            containing.iter().map(|node| node.name().unwrap()).collect::<Vec<_>>(),
+            names(&above)
+        );
+        assert_eq!(
+            catalogue.get(&snapshot, *id).unwrap().unwrap().name().unwrap(),
+            names(&[*id])[0]
+        );
         for other in &ids {
             assert_eq!(
                 catalogue.contains(&snapshot, *other, *id).unwrap(),
@@ -79,13 +91,16 @@ fn trees_and_rows_come_to_the_same_bytes() {
     one.transact(|txn| catalogue.load(txn, &trees())).unwrap();
     let two = Memory::builder().limits(Limits::etcd()).build();
     let trees = trees();
-    let rows = trees.iter().flat_map(Nested::preorder).map(|(depth, node)| {
-        (depth + 1, Nested::new(node.id, node.name.clone(), node.value))
-    });
+    let rows = trees
+        .iter()
+        .flat_map(Nested::preorder)
+        .map(|(depth, node)| (depth + 1, Nested::new(node.id, node.name.clone(), node.value)));
     catalogue.load_rows(&two, rows).unwrap();
     let dump = |store: &Memory| -> Vec<(Vec<u8>, Vec<u8>)> {
         let snapshot = store.snapshot().unwrap();
-        let entries = keyloom::Reader::range(&snapshot, keyloom::KeyRange::all(), keyloom::Order::Ascending).unwrap();
+        let entries =
+            keyloom::Reader::range(&snapshot, keyloom::KeyRange::all(), keyloom::Order::Ascending)
+                .unwrap();
         entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
     };
     assert_eq!(dump(&one), dump(&two));
@@ -100,7 +115,8 @@ fn trees_and_rows_come_to_the_same_bytes() {
 fn they_cost_what_the_table_says() {
     let (catalogue, store) = (catalogue(), Metered::new(Memory::new()));
     let nested = [bushy(&mut 0, 4, 4)];
-    let (_, cost) = store.measure(|store| store.transact(|txn| catalogue.load(txn, &nested)).unwrap());
+    let (_, cost) =
+        store.measure(|store| store.transact(|txn| catalogue.load(txn, &nested)).unwrap());
     assert_eq!(cost.keys_written, 2 * 64 + 21);
     let snapshot = store.snapshot().unwrap();
     let of = |work: &dyn Fn() -> u64| {
@@ -129,7 +145,10 @@ fn what_cannot_be_numbered_is_refused_and_nothing_written() {
     let error = store.transact(|txn| catalogue.load(txn, &trees())).unwrap_err().to_string();
     assert!(error.contains("catalogue") && error.contains("fresh"), "{error}");
     let error = catalogue.leaf_count(&store.snapshot().unwrap(), 999).unwrap_err();
-    assert!(matches!(error.downcast_ref(), Some(TreeError::UnknownNode { node: 999, .. })), "{error}");
+    assert!(
+        matches!(error.downcast_ref(), Some(TreeError::UnknownNode { node: 999, .. })),
+        "{error}"
+    );
 }
 
 #[test]
@@ -143,7 +162,13 @@ fn what_is_wrong_is_told() {
         })
         .unwrap();
     let found = faults(&catalogue, &store);
-    assert!(found.iter().any(|fault| fault.contains(r#"("catalogue", "other") is nothing"#)), "{found:?}");
-    assert!(found.iter().any(|fault| fault.ends_with("dangles: nothing in the tree asks for it")), "{found:?}");
+    assert!(
+        found.iter().any(|fault| fault.contains(r#"("catalogue", "other") is nothing"#)),
+        "{found:?}"
+    );
+    assert!(
+        found.iter().any(|fault| fault.ends_with("dangles: nothing in the tree asks for it")),
+        "{found:?}"
+    );
     assert!(found.len() > 3, "{found:?}");
 }

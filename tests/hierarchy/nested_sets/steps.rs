@@ -42,7 +42,8 @@ fn answers(tree: &NestedSets<u32>, reader: &impl Reader) -> Vec<String> {
             tree.children(reader, id, order).unwrap().map(|child| child.unwrap().id()).collect()
         };
         let sibling = |order| tree.sibling(reader, id, order).unwrap().map(|node| node.id());
-        let above: Vec<NodeId> = tree.ancestors(reader, id).unwrap().iter().map(|n| n.id()).collect();
+        let above: Vec<NodeId> =
+            tree.ancestors(reader, id).unwrap().iter().map(|n| n.id()).collect();
         answers.push(format!("{:?} {:?}", children(Order::Ascending), children(Order::Descending)));
         answers.push(format!("{:?} {:?}", sibling(Order::Ascending), sibling(Order::Descending)));
         answers.push(format!("{above:?} {}", tree.descendant_count(reader, id).unwrap()));
@@ -85,7 +86,13 @@ fn one_by_one(
 
 #[test]
 fn a_move_that_stops_after_every_transaction_shows_the_old_tree_or_the_new_one() {
-    for place in [Place::last(100), Place::first(103), Place::Before(101), Place::last(None), Place::first(None)] {
+    for place in [
+        Place::last(100),
+        Place::first(103),
+        Place::Before(101),
+        Place::last(None),
+        Place::first(None),
+    ] {
         let (tree, store) = (tree(), small());
         fill(&tree, &store);
         one_by_one(
@@ -142,9 +149,9 @@ fn meanwhile_the_rest_takes_changes_and_the_subtree_refuses_them() {
     let mut looks = 0;
     let look = |_: &MoveProgress| {
         looks += 1;
-        let change = |body: &mut dyn FnMut(&mut <Memory as Store>::Transaction<'_>) -> keyloom::Result<()>| {
-            store.transact(|txn| body(txn))
-        };
+        let change = |body: &mut dyn FnMut(
+            &mut <Memory as Store>::Transaction<'_>,
+        ) -> keyloom::Result<()>| { store.transact(|txn| body(txn)) };
         // Also while the record is there no longer, at the end.
         if store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap().is_none() {
             return ControlFlow::Continue(());
@@ -155,7 +162,10 @@ fn meanwhile_the_rest_takes_changes_and_the_subtree_refuses_them() {
         in_steps(change(&mut |txn| tree.move_to(txn, 2, Place::last(50))));
         in_steps(change(&mut |txn| tree.delete_subtree(txn, 2).map(drop)));
         in_steps(change(&mut |txn| tree.move_to(txn, 50, Place::first(2))));
-        in_steps(tree.move_in_steps(&store, 50, Place::last(100), |_| ControlFlow::Continue(())).map(drop));
+        in_steps(
+            tree.move_in_steps(&store, 50, Place::last(100), |_| ControlFlow::Continue(()))
+                .map(drop),
+        );
         insert(&tree, &store, 200 + looks, Place::first(50));
         change(&mut |txn| tree.rename(txn, 0, "also above it")).unwrap();
         ControlFlow::Continue(())
@@ -183,12 +193,14 @@ fn a_fault_at_any_operation_is_come_over_by_finishing() {
         fill(&tree, &store);
         let faulty = Faulty::new(store.clone());
         faulty.fail_at(n, Fault::Error);
-        let outcome = tree.move_in_steps(&faulty, 1, Place::last(100), |_| ControlFlow::Continue(()));
+        let outcome =
+            tree.move_in_steps(&faulty, 1, Place::last(100), |_| ControlFlow::Continue(()));
         faulty.heal();
         let now = answers(&tree, &store.snapshot().unwrap());
         assert!(now == before || now == after, "at operation {n}");
         assert_eq!(faults(&tree, &store), Vec::<String>::new(), "at operation {n}");
-        let had_begun = store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap().is_some();
+        let had_begun =
+            store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap().is_some();
         tree.finish_steps(&store, |_| ControlFlow::Continue(())).unwrap();
         let now = answers(&tree, &store.snapshot().unwrap());
         if had_begun || outcome.is_ok() {

@@ -104,7 +104,9 @@ impl<R: Reader> View<'_, '_, R> {
     /// The nodes of a span, to go somewhere else.
     pub(super) fn going(&self, span: Span) -> Result<Vec<Going<Vec<u8>>>> {
         let rows = with_depths(self.rows(span)?);
-        Ok(rows.map(|(depth, row)| Going { depth, id: row.id, node: row.node().to_vec() }).collect())
+        Ok(rows
+            .map(|(depth, row)| Going { depth, id: row.id, node: row.node().to_vec() })
+            .collect())
     }
 
     /// What brings nodes into a gap.
@@ -117,7 +119,8 @@ impl<R: Reader> View<'_, '_, R> {
         let mut change = self.give_way(room.window, &room.moved)?;
         let intervals = intervals(nodes.iter().map(|node| (node.depth, node.id)), gap.parent);
         for (node, (left, right, parent)) in nodes.iter().zip(intervals) {
-            let (Some(&left), Some(&right)) = (room.labels.get(left), room.labels.get(right)) else {
+            let (Some(&left), Some(&right)) = (room.labels.get(left), room.labels.get(right))
+            else {
                 continue;
             };
             change.put_row(self.keys, (left, right), node.id, &node.node)?;

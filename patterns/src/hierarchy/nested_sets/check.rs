@@ -133,7 +133,8 @@ fn faults_of_page<R: Reader>(
     }
     let rows = read_rows(keys, rows, steps.and_then(Steps::hidden), open);
     faults.extend(rows.faults);
-    faults.extend(wrong_positions(keys, reader, steps, &rows.expected)?.into_iter().map(|(f, _)| f));
+    faults
+        .extend(wrong_positions(keys, reader, steps, &rows.expected)?.into_iter().map(|(f, _)| f));
     faults.extend(dangling(keys, reader, steps, nodes)?);
     Ok(faults)
 }
@@ -147,8 +148,7 @@ fn wrong_positions<R: Reader>(
 ) -> Result<Vec<(TreeInconsistency, Position)>> {
     let node_keys: Vec<KeyBuf> = expected.iter().map(|(id, _)| keys.node(*id)).collect();
     let mut faults = Vec::new();
-    for ((key, bytes), (_, at)) in
-        node_keys.iter().zip(reader.get_many(&node_keys)?).zip(expected)
+    for ((key, bytes), (_, at)) in node_keys.iter().zip(reader.get_many(&node_keys)?).zip(expected)
     {
         let rule = match bytes.map(|bytes| Positions::decode(&bytes)) {
             None => TreeRule::Missing,
@@ -244,7 +244,8 @@ fn repair_rows(
         return Ok((0, Some(From { last: None, open: Open::default() })));
     }
     let (faults, next) = {
-        let behind = Span { first: from.last.map_or(0, |last| last.saturating_add(1)), last: u64::MAX };
+        let behind =
+            Span { first: from.last.map_or(0, |last| last.saturating_add(1)), last: u64::MAX };
         let page = txn.page(keys.lefts(behind), Order::Ascending, batch)?;
         let next = page.last.as_deref().and_then(|key| match keys.kind(key) {
             Some(Kind::Left(left)) => Some(left),

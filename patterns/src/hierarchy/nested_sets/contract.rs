@@ -324,9 +324,10 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         other: NodeId,
     ) -> Result<(View<'_, 'r, R>, [u64; 2])> {
         let (view, found) = View::open(&self.keys, reader, &[one, other])?;
-        let mut found = found.into_iter().zip([one, other]).map(|(at, id)| {
-            at.map(|at| at.left).ok_or_else(|| unknown(&self.keys.space, id))
-        });
+        let mut found = found
+            .into_iter()
+            .zip([one, other])
+            .map(|(at, id)| at.map(|at| at.left).ok_or_else(|| unknown(&self.keys.space, id)));
         let mut next = || found.next().unwrap_or_else(|| Err(unknown(&self.keys.space, other)));
         let both = [next()?, next()?];
         Ok((view, both))

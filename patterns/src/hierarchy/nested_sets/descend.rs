@@ -26,6 +26,9 @@ pub(super) fn depth_bounds(depths: &impl RangeBounds<u32>) -> Option<(u32, u32)>
     (least <= most).then_some((least, most))
 }
 
+/// A row as it lies in the store, with its depth and its id.
+type Found<'r, R> = (u32, NodeId, Entry<<R as Reader>::Bytes<'r>>);
+
 /// The rows of a span, each with its depth.
 pub(super) struct Descend<'r, R: Reader> {
     keys: Keys,
@@ -50,13 +53,22 @@ impl<'r, R: Reader> Descend<'r, R> {
         depths: Option<(u32, u32)>,
     ) -> Result<Self> {
         let depths = depths.filter(|(_, most)| *most >= base);
-        let mut to_come = span.filter(|_| depths.is_some()).map_or_else(SmallVec::new, |span| view.visible(span));
+        let mut to_come =
+            span.filter(|_| depths.is_some()).map_or_else(SmallVec::new, |span| view.visible(span));
         to_come.reverse();
         let (least, most) = depths.unwrap_or((0, 0));
         let walk = Walk::new(view.reader, Order::Ascending, 0);
         let now = Span { first: 0, last: 0 };
-        let mut descend =
-            Self { keys: view.keys.clone(), walk, now, to_come, open: Vec::new(), base, least, most };
+        let mut descend = Self {
+            keys: view.keys.clone(),
+            walk,
+            now,
+            to_come,
+            open: Vec::new(),
+            base,
+            least,
+            most,
+        };
         descend.go_on()?;
         Ok(descend)
     }
@@ -70,7 +82,7 @@ impl<'r, R: Reader> Descend<'r, R> {
     }
 
     /// The next row with its depth and its id.
-    fn advance(&mut self) -> Result<Option<(u32, NodeId, Entry<R::Bytes<'r>>)>> {
+    fn advance(&mut self) -> Result<Option<Found<'r, R>>> {
         let mut entry = self.walk.step()?;
         loop {
             let Some((key, bytes)) = entry else {
@@ -133,11 +145,17 @@ impl<'r, R: Reader> Visits<'r, R> {
         }
         let next = self.descend.advance().transpose()?;
         self.failed = next.is_err();
-        Some(next.map(|(depth, id, (_, bytes))| Visit { depth, node: TreeNode::new(id, bytes, HEADER) }))
+        Some(
+            next.map(|(depth, id, (_, bytes))| Visit {
+                depth,
+                node: TreeNode::new(id, bytes, HEADER),
+            }),
+        )
     }
 }
 
 /// The children of a node, from the first to the last or the other way round.
+#[allow(clippy::large_enum_variant, reason = "there is one per walk, and it stays where it is")]
 pub(super) enum Children<'k, 'r, R: Reader> {
     Forwards(Visits<'r, R>),
     Backwards {

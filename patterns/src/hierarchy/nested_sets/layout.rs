@@ -29,7 +29,13 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) fn new(space: &Subspace) -> Self {
         let (lefts, nodes) = (space.child("left"), space.child("node"));
-        Self { space: space.clone(), labels: LabelSpace::WHOLE, lefts, nodes, steps: space.pack("move") }
+        Self {
+            space: space.clone(),
+            labels: LabelSpace::WHOLE,
+            lefts,
+            nodes,
+            steps: space.pack("move"),
+        }
     }
 
     pub(super) fn left(&self, left: Label) -> KeyBuf {
@@ -200,7 +206,11 @@ impl<'b> Input<'b> {
 
     pub(super) fn span(&mut self) -> Result<Span> {
         let (first, last) = (self.number()?, self.number()?);
-        if first < last { Ok(Span { first, last }) } else { Err(refused("a span ends before it begins")) }
+        if first < last {
+            Ok(Span { first, last })
+        } else {
+            Err(refused("a span ends before it begins"))
+        }
     }
 
     pub(super) fn parent(&mut self) -> Result<Option<NodeId>> {

@@ -117,9 +117,9 @@ use layout::{HEADER, Keys, Position};
 use place::Placed;
 use view::{View, between};
 
+use super::{NodeId, Place, TreeNode};
 #[cfg(doc)]
 use super::{Tree, TreeError};
-use super::{NodeId, Place, TreeNode};
 
 /// A tree in which each node is an interval; see the [module](self).
 ///
@@ -194,12 +194,17 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     }
 
     /// What deletes a node and gives its children to its parent.
-    fn adopt(&self, view: &View<'_, '_, impl Reader>, id: NodeId, span: Span, at: Position) -> Result<Change> {
+    fn adopt(
+        &self,
+        view: &View<'_, '_, impl Reader>,
+        id: NodeId,
+        span: Span,
+        at: Position,
+    ) -> Result<Change> {
         let mut change = Change::default();
         change.writes.delete(&self.keys.left(span.first))?;
         change.writes.delete(&self.keys.node(id))?;
-        let mut children =
-            Descend::open(view, between(span.first, span.last), 1, Some((1, 1)))?;
+        let mut children = Descend::open(view, between(span.first, span.last), 1, Some((1, 1)))?;
         while let Some(child) = children.next_row()? {
             let now = Position { left: child.left, parent: at.parent };
             change.put_position(&self.keys, child.id, now.into())?;

@@ -138,7 +138,8 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         let mut used: Vec<_> = self.labels_in(window).collect();
         used.sort_unstable_by_key(|(label, ..)| *label);
         let before = used.partition_point(|(label, ..)| *label <= gap.lo);
-        let all: Vec<Label> = spread(window.first, window.last, used.len() as u64 + count).collect();
+        let all: Vec<Label> =
+            spread(window.first, window.last, used.len() as u64 + count).collect();
         let (first, rest) = all.split_at(before);
         let (labels, last) = rest.split_at(count as usize);
         let mut changed = BTreeMap::new();
@@ -162,4 +163,3 @@ pub(super) fn labels_of(span: Span, count: u64) -> Vec<Label> {
     let width = u128::from(span.width());
     (0..count).map(|n| span.first + (u128::from(n) * width / steps) as u64).collect()
 }
-

@@ -114,7 +114,12 @@ impl Steps {
 }
 
 /// Begins a move; `false` where the node is there already.
-pub(super) fn begin_move(keys: &Keys, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<bool> {
+pub(super) fn begin_move(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    id: NodeId,
+    place: Place,
+) -> Result<bool> {
     let (mut change, steps) = {
         let (view, row) = View::of_row(keys, &*txn, id)?;
         let from = row.span();
@@ -132,8 +137,12 @@ pub(super) fn begin_move(keys: &Keys, txn: &mut impl Writer, id: NodeId, place: 
         };
         let to = Going { span: Span { first: *first, last: *last }, parent: gap.parent };
         let new = room.moved.iter().find(|(old, _)| *old == from.first).map(|(_, row)| row.span());
-        let steps =
-            Steps { node: id, from: new.unwrap_or(from), to: Some(to), stage: Stage::Copying(None) };
+        let steps = Steps {
+            node: id,
+            from: new.unwrap_or(from),
+            to: Some(to),
+            stage: Stage::Copying(None),
+        };
         (view.give_way(room.window, &room.moved)?, steps)
     };
     change.writes.put(&keys.steps, &steps.encode())?;
@@ -173,7 +182,8 @@ pub(super) fn go_on<S: Store>(
         {
             plan = Some(Plan::make(keys, &store.snapshot()?, &steps)?);
         }
-        let (step, keys) = size.transact(store, |txn, rows| step(keys, txn, plan.as_ref(), rows))?;
+        let (step, keys) =
+            size.transact(store, |txn, rows| step(keys, txn, plan.as_ref(), rows))?;
         done = MoveProgress { step, keys: done.keys + keys };
         if progress(&done).is_break() || step == MoveStep::Finished {
             return Ok(done);

@@ -128,7 +128,8 @@ fn place_of(naive: &Naive, moving: Option<NodeId>, [kind, target, at]: [u8; 3]) 
 fn same(tree: &NestedSets<u32>, store: &Memory, naive: &Naive) {
     let snapshot = store.snapshot().unwrap();
     let visits = tree.descendants(&snapshot, None, ..).unwrap();
-    let found: Vec<_> = visits.map(|visit| visit.map(|v| (v.depth, v.node.id())).unwrap()).collect();
+    let found: Vec<_> =
+        visits.map(|visit| visit.map(|v| (v.depth, v.node.id())).unwrap()).collect();
     let expected = naive.all();
     assert_eq!(found, expected);
     for (_, id) in &expected {

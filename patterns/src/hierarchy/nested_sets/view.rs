@@ -63,7 +63,11 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     }
 
     /// The view, and the row of a node that must be there.
-    pub(super) fn of_row(keys: &'k Keys, reader: &'r R, id: NodeId) -> Result<(Self, RowOf<'r, R>)> {
+    pub(super) fn of_row(
+        keys: &'k Keys,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<(Self, RowOf<'r, R>)> {
         let (view, position) = Self::of_node(keys, reader, id)?;
         let row = view.row_at(id, position.left)?;
         Ok((view, row))
@@ -207,7 +211,11 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     }
 
     /// The child of `parent` that a row below it belongs to: itself, or what it lies below.
-    pub(super) fn child_over(&self, row: RowOf<'r, R>, parent: Option<NodeId>) -> Result<RowOf<'r, R>> {
+    pub(super) fn child_over(
+        &self,
+        row: RowOf<'r, R>,
+        parent: Option<NodeId>,
+    ) -> Result<RowOf<'r, R>> {
         let mut child = (row.id, self.expected(row.id)?);
         while child.1.parent != parent {
             child = self.above(child)?.ok_or_else(|| disagreement(&self.keys.node(child.0)))?;

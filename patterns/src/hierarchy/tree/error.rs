@@ -90,7 +90,9 @@ pub enum TreeError {
         limit: u32,
     },
     /// The tree has no room for more nodes. Keep what lies below some of them in trees of their own.
-    #[error("the tree {tree} takes no more than {limit} nodes; keep parts of it as trees of their own")]
+    #[error(
+        "the tree {tree} takes no more than {limit} nodes; keep parts of it as trees of their own"
+    )]
     TooManyNodes {
         /// The subspace of the tree.
         tree: String,

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Result, Subspace, Writer};
-use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, Tree, TreeDocument, TreeError};
+use keyloom_patterns::hierarchy::{
+    AdjacencyList, MaterializedPath, NestedSets, Tree, TreeDocument, TreeError,
+};
 
 use crate::Workload;
 
@@ -70,6 +72,11 @@ pub fn materialized_path_of_names() -> Trees<MaterializedPath<u32>> {
     Trees::new("materialized_path_of_names", Rules::ORDERED_BY_NAME, |space| {
         MaterializedPath::new(space).of_names()
     })
+}
+
+/// A tree of nested sets.
+pub fn nested_sets() -> Trees<NestedSets<u32>> {
+    Trees::new("nested_sets", Rules::NONE, NestedSets::new)
 }
 
 /// A tree in one document, of so many pieces that most changes cut it anew.

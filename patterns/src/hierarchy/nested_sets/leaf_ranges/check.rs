@@ -66,7 +66,8 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
         {
             all.nodes.insert(id, record);
         } else {
-            all.faults.push(TreeInconsistency { key: KeyBuf::from_slice(&key), rule: TreeRule::Foreign });
+            all.faults
+                .push(TreeInconsistency { key: KeyBuf::from_slice(&key), rule: TreeRule::Foreign });
         }
     }
 
