@@ -2,6 +2,8 @@
 //! model has beyond that.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "hierarchy/adjacency_list.rs"]
+mod adjacency_list;
 #[path = "hierarchy/materialized_path.rs"]
 mod materialized_path;
 #[path = "hierarchy/nested_sets.rs"]
@@ -83,6 +85,7 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
 }
 
 fn hierarchy(c: &mut Criterion) {
+    adjacency_list::adjacency_list(c);
     materialized_path::materialized_path(c);
     nested_sets::nested_sets(c);
     tree_document::tree_document(c);

@@ -79,8 +79,8 @@ fn the_common_ancestor_is_the_longest_proper_beginning_of_all() {
         let is_common = |labels: &&[String]| {
             lists.iter().all(|list| list.len() > labels.len() && list.starts_with(labels))
         };
-        let beginnings = (0..=lists[0].len()).map(|len| &lists[0][..len]);
-        let longest = beginnings.filter(is_common).last();
+        let mut beginnings = (0..=lists[0].len()).map(|len| &lists[0][..len]);
+        let longest = beginnings.rfind(is_common);
         assert_eq!(lca(&paths), longest.map(of), "{lists:?}");
     }
 }

@@ -3,6 +3,7 @@
 use keyloom::{Reader, Result};
 
 use super::AdjacencyList;
+use super::read::Linked;
 use crate::hierarchy::tree::TreeError;
 use crate::hierarchy::{NodeId, TreeNode};
 
@@ -46,13 +47,12 @@ impl<V, C> AdjacencyList<V, C> {
         Ok(true)
     }
 
-    #[allow(clippy::type_complexity, reason = "a link and a node")]
     fn step_up<'r, R: Reader>(
         &self,
         reader: &'r R,
         id: NodeId,
         steps: &mut Steps,
-    ) -> Result<(super::Link, TreeNode<R::Bytes<'r>, V, C>)> {
+    ) -> Result<Linked<'r, R, V, C>> {
         let broken = || TreeError::Broken { tree: self.space.to_string(), node: id }.into();
         match self.find(reader, id)? {
             Some(found) if !steps.come_back_to(id) => Ok(found),

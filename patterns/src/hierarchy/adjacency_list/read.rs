@@ -8,14 +8,16 @@ use super::link::Link;
 use crate::hierarchy::tree::unknown;
 use crate::hierarchy::{NodeId, TreeNode};
 
+/// A node, and where it hangs.
+pub(super) type Linked<'r, R, V, C> = (Link, TreeNode<<R as Reader>::Bytes<'r>, V, C>);
+
 impl<V, C> AdjacencyList<V, C> {
     /// A node and where it hangs, where it is there.
-    #[allow(clippy::type_complexity, reason = "a link and a node")]
     pub(super) fn find<'r, R: Reader>(
         &self,
         reader: &'r R,
         id: NodeId,
-    ) -> Result<Option<(Link, TreeNode<R::Bytes<'r>, V, C>)>> {
+    ) -> Result<Option<Linked<'r, R, V, C>>> {
         let key = self.node_key(id);
         reader.get(&key)?.map(|record| self.linked(id, record)).transpose()
     }
@@ -35,7 +37,7 @@ impl<V, C> AdjacencyList<V, C> {
         &self,
         reader: &'r R,
         id: NodeId,
-    ) -> Result<(Link, TreeNode<R::Bytes<'r>, V, C>)> {
+    ) -> Result<Linked<'r, R, V, C>> {
         self.find(reader, id)?.ok_or_else(|| unknown(&self.space, id))
     }
 

@@ -9,11 +9,11 @@
 //! use keyloom_patterns::hierarchy::{MaterializedPath, Nested, Place, Tree};
 //!
 //! let parts = MaterializedPath::<u32>::new(&Subspace::new("parts")); // the value: grams
-//! let wheel = Nested::new(2, "wheel", 900).with(Nested::new(3, "spoke", 7)).with(Nested::new(4, "rim", 500));
+//! let wheel = [Nested::new(2, "wheel", 900).with(Nested::new(3, "spoke", 7)).with(Nested::new(4, "rim", 500))];
 //! let store = Memory::new();
 //! store.transact(|txn| {
 //!     parts.insert(txn, 1, "bicycle", &11_000, Place::last(None))?;
-//!     parts.load(txn, 1, &[wheel])?;
+//!     parts.load(txn, 1, &wheel)?;
 //!     parts.rename(txn, 1, "tricycle") // one write: the path is made of ids
 //! })?;
 //! let snapshot = store.snapshot()?;

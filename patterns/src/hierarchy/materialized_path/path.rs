@@ -38,9 +38,15 @@ impl Segments {
     /// the depth is 0.
     #[inline(always)]
     pub(super) fn measure(self, path: &[u8]) -> Option<Measured> {
-        let (mut at, mut measured) = (0, Measured { depth: 0, id_at: 0 });
-        while at < path.len() {
-            let (id_at, end) = self.segment(path, at)?;
+        self.measure_from(path, 0)
+    }
+
+    /// [`measure`](Segments::measure) of the path that begins at `at` in a key.
+    #[inline(always)]
+    pub(super) fn measure_from(self, key: &[u8], mut at: usize) -> Option<Measured> {
+        let mut measured = Measured { depth: 0, id_at: at };
+        while at < key.len() {
+            let (id_at, end) = self.segment(key, at)?;
             measured = Measured { depth: measured.depth + 1, id_at };
             at = end;
         }
@@ -104,17 +110,67 @@ impl Segments {
 }
 
 impl Measured {
-    /// The id in the last segment of a path of ids.
+    /// The id in the last segment of a path of ids, which is the end of the path or the key.
     #[inline(always)]
     pub(super) fn id(self, path: &[u8]) -> Option<NodeId> {
-        let bytes = path.get(self.id_at + 1..)?;
-        (bytes.len() <= 8).then(|| bytes.iter().fold(0, |id, byte| id << 8 | NodeId::from(*byte)))
+        let bytes = path.len().checked_sub(self.id_at + 1)?;
+        match path.last_chunk() {
+            // The last eight bytes, and of them those of the id.
+            Some(last) if bytes <= 8 => {
+                let mask = NodeId::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0);
+                Some(NodeId::from_be_bytes(*last) & mask)
+            }
+            _ => self.id_of_short(path),
+        }
+    }
+
+    #[cold]
+    fn id_of_short(self, path: &[u8]) -> Option<NodeId> {
+        let bytes = path.get(self.id_at + 1..).filter(|bytes| bytes.len() <= 8)?;
+        Some(bytes.iter().fold(0, |id, byte| id << 8 | NodeId::from(*byte)))
     }
 }
 
 /// The position behind a text whose content begins at `at`.
+///
+/// Looks at eight bytes at a time: ranks and names are short and of different lengths, and a loop over bytes would be
+/// left at another one each time, which a processor does not foresee.
 #[inline(always)]
 fn behind_text(path: &[u8], mut at: usize) -> Option<usize> {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    loop {
+        let Some(word) = word(path, at) else { return behind_short(path, at) };
+        // The lowest bit that is set here is that of the first byte that is zero.
+        let zeros = word.wrapping_sub(LOW) & !word & HIGH;
+        if zeros == 0 {
+            at += size_of::<u64>();
+            continue;
+        }
+        at += zeros.trailing_zeros() as usize / 8;
+        if path.get(at + 1) != Some(&ESCAPE) {
+            // Behind the end of the path there seem to be zeros as well.
+            return (at < path.len()).then_some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+/// The eight bytes at a position, the first in the lowest place; zeros stand for those behind the end. `None` where no byte
+/// is left, or the whole has less than eight.
+#[inline(always)]
+fn word(path: &[u8], at: usize) -> Option<u64> {
+    if let Some(bytes) = path.get(at..).and_then(<[u8]>::first_chunk) {
+        return Some(u64::from_le_bytes(*bytes));
+    }
+    let missing = (at + size_of::<u64>()).checked_sub(path.len())?;
+    let last = u64::from_le_bytes(*path.last_chunk()?);
+    last.checked_shr(8 * missing as u32)
+}
+
+/// [`behind_text`], byte by byte.
+#[cold]
+fn behind_short(path: &[u8], mut at: usize) -> Option<usize> {
     loop {
         if *path.get(at)? == 0 {
             if path.get(at + 1) != Some(&ESCAPE) {
@@ -165,7 +221,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::{Path, Segments, by_name, by_rank, is_within};
+    use super::{Measured, Path, Segments, by_name, by_rank, is_within};
 
     fn of_ids(segments: &[(Vec<u8>, u64)]) -> Path {
         segments.iter().fold(Path::new(), |path, (rank, id)| by_rank(&path, rank, *id))
@@ -181,10 +237,14 @@ mod tests {
             segments in vec((vec(any::<u8>(), 0..4), any::<u64>()), 0..5)
         ) {
             let path = of_ids(&segments);
+            let key = [b"some key", &path[..]].concat();
+            let within = Segments::Ids.measure_from(&key, 8).unwrap();
             let measured = Segments::Ids.measure(&path).unwrap();
+            prop_assert_eq!(within.depth, measured.depth);
             prop_assert_eq!(measured.depth as usize, segments.len());
             if let Some((rank, id)) = segments.last() {
                 prop_assert_eq!(measured.id(&path), Some(*id));
+                prop_assert_eq!(within.id(&key), Some(*id));
                 prop_assert_eq!(Segments::Ids.rank(&path), Some(rank.clone()));
             }
             let above: Vec<Path> = (1..segments.len()).map(|n| of_ids(&segments[..n])).collect();
@@ -212,6 +272,9 @@ mod tests {
                 if let Some(measured) = segments.measure(&bytes) {
                     measured.id(&bytes);
                 }
+                let key = [b"some key", &bytes[..]].concat();
+                let depth = |measured: Option<Measured>| measured.map(|measured| measured.depth);
+                prop_assert_eq!(depth(segments.measure_from(&key, 8)), depth(segments.measure(&bytes)));
                 segments.cut(&bytes, 2);
                 segments.ancestors(&bytes);
             }

@@ -61,11 +61,11 @@ impl Origin {
         &self,
         (key, record): Entry<B>,
     ) -> Result<Visit<B, V, C>> {
-        let path = key.get(self.key.len()..).unwrap_or_default();
-        let Some(measured) = self.layout.segments.measure(path) else { return Err(foreign(&key)) };
+        let measured = self.layout.segments.measure_from(&key, self.key.len());
+        let Some(measured) = measured else { return Err(foreign(&key)) };
         let id = match self.start {
             Some(start) if measured.depth == 0 => Some(start),
-            _ => self.layout.id(measured, path, &record),
+            _ => self.layout.id(measured, &key, &record),
         };
         let Some(id) = id else { return Err(foreign(&key)) };
         let node = TreeNode::new(id, record, self.layout.header());
@@ -219,6 +219,10 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
 }
 
 /// A walk over a subtree, or over the upper part of one.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the longer a walk, the less it should go through a pointer"
+)]
 pub(super) enum Descendants<'r, R: Reader, V, C> {
     Whole(WholeWalk<'r, R>, PhantomData<fn() -> (V, C)>),
     Bounded(Box<BoundedWalk<'r, R>>),

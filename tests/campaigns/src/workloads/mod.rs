@@ -6,6 +6,7 @@ mod blog;
 mod cities;
 mod clicks;
 mod entries;
+mod files;
 mod ledger;
 mod members;
 mod places;
@@ -27,6 +28,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(places::Places::new()),
         Arc::new(aggregates::Parts::new()),
         Arc::new(audience::Audience::new()),
+        Arc::new(files::Files::new()),
         Arc::new(trees::adjacency_list()),
         Arc::new(trees::materialized_path()),
         Arc::new(trees::materialized_path_of_names()),
