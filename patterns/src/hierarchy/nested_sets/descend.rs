@@ -81,6 +81,35 @@ impl<'r, R: Reader> Descend<'r, R> {
         Ok(true)
     }
 
+    /// How deep the next row lies, by its right label.
+    #[inline]
+    fn depth_of(&mut self, right: Label) -> u32 {
+        // Intervals lie in each other or apart, so of two the one that ends first is inside or before.
+        while self.open.last().is_some_and(|open| *open < right) {
+            self.open.pop();
+        }
+        self.base + self.open.len() as u32
+    }
+
+    /// The next row of a walk that leaves none out; `None` leaves it to [`advance`](Self::advance).
+    #[inline]
+    fn plain(&mut self) -> Option<Result<(u32, NodeId, R::Bytes<'r>)>> {
+        if self.least > self.base || self.most < u32::MAX {
+            return None;
+        }
+        let (key, bytes) = match self.walk.entries()?.next()? {
+            Ok(entry) => entry,
+            Err(error) => return Some(Err(error)),
+        };
+        let (right, id) = match header(&bytes) {
+            Ok(header) => header,
+            Err(error) => return Some(Err(error.at(&key))),
+        };
+        let depth = self.depth_of(right);
+        self.open.push(right);
+        Some(Ok((depth, id, bytes)))
+    }
+
     /// The next row with its depth and its id.
     fn advance(&mut self) -> Result<Option<Found<'r, R>>> {
         let mut entry = self.walk.step()?;
@@ -93,11 +122,7 @@ impl<'r, R: Reader> Descend<'r, R> {
                 continue;
             };
             let (right, id) = header(&bytes).map_err(|error| error.at(&key))?;
-            // Intervals lie in each other or apart, so of two the one that ends first is inside or before.
-            while self.open.last().is_some_and(|open| *open < right) {
-                self.open.pop();
-            }
-            let depth = self.base + self.open.len() as u32;
+            let depth = self.depth_of(right);
             if depth > self.most {
                 entry = self.leave()?;
                 continue;
@@ -139,18 +164,24 @@ impl<'r, R: Reader> Visits<'r, R> {
         Self { descend, failed: false }
     }
 
+    #[inline]
     pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
         if self.failed {
             return None;
         }
-        let next = self.descend.advance().transpose()?;
+        let next = match self.descend.plain() {
+            Some(next) => next,
+            None => self.advance()?,
+        };
         self.failed = next.is_err();
-        Some(
-            next.map(|(depth, id, (_, bytes))| Visit {
-                depth,
-                node: TreeNode::new(id, bytes, HEADER),
-            }),
-        )
+        Some(next.map(|(depth, id, bytes)| Visit { depth, node: TreeNode::new(id, bytes, HEADER) }))
+    }
+
+    /// What is not plain: the end of a part, and walks that leave some depths out.
+    #[inline(never)]
+    fn advance(&mut self) -> Option<Result<(u32, NodeId, R::Bytes<'r>)>> {
+        let next = self.descend.advance().transpose()?;
+        Some(next.map(|(depth, id, (_, bytes))| (depth, id, bytes)))
     }
 }
 
