@@ -4,6 +4,7 @@
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::hint::black_box;
+use std::ops::Bound;
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls};
@@ -112,7 +113,8 @@ fn by_hand(
     let right = u64::from_be_bytes(root[..8].try_into().unwrap());
     let last = tree.space().pack(&("left", right));
     let (mut sum, mut open) = (0_u64, Vec::new());
-    for entry in database.range(txn, &(&first[..]..&last[..])).unwrap() {
+    let range = (Bound::Included(&first[..]), Bound::Excluded(&last[..]));
+    for entry in database.range(txn, &range).unwrap() {
         let (_, bytes) = entry.unwrap();
         let right = u64::from_be_bytes(bytes[..8].try_into().unwrap());
         let id = u64::from_be_bytes(bytes[8..16].try_into().unwrap());

@@ -16,7 +16,7 @@ pub struct Cities {
     /// The countries, each with its regions and cities.
     pub forest: Vec<Nested<u64>>,
     pub cities: Vec<NodeId>,
-    /// The regions of some hundred cities, up to a thousand, with their countries.
+    /// The regions of about a thousand cities, with their countries.
     pub regions: Vec<(NodeId, NodeId)>,
 }
 
@@ -52,7 +52,7 @@ impl Cities {
             .collect();
         let all =
             forest.iter().flat_map(|country| country.children.iter().map(|r| (r, country.id)));
-        let of_some = all.filter(|(region, _)| (500..1_000).contains(&region.children.len()));
+        let of_some = all.filter(|(region, _)| (900..1_300).contains(&region.children.len()));
         let regions = of_some.map(|(region, country)| (region.id, country)).collect();
         Self { forest, cities, regions }
     }

@@ -84,7 +84,7 @@ pub fn open(path: &Path, forest: &[Nested<u64>]) -> Connection {
 /// How many rows an answer has, each of them read: id, depth and name.
 pub fn descendants(query: &mut Statement<'_>, node: NodeId) -> (usize, u64) {
     let mut rows = query.query([node as i64]).unwrap();
-    let mut found = (0, 0);
+    let mut found = (0, 0_u64);
     while let Some(row) = rows.next().unwrap() {
         let id = row.get::<_, i64>(0).unwrap() as u64;
         let depth: u32 = row.get(1).unwrap();
@@ -96,7 +96,7 @@ pub fn descendants(query: &mut Statement<'_>, node: NodeId) -> (usize, u64) {
 
 pub fn ancestors(query: &mut Statement<'_>, node: NodeId) -> (usize, u64) {
     let mut rows = query.query([node as i64]).unwrap();
-    let mut found = (0, 0);
+    let mut found = (0, 0_u64);
     while let Some(row) = rows.next().unwrap() {
         let id = row.get::<_, i64>(0).unwrap() as u64;
         let name = row.get_ref(1).unwrap().as_str().unwrap();

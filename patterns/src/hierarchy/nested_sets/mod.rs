@@ -66,7 +66,16 @@
 //! of which only the right one does. Between nodes that come at random hardly anything ever does; at one spot again and
 //! again it is, amortized, a few nodes per level of windows, and levels grow with the logarithm of the number of nodes.
 //! Behind the last child and before the first one only a small part of the gap is taken, so that appending does
-//! not use it up.
+//! not use it up. Counted over 100,000 inserts (a chain: 2,000), where a deleted range counts as one key:
+//!
+//! | where nodes come | keys written per insert | by the worst insert |
+//! |---|---|---|
+//! | anywhere | 2.91 | 6,012 |
+//! | behind the last child of a node, before its first one, behind the last root | 2.00 | 2 |
+//! | always before the same node | 24.85 | 134,117 |
+//! | each below the one before | 16.29 | 2,245 |
+//!
+//! A store that takes few writes at once refuses the worst ones. [`load`](Tree::load)ing many nodes at once spares them.
 //!
 //! # Errors and transactions
 //!
