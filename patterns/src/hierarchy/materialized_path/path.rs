@@ -29,7 +29,7 @@ pub(super) enum Segments {
 pub(super) struct Measured {
     /// How many segments there are.
     pub(super) depth: u32,
-    /// Where in the last one its id begins. Of a name, where the name begins.
+    /// Where in the last one its id begins; of names it says nothing.
     id_at: usize,
 }
 
@@ -45,10 +45,21 @@ impl Segments {
     #[inline(always)]
     pub(super) fn measure_from(self, key: &[u8], mut at: usize) -> Option<Measured> {
         let mut measured = Measured { depth: 0, id_at: at };
-        while at < key.len() {
-            let (id_at, end) = self.segment(key, at)?;
-            measured = Measured { depth: measured.depth + 1, id_at };
-            at = end;
+        // Which of the two it is, is asked once and not at each segment.
+        match self {
+            Self::Ids => {
+                while at < key.len() {
+                    let (id_at, end) = Self::Ids.segment(key, at)?;
+                    measured = Measured { depth: measured.depth + 1, id_at };
+                    at = end;
+                }
+            }
+            Self::Names => {
+                while at < key.len() {
+                    (_, at) = Self::Names.segment(key, at)?;
+                    measured.depth += 1;
+                }
+            }
         }
         Some(measured)
     }

@@ -44,6 +44,11 @@ enum Slot {
     After(Path),
 }
 
+/// A child's path and record, if there is one more.
+type Child<B> = Option<(Path, B)>;
+/// Siblings beside each other, and the rank of the one behind them.
+type Crowd = (Vec<Path>, Option<Vec<u8>>);
+
 impl Layout {
     /// The path that a node gets. `named` is the path of the node that the place names.
     pub(super) fn placed(
@@ -194,7 +199,7 @@ impl Layout {
         parent: &Path,
         moved: Option<&Path>,
         hidden: Option<&Path>,
-    ) -> Result<impl FnMut() -> Result<Option<(Path, R::Bytes<'r>)>> + use<'r, R>> {
+    ) -> Result<impl FnMut() -> Result<Child<R::Bytes<'r>>> + use<'r, R>> {
         let origin = Origin::new(self, (None, parent), &(1..=1));
         let range = origin.range();
         let hidden = hidden.map(|hidden| &hidden[..]);
@@ -335,7 +340,7 @@ impl Layout {
         (from, most): (Option<Path>, usize),
         order: Order,
         budget: &mut u64,
-    ) -> Result<Option<(Vec<Path>, Option<Vec<u8>>)>> {
+    ) -> Result<Option<Crowd>> {
         let (mut crowd, mut next) = (Vec::new(), from);
         while let Some(path) = next {
             let rank = self.segments.rank(&path).ok_or_else(|| foreign(&self.key(&path)))?;

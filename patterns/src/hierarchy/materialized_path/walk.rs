@@ -1,7 +1,7 @@
 //! Walks over the records of a subtree.
 
 use std::marker::PhantomData;
-use std::ops::{Bound, Deref, RangeBounds};
+use std::ops::{Bound, RangeBounds};
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
 
@@ -15,6 +15,8 @@ pub(super) struct Origin {
     pub(super) layout: Layout,
     /// The key of the node below which it goes.
     key: KeyBuf,
+    /// How long that is.
+    skip: usize,
     /// The node itself; `None` of the whole forest.
     start: Option<NodeId>,
     min: u32,
@@ -39,7 +41,9 @@ impl Origin {
         };
         // No depth at all is a range whose end lies before its start.
         let (min, max) = min.zip(max).unwrap_or((1, 0));
-        Self { layout: layout.clone(), key: layout.key(path), start, min, max }
+        let key = layout.key(path);
+        let skip = key.len();
+        Self { layout: layout.clone(), key, skip, start, min, max }
     }
 
     /// All keys that the walk goes over.
@@ -55,21 +59,15 @@ impl Origin {
         self.max != u32::MAX
     }
 
-    /// What an entry is to the walk.
+    /// How deep an entry lies, and whose it is.
     #[inline(always)]
-    fn visit<B: Deref<Target = [u8]>, V, C>(
-        &self,
-        (key, record): Entry<B>,
-    ) -> Result<Visit<B, V, C>> {
-        let measured = self.layout.segments.measure_from(&key, self.key.len());
-        let Some(measured) = measured else { return Err(foreign(&key)) };
+    fn find(&self, key: &[u8], record: &[u8]) -> Option<(u32, NodeId)> {
+        let measured = self.layout.segments.measure_from(key, self.skip)?;
         let id = match self.start {
-            Some(start) if measured.depth == 0 => Some(start),
-            _ => self.layout.id(measured, &key, &record),
+            Some(start) if measured.depth == 0 => start,
+            _ => self.layout.id(measured, key, record)?,
         };
-        let Some(id) = id else { return Err(foreign(&key)) };
-        let node = TreeNode::new(id, record, self.layout.header());
-        Ok(Visit { depth: measured.depth, node })
+        Some((measured.depth, id))
     }
 
     /// The key of the ancestor of this one, itself included, that lies `depth` below the origin.
@@ -112,23 +110,35 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         Some(entries.map(|entries| self.entries = Some(entries)))
     }
 
+    fn end(&mut self) {
+        (self.entries, self.rest) = (None, None);
+    }
+
+    // Each result is returned where it is made: were they brought together first, every visit would travel through memory.
     #[inline(always)]
     pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
         loop {
-            let visit = match self.entries.as_mut()?.next() {
-                Some(Ok(entry)) => self.origin.visit(entry),
-                Some(Err(error)) => Err(error),
-                None => match self.go_on()? {
-                    Ok(()) => continue,
-                    Err(error) => return Some(Err(error)),
-                },
-            };
-            match &visit {
-                Ok(visit) if visit.depth < self.origin.min => continue,
-                Err(_) => (self.entries, self.rest) = (None, None),
-                Ok(_) => {}
+            match self.entries.as_mut()?.next() {
+                Some(Ok((key, record))) => {
+                    let Some((depth, id)) = self.origin.find(&key, &record) else {
+                        self.end();
+                        return Some(Err(foreign(&key)));
+                    };
+                    if depth >= self.origin.min {
+                        let node = TreeNode::new(id, record, self.origin.layout.header());
+                        return Some(Ok(Visit { depth, node }));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.end();
+                    return Some(Err(error));
+                }
+                None => {
+                    if let Err(error) = self.go_on()? {
+                        return Some(Err(error));
+                    }
+                }
             }
-            return Some(visit);
         }
     }
 }
@@ -167,10 +177,11 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
     }
 
     fn visit<V, C>(&mut self) -> Result<Option<Visit<R::Bytes<'r>, V, C>>> {
-        while let Some(entry) = self.entry()? {
-            let visit: Visit<_, V, C> = self.origin.visit(entry)?;
-            if visit.depth >= self.origin.min {
-                return Ok(Some(visit));
+        while let Some((key, record)) = self.entry()? {
+            let (depth, id) = self.origin.find(&key, &record).ok_or_else(|| foreign(&key))?;
+            if depth >= self.origin.min {
+                let node = TreeNode::new(id, record, self.origin.layout.header());
+                return Ok(Some(Visit { depth, node }));
             }
         }
         Ok(None)
@@ -225,7 +236,8 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
 )]
 pub(super) enum Descendants<'r, R: Reader, V, C> {
     Whole(WholeWalk<'r, R>, PhantomData<fn() -> (V, C)>),
-    Bounded(Box<BoundedWalk<'r, R>>),
+    /// And what it came to last.
+    Bounded(Box<BoundedWalk<'r, R>>, Option<Result<Visit<R::Bytes<'r>, V, C>>>),
 }
 
 impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
@@ -235,7 +247,7 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
         }
         let range = origin.range();
         let walk = BoundedWalk::open(reader, origin, range, Order::Ascending, hidden)?;
-        Ok(Self::Bounded(Box::new(walk)))
+        Ok(Self::Bounded(Box::new(walk), None))
     }
 }
 
@@ -246,7 +258,19 @@ impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Self::Whole(walk, _) => walk.next(),
-            Self::Bounded(walk) => walk.next(),
+            Self::Bounded(walk, next) => {
+                advance(walk, next);
+                next.take()
+            }
         }
     }
+}
+
+/// Not laid into the loop of the caller, whose visits it would keep in memory.
+#[inline(never)]
+fn advance<'r, R: Reader, V, C>(
+    walk: &mut BoundedWalk<'r, R>,
+    next: &mut Option<Result<Visit<R::Bytes<'r>, V, C>>>,
+) {
+    *next = walk.next();
 }
