@@ -45,7 +45,7 @@ fn print(models: &[(&str, Costs)]) -> Result<(), Box<dyn Error>> {
     let Some((_, first)) = models.first() else { return Ok(()) };
     println!("| operation | model | keys written | keys read | round trips | µs |");
     println!("|---|---|---|---|---|---|");
-    for (operation, _) in &first.of {
+    for operation in first.of.keys() {
         for (model, costs) in models {
             let cost = costs.of.get(operation).ok_or("a model has left an operation out")?;
             let each = |sum: u64| sum as f64 / cost.times as f64;

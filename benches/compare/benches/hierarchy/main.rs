@@ -123,11 +123,10 @@ fn reads_and_inserts<T: Tree<Value = u64>>(
         assert_eq!(own, sqlite::descendants(&mut query, *country));
     }
     // All countries, one after the other: every node of the tree.
-    let mut own = || countries.iter().for_each(|id| drop(model.descendants(&snapshot, *id)));
-    let mut of_sqlite =
-        || countries.iter().for_each(|id| drop(sqlite::descendants(&mut query, *id)));
+    let mut own = || countries.iter().for_each(|id| _ = model.descendants(&snapshot, *id));
+    let mut of_sqlite = || countries.iter().for_each(|id| _ = sqlite::descendants(&mut query, *id));
     let mut of_sqlite_in_order =
-        || countries.iter().for_each(|id| drop(sqlite::descendants(&mut in_order, *id)));
+        || countries.iter().for_each(|id| _ = sqlite::descendants(&mut in_order, *id));
     let contenders: &mut [(&str, &mut dyn FnMut())] = &mut [
         (model.name, &mut own),
         ("SQLite", &mut of_sqlite),
@@ -147,9 +146,9 @@ fn reads_and_inserts<T: Tree<Value = u64>>(
         n
     });
     let (mut one, mut other) = (0, 0);
-    let mut own = || (0..LEAVES).for_each(|_| drop(model.ancestors(&snapshot, some(&mut one))));
+    let mut own = || (0..LEAVES).for_each(|_| _ = model.ancestors(&snapshot, some(&mut one)));
     let mut of_sqlite =
-        || (0..LEAVES).for_each(|_| drop(sqlite::ancestors(&mut query, some(&mut other))));
+        || (0..LEAVES).for_each(|_| _ = sqlite::ancestors(&mut query, some(&mut other)));
     let contenders: &mut [(&str, &mut dyn FnMut())] =
         &mut [(model.name, &mut own), ("SQLite", &mut of_sqlite)];
     let ancestors = compare("ancestors of a city", LEAVES, 300, contenders);
