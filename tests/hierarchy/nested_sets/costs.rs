@@ -14,7 +14,7 @@ const CHAIN: u64 = if cfg!(debug_assertions) { 400 } else { 2_000 };
 fn sample() -> (NestedSets<u32>, Metered<Memory>) {
     let (tree, store) = (tree(), Metered::new(Memory::new()));
     let nested = bushy(&mut 0, 4, 4);
-    store.transact(|txn| tree.load(txn, None, &[nested.clone()])).unwrap();
+    store.transact(|txn| tree.load(txn, None, std::slice::from_ref(&nested))).unwrap();
     (tree, store)
 }
 

@@ -9,7 +9,7 @@ use super::{bushy, faults, preorder, tree};
 fn positions_are_written_anew_from_the_rows() {
     let (tree, store) = (tree(), Memory::new());
     let nested = bushy(&mut 0, 7, 3);
-    store.transact(|txn| tree.load(txn, None, &[nested.clone()])).unwrap();
+    store.transact(|txn| tree.load(txn, None, std::slice::from_ref(&nested))).unwrap();
     let before = preorder(&tree, &store.snapshot().unwrap());
     let node = |id: u64| tree.space().pack(&("node", id));
     store

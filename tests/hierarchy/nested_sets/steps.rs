@@ -23,7 +23,7 @@ fn fill(tree: &NestedSets<u32>, store: &impl Store) {
         let Nested { id, children, .. } = bushy(&mut { root + 1 }, 3, 3);
         insert(tree, store, id, Place::last(root));
         for child in children {
-            store.transact(|txn| tree.load(txn, id, &[child.clone()])).unwrap();
+            store.transact(|txn| tree.load(txn, id, std::slice::from_ref(&child))).unwrap();
         }
     }
 }
