@@ -36,6 +36,10 @@ pub mod enumerable_keys {}
 pub mod dimensionality_reduction {}
 #[doc = include_str!("src/inverted_index.md")]
 pub mod inverted_index {}
+#[doc = include_str!("src/hierarchies.md")]
+pub mod hierarchies {}
+#[doc = include_str!("src/path_patterns.md")]
+pub mod path_patterns {}
 #[doc = include_str!("src/joins.md")]
 pub mod joins {}
 #[doc = include_str!("src/denormalization.md")]

@@ -192,6 +192,30 @@ impl<'k> KeyRange<'k> {
         })
     }
 
+    /// The keys of this range and everything before them.
+    ///
+    /// ```
+    /// use keyloom::KeyRange;
+    /// let range = KeyRange::prefix(b"b").and_before();
+    /// assert!(range.contains(b"a") && range.contains(b"bb") && !range.contains(b"c"));
+    /// ```
+    #[must_use]
+    pub fn and_before(self) -> Self {
+        Self { start: Bound::Unbounded, ..self }
+    }
+
+    /// The keys of this range and everything behind them.
+    ///
+    /// ```
+    /// use keyloom::KeyRange;
+    /// let range = KeyRange::prefix(b"b").and_behind();
+    /// assert!(!range.contains(b"a") && range.contains(b"b") && range.contains(b"c"));
+    /// ```
+    #[must_use]
+    pub fn and_behind(self) -> Self {
+        Self { end: Bound::Unbounded, ..self }
+    }
+
     /// The keys that both ranges hold.
     #[must_use]
     pub fn intersect(self, other: Self) -> Self {

@@ -110,6 +110,9 @@ fn each_range_of_one_argument_holds_what_it_says() {
             let left = KeyRange::all().resume(order, a);
             assert_holds(&left, &keys, |key| !up_to(key, a), "resume is the rest of it");
         }
+        let [upper, lower] = [KeyRange::prefix(a).and_before(), KeyRange::prefix(a).and_behind()];
+        assert_holds(&upper, &keys, |key| key < a || key.starts_with(a), "and_before");
+        assert_holds(&lower, &keys, |key| key >= a, "and_behind");
         assert_holds(&KeyRange::all().after(a), &keys, |key| key > a, "after");
         assert_holds(&KeyRange::all().before(a), &keys, |key| key < a, "before");
     }

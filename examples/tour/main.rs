@@ -15,6 +15,7 @@ mod countries;
 mod denormalization;
 mod dimensionality_reduction;
 mod enumerable_keys;
+mod hierarchies;
 mod index_table;
 mod index_without_transactions;
 mod inverted_index;
@@ -55,6 +56,7 @@ fn steps() -> Vec<Box<dyn Step>> {
         Box::new(enumerable_keys::EnumerableKeys::new()),
         Box::new(dimensionality_reduction::DimensionalityReduction::new()),
         Box::new(inverted_index::Inverted::new()),
+        Box::new(hierarchies::Hierarchies::new()),
         Box::new(joins::JoinsStep::new()),
         Box::new(denormalization::Denormalization::new()),
         Box::new(index_without_transactions::IndexWithoutTransactions::new()),

@@ -65,7 +65,7 @@ impl Continuation {
     }
 
     /// The key to go on behind, if it belongs to a query over `range` in `order`.
-    fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
+    pub(crate) fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         let refused = |why| Error::BadOption {
             what: "the continuation",
             value: display(self.0.get(2 + HASH_BYTES..).unwrap_or_default()).to_string(),

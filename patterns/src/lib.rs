@@ -42,6 +42,8 @@
 //! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
 //! | [`conceptual::denormalization`] | how does a record carry what belongs to another? |
 //! | [`conceptual::joins`] | how are records of several tables read together? |
+//! | [`hierarchy`] | what lies below what, in four models of one contract? |
+//! | [`hierarchy::path`] | which paths match a pattern, and how few keys tell? |
 //! | [`general::inverted_index`] | which records have these properties, and how many of each kind are there? |
 //! | [`general::index_without_transactions`] | how are items found by a property, in a store that is atomic for one key at a time? |
 
@@ -52,6 +54,7 @@ pub mod derived;
 mod explain;
 mod fnv;
 pub mod general;
+pub mod hierarchy;
 mod select;
 pub mod table;
 mod walk;
@@ -76,5 +79,8 @@ pub use general::enumerable_keys::{Blocks, Enumerated, Sequence, TimeBuckets};
 pub use general::index_table::IndexCatalog;
 pub use general::index_without_transactions::PropertyIndex;
 pub use general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds, InvertedIndex};
+pub use hierarchy::path::{
+    LabelPath, Lquery, Ltxtquery, PathHierarchy, PathPattern, PathRegex, Paths,
+};
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, RecordPage, Table};

@@ -68,6 +68,12 @@ impl<'r, R: Reader> Walk<'r, R> {
         next
     }
 
+    /// The entries to come, for a walk that leaves nothing out and does not count.
+    #[inline]
+    pub(crate) fn entries(&mut self) -> Option<&mut R::Entries<'r>> {
+        self.entries.as_mut()
+    }
+
     /// Goes on to the first entry in `rest`, which must reach to the end of the walk.
     ///
     /// Steps over what lies before it while that is cheap, and else begins a new range: a store

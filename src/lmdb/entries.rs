@@ -105,14 +105,13 @@ macro_rules! step {
 }
 
 impl<'r> LmdbEntries<'r> {
-    /// The next entry of a walk that begins at a bound or descends.
+    /// The next entry of a walk that descends.
     #[inline(never)]
-    fn next_from_bound(&mut self) -> Option<Result<Entry<'r>>> {
+    fn next_descending(&mut self) -> Option<Result<Entry<'r>>> {
         let error = match &mut self.walk {
-            Walk::Ascending(walk) => step!(walk, &self.stop, is_below),
             Walk::FromLast(walk) => step!(walk, &self.stop, is_not_below),
             Walk::Descending(walk) => step!(walk, &self.stop, is_not_below),
-            Walk::FromFirst(_) | Walk::Ended => None,
+            Walk::FromFirst(_) | Walk::Ascending(_) | Walk::Ended => None,
         };
         self.end(error)
     }
@@ -131,12 +130,13 @@ fn is_not_below(key: &[u8], stop: &[u8]) -> bool {
 impl<'r> Iterator for LmdbEntries<'r> {
     type Item = Result<Entry<'r>>;
 
-    // The scan from the start is laid into the loop of the caller, as the engine's own iterator is.
+    // An ascending scan is laid into the loop of the caller, as the engine's own iterator is.
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let error = match &mut self.walk {
             Walk::FromFirst(walk) => step!(walk, &self.stop, is_below),
-            _ => return self.next_from_bound(),
+            Walk::Ascending(walk) => step!(walk, &self.stop, is_below),
+            _ => return self.next_descending(),
         };
         self.end(error)
     }

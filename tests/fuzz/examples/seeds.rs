@@ -33,6 +33,7 @@ fn main() {
     write("addresses", addresses());
     write("bitmaps", bitmaps());
     write("lmdb_files", lmdb_files());
+    write("path_patterns", path_patterns());
     for (target, seed) in [
         ("key_order", 1),
         ("ranges", 2),
@@ -86,6 +87,19 @@ fn addresses() -> Vec<Vec<u8>> {
         "postgresql:///geo?host=/run/x&user=u&options=-c%20a",
     ]
     .map(|address| address.into())
+    .to_vec()
+}
+
+fn path_patterns() -> Vec<Vec<u8>> {
+    [
+        "Top.Collections.Pictures.Astronomy",
+        r#""".usr."a.b"."\u{0}\"\\""#,
+        "Top.*{0,2}.sport*@.!football|tennis{1,}.Russ*|Spain",
+        r#"a|"b_A"@%*.*{,3}.!ab{2}.*"#,
+        "a & (b_A%@* | !ab) & !(a | !\"\")",
+        "/usr/lib//a.txt/",
+    ]
+    .map(|text| text.into())
     .to_vec()
 }
 

@@ -22,6 +22,7 @@ mod index_entries;
 mod keys;
 mod lmdb_files;
 mod operations;
+mod path_patterns;
 mod ranges;
 mod records;
 mod values;
@@ -42,7 +43,7 @@ macro_rules! targets {
 }
 
 /// What must hold for any bytes.
-pub const TARGETS: [Target; 10] = targets! {
+pub const TARGETS: [Target; 11] = targets! {
     key_bytes: keys::bytes,
     key_order: keys::order,
     ranges: ranges::ranges,
@@ -53,6 +54,7 @@ pub const TARGETS: [Target; 10] = targets! {
     addresses: addresses::addresses,
     bitmaps: bitmaps::bitmaps,
     lmdb_files: lmdb_files::lmdb_files,
+    path_patterns: path_patterns::path_patterns,
 };
 
 /// What is broken on purpose: a caller that does not find it would find nothing else either.

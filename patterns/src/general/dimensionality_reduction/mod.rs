@@ -121,7 +121,7 @@ mod extent_query;
 mod grid;
 mod interval;
 mod nearest;
-mod on_index;
+pub(crate) mod on_index;
 mod overlap;
 mod page;
 mod point_index;

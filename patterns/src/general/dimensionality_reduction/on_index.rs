@@ -4,7 +4,7 @@
 macro_rules! stands_on_index {
     ($name:ident $(, $constant:ident)?) => {
         impl<K: RecordKey, V $(, const $constant: usize)?> $name<K, V $(, $constant)?> {
-            /// The entries as an [`Index`], of codes that cover the exact values. An
+            /// The entries as an [`Index`]. An
             /// [`IndexCatalog`](crate::IndexCatalog) takes it.
             pub fn as_index(&self) -> &Index<K, V> {
                 &self.index
@@ -65,4 +65,4 @@ macro_rules! stands_on_index {
     };
 }
 
-pub(super) use stands_on_index;
+pub(crate) use stands_on_index;

@@ -6,9 +6,11 @@ mod blog;
 mod cities;
 mod clicks;
 mod entries;
+mod files;
 mod ledger;
 mod members;
 mod places;
+mod trees;
 
 use std::sync::Arc;
 
@@ -28,6 +30,12 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(places::Places::new()),
         Arc::new(aggregates::Parts::new()),
         Arc::new(audience::Audience::new()),
+        Arc::new(files::Files::new()),
+        Arc::new(trees::adjacency_list()),
+        Arc::new(trees::materialized_path()),
+        Arc::new(trees::materialized_path_of_names()),
+        Arc::new(trees::nested_sets()),
+        Arc::new(trees::tree_document()),
     ]
 }
 

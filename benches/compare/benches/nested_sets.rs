@@ -1,0 +1,156 @@
+//! Nested sets on LMDB beside what a program with raw heed would write by hand for the same keys and values: all
+//! descendants of a root, 135,233 nodes in three levels, each with its id, its depth and its stored bytes.
+
+#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::hint::black_box;
+use std::ops::Bound;
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls};
+use keyloom::lmdb::Durability;
+use keyloom::{KeyRange, Lmdb, Order, Reader, Store, Subspace};
+use keyloom_compare::compare;
+use keyloom_patterns::hierarchy::{LeafRanges, Nested, NestedSets, Tree};
+
+/// Cities of the catalogue, regions and countries that hold them: as many as in the real data.
+const NODES: u64 = 135_233;
+const REGIONS: u64 = 3_900;
+const COUNTRIES: u64 = 245;
+const MAP_BYTES: usize = 1 << 30;
+const ROUNDS: usize = 101;
+
+type Raw = (Env<WithoutTls>, Database<'static, Bytes, Bytes>);
+
+fn main() {
+    println!("ratios are keyloom / peer: below 1 keyloom is faster\n");
+    let directories = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(MAP_BYTES);
+    let store = options.open(directories.0.path()).unwrap();
+    let tree = NestedSets::<u32>::new(&Subspace::new("sets"));
+    let ranges = LeafRanges::<u32>::new(&Subspace::new("ranges"));
+    let world = [world()];
+    store.transact(|txn| tree.load(txn, None, &world)).unwrap();
+    store.transact(|txn| ranges.load(txn, &world)).unwrap();
+    let raw = open_raw(&directories.1);
+    copy(&store, &raw);
+    let snapshot = store.snapshot().unwrap();
+    let (env, database) = &raw;
+    let txn = env.read_txn().unwrap();
+    assert_eq!(of_keyloom(&tree, &snapshot), by_hand(database, &txn, &tree));
+    compare(
+        "LMDB: all descendants of a root",
+        NODES as usize,
+        ROUNDS,
+        &mut [
+            ("keyloom", &mut || drop(black_box(of_keyloom(&tree, &snapshot)))),
+            ("raw heed", &mut || drop(black_box(by_hand(database, &txn, &tree)))),
+        ],
+    );
+    compare(
+        "LMDB: all leaves of a root",
+        NODES as usize,
+        ROUNDS,
+        &mut [
+            ("leaf ranges", &mut || {
+                let leaves = ranges.leaves(&snapshot, 0).unwrap();
+                black_box(leaves.map(|leaf| leaf.unwrap().id()).fold(0, u64::wrapping_add));
+            }),
+            ("nested sets", &mut || {
+                let leaves = tree.leaves(&snapshot, 0).unwrap();
+                black_box(leaves.map(|leaf| leaf.unwrap().id()).fold(0, u64::wrapping_add));
+            }),
+        ],
+    );
+}
+
+/// A root, countries, regions and cities, with names as long as those of cities are.
+fn world() -> Nested<u32> {
+    let mut world = Nested::new(0, "world", 0);
+    let mut id = 0;
+    let mut next = |kind: &str| {
+        id += 1;
+        Nested::new(id, format!("{kind} {id}"), id as u32)
+    };
+    let cities = NODES - 1 - REGIONS - COUNTRIES;
+    for country in 0..COUNTRIES {
+        let mut country_node = next("country");
+        for region in share(REGIONS, COUNTRIES, country) {
+            let mut region_node = next("region");
+            region_node.children = share(cities, REGIONS, region).map(|_| next("city")).collect();
+            country_node.children.push(region_node);
+        }
+        world.children.push(country_node);
+    }
+    world
+}
+
+/// The n-th of `shares` equal shares of `all`.
+fn share(all: u64, shares: u64, n: u64) -> std::ops::Range<u64> {
+    all * n / shares..all * (n + 1) / shares
+}
+
+fn of_keyloom(tree: &NestedSets<u32>, snapshot: &<Lmdb as Store>::Snapshot<'_>) -> u64 {
+    let mut sum = 0_u64;
+    for visit in tree.descendants(snapshot, 0, ..).unwrap() {
+        let visit = visit.unwrap();
+        let node = black_box(&visit.node);
+        sum = sum.wrapping_add(node.id() * u64::from(visit.depth));
+    }
+    sum
+}
+
+/// What a program would do that knows the layout: the row of the root gives its labels, one range all below it.
+fn by_hand(
+    database: &Database<'static, Bytes, Bytes>,
+    txn: &heed::RoTxn<'_, WithoutTls>,
+    tree: &NestedSets<u32>,
+) -> u64 {
+    let position = database.get(txn, &tree.space().pack(&("node", 0))).unwrap().unwrap();
+    let left = u64::from_be_bytes(position[2..10].try_into().unwrap());
+    let first = tree.space().pack(&("left", left));
+    let root = database.get(txn, &first).unwrap().unwrap();
+    let right = u64::from_be_bytes(root[..8].try_into().unwrap());
+    let last = tree.space().pack(&("left", right));
+    let (mut sum, mut open) = (0_u64, Vec::new());
+    let range = (Bound::Included(&first[..]), Bound::Excluded(&last[..]));
+    for entry in database.range(txn, &range).unwrap() {
+        let (_, bytes) = entry.unwrap();
+        let right = u64::from_be_bytes(bytes[..8].try_into().unwrap());
+        let id = u64::from_be_bytes(bytes[8..16].try_into().unwrap());
+        while open.last().is_some_and(|open| *open < right) {
+            open.pop();
+        }
+        let depth = open.len() as u64;
+        open.push(right);
+        let (id, _) = black_box((id, &bytes[16..]));
+        sum = sum.wrapping_add(id * depth);
+    }
+    sum
+}
+
+fn open_raw(directory: &tempfile::TempDir) -> Raw {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(MAP_BYTES).max_dbs(2).max_readers(1024);
+    // SAFETY: a new file in a directory of our own, opened once.
+    let env = unsafe { options.open(directory.path()) }.unwrap();
+    let txn = env.write_txn().unwrap();
+    let created = env.create_databases_and_commit(txn, |opener, txn| {
+        let mut database = opener.database_options().types::<Bytes, Bytes>();
+        let database = database.name("records").create(txn)?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
+    });
+    let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
+    (env, database)
+}
+
+/// The same bytes in the other file.
+fn copy(store: &Lmdb, (env, database): &Raw) {
+    let snapshot = store.snapshot().unwrap();
+    let mut txn = env.write_txn().unwrap();
+    for entry in snapshot.range(KeyRange::all(), Order::Ascending).unwrap() {
+        let (key, bytes) = entry.unwrap();
+        database.put(&mut txn, key, bytes).unwrap();
+    }
+    txn.commit().unwrap();
+}

@@ -1,0 +1,140 @@
+//! What is done: operations as data, each of which can be done when its turn comes.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use keyloom::{Memory, Result, Store, Subspace};
+use keyloom_patterns::hierarchy::tree_document::Document;
+use keyloom_patterns::hierarchy::{Nested, NodeId, Place, TreeDocument};
+
+pub enum Operation {
+    Get(NodeId),
+    Children(NodeId),
+    /// At most three levels.
+    Descendants(NodeId),
+    Ancestors(NodeId),
+    /// A new node as the last child.
+    Append(NodeId, NodeId),
+    Rename(NodeId),
+    /// A node with all below it becomes the last child of another.
+    Move(NodeId, NodeId),
+    /// With all below it.
+    Delete(NodeId),
+}
+
+impl Operation {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Get(_) => "get",
+            Self::Children(_) => "children",
+            Self::Descendants(_) => "descendants",
+            Self::Ancestors(_) => "ancestors",
+            Self::Append(..) => "append",
+            Self::Rename(_) => "rename",
+            Self::Move(..) => "move",
+            Self::Delete(_) => "delete",
+        }
+    }
+}
+
+pub struct Mix {
+    pub name: &'static str,
+    /// How many of a hundred: gets, children, descendants, ancestors, appends, renames, moves, deletions.
+    of_hundred: [u32; 8],
+}
+
+pub const MIXES: [Mix; 3] = [
+    Mix { name: "mostly reads", of_hundred: [30, 25, 15, 20, 6, 2, 1, 1] },
+    Mix { name: "mostly new nodes", of_hundred: [5, 5, 5, 5, 75, 2, 1, 2] },
+    Mix { name: "many moves", of_hundred: [10, 10, 5, 10, 10, 10, 40, 5] },
+];
+
+/// Random operations, the same ones in each run. A document in memory goes along, so that each one can be done.
+pub fn operations(forest: &[Nested<u64>], mix: &Mix, count: usize) -> Result<Vec<Operation>> {
+    let nowhere = TreeDocument::<u64>::new(&Subspace::root());
+    let mut tree = nowhere.read(&Memory::new().snapshot()?)?;
+    tree.load(None, forest)?;
+    let mut ids: Vec<NodeId> =
+        forest.iter().flat_map(Nested::preorder).map(|(_, n)| n.id).collect();
+    let mut next = ids.iter().max().map_or(0, |largest| largest + 1);
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut operations = Vec::with_capacity(count);
+    while operations.len() < count && !ids.is_empty() {
+        let mut any = || ids.get(random.usize(..ids.len())).copied().unwrap_or_default();
+        let (node, other) = (any(), any());
+        let operation = match chosen(mix, random.u32(..100)) {
+            0 => Operation::Get(node),
+            1 => Operation::Children(node),
+            2 => Operation::Descendants(node),
+            3 => Operation::Ancestors(node),
+            4 => Operation::Append(node, next),
+            5 => Operation::Rename(node),
+            6 if can_move(&tree, node, other)? => Operation::Move(node, other),
+            7 if tree.descendant_count(node)? < 20 => Operation::Delete(node),
+            _ => continue,
+        };
+        match operation {
+            Operation::Append(parent, id) => {
+                tree.insert(id, "new", &0, Place::last(parent))?;
+                ids.push(id);
+                next += 1;
+            }
+            Operation::Move(node, parent) => tree.move_to(node, Place::last(parent))?,
+            Operation::Delete(node) => {
+                tree.delete_subtree(node)?;
+                ids.retain(|id| tree.get(*id).is_some());
+            }
+            _ => {}
+        }
+        operations.push(operation);
+    }
+    Ok(operations)
+}
+
+/// Not to itself or below, and no more than a thousand nodes, as people do.
+fn can_move(tree: &Document<u64>, node: NodeId, to: NodeId) -> Result<bool> {
+    Ok(node != to && !tree.is_ancestor(node, to)? && tree.descendant_count(node)? < 1_000)
+}
+
+fn chosen(mix: &Mix, mut number: u32) -> usize {
+    let kind = mix.of_hundred.iter().position(|share| match number.checked_sub(*share) {
+        Some(rest) => {
+            number = rest;
+            false
+        }
+        None => true,
+    });
+    kind.unwrap_or_default()
+}
+
+/// The files and directories of a source tree, with their sizes, each directory in the order of its names.
+pub fn directory_tree() -> std::result::Result<Vec<Nested<u64>>, Box<dyn Error>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/directory-tree.tsv.gz");
+    let mut text = String::new();
+    MultiGzDecoder::new(File::open(path)?).read_to_string(&mut text)?;
+    let mut files: Vec<(Vec<&str>, u64)> = Vec::new();
+    for line in text.lines() {
+        let (bytes, path) = line.split_once('\t').ok_or("a line without a size")?;
+        // The size of one file is not known.
+        files.push((path.split('/').collect(), bytes.parse().unwrap_or(0)));
+    }
+    files.sort();
+    let mut forest: Vec<Nested<u64>> = Vec::new();
+    let mut id = 0;
+    for (path, bytes) in files {
+        let mut siblings = &mut forest;
+        for (depth, name) in path.iter().enumerate() {
+            if siblings.last().is_none_or(|last| last.name != *name) {
+                id += 1;
+                let is_file = depth + 1 == path.len();
+                siblings.push(Nested::new(id, *name, if is_file { bytes } else { 0 }));
+            }
+            let Some(last) = siblings.last_mut() else { break };
+            siblings = &mut last.children;
+        }
+    }
+    Ok(forest)
+}

@@ -1,0 +1,164 @@
+//! One node, its children, its siblings.
+
+use keyloom::key::{Unpack, Unpacker};
+use keyloom::{Error, KeyRange, Order, Reader, Result};
+
+use super::AdjacencyList;
+use super::link::Link;
+use crate::hierarchy::tree::unknown;
+use crate::hierarchy::{NodeId, TreeNode};
+
+/// A node, and where it hangs.
+pub(super) type Linked<'r, R, V, C> = (Link, TreeNode<<R as Reader>::Bytes<'r>, V, C>);
+
+impl<V, C> AdjacencyList<V, C> {
+    /// A node and where it hangs, where it is there.
+    pub(super) fn find<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<Option<Linked<'r, R, V, C>>> {
+        let key = self.node_key(id);
+        reader.get(&key)?.map(|record| self.linked(id, record)).transpose()
+    }
+
+    /// A node and where it hangs, of its record.
+    pub(super) fn linked<B: std::ops::Deref<Target = [u8]>>(
+        &self,
+        id: NodeId,
+        record: B,
+    ) -> Result<(Link, TreeNode<B, V, C>)> {
+        let (link, from) = Link::decode(&record).map_err(|error| error.at(&self.node_key(id)))?;
+        Ok((link, TreeNode::new(id, record, from)))
+    }
+
+    /// A node that must be there.
+    pub(super) fn known<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<Linked<'r, R, V, C>> {
+        self.find(reader, id)?.ok_or_else(|| unknown(&self.space, id))
+    }
+
+    fn expect_parent(&self, reader: &impl Reader, parent: Option<NodeId>) -> Result<()> {
+        match parent {
+            Some(parent) => self.known(reader, parent).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// All child entries of a parent.
+    pub(super) fn entries_of(&self, parent: Option<NodeId>) -> KeyRange<'static> {
+        self.children.range_of(&(parent,))
+    }
+
+    /// The id at the end of a child entry.
+    pub(super) fn child_id(&self, key: &[u8]) -> Result<NodeId> {
+        let behind = key.get(self.children.prefix().len()..).unwrap_or_default();
+        let mut input = Unpacker::new(behind);
+        let mut id = || {
+            input.skip()?;
+            input.skip()?;
+            NodeId::unpack(&mut input)
+        };
+        id().map_err(|error| Error::from(error).at(key))
+    }
+
+    pub(super) fn children_of<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: Option<NodeId>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<TreeNode<R::Bytes<'r>, V, C>>> + use<'r, V, C, R>> {
+        self.expect_parent(reader, parent)?;
+        let entries = reader.range(self.entries_of(parent), order)?;
+        let tree = self.clone();
+        Ok(entries.map(move |entry| {
+            let (key, stored) = entry?;
+            Ok(TreeNode::new(tree.child_id(&key)?, stored, 0))
+        }))
+    }
+
+    pub(super) fn beside<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+        order: Order,
+    ) -> Result<Option<TreeNode<R::Bytes<'r>, V, C>>> {
+        let (link, _) = self.known(reader, id)?;
+        let key = self.child_key(&link, id);
+        let range = self.entries_of(link.parent).resume(order, &key);
+        let entry = match order {
+            Order::Ascending => reader.first(range)?,
+            Order::Descending => reader.last(range)?,
+        };
+        let node =
+            |(key, stored): (R::Bytes<'r>, _)| Ok(TreeNode::new(self.child_id(&key)?, stored, 0));
+        entry.map(node).transpose()
+    }
+
+    pub(super) fn count_children(
+        &self,
+        reader: &impl Reader,
+        parent: Option<NodeId>,
+    ) -> Result<u64> {
+        let key = self.count_key(parent);
+        let Some(id) = parent else { return Ok(reader.counter(&key)?.cast_unsigned()) };
+        let mut values = reader.get_many(&[&self.node_key(id), &key])?;
+        let count = values.pop().flatten();
+        if values.pop().flatten().is_none() {
+            return Err(unknown(&self.space, id));
+        }
+        count.map_or(Ok(0), |count| self.decode_count(&key, &count))
+    }
+
+    /// How many children a counter says there are.
+    pub(super) fn decode_count(&self, key: &[u8], value: &[u8]) -> Result<u64> {
+        match value.try_into() {
+            Ok(bytes) => Ok(u64::from_le_bytes(bytes)),
+            Err(_) => Err(Error::NotACounter {
+                key: keyloom::key::display(key).to_string().into(),
+                bytes: value.len(),
+            }),
+        }
+    }
+
+    pub(super) fn find_named(
+        &self,
+        reader: &impl Reader,
+        parent: Option<NodeId>,
+        name: &str,
+    ) -> Result<Option<NodeId>> {
+        if !self.unique_names {
+            for child in self.children_of(reader, parent, Order::Ascending)? {
+                let child = child?;
+                if child.name()? == name {
+                    return Ok(Some(child.id()));
+                }
+            }
+            return Ok(None);
+        }
+        let key = self.name_key(parent, name);
+        let Some(id) = parent else { return self.named(reader, &key) };
+        let mut values = reader.get_many(&[&self.node_key(id), &key])?;
+        let named = values.pop().flatten();
+        if values.pop().flatten().is_none() {
+            return Err(unknown(&self.space, id));
+        }
+        named.map(|value| self.decode_name(&key, &value)).transpose()
+    }
+
+    /// The id that a name entry holds.
+    pub(super) fn named(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<NodeId>> {
+        // A key longer than a key may be is no name of this tree.
+        if key.len() > keyloom::MAX_KEY_BYTES {
+            return Ok(None);
+        }
+        reader.get(key)?.map(|value| self.decode_name(key, &value)).transpose()
+    }
+
+    pub(super) fn decode_name(&self, key: &[u8], value: &[u8]) -> Result<NodeId> {
+        keyloom::unpack(value).map_err(|error| Error::from(error).at(key))
+    }
+}

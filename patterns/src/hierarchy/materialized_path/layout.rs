@@ -1,0 +1,216 @@
+//! Where everything of a materialized path lies on the keys.
+
+use keyloom::value::Raw;
+use keyloom::{Error, KeyBuf, KeyRange, MAX_KEY_BYTES, Reader, Result, Subspace};
+
+use super::super::tree::{TreeError, encode_node, unknown};
+use super::super::{NodeId, Place, TreeNode};
+use super::path::{Measured, Path, Segments, joined};
+use super::steps::Steps;
+
+/// How many bytes of a record stand before what all models store alike: the id, where the path has none.
+const ID_BYTES: usize = size_of::<NodeId>();
+
+/// The subspaces and what the segments are.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) space: Subspace,
+    pub(super) paths: Subspace,
+    pub(super) nodes: Subspace,
+    pub(super) steps: KeyBuf,
+    pub(super) segments: Segments,
+}
+
+/// What is known about some nodes: their paths, as they are stored, and what is moved or deleted in steps.
+pub(super) struct Located {
+    pub(super) steps: Option<Steps>,
+    stored: Vec<Option<Path>>,
+}
+
+impl Layout {
+    pub(super) fn new(space: &Subspace) -> Self {
+        Self {
+            space: space.clone(),
+            paths: space.child("path"),
+            nodes: space.child("node"),
+            steps: space.pack("move"),
+            segments: Segments::Ids,
+        }
+    }
+
+    pub(super) fn names(&self) -> bool {
+        self.segments == Segments::Names
+    }
+
+    /// The key of the record of a path.
+    pub(super) fn key(&self, path: &[u8]) -> KeyBuf {
+        joined(self.paths.prefix(), path)
+    }
+
+    /// The key of the path of a node.
+    pub(super) fn node(&self, id: NodeId) -> KeyBuf {
+        self.nodes.pack(&id)
+    }
+
+    /// A node and all below it.
+    pub(super) fn subtree(&self, path: &[u8]) -> KeyRange<'static> {
+        KeyRange::self_and_children(&self.key(path)).into_owned()
+    }
+
+    /// What lies below a node.
+    pub(super) fn below(&self, path: &[u8]) -> KeyRange<'static> {
+        KeyRange::children(&self.key(path))
+    }
+
+    /// What lies behind a node and all below it.
+    pub(super) fn behind(&self, path: &[u8]) -> KeyRange<'static> {
+        KeyRange::behind(&self.key(path))
+    }
+
+    /// The path that a key of a record holds.
+    #[inline(always)]
+    pub(super) fn path<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        key.get(self.paths.prefix().len()..).unwrap_or_default()
+    }
+
+    /// Where in a record that begins which all models store alike.
+    #[inline(always)]
+    pub(super) fn header(&self) -> usize {
+        match self.segments {
+            Segments::Ids => 0,
+            Segments::Names => ID_BYTES,
+        }
+    }
+
+    /// The id of the node whose path, or the end of it, and record these are.
+    #[inline(always)]
+    pub(super) fn id(&self, measured: Measured, path: &[u8], record: &[u8]) -> Option<NodeId> {
+        match self.segments {
+            Segments::Ids => measured.id(path),
+            Segments::Names => record.first_chunk().map(|bytes| NodeId::from_be_bytes(*bytes)),
+        }
+    }
+
+    /// The id of the node at a path.
+    pub(super) fn id_at(&self, key: &[u8], record: &[u8]) -> Result<NodeId> {
+        let path = self.path(key);
+        let measured = self.segments.measure(path).filter(|found| found.depth > 0);
+        measured.and_then(|found| self.id(found, path, record)).ok_or_else(|| foreign(key))
+    }
+
+    /// Appends what stands before that which all models store alike.
+    pub(super) fn put_header(&self, id: NodeId, out: &mut Vec<u8>) {
+        if self.names() {
+            out.extend_from_slice(&id.to_be_bytes());
+        }
+    }
+
+    /// The record of a node under another name.
+    pub(super) fn renamed<V, C>(&self, id: NodeId, record: &[u8], name: &str) -> Result<Vec<u8>> {
+        let node = TreeNode::<&[u8], V, C>::new(id, record, self.header());
+        let mut renamed = Vec::with_capacity(record.len() + name.len());
+        self.put_header(id, &mut renamed);
+        encode_node::<Vec<u8>, Raw>(name, &node.value_bytes()?.to_vec(), &mut renamed)?;
+        Ok(renamed)
+    }
+
+    /// The record at the path of a node, which must be there.
+    pub(super) fn record<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+        path: &[u8],
+    ) -> Result<R::Bytes<'r>> {
+        reader.get(&self.key(path))?.ok_or_else(|| unknown(&self.space, id))
+    }
+
+    /// Reads where nodes are, and whether something is moved or deleted in steps: one round trip.
+    pub(super) fn locate(&self, reader: &impl Reader, ids: &[NodeId]) -> Result<Located> {
+        let mut keys = vec![self.steps.clone()];
+        keys.extend(ids.iter().map(|id| self.node(*id)));
+        let mut values = reader.get_many(&keys)?.into_iter();
+        let steps = values.next().flatten().map(|bytes| Steps::decode(&bytes)).transpose()?;
+        let stored = values.map(|value| value.map(|path| Path::from_slice(&path))).collect();
+        Ok(Located { steps, stored })
+    }
+
+    /// Reads where a node is, which must be there.
+    pub(super) fn expect(&self, reader: &impl Reader, id: NodeId) -> Result<(Path, Option<Steps>)> {
+        let located = self.locate(reader, &[id])?;
+        Ok((self.there(&located, 0, id)?, located.steps))
+    }
+
+    /// The path of the `n`-th of the nodes asked for, which must be there.
+    pub(super) fn there(&self, located: &Located, n: usize, id: NodeId) -> Result<Path> {
+        located.path(n).ok_or_else(|| unknown(&self.space, id))
+    }
+
+    /// The path of a parent that must be there, or of the root of all roots.
+    pub(super) fn expect_parent(
+        &self,
+        reader: &impl Reader,
+        parent: Option<NodeId>,
+    ) -> Result<(Path, Option<Steps>)> {
+        match parent {
+            Some(parent) => self.expect(reader, parent),
+            None => Ok((Path::new(), self.locate(reader, &[])?.steps)),
+        }
+    }
+
+    /// The key of a path, unless it is longer than a key may be.
+    pub(super) fn checked_key(&self, node: NodeId, path: &[u8]) -> Result<KeyBuf> {
+        let key = self.key(path);
+        if key.len() > MAX_KEY_BYTES {
+            let (bytes, limit) = (key.len(), MAX_KEY_BYTES);
+            return Err(TreeError::PathTooLong { node, bytes, limit }.into());
+        }
+        Ok(key)
+    }
+
+    pub(super) fn in_steps(&self, steps: &Steps) -> Error {
+        TreeError::InSteps { tree: self.space.to_string(), node: steps.root }.into()
+    }
+
+    pub(super) fn ordered_by_name(&self) -> Error {
+        TreeError::OrderedByName { tree: self.space.to_string() }.into()
+    }
+
+    /// The id that a key of a path of a node holds.
+    pub(super) fn id_of_node(&self, key: &[u8]) -> Option<NodeId> {
+        self.nodes.unpack::<(NodeId,)>(key).ok().map(|(id,)| id)
+    }
+}
+
+impl Located {
+    /// The path of the `n`-th of the nodes asked for, as readers should see it.
+    pub(super) fn path(&self, n: usize) -> Option<Path> {
+        let stored = self.stored(n)?.clone();
+        match &self.steps {
+            Some(steps) => steps.resolve(stored),
+            None => Some(stored),
+        }
+    }
+
+    /// The path of the `n`-th of the nodes asked for, as it is stored.
+    pub(super) fn stored(&self, n: usize) -> Option<&Path> {
+        self.stored.get(n)?.as_ref()
+    }
+}
+
+/// The parent or the sibling that a place names.
+pub(super) fn named_by(place: Place) -> Option<NodeId> {
+    match place {
+        Place::First(parent)
+        | Place::Last(parent)
+        | Place::At(parent, _)
+        | Place::Sorted(parent) => parent,
+        Place::Before(sibling) | Place::After(sibling) => Some(sibling),
+    }
+}
+
+/// The error for a key that is no path.
+#[cold]
+pub(super) fn foreign(key: &[u8]) -> Error {
+    let source = "it is no path of a node; is another kind of data in this subspace?";
+    Error::Value { codec: "the key of a node", action: "decode", source: source.into() }.at(key)
+}

@@ -1,0 +1,117 @@
+//! Whole trees at once: every key is known before the first is written, and they are written in order.
+
+use std::collections::{HashMap, HashSet};
+
+use keyloom::value::Codec;
+use keyloom::{Order, Result, Writer};
+
+use super::super::rank::{Rank, spread};
+use super::super::tree::TreeError;
+use super::super::{Nested, NodeId, Place};
+use super::MaterializedPath;
+use super::change::Rewrite;
+use super::layout::{Located, foreign};
+use super::path::{Path, by_name, by_rank};
+use super::place::Placing;
+
+/// The children of a node that are still to come.
+struct Siblings<'t, V> {
+    parent: Option<NodeId>,
+    path: Path,
+    trees: std::slice::Iter<'t, Nested<V>>,
+    /// Of paths of names there are none.
+    ranks: std::vec::IntoIter<Rank>,
+}
+
+/// Which nodes come, and which were there or have come already.
+struct Coming {
+    located: Located,
+    seen: HashSet<NodeId>,
+    paths: HashMap<Path, NodeId>,
+}
+
+impl<V, C: Codec<V>> MaterializedPath<V, C> {
+    pub(super) fn load_below(
+        &self,
+        txn: &mut impl Writer,
+        parent: Option<NodeId>,
+        trees: &[Nested<V>],
+    ) -> Result<()> {
+        let layout = &self.layout;
+        let nodes = trees.iter().flat_map(Nested::preorder).map(|(_, node)| node.id);
+        let mut ids: Vec<NodeId> = nodes.collect();
+        let Some(first) = ids.first().copied() else { return Ok(()) };
+        let count = ids.len();
+        ids.extend(parent);
+        let located = layout.locate(txn, &ids)?;
+        self.refuse_existing(&located, 0, first)?;
+        let path = parent.map_or(Ok(Path::new()), |id| layout.there(&located, count, id))?;
+        layout.refuse_in_steps(located.steps.as_ref(), |steps| steps.holds(&path))?;
+        let ranks = match layout.names() {
+            true => Vec::new(),
+            false => {
+                let last = layout.beside(txn, &path, None, Order::Descending, None)?;
+                let low = last.and_then(|last| layout.segments.rank(&last));
+                let ranks = spread(low.as_deref(), None, trees.len());
+                ranks.ok_or_else(|| foreign(&layout.key(&path)))?
+            }
+        };
+        let mut coming =
+            Coming { located, seen: HashSet::with_capacity(count), paths: HashMap::new() };
+        let roots = Siblings { parent, path, trees: trees.iter(), ranks: ranks.into_iter() };
+        let mut rewrite = Rewrite::default();
+        let mut open = vec![roots];
+        while let Some(siblings) = open.last_mut() {
+            let Some(node) = siblings.trees.next() else {
+                open.pop();
+                continue;
+            };
+            self.refuse_seen(&mut coming, node.id)?;
+            let path = match siblings.ranks.next() {
+                Some(rank) => by_rank(&siblings.path, &rank, node.id),
+                None => self.free_path(txn, siblings, node, &mut coming)?,
+            };
+            rewrite.put(layout, node.id, &path, &self.record(node.id, &node.name, &node.value)?)?;
+            let ranks = match layout.names() {
+                true => Vec::new(),
+                false => spread(None, None, node.children.len()).unwrap_or_default(),
+            };
+            let (trees, ranks) = (node.children.iter(), ranks.into_iter());
+            open.push(Siblings { parent: Some(node.id), path, trees, ranks });
+        }
+        rewrite.apply(txn)
+    }
+
+    /// Refuses a node that is there already, or has come before.
+    fn refuse_seen(&self, coming: &mut Coming, id: NodeId) -> Result<()> {
+        let n = coming.seen.len();
+        if coming.seen.insert(id) {
+            return self.refuse_existing(&coming.located, n, id);
+        }
+        let tree = self.layout.space.to_string();
+        Err(TreeError::NodeExists { tree, node: id }.into())
+    }
+
+    /// The path of names of a node, which nobody may have yet.
+    fn free_path(
+        &self,
+        txn: &impl Writer,
+        siblings: &Siblings<'_, V>,
+        node: &Nested<V>,
+        coming: &mut Coming,
+    ) -> Result<Path> {
+        let (parent, name) = (siblings.parent, &node.name);
+        let path = by_name(&siblings.path, name);
+        if let Some(taken_by) = coming.paths.insert(path.clone(), node.id) {
+            return Err(TreeError::NameTaken { parent, name: name.clone(), taken_by }.into());
+        }
+        // Below a node that comes there is nothing yet.
+        let is_new = parent.is_some_and(|parent| coming.seen.contains(&parent));
+        if is_new {
+            return Ok(path);
+        }
+        let placing = Placing { id: node.id, name, place: Place::Sorted(parent), moved: None };
+        let steps = coming.located.steps.as_ref();
+        self.layout.free_name(txn, (parent, &siblings.path), &placing, steps)
+    }
+}

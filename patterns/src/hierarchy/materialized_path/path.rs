@@ -1,0 +1,303 @@
+//! Paths: the packed segments from a root down to a node, as they stand in its key.
+
+use keyloom::{KeyBuf, pack};
+
+use super::super::NodeId;
+
+/// The type codes of the tuple layer that a path is made of. They are read here and not by an
+/// [`Unpacker`](keyloom::key::Unpacker), since every step of a walk counts the segments of a key.
+const BYTES: u8 = 0x01;
+const STRING: u8 = 0x02;
+const ZERO: u8 = 0x14;
+/// Behind a NUL, says that it belongs to the text and does not end it.
+const ESCAPE: u8 = 0xFF;
+
+/// A path without what stands before it in the key; empty for the root of all roots.
+pub(super) type Path = KeyBuf;
+
+/// What a segment of a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Segments {
+    /// A rank among the siblings and an id.
+    Ids,
+    /// A name.
+    Names,
+}
+
+/// The last segment of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Measured {
+    /// How many segments there are.
+    pub(super) depth: u32,
+    /// Where in the last one its id begins; of names it says nothing.
+    id_at: usize,
+}
+
+impl Segments {
+    /// Counts the segments of a path and finds the last; `None` where the bytes are no path. Of the empty path
+    /// the depth is 0.
+    #[inline(always)]
+    pub(super) fn measure(self, path: &[u8]) -> Option<Measured> {
+        self.measure_from(path, 0)
+    }
+
+    /// [`measure`](Segments::measure) of the path that begins at `at` in a key.
+    #[inline(always)]
+    pub(super) fn measure_from(self, key: &[u8], mut at: usize) -> Option<Measured> {
+        let mut measured = Measured { depth: 0, id_at: at };
+        // Which of the two it is, is asked once and not at each segment.
+        match self {
+            Self::Ids => {
+                while at < key.len() {
+                    let (id_at, end) = Self::Ids.segment(key, at)?;
+                    measured = Measured { depth: measured.depth + 1, id_at };
+                    at = end;
+                }
+            }
+            Self::Names => {
+                while at < key.len() {
+                    (_, at) = Self::Names.segment(key, at)?;
+                    measured.depth += 1;
+                }
+            }
+        }
+        Some(measured)
+    }
+
+    /// Where the id of the segment at `at` begins, and where the segment ends.
+    #[inline(always)]
+    fn segment(self, path: &[u8], at: usize) -> Option<(usize, usize)> {
+        match (self, *path.get(at)?) {
+            (Self::Ids, BYTES) => {
+                let id_at = behind_text(path, at + 1)?;
+                let bytes = usize::from(path.get(id_at)?.checked_sub(ZERO).filter(|n| *n <= 8)?);
+                let end = id_at + 1 + bytes;
+                (end <= path.len()).then_some((id_at, end))
+            }
+            (Self::Names, STRING) => Some((at, behind_text(path, at + 1)?)),
+            _ => None,
+        }
+    }
+
+    /// The beginning of a path that has this many segments; all of it where it has no more.
+    pub(super) fn cut(self, path: &[u8], segments: u32) -> Option<&[u8]> {
+        let mut at = 0;
+        for _ in 0..segments {
+            if at < path.len() {
+                (_, at) = self.segment(path, at)?;
+            }
+        }
+        path.get(..at)
+    }
+
+    /// The paths of all ancestors, the root's first.
+    pub(super) fn ancestors(self, path: &[u8]) -> Vec<&[u8]> {
+        let mut at = 0;
+        let mut ancestors = Vec::new();
+        while let Some((_, end)) = self.segment(path, at) {
+            at = end;
+            ancestors.extend(path.get(..at).filter(|found| found.len() < path.len()));
+        }
+        ancestors
+    }
+
+    /// The path of the parent, empty for a root.
+    pub(super) fn parent(self, path: &[u8]) -> &[u8] {
+        self.ancestors(path).pop().unwrap_or_default()
+    }
+
+    /// The rank in the last segment of a path of ids.
+    pub(super) fn rank(self, path: &[u8]) -> Option<Vec<u8>> {
+        let last = path.get(self.parent(path).len()..)?;
+        let (rank, _) = keyloom::unpack::<(Vec<u8>, NodeId)>(last).ok()?;
+        Some(rank)
+    }
+
+    /// The name in the last segment of a path of names.
+    pub(super) fn name(self, path: &[u8]) -> Option<String> {
+        let last = path.get(self.parent(path).len()..)?;
+        keyloom::unpack::<(String,)>(last).ok().map(|(name,)| name)
+    }
+}
+
+impl Measured {
+    /// The id in the last segment of a path of ids, which is the end of the path or the key.
+    #[inline(always)]
+    pub(super) fn id(self, path: &[u8]) -> Option<NodeId> {
+        let bytes = path.len().checked_sub(self.id_at + 1)?;
+        match path.last_chunk() {
+            // The last eight bytes, and of them those of the id.
+            Some(last) if bytes <= 8 => {
+                let mask = NodeId::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0);
+                Some(NodeId::from_be_bytes(*last) & mask)
+            }
+            _ => self.id_of_short(path),
+        }
+    }
+
+    #[cold]
+    fn id_of_short(self, path: &[u8]) -> Option<NodeId> {
+        let bytes = path.get(self.id_at + 1..).filter(|bytes| bytes.len() <= 8)?;
+        Some(bytes.iter().fold(0, |id, byte| id << 8 | NodeId::from(*byte)))
+    }
+}
+
+/// The position behind a text whose content begins at `at`.
+///
+/// Looks at eight bytes at a time: ranks and names are short and of different lengths, and a loop over bytes would be
+/// left at another one each time, which a processor does not foresee.
+#[inline(always)]
+fn behind_text(path: &[u8], mut at: usize) -> Option<usize> {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    loop {
+        let Some(word) = word(path, at) else { return behind_short(path, at) };
+        // The lowest bit that is set here is that of the first byte that is zero.
+        let zeros = word.wrapping_sub(LOW) & !word & HIGH;
+        if zeros == 0 {
+            at += size_of::<u64>();
+            continue;
+        }
+        at += zeros.trailing_zeros() as usize / 8;
+        if path.get(at + 1) != Some(&ESCAPE) {
+            // Behind the end of the path there seem to be zeros as well.
+            return (at < path.len()).then_some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+/// The eight bytes at a position, the first in the lowest place; zeros stand for those behind the end. `None` where no byte
+/// is left, or the whole has less than eight.
+#[inline(always)]
+fn word(path: &[u8], at: usize) -> Option<u64> {
+    if let Some(bytes) = path.get(at..).and_then(<[u8]>::first_chunk) {
+        return Some(u64::from_le_bytes(*bytes));
+    }
+    let missing = (at + size_of::<u64>()).checked_sub(path.len())?;
+    let last = u64::from_le_bytes(*path.last_chunk()?);
+    last.checked_shr(8 * missing as u32)
+}
+
+/// [`behind_text`], byte by byte.
+#[cold]
+fn behind_short(path: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        if *path.get(at)? == 0 {
+            if path.get(at + 1) != Some(&ESCAPE) {
+                return Some(at + 1);
+            }
+            at += 1;
+        }
+        at += 1;
+    }
+}
+
+/// Whether `path` is `root` or lies below it.
+pub(super) fn is_within(path: &[u8], root: &[u8]) -> bool {
+    path.strip_prefix(root).is_some_and(|rest| rest.first() != Some(&ESCAPE))
+}
+
+/// Whether `path` lies below `root`.
+pub(super) fn is_below(path: &[u8], root: &[u8]) -> bool {
+    path.len() > root.len() && is_within(path, root)
+}
+
+/// A path that lies within `from`, with `to` in the place of that.
+pub(super) fn replanted(path: &[u8], from: &[u8], to: &[u8]) -> Path {
+    joined(to, path.get(from.len()..).unwrap_or_default())
+}
+
+/// The path of a child that is the segment `rank`, `id`.
+pub(super) fn by_rank(parent: &[u8], rank: &[u8], id: NodeId) -> Path {
+    joined(parent, &pack(&(rank, id)))
+}
+
+/// The path of a child that is the segment `name`.
+pub(super) fn by_name(parent: &[u8], name: &str) -> Path {
+    joined(parent, &pack(&(name,)))
+}
+
+pub(super) fn joined(one: &[u8], other: &[u8]) -> KeyBuf {
+    let mut joined = KeyBuf::with_capacity(one.len() + other.len());
+    joined.extend_from_slice(one);
+    joined.extend_from_slice(other);
+    joined
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use keyloom::pack;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::{Measured, Path, Segments, by_name, by_rank, is_within};
+
+    fn of_ids(segments: &[(Vec<u8>, u64)]) -> Path {
+        segments.iter().fold(Path::new(), |path, (rank, id)| by_rank(&path, rank, *id))
+    }
+
+    fn of_names(names: &[String]) -> Path {
+        names.iter().fold(Path::new(), |path, name| by_name(&path, name))
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_of_ids_is_measured_as_it_was_made(
+            segments in vec((vec(any::<u8>(), 0..4), any::<u64>()), 0..5)
+        ) {
+            let path = of_ids(&segments);
+            let key = [b"some key", &path[..]].concat();
+            let within = Segments::Ids.measure_from(&key, 8).unwrap();
+            let measured = Segments::Ids.measure(&path).unwrap();
+            prop_assert_eq!(within.depth, measured.depth);
+            prop_assert_eq!(measured.depth as usize, segments.len());
+            if let Some((rank, id)) = segments.last() {
+                prop_assert_eq!(measured.id(&path), Some(*id));
+                prop_assert_eq!(within.id(&key), Some(*id));
+                prop_assert_eq!(Segments::Ids.rank(&path), Some(rank.clone()));
+            }
+            let above: Vec<Path> = (1..segments.len()).map(|n| of_ids(&segments[..n])).collect();
+            prop_assert_eq!(Segments::Ids.ancestors(&path), above.iter().map(|path| &path[..]).collect::<Vec<_>>());
+            for n in 0..=segments.len() {
+                let cut = Segments::Ids.cut(&path, n as u32).unwrap();
+                prop_assert_eq!(cut, &of_ids(&segments[..n])[..]);
+            }
+        }
+
+        #[test]
+        fn paths_of_names_lie_within_each_other_as_their_lists_do(
+            one in vec("[a\0.-]{0,3}", 0..4), other in vec("[a\0.-]{0,3}", 0..4)
+        ) {
+            let (path, root) = (of_names(&one), of_names(&other));
+            prop_assert_eq!(is_within(&path, &root), one.starts_with(&other));
+            prop_assert_eq!(path.cmp(&root), one.cmp(&other), "and stand in their order");
+            prop_assert_eq!(Segments::Names.measure(&path).unwrap().depth as usize, one.len());
+            prop_assert_eq!(Segments::Names.name(&path), one.last().cloned());
+        }
+
+        #[test]
+        fn what_is_no_path_is_refused_or_measured_but_never_a_panic(bytes in vec(any::<u8>(), 0..24)) {
+            for segments in [Segments::Ids, Segments::Names] {
+                if let Some(measured) = segments.measure(&bytes) {
+                    measured.id(&bytes);
+                }
+                let key = [b"some key", &bytes[..]].concat();
+                let depth = |measured: Option<Measured>| measured.map(|measured| measured.depth);
+                prop_assert_eq!(depth(segments.measure_from(&key, 8)), depth(segments.measure(&bytes)));
+                segments.cut(&bytes, 2);
+                segments.ancestors(&bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_dot_never_sorts_against_a_dash() {
+        // As one string "a.b" would stand behind "a-b", and so between "a" and what lies below it.
+        let [a, below, dash] = [&["a"][..], &["a", "b"], &["a-b"]]
+            .map(|names| names.iter().fold(Path::new(), |path, name| by_name(&path, name)));
+        assert!(a < below && below < dash);
+        assert_eq!(a, pack(&("a",)));
+    }
+}

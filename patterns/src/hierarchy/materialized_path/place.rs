@@ -1,0 +1,379 @@
+//! From a place among siblings to a path.
+
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result};
+
+use super::super::rank;
+use super::super::tree::TreeError;
+use super::super::{NodeId, Place, TreeNode};
+use super::layout::{Layout, Located, foreign, named_by};
+use super::path::{Path, by_name, by_rank, is_within};
+use super::steps::Steps;
+use super::walk::{BoundedWalk, Origin};
+
+/// A rank that is longer is not given: those around it are spread again.
+const LONGEST_RANK: usize = 16;
+/// Ranks up to this length are left alone by that.
+const SHORT_RANK: usize = 4;
+/// How many siblings on each side are spread again, and how long their ranks may be then; if longer, it must be more
+/// siblings.
+const SPREAD: [(usize, usize); 4] = [(32, 8), (128, 8), (512, 8), (1_000, 12)];
+/// How many nodes may be rewritten for it. Where there are more, ranks go on growing.
+const MOST_SPREAD: u64 = 1_000;
+
+/// A node that is to be placed.
+pub(super) struct Placing<'p> {
+    pub(super) id: NodeId,
+    pub(super) name: &'p str,
+    pub(super) place: Place,
+    /// Where it is, when it is there already.
+    pub(super) moved: Option<&'p Path>,
+}
+
+/// Where a node goes, and which siblings get other ranks for it.
+pub(super) struct Placed {
+    /// `None`: where it is.
+    pub(super) path: Option<Path>,
+    pub(super) spread: Vec<(Path, Path)>,
+}
+
+/// Between which siblings.
+enum Slot {
+    First,
+    Last,
+    Before(Path),
+    After(Path),
+}
+
+/// A child's path and record, if there is one more.
+type Child<B> = Option<(Path, B)>;
+/// Siblings beside each other, and the rank of the one behind them.
+type Crowd = (Vec<Path>, Option<Vec<u8>>);
+
+impl Layout {
+    /// The path that a node gets. `named` is the path of the node that the place names.
+    pub(super) fn placed(
+        &self,
+        reader: &impl Reader,
+        node: &Placing<'_>,
+        named: &Path,
+        steps: Option<&Steps>,
+    ) -> Result<Placed> {
+        if let Some(moved) = node.moved
+            && let Some(target) = named_by(node.place)
+            && is_within(named, moved)
+        {
+            return Err(TreeError::BelowItself { node: node.id, target }.into());
+        }
+        let parent = match node.place {
+            Place::Before(_) | Place::After(_) => self.segments.parent(named).into(),
+            _ => named.clone(),
+        };
+        if let Some(steps) = steps.filter(|steps| steps.holds(&parent)) {
+            return Err(self.in_steps(steps));
+        }
+        let placed = match self.names() {
+            true => self.by_name(reader, node, &parent, steps)?,
+            false => self.by_rank(reader, node, (&parent, named), steps)?,
+        };
+        if let Some(path) = &placed.path {
+            self.checked_key(node.id, path)?;
+        }
+        Ok(placed)
+    }
+
+    fn by_name(
+        &self,
+        reader: &impl Reader,
+        node: &Placing<'_>,
+        parent: &Path,
+        steps: Option<&Steps>,
+    ) -> Result<Placed> {
+        let Place::Sorted(below) = node.place else { return Err(self.ordered_by_name()) };
+        let path = self.free_name(reader, (below, parent), node, steps)?;
+        Ok(Placed { path: Some(path).filter(|path| Some(path) != node.moved), spread: Vec::new() })
+    }
+
+    /// The path of a name below a parent, unless another node has it.
+    pub(super) fn free_name(
+        &self,
+        reader: &impl Reader,
+        (parent, path): (Option<NodeId>, &[u8]),
+        node: &Placing<'_>,
+        steps: Option<&Steps>,
+    ) -> Result<Path> {
+        let path = by_name(path, node.name);
+        if Some(&path) == node.moved {
+            return Ok(path);
+        }
+        if let Some(steps) = steps.filter(|steps| steps.hidden() == Some(&path)) {
+            return Err(self.in_steps(steps));
+        }
+        let key = self.checked_key(node.id, &path)?;
+        match reader.get(&key)? {
+            None => Ok(path),
+            Some(record) => Err(TreeError::NameTaken {
+                parent,
+                name: node.name.into(),
+                taken_by: self.id_at(&key, &record)?,
+            }
+            .into()),
+        }
+    }
+
+    fn by_rank(
+        &self,
+        reader: &impl Reader,
+        node: &Placing<'_>,
+        (parent, named): (&Path, &Path),
+        steps: Option<&Steps>,
+    ) -> Result<Placed> {
+        let hidden = steps.and_then(Steps::hidden);
+        let slot = self.slot(reader, node, (parent, named), hidden)?;
+        let (low, high) = self.neighbours(reader, parent, &slot, node.moved)?;
+        let stays = node.moved.is_some_and(|moved| {
+            self.segments.parent(moved) == &parent[..]
+                && low.as_ref().is_none_or(|low| low < moved)
+                && high.as_ref().is_none_or(|high| moved < high)
+        });
+        if stays {
+            return Ok(Placed { path: None, spread: Vec::new() });
+        }
+        let rank = rank::between(
+            self.rank(low.as_ref())?.as_deref(),
+            self.rank(high.as_ref())?.as_deref(),
+        );
+        let rank = rank.ok_or_else(|| foreign(&self.key(low.as_ref().unwrap_or(parent))))?;
+        if rank.len() > LONGEST_RANK
+            && let Some(spread) = self.spread(reader, node, parent, (low, high), steps)?
+        {
+            return Ok(spread);
+        }
+        Ok(Placed { path: Some(by_rank(parent, &rank, node.id)), spread: Vec::new() })
+    }
+
+    fn rank(&self, path: Option<&Path>) -> Result<Option<Vec<u8>>> {
+        let rank = |path: &Path| self.segments.rank(path).ok_or_else(|| foreign(&self.key(path)));
+        path.map(rank).transpose()
+    }
+
+    fn slot(
+        &self,
+        reader: &impl Reader,
+        node: &Placing<'_>,
+        (parent, named): (&Path, &Path),
+        hidden: Option<&Path>,
+    ) -> Result<Slot> {
+        Ok(match node.place {
+            Place::First(_) | Place::At(_, 0) => Slot::First,
+            Place::Last(_) => Slot::Last,
+            Place::Before(_) => Slot::Before(named.clone()),
+            Place::After(_) => Slot::After(named.clone()),
+            Place::At(below, position) => {
+                let mut others = self.others(reader, parent, node.moved, hidden)?;
+                let mut children = 0;
+                while let Some((child, _)) = others()? {
+                    children += 1;
+                    if children == position {
+                        return Ok(Slot::After(child));
+                    }
+                }
+                return Err(TreeError::NoSuchPosition { parent: below, position, children }.into());
+            }
+            Place::Sorted(_) => {
+                let mut others = self.others(reader, parent, node.moved, hidden)?;
+                while let Some((child, record)) = others()? {
+                    let other = TreeNode::<_, (), ()>::new(0, record, self.header());
+                    if other.name()? > node.name {
+                        return Ok(Slot::Before(child));
+                    }
+                }
+                Slot::Last
+            }
+        })
+    }
+
+    /// The children of a parent, without the one that is moved.
+    fn others<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: &Path,
+        moved: Option<&Path>,
+        hidden: Option<&Path>,
+    ) -> Result<impl FnMut() -> Result<Child<R::Bytes<'r>>> + use<'r, R>> {
+        let origin = Origin::new(self, (None, parent), &(1..=1));
+        let range = origin.range();
+        let hidden = hidden.map(|hidden| &hidden[..]);
+        let mut walk = BoundedWalk::open(reader, origin, range, Order::Ascending, hidden)?;
+        let (layout, moved) = (self.clone(), moved.cloned());
+        Ok(move || {
+            while let Some((key, record)) = walk.entry()? {
+                let child = layout.path(&key);
+                if moved.as_ref().is_none_or(|moved| child != &moved[..]) {
+                    return Ok(Some((child.into(), record)));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// The siblings between which a slot lies, those that are not seen included: their ranks are taken too.
+    fn neighbours(
+        &self,
+        reader: &impl Reader,
+        parent: &Path,
+        slot: &Slot,
+        moved: Option<&Path>,
+    ) -> Result<(Option<Path>, Option<Path>)> {
+        let next = |from| self.beside(reader, parent, from, Order::Ascending, moved);
+        let previous = |from| self.beside(reader, parent, from, Order::Descending, moved);
+        Ok(match slot {
+            Slot::First => (None, next(None)?),
+            Slot::Last => (previous(None)?, None),
+            Slot::Before(sibling) => (previous(Some(sibling))?, Some(sibling.clone())),
+            Slot::After(sibling) => (Some(sibling.clone()), next(Some(sibling))?),
+        })
+    }
+
+    /// The child that comes next behind or before another, or from an end: never the one that is moved.
+    pub(super) fn beside(
+        &self,
+        reader: &impl Reader,
+        parent: &[u8],
+        from: Option<&Path>,
+        order: Order,
+        moved: Option<&Path>,
+    ) -> Result<Option<Path>> {
+        let mut from = from.cloned();
+        loop {
+            let range = self.rest(parent, from.as_deref(), order);
+            let entry = match order {
+                Order::Ascending => reader.first(range)?,
+                Order::Descending => reader.last(range)?,
+            };
+            let Some((key, _)) = entry else { return Ok(None) };
+            let below = self.path(&key).get(parent.len()..).unwrap_or_default();
+            let segment = self.segments.cut(below, 1).ok_or_else(|| foreign(&key))?;
+            let child = super::path::joined(parent, segment);
+            if Some(&child) != moved {
+                return Ok(Some(child));
+            }
+            from = Some(child);
+        }
+    }
+
+    /// The children of a parent, and what lies below them, behind one of them or before it.
+    pub(super) fn rest(
+        &self,
+        parent: &[u8],
+        from: Option<&[u8]>,
+        order: Order,
+    ) -> KeyRange<'static> {
+        let all = self.below(parent);
+        match (from, order) {
+            (None, _) => all,
+            (Some(from), Order::Ascending) => all.intersect(self.behind(from)),
+            (Some(from), Order::Descending) => all.before(&self.key(from)).into_owned(),
+        }
+    }
+
+    /// Spreads ranks again around a slot: those that grew long where many nodes were put in one place. `None` where that
+    /// would be too much to rewrite, or would meet what is moved in steps.
+    fn spread(
+        &self,
+        reader: &impl Reader,
+        node: &Placing<'_>,
+        parent: &Path,
+        (low, high): (Option<Path>, Option<Path>),
+        steps: Option<&Steps>,
+    ) -> Result<Option<Placed>> {
+        for (most, longest) in SPREAD {
+            let mut budget = MOST_SPREAD;
+            let mut crowd = |from: &Option<Path>, order| {
+                self.crowd(reader, (parent, node.moved), (from.clone(), most), order, &mut budget)
+            };
+            let (Some((mut before, low)), Some((after, high))) =
+                (crowd(&low, Order::Descending)?, crowd(&high, Order::Ascending)?)
+            else {
+                return Ok(None);
+            };
+            before.reverse();
+            let place = before.len();
+            let siblings = [before, after].concat();
+            if steps.is_some_and(|steps| siblings.iter().any(|path| steps.stands_on(path))) {
+                return Ok(None);
+            }
+            let ranks = rank::spread(low.as_deref(), high.as_deref(), siblings.len() + 1);
+            let is_short = |rank: &rank::Rank| rank.len() <= longest;
+            if let Some(ranks) = ranks.filter(|ranks| ranks.iter().all(is_short)) {
+                return self.ranked(node, parent, siblings, ranks, place).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Siblings with other ranks, and a node between them at a place.
+    fn ranked(
+        &self,
+        node: &Placing<'_>,
+        parent: &Path,
+        siblings: Vec<Path>,
+        mut ranks: Vec<rank::Rank>,
+        place: usize,
+    ) -> Result<Placed> {
+        let own = by_rank(parent, &ranks.remove(place), node.id);
+        let mut spread = Vec::with_capacity(siblings.len());
+        for (path, rank) in siblings.into_iter().zip(ranks) {
+            let measured = self.segments.measure(&path);
+            let id = measured.and_then(|found| found.id(&path));
+            let id = id.ok_or_else(|| foreign(&self.key(&path)))?;
+            spread.push((path, by_rank(parent, &rank, id)));
+        }
+        Ok(Placed { path: Some(own), spread })
+    }
+
+    /// The siblings from one on whose ranks are long, so many of them, and the rank of the next one. `None` where what
+    /// lies below them is too much.
+    fn crowd(
+        &self,
+        reader: &impl Reader,
+        (parent, moved): (&Path, Option<&Path>),
+        (from, most): (Option<Path>, usize),
+        order: Order,
+        budget: &mut u64,
+    ) -> Result<Option<Crowd>> {
+        let (mut crowd, mut next) = (Vec::new(), from);
+        while let Some(path) = next {
+            let rank = self.segments.rank(&path).ok_or_else(|| foreign(&self.key(&path)))?;
+            if rank.len() <= SHORT_RANK || crowd.len() == most {
+                return Ok(Some((crowd, Some(rank))));
+            }
+            for entry in reader.range(self.subtree(&path), Order::Ascending)? {
+                entry?;
+                match budget.checked_sub(1) {
+                    Some(rest) => *budget = rest,
+                    None => return Ok(None),
+                }
+            }
+            next = self.beside(reader, parent, Some(&path), order, moved)?;
+            crowd.push(path);
+        }
+        Ok(Some((crowd, None)))
+    }
+
+    /// The path of the node that a place names, which must be there; the empty path for the roots.
+    pub(super) fn named(&self, located: &Located, n: usize, place: Place) -> Result<Path> {
+        named_by(place).map_or(Ok(KeyBuf::new()), |id| self.there(located, n, id))
+    }
+
+    /// Refuses to change what is moved or deleted in steps.
+    pub(super) fn refuse_in_steps(
+        &self,
+        steps: Option<&Steps>,
+        meets: impl Fn(&Steps) -> bool,
+    ) -> Result<(), Error> {
+        match steps.filter(|steps| meets(steps)) {
+            Some(steps) => Err(self.in_steps(steps)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What several of the questions to a tree have in common.
+
+use keyloom::value::Codec;
+use keyloom::{Reader, Result};
+
+use super::super::NodeId;
+use super::MaterializedPath;
+use super::layout::foreign;
+use super::path::{Path, Segments, is_within};
+use super::steps::Steps;
+
+impl<V, C: Codec<V>> MaterializedPath<V, C> {
+    /// The id of the node above a path; `None` above a root.
+    pub(super) fn parent_id(&self, reader: &impl Reader, path: &Path) -> Result<Option<NodeId>> {
+        let layout = &self.layout;
+        let above = layout.segments.parent(path);
+        if above.is_empty() {
+            return Ok(None);
+        }
+        self.id_of(reader, above).map(Some)
+    }
+
+    /// The id of the node at a path: a part of a path of ids, and of the record where the path is of names.
+    pub(super) fn id_of(&self, reader: &impl Reader, path: &[u8]) -> Result<NodeId> {
+        let key = self.layout.key(path);
+        match self.layout.segments {
+            Segments::Ids => self.layout.id_at(&key, &[]),
+            Segments::Names => {
+                let record = reader.get(&key)?.ok_or_else(|| foreign(&key))?;
+                self.layout.id_at(&key, &record)
+            }
+        }
+    }
+
+    /// The paths of two nodes: one round trip.
+    pub(super) fn two_paths(
+        &self,
+        reader: &impl Reader,
+        one: NodeId,
+        other: NodeId,
+    ) -> Result<[Path; 2]> {
+        let located = self.layout.locate(reader, &[one, other])?;
+        let path = |n, id| self.layout.there(&located, n, id);
+        Ok([path(0, one)?, path(1, other)?])
+    }
+
+    /// The node at a path of names, if it can be seen.
+    pub(super) fn at_path(
+        &self,
+        reader: &impl Reader,
+        path: &Path,
+        steps: Option<&Steps>,
+    ) -> Result<Option<NodeId>> {
+        let key = self.layout.key(path);
+        let hidden = steps.and_then(Steps::hidden);
+        if path.is_empty()
+            || hidden.is_some_and(|hidden| is_within(path, hidden))
+            || keyloom::check_key(&key).is_err()
+        {
+            return Ok(None);
+        }
+        reader.get(&key)?.map(|record| self.layout.id_at(&key, &record)).transpose()
+    }
+}

@@ -1,0 +1,22 @@
+//! Hierarchies: what lies below what?
+//!
+//! One contract, [`Tree`], and models that keep it on ordered keys in different ways, so that a program can change
+//! the model without being changed itself.
+
+pub mod adjacency_list;
+pub mod materialized_path;
+pub mod nested_sets;
+pub mod path;
+pub(crate) mod rank;
+pub mod tree;
+pub mod tree_document;
+
+pub use adjacency_list::AdjacencyList;
+pub use materialized_path::MaterializedPath;
+pub use nested_sets::NestedSets;
+pub use nested_sets::leaf_ranges::LeafRanges;
+pub use tree::{
+    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
+    TreeNode, TreeRule, Visit,
+};
+pub use tree_document::TreeDocument;

@@ -1,0 +1,300 @@
+//! Whether intervals lie in each other, and both keys of each node agree.
+//!
+//! The rows are the truth: which node lies below which follows from them alone. Positions are derived.
+
+use std::ops::ControlFlow;
+
+use keyloom::{Entry, KeyBuf, Order, Reader, Result, Store, Writer};
+
+use super::labels::{Label, Span};
+use super::layout::{Keys, Kind, Position, Positions};
+use super::steps::Steps;
+use crate::batch::BatchSize;
+use crate::hierarchy::{NodeId, TreeInconsistency, TreeRule};
+
+/// How many keys are looked at together.
+const BATCH: usize = 1_000;
+
+/// The nodes that enclose what comes next: their labels and ids.
+#[derive(Clone, Default)]
+struct Open(Vec<(Span, NodeId)>);
+
+impl Open {
+    /// Takes the next row in, and tells its parent; an error where its interval crosses another.
+    fn enter(&mut self, span: Span, id: NodeId) -> Result<Option<NodeId>, ()> {
+        while self.0.last().is_some_and(|(open, _)| open.last < span.first) {
+            self.0.pop();
+        }
+        let parent = match self.0.last() {
+            Some((open, _)) if open.last <= span.last => return Err(()),
+            parent => parent.map(|(_, id)| *id),
+        };
+        self.0.push((span, id));
+        Ok(parent)
+    }
+}
+
+/// What a page of rows says.
+struct Rows {
+    /// What each node's position should be.
+    expected: Vec<(NodeId, Position)>,
+    /// The keys of rows that are nothing, or cross others.
+    faults: Vec<TreeInconsistency>,
+}
+
+fn read_rows<B: std::ops::Deref<Target = [u8]>>(
+    keys: &Keys,
+    entries: Vec<Entry<B>>,
+    hidden: Option<Span>,
+    open: &mut Open,
+) -> Rows {
+    let mut rows = Rows { expected: Vec::new(), faults: Vec::new() };
+    for entry in entries {
+        let key = KeyBuf::from_slice(&entry.0);
+        let mut fault = |rule| rows.faults.push(TreeInconsistency { key: key.clone(), rule });
+        let Ok(row) = keys.row(entry) else {
+            fault(TreeRule::Foreign);
+            continue;
+        };
+        if hidden.is_some_and(|hidden| hidden.contains(row.left)) {
+            continue;
+        }
+        if row.right <= row.left || row.left == 0 || row.right >= keys.labels.end() {
+            fault(TreeRule::Wrong);
+            continue;
+        }
+        match open.enter(row.span(), row.id) {
+            Ok(parent) => rows.expected.push((row.id, Position { left: row.left, parent })),
+            Err(()) => fault(TreeRule::Wrong),
+        }
+    }
+    rows
+}
+
+/// Tells everything that is not as it should be.
+pub(super) fn check<R: Reader>(
+    keys: &Keys,
+    reader: &R,
+    mut found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+) -> Result<u64> {
+    let mut looked_at = 0;
+    let all = keys.space.self_and_children();
+    let steps = match reader.get(&keys.steps)?.map(|bytes| Steps::decode(&bytes)) {
+        Some(Ok(steps)) => Some(steps),
+        Some(Err(_)) => {
+            let key = keys.steps.clone();
+            if found(TreeInconsistency { key, rule: TreeRule::Wrong }).is_break() {
+                return Ok(1);
+            }
+            None
+        }
+        None => None,
+    };
+    let mut open = Open::default();
+    let mut last: Option<KeyBuf> = None;
+    loop {
+        let range = match &last {
+            None => all.clone(),
+            Some(last) => all.clone().resume(Order::Ascending, last),
+        };
+        let page = reader.page(range, Order::Ascending, BATCH)?;
+        looked_at += page.entries.len() as u64;
+        for fault in faults_of_page(keys, reader, steps.as_ref(), page.entries, &mut open)? {
+            if found(fault).is_break() {
+                return Ok(looked_at);
+            }
+        }
+        last = page.last;
+        if last.is_none() {
+            return Ok(looked_at);
+        }
+    }
+}
+
+fn faults_of_page<R: Reader>(
+    keys: &Keys,
+    reader: &R,
+    steps: Option<&Steps>,
+    entries: Vec<Entry<R::Bytes<'_>>>,
+    open: &mut Open,
+) -> Result<Vec<TreeInconsistency>> {
+    let mut faults = Vec::new();
+    let (mut rows, mut nodes) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match keys.kind(&entry.0) {
+            Some(Kind::Left(_)) => rows.push(entry),
+            Some(Kind::Node(id)) => nodes.push((id, entry)),
+            Some(Kind::Steps) => (),
+            None => {
+                let key = KeyBuf::from_slice(&entry.0);
+                faults.push(TreeInconsistency { key, rule: TreeRule::Foreign });
+            }
+        }
+    }
+    let rows = read_rows(keys, rows, steps.and_then(Steps::hidden), open);
+    faults.extend(rows.faults);
+    faults
+        .extend(wrong_positions(keys, reader, steps, &rows.expected)?.into_iter().map(|(f, _)| f));
+    faults.extend(dangling(keys, reader, steps, nodes)?);
+    Ok(faults)
+}
+
+/// The positions that are not what the rows say, and what they should be.
+fn wrong_positions<R: Reader>(
+    keys: &Keys,
+    reader: &R,
+    steps: Option<&Steps>,
+    expected: &[(NodeId, Position)],
+) -> Result<Vec<(TreeInconsistency, Position)>> {
+    let node_keys: Vec<KeyBuf> = expected.iter().map(|(id, _)| keys.node(*id)).collect();
+    let mut faults = Vec::new();
+    for ((key, bytes), (_, at)) in node_keys.iter().zip(reader.get_many(&node_keys)?).zip(expected)
+    {
+        let rule = match bytes.map(|bytes| Positions::decode(&bytes)) {
+            None => TreeRule::Missing,
+            Some(Ok(there)) if is_right(&there, *at, steps) => continue,
+            Some(_) => TreeRule::Wrong,
+        };
+        faults.push((TreeInconsistency { key: key.clone(), rule }, *at));
+    }
+    Ok(faults)
+}
+
+fn is_right(there: &Positions, at: Position, steps: Option<&Steps>) -> bool {
+    let Some(next) = there.next else { return there.now == at };
+    // Two places: only while steps are under way, and one of them is where nobody looks.
+    let hidden = steps.and_then(Steps::hidden);
+    let switched = steps.is_some_and(Steps::has_switched);
+    let (seen, other) = if switched { (next, there.now) } else { (there.now, next) };
+    seen == at && hidden.is_some_and(|hidden| hidden.contains(other.left))
+}
+
+/// Positions of nodes that have no row.
+fn dangling<R: Reader>(
+    keys: &Keys,
+    reader: &R,
+    steps: Option<&Steps>,
+    nodes: Vec<(NodeId, Entry<R::Bytes<'_>>)>,
+) -> Result<Vec<TreeInconsistency>> {
+    let mut faults = Vec::new();
+    let mut named = Vec::new();
+    for (id, (key, bytes)) in nodes {
+        let key = KeyBuf::from_slice(&key);
+        match Positions::decode(&bytes) {
+            Err(_) => faults.push(TreeInconsistency { key, rule: TreeRule::Foreign }),
+            Ok(at) => named.push((id, key, keys.left(place_of(&at, steps).left))),
+        }
+    }
+    let lefts: Vec<&KeyBuf> = named.iter().map(|(_, _, left)| left).collect();
+    let rows = reader.get_many(&lefts)?;
+    for ((id, key, _), row) in named.iter().zip(rows) {
+        let is_there = row.is_some_and(|bytes| {
+            super::layout::header(&bytes).is_ok_and(|(_, found)| found == *id)
+        });
+        if !is_there {
+            faults.push(TreeInconsistency { key: key.clone(), rule: TreeRule::Dangling });
+        }
+    }
+    Ok(faults)
+}
+
+fn place_of(at: &Positions, steps: Option<&Steps>) -> Position {
+    match at.next {
+        Some(next) if steps.is_some_and(Steps::has_switched) => next,
+        _ => at.now,
+    }
+}
+
+/// Makes the positions what the rows say. No steps are under way.
+pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
+    let mut size = BatchSize::new(BATCH);
+    let mut repaired = 0;
+    let mut rows = Some(From { last: None, open: Open::default() });
+    while let Some(from) = rows {
+        let (written, next) =
+            size.transact(store, |txn, batch| repair_rows(keys, txn, from.clone(), batch))?;
+        repaired += written;
+        rows = next;
+    }
+    let mut last = Some(None);
+    while let Some(from) = last {
+        let (removed, next) =
+            size.transact(store, |txn, batch| remove_dangling(keys, txn, from.as_ref(), batch))?;
+        repaired += removed;
+        last = next.map(Some);
+    }
+    Ok(repaired)
+}
+
+/// Where a repair goes on in the rows.
+#[derive(Clone)]
+struct From {
+    last: Option<Label>,
+    open: Open,
+}
+
+fn repair_rows(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    mut from: From,
+    batch: usize,
+) -> Result<(u64, Option<From>)> {
+    if !is_as_it_was(keys, txn, &from.open)? {
+        // Others have changed what encloses the next row: what was repaired stays, and it begins anew.
+        return Ok((0, Some(From { last: None, open: Open::default() })));
+    }
+    let (faults, next) = {
+        let behind =
+            Span { first: from.last.map_or(0, |last| last.saturating_add(1)), last: u64::MAX };
+        let page = txn.page(keys.lefts(behind), Order::Ascending, batch)?;
+        let next = page.last.as_deref().and_then(|key| match keys.kind(key) {
+            Some(Kind::Left(left)) => Some(left),
+            _ => None,
+        });
+        let rows = read_rows(keys, page.entries, None, &mut from.open);
+        (wrong_positions(keys, txn, None, &rows.expected)?, next)
+    };
+    for (fault, at) in &faults {
+        txn.put(&fault.key, &Positions::from(*at).encode())?;
+    }
+    let next = next.map(|left| From { last: Some(left), open: from.open });
+    Ok((faults.len() as u64, next))
+}
+
+/// Whether the nodes that enclosed the last row still lie where they lay.
+fn is_as_it_was<R: Reader>(keys: &Keys, reader: &R, open: &Open) -> Result<bool> {
+    let lefts: Vec<KeyBuf> = open.0.iter().map(|(span, _)| keys.left(span.first)).collect();
+    let rows = reader.get_many(&lefts)?;
+    Ok(rows.iter().zip(&open.0).all(|(row, (span, id))| {
+        row.as_ref().is_some_and(|bytes| {
+            super::layout::header(bytes).is_ok_and(|found| found == (span.last, *id))
+        })
+    }))
+}
+
+fn remove_dangling(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    last: Option<&KeyBuf>,
+    batch: usize,
+) -> Result<(u64, Option<KeyBuf>)> {
+    let (faults, next) = {
+        let all = keys.nodes();
+        let range = match last {
+            None => all,
+            Some(last) => all.resume(Order::Ascending, last),
+        };
+        let page = txn.page(range, Order::Ascending, batch)?;
+        let mut nodes = Vec::new();
+        for entry in page.entries {
+            if let Some(Kind::Node(id)) = keys.kind(&entry.0) {
+                nodes.push((id, entry));
+            }
+        }
+        (dangling(keys, txn, None, nodes)?, page.last)
+    };
+    for fault in &faults {
+        txn.delete(&fault.key)?;
+    }
+    Ok((faults.len() as u64, next))
+}

@@ -1,0 +1,229 @@
+//! Walks downwards: one range, and a stack of right labels that says how deep each row lies.
+
+use std::ops::{Bound, RangeBounds};
+
+use keyloom::{Entry, Order, Reader, Result};
+use smallvec::SmallVec;
+
+use super::labels::{Label, Span};
+use super::layout::{HEADER, Keys, header};
+use super::view::{RowOf, View, between};
+use crate::hierarchy::{NodeId, TreeNode, Visit};
+use crate::walk::Walk;
+
+/// The least and the greatest depth that is asked for.
+pub(super) fn depth_bounds(depths: &impl RangeBounds<u32>) -> Option<(u32, u32)> {
+    let least = match depths.start_bound() {
+        Bound::Included(least) => *least,
+        Bound::Excluded(before) => before.checked_add(1)?,
+        Bound::Unbounded => 0,
+    };
+    let most = match depths.end_bound() {
+        Bound::Included(most) => *most,
+        Bound::Excluded(behind) => behind.checked_sub(1)?,
+        Bound::Unbounded => u32::MAX,
+    };
+    (least <= most).then_some((least, most))
+}
+
+/// A row as it lies in the store, with its depth and its id.
+type Found<'r, R> = (u32, NodeId, Entry<<R as Reader>::Bytes<'r>>);
+
+/// The rows of a span, each with its depth.
+pub(super) struct Descend<'r, R: Reader> {
+    keys: Keys,
+    walk: Walk<'r, R>,
+    /// What of the span the walk is in, and what is still to come, the next one last.
+    now: Span,
+    to_come: SmallVec<[Span; 2]>,
+    /// The right labels of the nodes that enclose the last row, and its own.
+    open: Vec<Label>,
+    /// The depth of what nothing encloses.
+    base: u32,
+    least: u32,
+    most: u32,
+}
+
+impl<'r, R: Reader> Descend<'r, R> {
+    /// The rows of a span whose depths are asked for; `base` is the depth of what nothing in the span encloses.
+    pub(super) fn open(
+        view: &View<'_, 'r, R>,
+        span: Option<Span>,
+        base: u32,
+        depths: Option<(u32, u32)>,
+    ) -> Result<Self> {
+        let depths = depths.filter(|(_, most)| *most >= base);
+        let mut to_come =
+            span.filter(|_| depths.is_some()).map_or_else(SmallVec::new, |span| view.visible(span));
+        to_come.reverse();
+        let (least, most) = depths.unwrap_or((0, 0));
+        let walk = Walk::new(view.reader, Order::Ascending, 0);
+        let now = Span { first: 0, last: 0 };
+        let mut descend = Self {
+            keys: view.keys.clone(),
+            walk,
+            now,
+            to_come,
+            open: Vec::new(),
+            base,
+            least,
+            most,
+        };
+        descend.go_on()?;
+        Ok(descend)
+    }
+
+    /// Goes on with the next part of the span, if there is one.
+    fn go_on(&mut self) -> Result<bool> {
+        let Some(next) = self.to_come.pop() else { return Ok(false) };
+        self.now = next;
+        self.walk.seek(self.keys.lefts(next))?;
+        Ok(true)
+    }
+
+    /// How deep the next row lies, by its right label.
+    #[inline]
+    fn depth_of(&mut self, right: Label) -> u32 {
+        // Intervals lie in each other or apart, so of two the one that ends first is inside or before.
+        while self.open.last().is_some_and(|open| *open < right) {
+            self.open.pop();
+        }
+        self.base + self.open.len() as u32
+    }
+
+    /// The next row of a walk that leaves none out; `None` leaves it to [`advance`](Self::advance).
+    #[inline]
+    fn plain(&mut self) -> Option<Result<(u32, NodeId, R::Bytes<'r>)>> {
+        if self.least > self.base || self.most < u32::MAX {
+            return None;
+        }
+        let (key, bytes) = match self.walk.entries()?.next()? {
+            Ok(entry) => entry,
+            Err(error) => return Some(Err(error)),
+        };
+        let (right, id) = match header(&bytes) {
+            Ok(header) => header,
+            Err(error) => return Some(Err(error.at(&key))),
+        };
+        let depth = self.depth_of(right);
+        self.open.push(right);
+        Some(Ok((depth, id, bytes)))
+    }
+
+    /// The next row with its depth and its id.
+    fn advance(&mut self) -> Result<Option<Found<'r, R>>> {
+        let mut entry = self.walk.step()?;
+        loop {
+            let Some((key, bytes)) = entry else {
+                if !self.go_on()? {
+                    return Ok(None);
+                }
+                entry = self.walk.step()?;
+                continue;
+            };
+            let (right, id) = header(&bytes).map_err(|error| error.at(&key))?;
+            let depth = self.depth_of(right);
+            if depth > self.most {
+                entry = self.leave()?;
+                continue;
+            }
+            self.open.push(right);
+            if depth >= self.least {
+                return Ok(Some((depth, id, (key, bytes))));
+            }
+            entry = self.walk.step()?;
+        }
+    }
+
+    /// Leaves out what lies below the last node that is deep enough.
+    fn leave(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
+        let end = self.open.last().copied().unwrap_or(self.now.last);
+        match between(end, self.now.last.saturating_add(1)) {
+            Some(rest) => Ok(self.walk.leave(self.keys.lefts(rest))?.next),
+            None => {
+                self.walk.end();
+                Ok(None)
+            }
+        }
+    }
+
+    /// The next row whole.
+    pub(super) fn next_row(&mut self) -> Result<Option<RowOf<'r, R>>> {
+        self.advance()?.map(|(_, _, entry)| self.keys.row(entry)).transpose()
+    }
+}
+
+/// A walk that ends with the first error.
+pub(super) struct Visits<'r, R: Reader> {
+    descend: Descend<'r, R>,
+    failed: bool,
+}
+
+impl<'r, R: Reader> Visits<'r, R> {
+    pub(super) fn new(descend: Descend<'r, R>) -> Self {
+        Self { descend, failed: false }
+    }
+
+    #[inline]
+    pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
+        if self.failed {
+            return None;
+        }
+        let next = match self.descend.plain() {
+            Some(next) => next,
+            None => self.advance()?,
+        };
+        self.failed = next.is_err();
+        Some(next.map(|(depth, id, bytes)| Visit { depth, node: TreeNode::new(id, bytes, HEADER) }))
+    }
+
+    /// What is not plain: the end of a part, and walks that leave some depths out.
+    #[inline(never)]
+    fn advance(&mut self) -> Option<Result<(u32, NodeId, R::Bytes<'r>)>> {
+        let next = self.descend.advance().transpose()?;
+        Some(next.map(|(depth, id, (_, bytes))| (depth, id, bytes)))
+    }
+}
+
+/// The children of a node, from the first to the last or the other way round.
+#[allow(clippy::large_enum_variant, reason = "there is one per walk, and it stays where it is")]
+pub(super) enum Children<'k, 'r, R: Reader> {
+    Forwards(Visits<'r, R>),
+    Backwards {
+        view: View<'k, 'r, R>,
+        parent: Option<NodeId>,
+        /// What has not been looked at yet: the labels strictly between these.
+        lo: Label,
+        hi: Label,
+    },
+}
+
+impl<'k, 'r, R: Reader> Children<'k, 'r, R> {
+    /// The children of `parent`, which lie in `inside`.
+    pub(super) fn open(
+        view: View<'k, 'r, R>,
+        parent: Option<NodeId>,
+        inside: Option<Span>,
+        order: Order,
+    ) -> Result<Self> {
+        if order == Order::Ascending {
+            let descend = Descend::open(&view, inside, 1, Some((1, 1)))?;
+            return Ok(Self::Forwards(Visits::new(descend)));
+        }
+        let (lo, hi) = inside.map_or((0, 0), |inside| (inside.first - 1, inside.last + 1));
+        Ok(Self::Backwards { view, parent, lo, hi })
+    }
+
+    pub(super) fn next<V, C>(&mut self) -> Option<Result<TreeNode<R::Bytes<'r>, V, C>>> {
+        match self {
+            Self::Forwards(visits) => Some(visits.next()?.map(|visit| visit.node)),
+            Self::Backwards { view, parent, lo, hi } => {
+                let last = view.last(*lo, *hi).transpose()?;
+                let child = last.and_then(|row| view.child_over(row, *parent));
+                // Behind an error nothing comes any more.
+                *hi = child.as_ref().map_or(*lo, |child| child.left);
+                Some(child.map(|row| TreeNode::new(row.id, row.bytes, HEADER)))
+            }
+        }
+    }
+}

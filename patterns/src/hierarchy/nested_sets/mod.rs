@@ -1,0 +1,237 @@
+//! Nested sets: how is a subtree one contiguous range, whatever the order of siblings?
+//!
+//! Every node is an interval: it has a *left* and a *right* label, and the labels of all below it lie between them. Rows
+//! lie in the order of their left labels, which is the depth-first order of the tree. So what lies below a node is one
+//! scan, in order, and whether a node lies below another is a comparison of numbers.
+//!
+//! Labels are numbers of 64 bits with gaps between them. A node that comes takes labels from the gap where it goes. When a
+//! gap is too small, the smallest *window* around it that is not too full is labelled anew, evenly: of a window of 4ⁿ labels
+//! at most 2ⁿ may be in use. That is the maintenance of an order of Bender and others: a window is labelled anew only when
+//! many nodes have come since the last time, so that each of them pays for a few relabelled nodes per level.
+//!
+//! For trees that do not change there is a simpler form: [`leaf_ranges`].
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, `"left"`, left label | right label (8 bytes), id (8 bytes), name and value of the node |
+//! | subspace, `"node"`, id | left label, and the id of the parent, if it has one |
+//! | subspace, `"move"` | what is moved or deleted in steps, while it lasts |
+//!
+//! All integers in values are big-endian. A depth is not stored: a walk keeps the right labels of the nodes it is in on a stack,
+//! and how many they are is the depth. Nor are counts: they are scans.
+//!
+//! # Invariants
+//!
+//! * Two intervals lie apart or one inside the other; no label is given twice.
+//! * The parent of a node is the innermost interval around its own.
+//! * Rows are the truth; positions (`"node"`) are derived from them, and [`repair`](Tree::repair) writes them anew. Rows whose
+//!   intervals cross are told by [`check`](Tree::check) and left as they are: nothing says which of them is right.
+//! * The label space holds 2³¹ nodes, wherever they come: the window of all 2⁶⁴ labels may hold 2³². Beyond, an insert
+//!   that finds no gap is refused ([`TreeError::TooManyNodes`]).
+//!
+//! # Cost
+//!
+//! For a node with d ancestors, c children and n nodes below it. The gets of one line that do not depend on each other are one
+//! round trip. Every operation asks with its first get whether a move in steps is under way: one get more, counted
+//! here, and no round trip.
+//!
+//! | operation | reads | keys written | round trips |
+//! |---|---|---|---|
+//! | [`get`](Tree::get) | 3 gets | | 2 |
+//! | [`parent`](Tree::parent) | 2 gets | | 1 |
+//! | [`descendants`](Tree::descendants), [`leaves`](Tree::leaves), [`dump`](Tree::dump) | 3 gets, 1 range of n + 1 keys | | 3 |
+//! | [`descendants`](Tree::descendants) down to a depth, [`children`](Tree::children) | 3 gets, 1 range; below what is too deep it steps, or begins another range behind | | 3, and 1 per subtree left out by a new range |
+//! | [`children`](Tree::children), from the last to the first | per child 1 range of 1 key, and 1 get for each level that its last descendant lies deeper | | as many |
+//! | [`ancestors`](Tree::ancestors) | 2 + 2 d gets | | 2 + d |
+//! | [`depth`](Tree::depth) | 2 + d gets | | 1 + d |
+//! | [`is_ancestor`](Tree::is_ancestor) | 4 gets | | 2 |
+//! | [`lowest_common_ancestor`](Tree::lowest_common_ancestor) | 4 gets, and 3 for each level it lies above the first of the two | | 2, and 3 per level |
+//! | [`sibling`](Tree::sibling), the next | 4 gets, 1 range of 1 key | | 4 |
+//! | [`child_count`](Tree::child_count), [`child_named`](Tree::child_named) | as [`children`](Tree::children) | | |
+//! | [`descendant_count`](Tree::descendant_count) | 3 gets, counts n + 1 keys | | 3 |
+//! | [`insert`](Tree::insert) beside a sibling, first or last | some 5 gets and 1 range of 1 key; last: 1 get more for each level that the last descendant lies deeper | 2, and what gives way | 5 |
+//! | [`insert`](Tree::insert) at a position, sorted | and the children before it | 2, and what gives way | |
+//! | [`rename`](Tree::rename), [`set_value`](Tree::set_value) | 3 gets | 1 | 2 |
+//! | [`move_to`](Tree::move_to) | the subtree | 1 range deletion, 2 (n + 1), and what gives way | |
+//! | [`delete_subtree`](Tree::delete_subtree) | the subtree | 1 range deletion, n + 1 | 3 |
+//! | [`delete_node`](Tree::delete_node), children adopted | the children | 2 + c | |
+//! | [`delete_node`](Tree::delete_node), children rooted | the subtree | as a move | |
+//! | [`load`](Tree::load) of n nodes | n gets | 2 n, and what gives way | 5 |
+//! | [`move_in_steps`](Tree::move_in_steps) | the subtree, three times | 5 n, in transactions of some 1,000 rows | |
+//! | [`delete_in_steps`](Tree::delete_in_steps) | the subtree | 2 n | |
+//!
+//! What gives way is written with 1 range deletion and 2 keys per node whose left label lies in the window, and 1 key per node
+//! of which only the right one does. Between nodes that come at random hardly anything ever does; at one spot again and
+//! again it is, amortized, a few nodes per level of windows, and levels grow with the logarithm of the number of nodes.
+//! Behind the last child and before the first one only a small part of the gap is taken, so that appending does
+//! not use it up. Counted over 100,000 inserts (a chain: 2,000), where a deleted range counts as one key:
+//!
+//! | where nodes come | keys written per insert | by the worst insert |
+//! |---|---|---|
+//! | anywhere | 2.91 | 6,012 |
+//! | behind the last child of a node, before its first one, behind the last root | 2.00 | 2 |
+//! | always before the same node | 24.85 | 134,117 |
+//! | each below the one before | 16.29 | 2,245 |
+//!
+//! A store that takes few writes at once refuses the worst ones. [`load`](Tree::load)ing many nodes at once spares them.
+//!
+//! # Errors and transactions
+//!
+//! An operation that fails in the store may have done part of its writes *in the transaction*: let the error leave the body of
+//! [`transact`](keyloom::Store::transact).
+//!
+//! While a subtree is moved or deleted in steps, changes in it, moves and deletions of what it lies in, and nodes that would go
+//! where hidden rows lie are refused ([`TreeError::InSteps`]); the rest of the tree takes changes. Room for a subtree
+//! that is moved in steps is made in the first transaction: where the gap is too small, what gives way must fit into that one.
+//!
+//! # When not to use it
+//!
+//! When subtrees are moved often: a move writes the subtree twice over, where an
+//! adjacency list writes some five keys. When many writers insert at one spot: a window that is labelled anew
+//! conflicts with every change in it. When the parent is asked for more than the subtree.
+//!
+//! # Source
+//!
+//! "Nested Sets" in Ilya Katsov, *NoSQL Data Modeling Techniques* (2012), after Joe Celko, *Trees and Hierarchies in SQL*.
+//! Gaps: Michael Bender, Richard Cole, Erik Demaine, Martin Farach-Colton, Jack Zito, "Two simplified algorithms for
+//! maintaining order in a list" (ESA 2002).
+
+mod change;
+mod check;
+mod contract;
+mod descend;
+mod labels;
+mod layout;
+pub mod leaf_ranges;
+mod place;
+mod room;
+mod steps;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+mod tests;
+mod view;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Reader, Result, Subspace, Writer};
+
+use change::Change;
+use descend::Descend;
+use labels::Span;
+use layout::{HEADER, Keys, Position};
+use place::Placed;
+use view::{View, between};
+
+use super::{NodeId, Place, TreeNode};
+#[cfg(doc)]
+use super::{Tree, TreeError};
+
+/// A tree in which each node is an interval; see the [module](self).
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_patterns::hierarchy::{NestedSets, Place, Tree};
+/// let tree = NestedSets::<()>::new(&Subspace::new("places"));
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     tree.insert(txn, 1, "France", &(), Place::last(None))?;
+///     tree.insert(txn, 2, "Lyon", &(), Place::last(1))?;
+///     tree.insert(txn, 3, "Paris", &(), Place::Before(2))
+/// })?;
+///
+/// let snapshot = store.snapshot()?;
+/// assert!(tree.is_ancestor(&snapshot, 1, 3)?);
+/// let mut names = Vec::new();
+/// for visit in tree.descendants(&snapshot, 1, ..)? {
+///     let visit = visit?;
+///     names.push((visit.depth, visit.node.name()?.to_string()));
+/// }
+/// assert_eq!(names, [(0, "France".into()), (1, "Paris".into()), (1, "Lyon".into())]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct NestedSets<V, C = Postcard> {
+    keys: Keys,
+    types: PhantomData<fn() -> (V, C)>,
+}
+
+impl<V, C> Clone for NestedSets<V, C> {
+    fn clone(&self) -> Self {
+        Self { keys: self.keys.clone(), types: PhantomData }
+    }
+}
+
+impl<V, C> fmt::Debug for NestedSets<V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NestedSets").field("space", &self.keys.space).finish_non_exhaustive()
+    }
+}
+
+impl<V> NestedSets<V> {
+    /// A tree in `space`, whose values are written with [`Postcard`].
+    pub fn new(space: &Subspace) -> Self {
+        Self::with_codec(space)
+    }
+}
+
+impl<V, C> NestedSets<V, C> {
+    /// A tree in `space`, whose values are written with the codec `C`.
+    pub fn with_codec(space: &Subspace) -> Self {
+        Self { keys: Keys::new(space), types: PhantomData }
+    }
+}
+
+impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
+    /// Gives a node another name, another value, or both.
+    fn change_node(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        encode: impl FnOnce(&TreeNode<&[u8], V, C>, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let (left, bytes) = {
+            let (view, row) = View::of_row(&self.keys, &*txn, id)?;
+            view.refuse_in_steps(Span { first: row.left, last: row.left })?;
+            let mut bytes = row.bytes.get(..HEADER).unwrap_or_default().to_vec();
+            encode(&TreeNode::new(id, row.node(), 0), &mut bytes)?;
+            (row.left, bytes)
+        };
+        txn.put(&self.keys.left(left), &bytes)
+    }
+
+    /// What deletes a node and gives its children to its parent.
+    fn adopt(
+        &self,
+        view: &View<'_, '_, impl Reader>,
+        id: NodeId,
+        span: Span,
+        at: Position,
+    ) -> Result<Change> {
+        let mut change = Change::default();
+        change.writes.delete(&self.keys.left(span.first))?;
+        change.writes.delete(&self.keys.node(id))?;
+        let mut children = Descend::open(view, between(span.first, span.last), 1, Some((1, 1)))?;
+        while let Some(child) = children.next_row()? {
+            let now = Position { left: child.left, parent: at.parent };
+            change.put_position(&self.keys, child.id, now.into())?;
+        }
+        Ok(change)
+    }
+
+    /// What deletes a node and makes its children the last roots.
+    fn uproot(&self, view: &View<'_, '_, impl Reader>, id: NodeId, span: Span) -> Result<Change> {
+        let placed = Placed { id, name: "", span: Some(span) };
+        let gap = view.gap(placed, Place::Last(None))?;
+        let below = match between(span.first, span.last) {
+            Some(below) => view.going(below)?,
+            None => Vec::new(),
+        };
+        let mut change = view.without(span).place(&gap, &below)?;
+        change.cleared.push(span);
+        change.writes.delete(&self.keys.node(id))?;
+        Ok(change)
+    }
+}

@@ -1,0 +1,327 @@
+//! Moves and deletions that are longer than a transaction.
+//!
+//! A record says what is under way, and every operation reads it with its first read. During a move the rows of the
+//! subtree are copied to labels that were free, where nobody sees them, and the position of each node names both its places.
+//! One write then turns the record over: the new place counts, and the old rows, which nobody sees any more, are removed. A
+//! deletion begins with the second half.
+
+use std::ops::ControlFlow;
+
+use keyloom::{Order, Reader, Result, Store, Writer};
+
+use super::change::{Change, intervals, with_depths};
+use super::labels::{Label, Span};
+use super::layout::{Input, Keys, Position, Positions, Row, refused};
+use super::place::Placed;
+use super::room::labels_of;
+use super::view::{View, between};
+use crate::batch::BatchSize;
+use crate::hierarchy::{MoveProgress, MoveStep, NodeId, Place, TreeNode};
+
+/// The first byte of the record: the format.
+const FORMAT: u8 = 1;
+
+/// How many rows a transaction copies or removes, where the store takes as much.
+const BATCH: usize = 1_000;
+
+/// What is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Steps {
+    /// The root of the subtree that is moved or deleted.
+    pub(super) node: NodeId,
+    /// Where the subtree is, or was.
+    from: Span,
+    /// Where it goes; `None` when it is deleted.
+    to: Option<Going>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Going {
+    span: Span,
+    parent: Option<NodeId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The rows that begin up to this label are copied.
+    Copying(Option<Label>),
+    Clearing,
+}
+
+impl Steps {
+    /// The rows that nobody sees.
+    pub(super) fn hidden(&self) -> Option<Span> {
+        match self.stage {
+            Stage::Copying(_) => self.to.map(|to| to.span),
+            Stage::Clearing => Some(self.from),
+        }
+    }
+
+    /// Where nothing may change meanwhile.
+    pub(super) fn spans(&self) -> impl Iterator<Item = Span> {
+        std::iter::once(self.from).chain(self.to.map(|to| to.span))
+    }
+
+    /// Whether the new place counts.
+    pub(super) fn has_switched(&self) -> bool {
+        self.stage == Stage::Clearing
+    }
+
+    /// The format, the stage and how far it is, the node, both spans and the new parent.
+    fn encode(&self) -> Vec<u8> {
+        let (stage, copied) = match self.stage {
+            Stage::Copying(None) => (0, 0),
+            Stage::Copying(Some(copied)) => (1, copied),
+            Stage::Clearing => (2, 0),
+        };
+        let mut bytes = vec![FORMAT, stage];
+        for number in [copied, self.node, self.from.first, self.from.last] {
+            bytes.extend_from_slice(&number.to_be_bytes());
+        }
+        bytes.push(u8::from(self.to.is_some()));
+        if let Some(Going { span, parent }) = self.to {
+            bytes.extend_from_slice(&span.first.to_be_bytes());
+            bytes.extend_from_slice(&span.last.to_be_bytes());
+            bytes.push(u8::from(parent.is_some()));
+            bytes.extend(parent.into_iter().flat_map(u64::to_be_bytes));
+        }
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut input = Input::of("a move in steps of nested sets", bytes)?;
+        let stage = input.byte()?;
+        let copied = input.number()?;
+        let stage = match stage {
+            0 => Stage::Copying(None),
+            1 => Stage::Copying(Some(copied)),
+            2 => Stage::Clearing,
+            _ => return Err(refused("it has no known stage")),
+        };
+        let node = input.number()?;
+        let from = input.span()?;
+        let to = match input.byte()? {
+            0 => None,
+            _ => Some(Going { span: input.span()?, parent: input.parent()? }),
+        };
+        input.end()?;
+        if to.is_none() && stage != Stage::Clearing {
+            return Err(refused("it does not say where the subtree goes"));
+        }
+        Ok(Self { node, from, to, stage })
+    }
+}
+
+/// Begins a move; `false` where the node is there already.
+pub(super) fn begin_move(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    id: NodeId,
+    place: Place,
+) -> Result<bool> {
+    let (mut change, steps) = {
+        let (view, row) = View::of_row(keys, &*txn, id)?;
+        let from = row.span();
+        view.refuse_other_steps()?;
+        let node = TreeNode::<_, (), ()>::new(id, row.node(), 0);
+        let gap = view.gap(Placed { id, name: node.name()?, span: Some(from) }, place)?;
+        if gap.lo < from.first && from.last < gap.hi {
+            return Ok(false);
+        }
+        let count = 2 * view.reader.count(keys.lefts(from))?;
+        // The subtree stays where it is, and may have to give way itself.
+        let room = view.room(&gap, count)?;
+        let (Some(first), Some(last)) = (room.labels.first(), room.labels.last()) else {
+            return Ok(false);
+        };
+        let to = Going { span: Span { first: *first, last: *last }, parent: gap.parent };
+        let new = room.moved.iter().find(|(old, _)| *old == from.first).map(|(_, row)| row.span());
+        let steps = Steps {
+            node: id,
+            from: new.unwrap_or(from),
+            to: Some(to),
+            stage: Stage::Copying(None),
+        };
+        (view.give_way(room.window, &room.moved)?, steps)
+    };
+    change.writes.put(&keys.steps, &steps.encode())?;
+    change.make(keys, txn)?;
+    Ok(true)
+}
+
+/// Begins a deletion: from now on nobody sees the subtree.
+pub(super) fn begin_deletion(keys: &Keys, txn: &mut impl Writer, id: NodeId) -> Result<()> {
+    let steps = {
+        let (view, row) = View::of_row(keys, &*txn, id)?;
+        view.refuse_other_steps()?;
+        Steps { node: id, from: row.span(), to: None, stage: Stage::Clearing }
+    };
+    txn.put(&keys.steps, &steps.encode())
+}
+
+impl<R: Reader> View<'_, '_, R> {
+    fn refuse_other_steps(&self) -> Result<()> {
+        self.steps.map_or(Ok(()), |steps| Err(self.in_steps(steps.node)))
+    }
+}
+
+/// Goes on until nothing is under way, or `progress` stops it.
+pub(super) fn go_on<S: Store>(
+    keys: &Keys,
+    store: &S,
+    mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+) -> Result<MoveProgress> {
+    let mut size = BatchSize::new(BATCH);
+    let mut plan = None;
+    let mut done = MoveProgress { step: MoveStep::Finished, keys: 0 };
+    loop {
+        if let Some(steps) = under_way(keys, &store.snapshot()?)?
+            && !steps.has_switched()
+            && plan.as_ref().is_none_or(|plan: &Plan| !plan.is_of(&steps))
+        {
+            plan = Some(Plan::make(keys, &store.snapshot()?, &steps)?);
+        }
+        let (step, keys) =
+            size.transact(store, |txn, rows| step(keys, txn, plan.as_ref(), rows))?;
+        done = MoveProgress { step, keys: done.keys + keys };
+        if progress(&done).is_break() || step == MoveStep::Finished {
+            return Ok(done);
+        }
+    }
+}
+
+fn under_way(keys: &Keys, reader: &impl Reader) -> Result<Option<Steps>> {
+    let bytes = reader.get(&keys.steps)?;
+    bytes.map(|bytes| Steps::decode(&bytes).map_err(|error| error.at(&keys.steps))).transpose()
+}
+
+/// One transaction of it: what is to be done next, and how many keys were written or removed.
+fn step(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    plan: Option<&Plan>,
+    rows: usize,
+) -> Result<(MoveStep, u64)> {
+    match under_way(keys, txn)? {
+        None => Ok((MoveStep::Finished, 0)),
+        Some(steps) => match (steps.stage, plan.filter(|plan| plan.is_of(&steps))) {
+            (Stage::Clearing, _) => clear(keys, txn, &steps, rows),
+            (Stage::Copying(copied), Some(plan)) => copy(keys, txn, steps, copied, plan, rows),
+            // Somebody else has begun another one since the plan was made.
+            (Stage::Copying(_), None) => Ok((MoveStep::Copying, 0)),
+        },
+    }
+}
+
+/// The new places of all rows of a subtree that is moved. The subtree does not change meanwhile, so whoever makes the plan
+/// comes to the same one.
+struct Plan {
+    of: (Span, Option<Going>),
+    /// Old left labels in order, and beside each the new interval.
+    rows: Vec<(Label, Span)>,
+}
+
+impl Plan {
+    fn is_of(&self, steps: &Steps) -> bool {
+        self.of == (steps.from, steps.to)
+    }
+
+    fn make(keys: &Keys, reader: &impl Reader, steps: &Steps) -> Result<Self> {
+        let of = (steps.from, steps.to);
+        let Some(to) = steps.to else { return Ok(Self { of, rows: Vec::new() }) };
+        let mut rows = Vec::new();
+        for entry in reader.range(keys.lefts(steps.from), Order::Ascending)? {
+            let Row { left, right, id, .. } = keys.row(entry?)?;
+            rows.push(Row { left, right, id, bytes: () });
+        }
+        let labels = labels_of(to.span, 2 * rows.len() as u64);
+        let lefts: Vec<Label> = rows.iter().map(|row| row.left).collect();
+        let depths = with_depths(rows).map(|(depth, row)| (depth, row.id));
+        let intervals = intervals(depths, to.parent).into_iter();
+        let spans = intervals.filter_map(|(left, right, _)| {
+            Some(Span { first: *labels.get(left)?, last: *labels.get(right)? })
+        });
+        Ok(Self { of, rows: lefts.into_iter().zip(spans).collect() })
+    }
+
+    fn place(&self, left: Label) -> Option<Span> {
+        let at = self.rows.binary_search_by_key(&left, |(left, _)| *left).ok()?;
+        self.rows.get(at).map(|(_, span)| *span)
+    }
+}
+
+/// Copies some rows, or turns the record over when all are copied.
+fn copy(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    mut steps: Steps,
+    copied: Option<Label>,
+    plan: &Plan,
+    rows: usize,
+) -> Result<(MoveStep, u64)> {
+    let behind = match copied {
+        None => Some(steps.from),
+        Some(copied) => between(copied, steps.from.last),
+    };
+    let mut change = Change::default();
+    let mut last = None;
+    if let Some(behind) = behind {
+        let page = txn.page(keys.lefts(behind), Order::Ascending, rows)?;
+        let found = page.entries.into_iter().map(|entry| keys.row(entry));
+        let found: Vec<Row<_>> = found.collect::<Result<_>>()?;
+        let nodes: Vec<_> = found.iter().map(|row| keys.node(row.id)).collect();
+        for ((row, key), at) in found.iter().zip(&nodes).zip(txn.get_many(&nodes)?) {
+            let (Some(at), Some(new)) = (at, plan.place(row.left)) else {
+                return Err(super::layout::disagreement(key));
+            };
+            let now = Positions::decode(&at).map_err(|error| error.at(key))?.now;
+            let to = steps.to.filter(|_| row.id == steps.node);
+            let parent = to.map_or(now.parent, |to| to.parent);
+            let next = Some(Position { left: new.first, parent });
+            change.put_row(keys, (new.first, new.last), row.id, row.node())?;
+            change.put_position(keys, row.id, Positions { now, next })?;
+            last = Some(row.left);
+        }
+    }
+    let step = if last.is_some() { MoveStep::Copying } else { MoveStep::Clearing };
+    steps.stage = if last.is_some() { Stage::Copying(last) } else { Stage::Clearing };
+    change.writes.put(&keys.steps, &steps.encode())?;
+    let written = change.writes.len() as u64;
+    change.make(keys, txn)?;
+    Ok((step, written))
+}
+
+/// Removes some rows from where the subtree was, or the record when none is left.
+fn clear(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    steps: &Steps,
+    rows: usize,
+) -> Result<(MoveStep, u64)> {
+    let mut change = Change::default();
+    {
+        let page = txn.page(keys.lefts(steps.from), Order::Ascending, rows)?;
+        let found = page.entries.into_iter().map(|entry| keys.row(entry));
+        let found: Vec<Row<_>> = found.collect::<Result<_>>()?;
+        let nodes: Vec<_> = found.iter().map(|row| keys.node(row.id)).collect();
+        for ((row, key), at) in found.iter().zip(&nodes).zip(txn.get_many(&nodes)?) {
+            change.writes.delete(&keys.left(row.left))?;
+            let Some(at) = at else { continue };
+            let at = Positions::decode(&at).map_err(|error| error.at(key))?;
+            match at.next {
+                Some(next) => change.put_position(keys, row.id, next.into())?,
+                // A node that was deleted; its id may have been given to another since.
+                None if at.now.left == row.left => change.writes.delete(key)?,
+                None => (),
+            }
+        }
+    }
+    let is_done = change.writes.is_empty();
+    if is_done {
+        change.writes.delete(&keys.steps)?;
+    }
+    let written = change.writes.len() as u64;
+    change.make(keys, txn)?;
+    Ok((if is_done { MoveStep::Finished } else { MoveStep::Clearing }, written))
+}

@@ -1,0 +1,228 @@
+//! Trees with few labels, where something gives way at nearly every change: against a naive tree.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use keyloom::{Memory, Order, Store, Subspace};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::labels::LabelSpace;
+use super::*;
+use crate::hierarchy::{Orphans, Tree, TreeError};
+
+type Parent = Option<NodeId>;
+
+/// The children of each node, in order.
+#[derive(Clone, Default)]
+struct Naive(BTreeMap<Parent, Vec<NodeId>>);
+
+impl Naive {
+    fn children(&self, of: Parent) -> &[NodeId] {
+        self.0.get(&of).map_or(&[], Vec::as_slice)
+    }
+
+    fn parent(&self, id: NodeId) -> Parent {
+        *self.0.iter().find(|(_, children)| children.contains(&id)).unwrap().0
+    }
+
+    fn preorder(&self, of: Parent, depth: u32, found: &mut Vec<(u32, NodeId)>) {
+        for child in self.children(of) {
+            found.push((depth, *child));
+            self.preorder(Some(*child), depth + 1, found);
+        }
+    }
+
+    fn all(&self) -> Vec<(u32, NodeId)> {
+        let mut found = Vec::new();
+        self.preorder(None, 1, &mut found);
+        found
+    }
+
+    fn has_below(&self, above: NodeId, id: NodeId) -> bool {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            if id == above {
+                return true;
+            }
+            at = self.parent(id);
+        }
+        false
+    }
+
+    fn take(&mut self, id: NodeId) -> (Parent, usize) {
+        let parent = self.parent(id);
+        let siblings = self.0.get_mut(&parent).unwrap();
+        let at = siblings.iter().position(|other| *other == id).unwrap();
+        siblings.remove(at);
+        (parent, at)
+    }
+
+    fn put(&mut self, id: NodeId, place: Place) {
+        let (parent, at) = match place {
+            Place::First(parent) => (parent, 0),
+            Place::Last(parent) => (parent, self.children(parent).len()),
+            Place::At(parent, at) => (parent, at as usize),
+            Place::Sorted(parent) => {
+                let names = self.children(parent).iter().map(|id| id.to_string());
+                let at = names.take_while(|name| *name <= id.to_string()).count();
+                (parent, at)
+            }
+            Place::Before(sibling) | Place::After(sibling) => {
+                let parent = self.parent(sibling);
+                let at = self.children(parent).iter().position(|id| *id == sibling).unwrap();
+                (parent, at + usize::from(place == Place::After(sibling)))
+            }
+        };
+        self.0.entry(parent).or_default().insert(at, id);
+    }
+
+    fn delete_subtree(&mut self, id: NodeId) {
+        self.take(id);
+        self.drop_below(id);
+    }
+
+    fn drop_below(&mut self, id: NodeId) {
+        for child in self.0.remove(&Some(id)).unwrap_or_default() {
+            self.drop_below(child);
+        }
+    }
+
+    fn delete_node(&mut self, id: NodeId, orphans: Orphans) {
+        let (parent, at) = self.take(id);
+        let children = self.0.remove(&Some(id)).unwrap_or_default();
+        let (parent, at) = match orphans {
+            Orphans::Adopted => (parent, at),
+            Orphans::Rooted => (None, self.children(None).len()),
+        };
+        let siblings = self.0.entry(parent).or_default();
+        siblings.splice(at..at, children);
+    }
+}
+
+fn with_levels(levels: u32) -> NestedSets<u32> {
+    let mut keys = Keys::new(&Subspace::new("tree"));
+    keys.labels = LabelSpace { levels };
+    NestedSets { keys, types: PhantomData }
+}
+
+fn place_of(naive: &Naive, moving: Option<NodeId>, [kind, target, at]: [u8; 3]) -> Place {
+    let all = naive.all();
+    let target = match all.len() {
+        0 => None,
+        // Now and then the roots.
+        nodes => all.get(target as usize % (nodes + 1)).map(|(_, id)| *id),
+    };
+    let others = naive.children(target).iter().filter(|id| Some(**id) != moving).count();
+    match (kind % 6, target) {
+        (0, _) => Place::First(target),
+        (1, _) => Place::Last(target),
+        (2, _) => Place::At(target, at as u64 % (others as u64 + 1)),
+        (3, _) => Place::Sorted(target),
+        (4, Some(sibling)) => Place::Before(sibling),
+        (_, Some(sibling)) => Place::After(sibling),
+        (_, None) => Place::Last(None),
+    }
+}
+
+fn same(tree: &NestedSets<u32>, store: &Memory, naive: &Naive) {
+    let snapshot = store.snapshot().unwrap();
+    let visits = tree.descendants(&snapshot, None, ..).unwrap();
+    let found: Vec<_> =
+        visits.map(|visit| visit.map(|v| (v.depth, v.node.id())).unwrap()).collect();
+    let expected = naive.all();
+    assert_eq!(found, expected);
+    for (_, id) in &expected {
+        for order in [Order::Ascending, Order::Descending] {
+            let children = tree.children(&snapshot, *id, order).unwrap();
+            let children: Vec<_> = children.map(|child| child.unwrap().id()).collect();
+            let mut expected = naive.children(Some(*id)).to_vec();
+            if order == Order::Descending {
+                expected.reverse();
+            }
+            assert_eq!(children, expected, "children of {id}, {order:?}");
+        }
+        assert_eq!(tree.parent(&snapshot, *id).unwrap(), naive.parent(*id));
+    }
+    tree.check(&snapshot, |found| -> ControlFlow<()> { panic!("{found}") }).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_tree_that_gives_way_all_the_time_is_the_tree_that_it_should_be(
+        operations in vec((0..10_u8, any::<[u8; 4]>()), 0..80), levels in 3..=6_u32,
+    ) {
+        let tree = with_levels(levels);
+        let most = LabelSpace::capacity(levels) as usize / 2;
+        let store = Memory::new();
+        let mut naive = Naive::default();
+        for (next, (kind, [node, place @ ..])) in operations.into_iter().enumerate() {
+            let all = naive.all();
+            let node = all.get(node as usize % all.len().max(1)).map(|(_, id)| *id);
+            match (kind, node) {
+                (6 | 7, Some(node)) => {
+                    let place = place_of(&naive, Some(node), place);
+                    let moved = store.transact(|txn| tree.move_to(txn, node, place));
+                    let target = match place {
+                        Place::First(target) | Place::Last(target) | Place::At(target, _) | Place::Sorted(target) => target,
+                        Place::Before(target) | Place::After(target) => Some(target),
+                    };
+                    match target.filter(|target| naive.has_below(node, *target)) {
+                        Some(target) => {
+                            let error = moved.unwrap_err();
+                            prop_assert_eq!(
+                                error.downcast_ref(),
+                                Some(&TreeError::BelowItself { node, target })
+                            );
+                        }
+                        None => {
+                            moved.unwrap();
+                            naive.take(node);
+                            naive.put(node, place);
+                        }
+                    }
+                }
+                (8, Some(node)) => {
+                    let orphans = [Orphans::Adopted, Orphans::Rooted][place[0] as usize % 2];
+                    store.transact(|txn| tree.delete_node(txn, node, orphans)).unwrap();
+                    naive.delete_node(node, orphans);
+                }
+                (9, Some(node)) => {
+                    store.transact(|txn| tree.delete_subtree(txn, node)).unwrap();
+                    naive.delete_subtree(node);
+                }
+                _ => {
+                    let place = place_of(&naive, None, place);
+                    let id = next as u64;
+                    let inserted = store.transact(|txn| tree.insert(txn, id, &id.to_string(), &7, place));
+                    if all.len() < most {
+                        inserted.unwrap();
+                        naive.put(id, place);
+                    } else if let Err(error) = inserted {
+                        let full = matches!(error.downcast_ref(), Some(TreeError::TooManyNodes { limit, .. }) if *limit == most as u64);
+                        prop_assert!(full, "{}", error);
+                    } else {
+                        naive.put(id, place);
+                    }
+                }
+            }
+            same(&tree, &store, &naive);
+        }
+    }
+}
+
+#[test]
+fn a_chain_of_nodes_gives_way_as_a_whole() {
+    let tree = with_levels(8);
+    let store = Memory::new();
+    let mut naive = Naive::default();
+    for id in 0..128_u64 {
+        let place = Place::Last(id.checked_sub(1));
+        store.transact(|txn| tree.insert(txn, id, "", &7, place)).unwrap();
+        naive.put(id, place);
+    }
+    same(&tree, &store, &naive);
+    assert_eq!(tree.depth(&store.snapshot().unwrap(), 127).unwrap(), 127);
+}

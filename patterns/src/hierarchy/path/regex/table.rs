@@ -1,0 +1,142 @@
+//! A regular expression as a table of states.
+
+use std::collections::HashMap;
+
+use regex_automata::dfa::{Automaton, StartKind, dense};
+use regex_automata::nfa::thompson;
+use regex_automata::util::primitives::StateID;
+use regex_automata::util::{start, syntax};
+use regex_automata::{Anchored, MatchKind};
+
+/// The number of a state.
+pub(super) type StateId = u16;
+
+/// From here nothing matches any more.
+pub(super) const DEAD: StateId = 0;
+
+/// How many states a table may have: with them it takes 4 MiB.
+const MAX_STATES: usize = 8_192;
+
+/// How much memory each of the steps of compiling may take.
+const MAX_COMPILE_BYTES: usize = 8 << 20;
+const MAX_NFA_BYTES: usize = 2 << 20;
+
+const BYTES: usize = 256;
+
+/// For each state and each byte the next state, which is [`DEAD`] when nothing can match behind it.
+///
+/// The engine's own automaton is not kept: it knows that a state is dead only when no step leads out of it, and
+/// it tells a match one byte late.
+pub(super) struct Table {
+    next: Vec<[StateId; BYTES]>,
+    is_match: Vec<bool>,
+    start: StateId,
+}
+
+impl Table {
+    /// Compiles an expression that must match the whole text, or says why it cannot be.
+    pub(super) fn compile(expression: &str) -> Result<Self, String> {
+        let limits = dense::Config::new()
+            // All matches, not the leftmost-first one: a match that ends earlier hides no longer one.
+            .match_kind(MatchKind::All)
+            .start_kind(StartKind::Anchored)
+            .dfa_size_limit(Some(MAX_COMPILE_BYTES))
+            .determinize_size_limit(Some(MAX_COMPILE_BYTES));
+        let dfa = dense::Builder::new()
+            .configure(limits)
+            .syntax(syntax::Config::new().utf8(true))
+            .thompson(thompson::Config::new().nfa_size_limit(Some(MAX_NFA_BYTES)))
+            .build(expression)
+            .map_err(|error| with_sources(&error))?;
+        let anchored = start::Config::new().anchored(Anchored::Yes);
+        let start = dfa.start_state(&anchored).map_err(|error| with_sources(&error))?;
+        Self::of(&dfa, start).map(Self::without_the_hopeless)
+    }
+
+    /// All states that can be reached.
+    fn of(dfa: &dense::DFA<Vec<u32>>, start: StateID) -> Result<Self, String> {
+        let mut table = Self { next: vec![[DEAD; BYTES]], is_match: vec![false], start: 1 };
+        let mut numbers = HashMap::from([(start, table.start)]);
+        let mut found = vec![start];
+        while let Some(&from) = found.get(table.next.len() - 1) {
+            let mut row = [DEAD; BYTES];
+            for (byte, next) in (0..=u8::MAX).zip(&mut row) {
+                let to = dfa.next_state(from, byte);
+                if dfa.is_dead_state(to) || dfa.is_quit_state(to) {
+                    continue;
+                }
+                *next = *numbers.entry(to).or_insert_with(|| {
+                    found.push(to);
+                    StateId::try_from(found.len()).unwrap_or(StateId::MAX)
+                });
+            }
+            if found.len() >= MAX_STATES {
+                return Err(format!(
+                    "it takes more than {MAX_STATES} states; let it count less, or match fewer characters"
+                ));
+            }
+            table.next.push(row);
+            table.is_match.push(dfa.is_match_state(dfa.next_eoi_state(from)));
+        }
+        Ok(table)
+    }
+
+    /// Lets no step lead to a state behind which nothing matches.
+    fn without_the_hopeless(mut self) -> Self {
+        let mut before = vec![vec![]; self.next.len()];
+        for (from, row) in self.next.iter().enumerate() {
+            for (at, to) in row.iter().enumerate() {
+                // Many steps in a row lead to the same state.
+                if at.checked_sub(1).and_then(|at| row.get(at)) != Some(to)
+                    && let Some(before) = before.get_mut(usize::from(*to))
+                {
+                    before.push(from);
+                }
+            }
+        }
+        let mut has_hope = self.is_match.clone();
+        let mut open: Vec<usize> =
+            (0..has_hope.len()).filter(|at| has_hope.get(*at) == Some(&true)).collect();
+        while let Some(state) = open.pop() {
+            for &from in before.get(state).into_iter().flatten() {
+                if let Some(has_hope @ false) = has_hope.get_mut(from) {
+                    *has_hope = true;
+                    open.push(from);
+                }
+            }
+        }
+        let is_hopeless = |state: StateId| has_hope.get(usize::from(state)) != Some(&true);
+        for next in self.next.iter_mut().flatten().filter(|next| is_hopeless(**next)) {
+            *next = DEAD;
+        }
+        if is_hopeless(self.start) {
+            self.start = DEAD;
+        }
+        self
+    }
+
+    pub(super) fn start(&self) -> StateId {
+        self.start
+    }
+
+    #[inline]
+    pub(super) fn next(&self, state: StateId, byte: u8) -> StateId {
+        let row = self.next.get(usize::from(state));
+        row.and_then(|row| row.get(usize::from(byte))).copied().unwrap_or(DEAD)
+    }
+
+    pub(super) fn is_match(&self, state: StateId) -> bool {
+        self.is_match.get(usize::from(state)) == Some(&true)
+    }
+}
+
+/// What an error says, and what its sources say.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,349 @@
+//! Ranks: where a node stands among its siblings, so that another fits between any two.
+//!
+//! A rank is a number with a fraction, in bytes that sort as the numbers do: a whole part whose first byte tells
+//! how long it is, then the fraction, 256 parts to a byte. Before the first and behind the last the whole part counts on,
+//! so ranks at both ends stay short: 1 byte for the first 64, 4 bytes for millions. Between two neighbours the
+//! fraction grows.
+//!
+//! | first byte | whole part |
+//! |---|---|
+//! | `38`..=`3F` | 8 to 1 bytes follow: below -64, each byte inverted |
+//! | `40`..=`BF` | -64 to 63 |
+//! | `C0`..=`C7` | 1 to 8 bytes follow: 64 and more |
+//!
+//! A fraction does not end in a zero byte, so each number has one form.
+
+use smallvec::SmallVec;
+
+/// The bytes of a rank.
+pub(crate) type Rank = SmallVec<[u8; 16]>;
+
+/// The number that a rank stands for.
+struct Number<'r> {
+    whole: i64,
+    fraction: &'r [u8],
+}
+
+/// The whole parts that are counted on from; one of 2^62 nobody reaches by counting.
+const WHOLE: std::ops::RangeInclusive<i64> = -(1 << 62)..=1 << 62;
+
+fn parse(rank: &[u8]) -> Option<Number<'_>> {
+    let (&head, rest) = rank.split_first()?;
+    let (bytes, inverted) = match head {
+        0x38..=0x3F => (0x40 - head, true),
+        0x40..=0xBF => (0, head < 0x80),
+        0xC0..=0xC7 => (head - 0xBF, false),
+        _ => return None,
+    };
+    let (digits, fraction) = rest.split_at_checked(bytes.into())?;
+    let whole = match (digits, inverted) {
+        ([], _) => i64::from(head) - 0x80,
+        (_, true) => -1 - big_endian(digits.iter().map(|digit| !digit))?,
+        (_, false) => big_endian(digits.iter().copied())?,
+    };
+    (WHOLE.contains(&whole) && fraction.last() != Some(&0)).then_some(Number { whole, fraction })
+}
+
+fn big_endian(digits: impl Iterator<Item = u8>) -> Option<i64> {
+    let number = digits.fold(0_u64, |number, digit| number << 8 | u64::from(digit));
+    i64::try_from(number).ok()
+}
+
+fn form(whole: i64, fraction: &[u8]) -> Rank {
+    let mut rank = Rank::new();
+    match whole {
+        -64..=63 => rank.push((whole + 0x80) as u8),
+        64.. => push_digits(&mut rank, whole.cast_unsigned(), |bytes| 0xBF + bytes, |digit| digit),
+        _ => push_digits(&mut rank, !whole.cast_unsigned(), |bytes| 0x40 - bytes, |digit| !digit),
+    }
+    rank.extend_from_slice(fraction);
+    rank
+}
+
+fn push_digits(rank: &mut Rank, number: u64, head: impl Fn(u8) -> u8, digit: impl Fn(u8) -> u8) {
+    let digits = number.to_be_bytes();
+    let zeros = number.leading_zeros() as usize / 8;
+    rank.push(head(8 - zeros as u8));
+    rank.extend(digits.iter().skip(zeros).map(|&byte| digit(byte)));
+}
+
+/// A rank behind `low` and before `high`, where `None` is the end on that side.
+///
+/// `None` where there is no such rank, because `low` is not before `high`, or one of them is no rank.
+pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
+    let (Some(low), Some(high)) = (low, high) else { return spread(low, high, 1)?.pop() };
+    let (from, to) = (parse(low)?, parse(high)?);
+    if low >= high {
+        return None;
+    }
+    let (first, last) = whole_between(&from, &to);
+    if first <= last {
+        return Some(form(first + (last - first) / 2, &[]));
+    }
+    // Of two neighbours the one that came later has the longer fraction. Runs go on: who put a node behind the latest will
+    // do so again, so more of the room is left there than on the other side.
+    let (least, most) = match significant_bits(from.fraction).cmp(&significant_bits(to.fraction)) {
+        std::cmp::Ordering::Greater => (2, 6),
+        std::cmp::Ordering::Equal => (12, 20),
+        std::cmp::Ordering::Less => (26, 30),
+    };
+    let gap = Gap::new(&from, &to);
+    let part = |parts: u64| gap.at(parts, 32);
+    Some(gap.shortest(&part(least), &part(most)))
+}
+
+/// `count` ranks in order, behind `low` and before `high`, as evenly as short ranks allow.
+///
+/// `None` as of [`between`].
+pub(crate) fn spread(low: Option<&[u8]>, high: Option<&[u8]>, count: usize) -> Option<Vec<Rank>> {
+    let wholes = |first: i64| (first..).take(count).map(|whole| form(whole, &[])).collect();
+    match (low, high) {
+        (None, None) => Some(wholes(0)),
+        (Some(low), None) => Some(wholes(parse(low)?.whole + 1)),
+        (None, Some(high)) => Some(wholes(parse(high)?.whole - i64::try_from(count).ok()?)),
+        (Some(low), Some(high)) if low < high => Some(within(&parse(low)?, &parse(high)?, count)),
+        _ => None,
+    }
+}
+
+fn within(from: &Number<'_>, to: &Number<'_>, count: usize) -> Vec<Rank> {
+    let (first, last) = whole_between(from, to);
+    let (there, wanted) = (i128::from(last) - i128::from(first) + 1, count as i128);
+    if there >= wanted {
+        let whole = |n: i128| first + ((2 * n + 1) * there / (2 * wanted)) as i64;
+        return (0..wanted).map(|n| form(whole(n), &[])).collect();
+    }
+    let gap = Gap::new(from, to);
+    let parts = 4 * (count as u64 + 1);
+    let place = |n: u64| gap.shortest(&gap.at(4 * n - 1, parts), &gap.at(4 * n + 1, parts));
+    (1..=count as u64).map(place).collect()
+}
+
+/// The first and the last whole number between two numbers; the last is before the first where there is none.
+fn whole_between(from: &Number<'_>, to: &Number<'_>) -> (i64, i64) {
+    (from.whole + 1, to.whole - i64::from(to.fraction.is_empty()))
+}
+
+fn significant_bits(fraction: &[u8]) -> u32 {
+    let zeros = fraction.last().map_or(0, |byte| byte.trailing_zeros());
+    8 * fraction.len() as u32 - zeros
+}
+
+/// The whole part of a number within a gap is this long.
+const WHOLE_BYTES: usize = 8;
+
+/// Digits of 8 bits, the greatest first.
+type Digits = SmallVec<[u8; 64]>;
+
+/// The numbers between two, counted from the whole part of the lower one: so none is negative.
+struct Gap {
+    base: i64,
+    from: Digits,
+    width: Digits,
+}
+
+impl Gap {
+    fn new(from: &Number<'_>, to: &Number<'_>) -> Self {
+        // A gap is at least one unit of its last digit, and is cut into less than 2^64 parts.
+        let length = WHOLE_BYTES + from.fraction.len().max(to.fraction.len()) + 8;
+        let digits = |number: &Number<'_>| {
+            let whole = number.whole.wrapping_sub(from.whole).cast_unsigned();
+            let mut digits = Digits::from_slice(&whole.to_be_bytes());
+            digits.extend_from_slice(number.fraction);
+            digits.resize(length, 0);
+            digits
+        };
+        let (from_digits, mut width) = (digits(from), digits(to));
+        subtract(&mut width, &from_digits);
+        Self { base: from.whole, from: from_digits, width }
+    }
+
+    /// The number this far into the gap, of which it has so many parts.
+    fn at(&self, part: u64, parts: u64) -> Digits {
+        let mut number = self.width.clone();
+        scale(&mut number, part, parts);
+        add(&mut number, &self.from);
+        number
+    }
+
+    /// The shortest rank behind `low` that is not behind `high`.
+    fn shortest(&self, low: &[u8], high: &[u8]) -> Rank {
+        let shared = low.iter().zip(high).take_while(|(a, b)| a == b).count();
+        let mut digits = Digits::from_slice(high.get(..=shared).unwrap_or(high));
+        match digits.last_mut() {
+            // The middle one of those that this digit leaves.
+            Some(last) if shared >= WHOLE_BYTES => {
+                let least = low.get(shared).copied().unwrap_or_default();
+                *last = least + (*last - least).div_ceil(2);
+            }
+            _ => digits = Digits::from_slice(high.get(..WHOLE_BYTES).unwrap_or(high)),
+        }
+        let (whole, fraction) = digits.split_at(WHOLE_BYTES.min(digits.len()));
+        form(self.base + big_endian(whole.iter().copied()).unwrap_or_default(), fraction)
+    }
+}
+
+fn add(sum: &mut [u8], other: &[u8]) {
+    let mut carry = 0;
+    for (digit, other) in sum.iter_mut().zip(other).rev() {
+        let total = u16::from(*digit) + u16::from(*other) + carry;
+        *digit = total as u8;
+        carry = total >> 8;
+    }
+}
+
+fn subtract(difference: &mut [u8], other: &[u8]) {
+    let mut borrow = false;
+    for (digit, other) in difference.iter_mut().zip(other).rev() {
+        let (less, first) = digit.overflowing_sub(*other);
+        let (less, second) = less.overflowing_sub(borrow.into());
+        *digit = less;
+        borrow = first || second;
+    }
+}
+
+/// Multiplies by a fraction not above 1.
+fn scale(number: &mut [u8], numerator: u64, denominator: u64) {
+    // Digit by digit from the greatest: the product so far is a quotient and what remains of it.
+    let (numerator, denominator) = (u128::from(numerator), u128::from(denominator));
+    let mut product: Vec<u64> = Vec::with_capacity(number.len());
+    let mut remainder = 0_u128;
+    for digit in number.iter() {
+        let total = (remainder << 8) + u128::from(*digit) * numerator;
+        product.push((total / denominator) as u64);
+        remainder = total % denominator;
+    }
+    // A quotient may be larger than a digit: what is above goes to the digit before.
+    let mut carry = 0_u64;
+    for (digit, quotient) in number.iter_mut().zip(product).rev() {
+        let total = quotient + carry;
+        *digit = total as u8;
+        carry = total >> 8;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use keyloom::key::pack;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::{Rank, between, form, parse, spread};
+
+    /// Puts ranks where the numbers say, each within what is there, and looks at the order each time.
+    fn build(places: impl IntoIterator<Item = usize>) -> Vec<Rank> {
+        let mut ranks: Vec<Rank> = Vec::new();
+        for place in places {
+            let place = place % (ranks.len() + 1);
+            let low = place.checked_sub(1).map(|before| &*ranks[before]);
+            let rank = between(low, ranks.get(place).map(|rank| &**rank)).unwrap();
+            assert!(low.is_none_or(|low| low < &*rank), "{low:?} {rank:?}");
+            assert!(
+                ranks.get(place).is_none_or(|high| rank < *high),
+                "{rank:?} {:?}",
+                ranks[place]
+            );
+            assert!(parse(&rank).is_some(), "{rank:?}");
+            ranks.insert(place, rank);
+        }
+        ranks
+    }
+
+    fn longest(ranks: &[Rank]) -> usize {
+        ranks.iter().map(|rank| rank.len()).max().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn order_is_kept_wherever_ranks_are_put(places in vec(any::<usize>(), 1..200)) {
+            build(places);
+        }
+
+        #[test]
+        fn order_is_kept_where_they_are_put_close_together(
+            places in vec(prop_oneof![Just(3_usize), Just(4), 0..8_usize], 1..300)
+        ) {
+            build(places);
+        }
+
+        #[test]
+        fn spread_ranks_lie_in_order_between_their_neighbours(
+            places in vec(any::<usize>(), 2..60), at in any::<prop::sample::Index>(), count in 0..700_usize
+        ) {
+            let ranks = build(places);
+            let at = at.index(ranks.len() + 1);
+            let low = at.checked_sub(1).map(|before| &*ranks[before]);
+            let high = ranks.get(at).map(|rank| &**rank);
+            let spread = spread(low, high, count).unwrap();
+            prop_assert_eq!(spread.len(), count);
+            let all: Vec<&[u8]> = low.into_iter().chain(spread.iter().map(|rank| &**rank)).chain(high).collect();
+            prop_assert!(all.is_sorted_by(|a, b| a < b));
+            prop_assert!(spread.iter().all(|rank| parse(rank).is_some()));
+            // Two bytes for the count, one to round; what the neighbours have.
+            let neighbours = low.map_or(0, <[u8]>::len).max(high.map_or(0, <[u8]>::len));
+            prop_assert!(longest(&spread) <= neighbours + 3);
+        }
+
+        #[test]
+        fn whole_numbers_sort_as_they_count(a in -(1_i64 << 62)..1 << 62, b in -(1_i64 << 62)..1 << 62, shift in 0..62) {
+            let [a, b] = [a >> shift, b >> shift];
+            let [one, other] = [a, b].map(|whole| form(whole, &[]));
+            prop_assert_eq!(one.cmp(&other), a.cmp(&b));
+            prop_assert_eq!(parse(&one).unwrap().whole, a);
+            // As an element of a key they sort the same way.
+            let keys = [&one, &other].map(|rank| pack(&(rank.as_slice(), 1_u64)));
+            prop_assert_eq!(keys[0].cmp(&keys[1]), a.cmp(&b));
+        }
+
+        #[test]
+        fn what_is_no_rank_has_nothing_beside_it(bytes in vec(any::<u8>(), 0..12), other in vec(any::<u8>(), 0..12)) {
+            // Whatever the bytes are, what comes back is a rank between them.
+            if let Some(rank) = between(Some(&bytes), Some(&other)) {
+                prop_assert!(bytes[..] < rank[..] && rank[..] < other[..]);
+            }
+            if let Some(rank) = between(Some(&bytes), None) {
+                prop_assert!(bytes[..] < rank[..]);
+            }
+            if let Some(rank) = between(None, Some(&bytes)) {
+                prop_assert!(rank[..] < bytes[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_at_both_ends_stay_short() {
+        assert_eq!(longest(&build((0..500).map(|_| 0))), 3);
+        assert_eq!(longest(&build(0..500)), 3);
+        let mut rank = between(None, None).unwrap();
+        for _ in 0..1_000_000 {
+            rank = between(Some(&rank), None).unwrap();
+        }
+        assert_eq!(rank.len(), 4);
+    }
+
+    #[test]
+    fn runs_in_one_place_grow_slowly_and_random_places_hardly() {
+        // Behind the one that came last, before a fixed one; and the other way round.
+        let up = build((0..1_000).map(|n| n.max(1)).map(|n| if n < 3 { n } else { n - 1 }));
+        let down = build((0..1_000).map(|n: usize| n.min(1)));
+        let mut seed = 7_u64;
+        let random = build((0..20_000).map(|_| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as usize
+        }));
+        println!("{} up, {} down, {} random", longest(&up), longest(&down), longest(&random));
+        let total: usize = random.iter().map(|rank| rank.len()).sum();
+        println!("random ranks have {} bytes on average", total as f64 / random.len() as f64);
+    }
+
+    #[test]
+    fn nothing_lies_between_equal_ranks_or_those_of_another_order() {
+        let [one, two] = [form(1, &[]), form(2, &[])];
+        assert_eq!(between(Some(&one), Some(&one)), None);
+        assert_eq!(between(Some(&two), Some(&one)), None);
+        assert_eq!(spread(Some(&two), Some(&one), 3), None);
+        assert_eq!(between(Some(b""), None), None);
+        assert_eq!(between(Some(&[0x80, 0]), None), None, "it ends in zero");
+    }
+}

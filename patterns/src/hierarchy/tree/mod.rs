@@ -1,0 +1,430 @@
+//! Tree: the contract that all models of a hierarchy keep.
+//!
+//! A tree is a forest of nodes. A node has an *id*, a number that the program gives it and that never changes, a *name*, and
+//! a *value*. Siblings stand in an order; where a node goes is said by a [`Place`]. The models differ in where they put the
+//! nodes on the keys of the store, so in what each operation costs, but not in what it does.
+//!
+//! Depth-first order, a node before its children, is the order of every walk.
+
+mod error;
+mod nested;
+mod node;
+mod place;
+mod steps;
+
+use std::ops::{Deref, RangeBounds};
+
+use keyloom::value::Codec;
+use keyloom::{Error, Order, Reader, Result, Store, Subspace, Writer};
+
+pub use error::{TreeError, TreeInconsistency, TreeRule};
+pub use nested::Nested;
+pub(crate) use node::encode_node;
+pub use node::{TreeNode, Visit};
+pub use place::{Orphans, Place};
+pub(crate) use steps::at_once;
+pub use steps::{MoveProgress, MoveStep};
+
+pub(crate) use nested::{dot_of, dump_of};
+
+/// The id of a node. For keys of another kind see [`DenseIds`](crate::DenseIds), for fresh numbers
+/// [`Sequence`](crate::Sequence).
+pub type NodeId = u64;
+
+/// A node as a model finds it.
+pub type NodeOf<'r, T, R> =
+    TreeNode<<T as Tree>::Bytes<'r, R>, <T as Tree>::Value, <T as Tree>::Codec>;
+/// A step of a walk through a model.
+pub type VisitOf<'r, T, R> =
+    Visit<<T as Tree>::Bytes<'r, R>, <T as Tree>::Value, <T as Tree>::Codec>;
+
+/// A hierarchy on ordered keys.
+///
+/// What every method says of errors: a node that is not there is a [`TreeError::UnknownNode`], and whatever is refused
+/// is refused before anything is written. A parent `None` stands for the roots, and walks from `None` go
+/// through the whole forest. Costs are told by the models.
+pub trait Tree: Clone + Send + Sync + 'static {
+    /// What a node holds beside its name.
+    type Value;
+    /// How values are stored.
+    type Codec: Codec<Self::Value>;
+    /// The stored bytes of a node, as a reader lends them.
+    type Bytes<'r, R: Reader + 'r>: Deref<Target = [u8]>;
+
+    /// Where the tree is.
+    fn space(&self) -> &Subspace;
+
+    // ---- what there is ------------------------------------------------------------------------------------------
+
+    /// A node, `None` where there is none of this id.
+    ///
+    /// # Errors
+    /// What the store says; a node that does not decode.
+    fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>>;
+
+    /// The parent of a node, `None` of a root.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree).
+    fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>>;
+
+    /// The children of a node, or the roots, from the first to the last or the other way round.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree); the iterator what the store says.
+    fn children<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>>;
+
+    /// What lies below a node, depth-first, as far as `depths` say: `1..` leaves the node itself out, `..` takes it in,
+    /// `1..=2` are its children and theirs. Of the whole forest the roots have depth 1.
+    ///
+    /// # Errors
+    /// As [`children`](Tree::children).
+    fn descendants<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>>;
+
+    /// The parent of a node, its parent, and so on up to the root.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree).
+    fn ancestors<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<Vec<NodeOf<'r, Self, R>>>;
+
+    /// The sibling behind a node ([`Order::Ascending`]) or before it.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree).
+    fn sibling<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+        order: Order,
+    ) -> Result<Option<NodeOf<'r, Self, R>>>;
+
+    /// How many children a node has, or how many roots there are.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree).
+    fn child_count(&self, reader: &impl Reader, parent: impl Into<Option<NodeId>>) -> Result<u64> {
+        let children = self.children(reader, parent, Order::Ascending)?;
+        children.map(|child| child.map(|_| 1)).sum()
+    }
+
+    /// How many nodes lie below a node, itself not counted, or how many there are.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree).
+    fn descendant_count(
+        &self,
+        reader: &impl Reader,
+        from: impl Into<Option<NodeId>>,
+    ) -> Result<u64> {
+        self.descendants(reader, from, 1..)?.map(|visit| visit.map(|_| 1)).sum()
+    }
+
+    /// How many ancestors a node has: 0 of a root.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree).
+    fn depth(&self, reader: &impl Reader, id: NodeId) -> Result<u32> {
+        Ok(u32::try_from(self.ancestors(reader, id)?.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Whether `node` lies below `ancestor`; no node lies below itself.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree), of both nodes.
+    fn is_ancestor(&self, reader: &impl Reader, ancestor: NodeId, node: NodeId) -> Result<bool> {
+        self.expect(reader, ancestor)?;
+        Ok(self.ancestors(reader, node)?.iter().any(|found| found.id() == ancestor))
+    }
+
+    /// The lowest node that has both nodes in its subtree, which may be one of them; `None` where they have
+    /// different roots.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree), of both nodes.
+    fn lowest_common_ancestor(
+        &self,
+        reader: &impl Reader,
+        one: NodeId,
+        other: NodeId,
+    ) -> Result<Option<NodeId>> {
+        let of_one = path_to(&self.ancestors(reader, one)?, one);
+        let of_other = path_to(&self.ancestors(reader, other)?, other);
+        let common = of_one.iter().zip(&of_other).take_while(|(one, other)| one == other).last();
+        Ok(common.map(|(common, _)| *common))
+    }
+
+    /// The nodes without children below a node, or of the forest; a node without children is its own leaf.
+    ///
+    /// # Errors
+    /// As [`children`](Tree::children).
+    fn leaves<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
+        let mut visits = self.descendants(reader, from, ..)?.peekable();
+        Ok(std::iter::from_fn(move || {
+            loop {
+                let visit = match visits.next()? {
+                    Ok(visit) => visit,
+                    Err(error) => return Some(Err(error)),
+                };
+                let has_children =
+                    matches!(visits.peek(), Some(Ok(next)) if next.depth > visit.depth);
+                if !has_children {
+                    return Some(Ok(visit.node));
+                }
+            }
+        }))
+    }
+
+    /// The first child that has this name, or the first root.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree).
+    fn child_named(
+        &self,
+        reader: &impl Reader,
+        parent: impl Into<Option<NodeId>>,
+        name: &str,
+    ) -> Result<Option<NodeId>> {
+        for child in self.children(reader, parent, Order::Ascending)? {
+            let child = child?;
+            if child.name()? == name {
+                return Ok(Some(child.id()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The node that these names lead to, beginning with the name of a root.
+    ///
+    /// # Errors
+    /// What the store says.
+    fn node_at<'n>(
+        &self,
+        reader: &impl Reader,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Option<NodeId>> {
+        let mut node = None;
+        for name in names {
+            node = self.child_named(reader, node, name)?;
+            if node.is_none() {
+                break;
+            }
+        }
+        Ok(node)
+    }
+
+    /// An error unless the node is there.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`]; what the store says.
+    fn expect(&self, reader: &impl Reader, id: NodeId) -> Result<()> {
+        match self.get(reader, id)? {
+            Some(_) => Ok(()),
+            None => Err(unknown(self.space(), id)),
+        }
+    }
+
+    // ---- changes ------------------------------------------------------------------------------------------------
+
+    /// Adds a node.
+    ///
+    /// # Errors
+    /// [`TreeError`]: the node is there already, the place is not, a path or a depth is too long.
+    fn insert(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        name: &str,
+        value: &Self::Value,
+        place: Place,
+    ) -> Result<()>;
+
+    /// Gives a node another name. It stays where it is, also where it had been [sorted](Place::Sorted) in, unless the model
+    /// orders siblings by name.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree).
+    fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()>;
+
+    /// Gives a node another value.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree).
+    fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &Self::Value) -> Result<()>;
+
+    /// Moves a node, with all below it.
+    ///
+    /// # Errors
+    /// [`TreeError::BelowItself`], and as [`insert`](Tree::insert). When a model writes more than the store takes in a
+    /// transaction, [what is too much at once](Error::is_too_much_at_once): see [`move_in_steps`](Tree::move_in_steps).
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()>;
+
+    /// Deletes a node and all below it, and tells how many nodes that were.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree). When it is too much at once, see [`delete_in_steps`](Tree::delete_in_steps).
+    fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64>;
+
+    /// Deletes a node alone. Its children take its place, or become roots.
+    ///
+    /// # Errors
+    /// As all of the [contract](Tree); a name that is taken where its children go.
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()>;
+
+    /// Adds whole trees, as the last children of `parent`.
+    ///
+    /// # Errors
+    /// As [`insert`](Tree::insert).
+    fn load(
+        &self,
+        txn: &mut impl Writer,
+        parent: impl Into<Option<NodeId>>,
+        trees: &[Nested<Self::Value>],
+    ) -> Result<()> {
+        let parent = parent.into();
+        for tree in trees {
+            let mut path: Vec<NodeId> = Vec::new();
+            for (depth, node) in tree.preorder() {
+                path.truncate(depth as usize);
+                let below = path.last().copied().or(parent);
+                self.insert(txn, node.id, &node.name, &node.value, Place::Last(below))?;
+                path.push(node.id);
+            }
+        }
+        Ok(())
+    }
+
+    // ---- the whole ----------------------------------------------------------------------------------------------
+
+    /// A node and all below it in memory, or the whole forest.
+    ///
+    /// # Errors
+    /// As [`descendants`](Tree::descendants); a value that does not decode.
+    fn dump(
+        &self,
+        reader: &impl Reader,
+        from: impl Into<Option<NodeId>>,
+    ) -> Result<Vec<Nested<Self::Value>>> {
+        dump_of(self.descendants(reader, from, ..)?)
+    }
+
+    /// A node and all below it, or the whole forest, as a graph in the DOT language of Graphviz.
+    ///
+    /// # Errors
+    /// As [`descendants`](Tree::descendants).
+    fn dot(&self, reader: &impl Reader, from: impl Into<Option<NodeId>>) -> Result<String> {
+        dot_of(self.descendants(reader, from, ..)?)
+    }
+
+    /// Adds all that another tree holds to this one, as the last roots: how one model is turned into another.
+    ///
+    /// ```text
+    /// let old = AdjacencyList::<()>::new(&space.child("old"));
+    /// let new = NestedSets::<()>::new(&space.child("new"));
+    /// store.transact(|txn| new.copy_from(txn, &old))?;
+    /// ```
+    ///
+    /// # Errors
+    /// As [`dump`](Tree::dump) and [`load`](Tree::load).
+    fn copy_from(
+        &self,
+        txn: &mut impl Writer,
+        other: &impl Tree<Value = Self::Value>,
+    ) -> Result<()> {
+        let trees = other.dump(txn, None)?;
+        self.load(txn, None, &trees)
+    }
+
+    // ---- work that is longer than a transaction -----------------------------------------------------------------
+
+    /// [`move_to`](Tree::move_to) of a subtree that is too large for one transaction. Readers see the old tree or the new
+    /// one, never half of either. `progress` is told after each transaction; where it stops the work, or the program dies,
+    /// [`finish_steps`](Tree::finish_steps) goes on. Models in which a move is a few writes do it in one.
+    ///
+    /// # Errors
+    /// As [`move_to`](Tree::move_to).
+    fn move_in_steps<S: Store>(
+        &self,
+        store: &S,
+        id: NodeId,
+        place: Place,
+        progress: impl FnMut(&MoveProgress) -> std::ops::ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        store.transact(|txn| self.move_to(txn, id, place))?;
+        Ok(steps::at_once(progress))
+    }
+
+    /// [`delete_subtree`](Tree::delete_subtree) of one that is too large for one transaction, as
+    /// [`move_in_steps`](Tree::move_in_steps).
+    ///
+    /// # Errors
+    /// As [`delete_subtree`](Tree::delete_subtree).
+    fn delete_in_steps<S: Store>(
+        &self,
+        store: &S,
+        id: NodeId,
+        progress: impl FnMut(&MoveProgress) -> std::ops::ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        store.transact(|txn| self.delete_subtree(txn, id))?;
+        Ok(steps::at_once(progress))
+    }
+
+    /// Goes on with what was begun in steps and did not end; does nothing where all has ended.
+    ///
+    /// # Errors
+    /// What the store says.
+    fn finish_steps<S: Store>(
+        &self,
+        _store: &S,
+        progress: impl FnMut(&MoveProgress) -> std::ops::ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        Ok(steps::at_once(progress))
+    }
+
+    /// Everything that is not as it should be, told to `found` until it stops; returns how many keys were looked at.
+    ///
+    /// # Errors
+    /// What the store says. What does not decode is no error here, but something found.
+    fn check(
+        &self,
+        reader: &impl Reader,
+        found: impl FnMut(TreeInconsistency) -> std::ops::ControlFlow<()>,
+    ) -> Result<u64>;
+
+    /// Makes what can be derived what it should be, and tells how many keys were written or removed. What the model
+    /// takes for the truth and what it derives, it tells.
+    ///
+    /// # Errors
+    /// What the store says.
+    fn repair<S: Store>(&self, store: &S) -> Result<u64>;
+}
+
+/// The ids from the root down to a node.
+fn path_to<B, V, C>(ancestors: &[TreeNode<B, V, C>], node: NodeId) -> Vec<NodeId> {
+    let mut path: Vec<NodeId> = ancestors.iter().rev().map(TreeNode::id).collect();
+    path.push(node);
+    path
+}
+
+/// The error for a node that is not there.
+#[cold]
+pub(crate) fn unknown(tree: &Subspace, node: NodeId) -> Error {
+    TreeError::UnknownNode { tree: tree.to_string(), node }.into()
+}

@@ -1,0 +1,59 @@
+//! Where a node goes.
+
+use super::NodeId;
+
+/// Where a node goes, or is moved to. `None` as the parent stands for the roots of the forest.
+///
+/// ```
+/// use keyloom_patterns::hierarchy::Place;
+/// let place = Place::last(7);
+/// assert_eq!(place, Place::Last(Some(7)));
+/// assert_eq!(Place::first(None), Place::First(None));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before all other children of the parent.
+    First(Option<NodeId>),
+    /// Behind all other children of the parent.
+    Last(Option<NodeId>),
+    /// So that this many of the other children stand before it.
+    At(Option<NodeId>, u64),
+    /// Before the first of the other children whose name is greater, byte by byte: children that were all placed so
+    /// stand in the order of their names.
+    Sorted(Option<NodeId>),
+    /// Directly before this sibling ("left" of it).
+    Before(NodeId),
+    /// Directly behind this sibling ("right" of it).
+    After(NodeId),
+}
+
+impl Place {
+    /// [`Place::First`].
+    pub fn first(parent: impl Into<Option<NodeId>>) -> Self {
+        Self::First(parent.into())
+    }
+
+    /// [`Place::Last`].
+    pub fn last(parent: impl Into<Option<NodeId>>) -> Self {
+        Self::Last(parent.into())
+    }
+
+    /// [`Place::At`].
+    pub fn at(parent: impl Into<Option<NodeId>>, position: u64) -> Self {
+        Self::At(parent.into(), position)
+    }
+
+    /// [`Place::Sorted`].
+    pub fn sorted(parent: impl Into<Option<NodeId>>) -> Self {
+        Self::Sorted(parent.into())
+    }
+}
+
+/// What becomes of the children of a node that is deleted alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Orphans {
+    /// They take the place of the deleted node, in their order.
+    Adopted,
+    /// They become roots, behind the other roots, in their order.
+    Rooted,
+}

@@ -1,0 +1,151 @@
+//! What is not as it should be in a stored document, and what can be done about it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
+
+use super::TreeDocument;
+use super::document::Document;
+use super::head::{Head, Piece};
+use crate::BatchSize;
+use crate::hierarchy::{TreeInconsistency, TreeRule};
+
+/// How many pieces that nobody needs are removed in one transaction.
+const STEP_KEYS: usize = 1_000;
+
+impl<V, C: Codec<V>> TreeDocument<V, C> {
+    pub(super) fn find_wrong(
+        &self,
+        reader: &impl Reader,
+        mut found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+    ) -> Result<u64> {
+        let mut keys = 0;
+        let mut wrong = Vec::new();
+        let head = self.find_wrong_keys(reader, &mut keys, &mut wrong)?;
+        if wrong.is_empty()
+            && let Some(head) = head
+        {
+            self.find_wrong_rows(reader, &head, &mut wrong)?;
+        }
+        // One found too many does no harm: there are few, since one document is one piece of memory anyway.
+        let _ =
+            wrong.into_iter().try_for_each(|(key, rule)| found(TreeInconsistency { key, rule }));
+        Ok(keys)
+    }
+
+    /// Looks at each key of the subspace.
+    fn find_wrong_keys(
+        &self,
+        reader: &impl Reader,
+        keys: &mut u64,
+        wrong: &mut Vec<(KeyBuf, TreeRule)>,
+    ) -> Result<Option<Head>> {
+        let head_key = self.head_key();
+        let head = match reader.get(&head_key)?.map(|bytes| Head::decode(&bytes)).transpose() {
+            Ok(head) => head,
+            Err(_) => {
+                wrong.push((head_key.clone(), TreeRule::Wrong));
+                None
+            }
+        };
+        let pieces = head.as_ref().map(|head| &head.pieces[..]).unwrap_or_default();
+        let mut expected: BTreeMap<u64, usize> =
+            pieces.iter().map(|piece| (piece.number, piece.bytes)).collect();
+        if expected.len() < pieces.len() {
+            wrong.push((head_key.clone(), TreeRule::Wrong));
+        }
+        for entry in reader.range(self.space.range(), Order::Ascending)? {
+            let (key, bytes) = entry?;
+            *keys += 1;
+            let rule = match self.space.unpack::<(&str, u64)>(&key) {
+                Ok(("piece", number)) => match expected.remove(&number) {
+                    Some(length) if length == bytes.len() => continue,
+                    Some(_) => TreeRule::Wrong,
+                    None => TreeRule::Dangling,
+                },
+                _ if *key == *head_key => continue,
+                _ => TreeRule::Foreign,
+            };
+            wrong.push((KeyBuf::from_slice(&key), rule));
+        }
+        wrong.extend(expected.keys().map(|number| (self.piece_key(*number), TreeRule::Missing)));
+        Ok(head)
+    }
+
+    /// Looks at each row of the text.
+    fn find_wrong_rows(
+        &self,
+        reader: &impl Reader,
+        head: &Head,
+        wrong: &mut Vec<(KeyBuf, TreeRule)>,
+    ) -> Result<()> {
+        let Ok(document) = self.read(reader) else {
+            wrong.push((self.head_key(), TreeRule::Wrong));
+            return Ok(());
+        };
+        let mut ids = HashSet::new();
+        let rows = document.rows.rows().iter().enumerate();
+        let broken =
+            rows.filter(|(position, row)| !ids.insert(row.id) || !is_decoded(&document, *position));
+        for (_, row) in broken {
+            wrong.push((self.key_of(&head.pieces, row.at.start), TreeRule::Wrong));
+        }
+        Ok(())
+    }
+
+    /// The key under which a byte of the text is.
+    fn key_of(&self, pieces: &[Piece], at: usize) -> KeyBuf {
+        let mut end = 0;
+        let piece = pieces.iter().find(|piece| {
+            end += piece.bytes;
+            at < end
+        });
+        piece.map_or_else(|| self.head_key(), |piece| self.piece_key(piece.number))
+    }
+
+    /// Removes the pieces that no head names. So that a write in steps which is under way does not name them
+    /// later, the version goes up.
+    pub(super) fn remove_dangling<S: Store>(&self, store: &S) -> Result<u64> {
+        let mut removed = 0;
+        let mut size = BatchSize::new(STEP_KEYS);
+        loop {
+            let keys = size.transact(store, |txn, most| self.remove_some_dangling(txn, most))?;
+            if keys == 0 {
+                return Ok(removed);
+            }
+            removed += keys;
+        }
+    }
+
+    fn remove_some_dangling(&self, txn: &mut impl Writer, most: usize) -> Result<u64> {
+        let head = self.head(txn)?;
+        let named: HashSet<u64> = head.pieces.iter().map(|piece| piece.number).collect();
+        let mut dangling = Vec::new();
+        for entry in txn.range(self.space.range_of(&"piece"), Order::Ascending)? {
+            let (key, _) = entry?;
+            let number = self.space.unpack::<(&str, u64)>(&key);
+            if number.is_ok_and(|(_, number)| !named.contains(&number)) {
+                dangling.push(KeyBuf::from_slice(&key));
+            }
+            if dangling.len() == most {
+                break;
+            }
+        }
+        if dangling.is_empty() {
+            return Ok(0);
+        }
+        for key in &dangling {
+            txn.delete(key)?;
+        }
+        let head = Head { version: head.version.saturating_add(1), ..head };
+        txn.put(&self.head_key(), &head.encode())?;
+        Ok(dangling.len() as u64 + 1)
+    }
+}
+
+fn is_decoded<V, C: Codec<V>>(document: &Document<V, C>, position: usize) -> bool {
+    let node = document.rows.node::<V, C>(position);
+    node.name().is_ok() && node.value().is_ok()
+}

@@ -1,0 +1,92 @@
+//! Paths and patterns of them: any text is parsed or refused at one of its characters, what is written is parsed to
+//! the same, and a scan finds what matching one by one finds.
+
+use std::sync::LazyLock;
+
+use arbitrary::{Arbitrary, Unstructured};
+use keyloom::{Memory, Order, Store, Subspace, Writer};
+use keyloom_patterns::hierarchy::path::{
+    LabelPath, Lquery, Ltxtquery, PathError, PathPattern, PathTokenizer, Paths,
+};
+
+struct Fixture {
+    store: Memory,
+    paths: Paths,
+    stored: Vec<LabelPath>,
+}
+
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
+    const LABELS: [&str; 5] = ["a", "ab", "b_A", "", "\0"];
+    let mut stored = vec![LabelPath::root()];
+    let mut from = 0;
+    for _ in 0..3 {
+        let until = stored.len();
+        for at in from..until {
+            stored.extend(LABELS.map(|label| stored[at].child(label).unwrap()));
+        }
+        from = until;
+    }
+    stored.sort();
+    let (store, paths) = (Memory::new(), Paths::new(&Subspace::new("paths")));
+    store
+        .transact(|txn| stored.iter().try_for_each(|path| txn.put(&paths.key(path, ()), b"")))
+        .unwrap();
+    Fixture { store, paths, stored }
+});
+
+pub(crate) fn path_patterns(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Some(path) = parsed::<LabelPath>(&text) {
+        let below = Lquery::descendants_of(&path);
+        assert!(below.matches(&path));
+        assert_eq!(below.to_string().parse(), Ok(below));
+        assert_eq!(keyloom::unpack::<LabelPath>(&keyloom::pack(&path)).unwrap(), path);
+    }
+    if let Some(query) = parsed::<Lquery>(&text) {
+        scan(&query.into());
+    }
+    if let Some(query) = parsed::<Ltxtquery>(&text) {
+        scan(&query.into());
+    }
+    tokens(&text, &mut Unstructured::new(data));
+}
+
+/// What a text is parsed to, if it is.
+fn parsed<T>(text: &str) -> Option<T>
+where
+    T: std::str::FromStr<Err = PathError> + std::fmt::Display + std::fmt::Debug,
+{
+    let value: T = match text.parse() {
+        Ok(value) => value,
+        Err(PathError::Syntax(error)) => {
+            assert!((1..=text.chars().count() + 1).contains(&error.position), "{error}");
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let written = value.to_string();
+    let again: T = written.parse().unwrap_or_else(|error| panic!("{written:?}: {error}"));
+    assert_eq!(again.to_string(), written);
+    Some(value)
+}
+
+fn scan(pattern: &PathPattern) {
+    let Fixture { store, paths, stored } = &*FIXTURE;
+    let snapshot = store.snapshot().unwrap();
+    let expected: Vec<_> = stored.iter().filter(|path| pattern.matches(path)).collect();
+    let found = |order| {
+        let found = paths.matching(&snapshot, pattern, order).unwrap();
+        found.map(|found| found.unwrap().path().unwrap()).collect::<Vec<_>>()
+    };
+    assert!(found(Order::Ascending).iter().eq(expected.iter().copied()), "{pattern}");
+    assert!(found(Order::Descending).iter().eq(expected.iter().rev().copied()), "{pattern}");
+}
+
+fn tokens(text: &str, input: &mut Unstructured<'_>) {
+    let Ok((skip, is_reverse)) = <(u8, bool)>::arbitrary(input) else { return };
+    let tokenizer = PathTokenizer::new().skip(usize::from(skip % 3));
+    let tokenizer = if is_reverse { tokenizer.reverse() } else { tokenizer };
+    let (path, tokens) = (tokenizer.path(text), tokenizer.tokens(text));
+    assert_eq!(path.nlevel(), tokens.len());
+    assert!(tokens.iter().all(|token| tokenizer.path_of_token(token).is_ancestor_of(&path)));
+}

@@ -1,0 +1,470 @@
+//! What the adjacency list says of itself: what operations cost, how ranks grow, what a repair mends.
+
+use fastrand::Rng;
+use keyloom::key::Subspace;
+use keyloom::{Error, Memory, Metered, Order, Reader, Store, Writer};
+use keyloom_patterns::hierarchy::{AdjacencyList, Nested, NodeId, Orphans, Place, Tree, TreeError};
+
+use crate::common::optimistic_memory;
+use crate::common_laws::{counts, dump_all, refused, writing};
+use crate::questions::findings;
+
+fn space() -> Subspace {
+    Subspace::new("tree")
+}
+
+fn tree() -> AdjacencyList<u32> {
+    AdjacencyList::new(&space())
+}
+
+/// `first`, with so many children behind each other, that have ids from `first` + 1 on.
+fn fan(first: NodeId, children: u64) -> Nested<u32> {
+    let node = |id: NodeId| Nested::new(id, format!("n{id:06}"), 0);
+    (1..=children).fold(node(first), |parent, n| parent.with(node(first + n)))
+}
+
+fn filled<S: Store>(store: S, tree: &AdjacencyList<u32>, trees: &[Nested<u32>]) -> S {
+    store.transact(|txn| tree.load(txn, None, trees)).unwrap();
+    store
+}
+
+/// Gets, ranges, keys read, keys written of a change.
+fn cost(
+    store: &Metered<Memory>,
+    change: impl FnOnce(&mut keyloom::DynWriter<'_>) -> keyloom::Result<()>,
+) -> [u64; 4] {
+    writing(store, change)
+}
+
+#[test]
+fn operations_cost_what_the_documentation_says() {
+    let tree = tree();
+    // Three levels below 1: 2 with 3 and 4, 3 with nothing, 4 with 5.
+    let four = Nested::new(4, "four", 4).with(Nested::new(5, "five", 5));
+    let two = Nested::new(2, "two", 2).with(Nested::new(3, "three", 3)).with(four);
+    let trees = [Nested::new(1, "one", 1).with(two), fan(100, 50)];
+    let store = filled(Metered::new(Memory::new()), &tree, &trees);
+    let snapshot = store.snapshot().unwrap();
+    macro_rules! reads {
+        ($snapshot:ident, $work:expr, $wanted:expr) => {{
+            let $snapshot = &snapshot;
+            let (_, cost) = store.measure(|_| std::hint::black_box($work));
+            assert_eq!((counts(cost), cost.round_trips), $wanted, stringify!($work));
+        }};
+    }
+    reads!(s, tree.get(s, 3).unwrap(), ([1, 0, 1, 0], 1));
+    reads!(s, tree.parent(s, 3).unwrap(), ([1, 0, 1, 0], 1));
+    reads!(s, tree.children(s, 100, Order::Ascending).unwrap().count(), ([1, 1, 51, 0], 2));
+    reads!(s, tree.sibling(s, 3, Order::Ascending).unwrap(), ([1, 1, 2, 0], 2));
+    reads!(s, tree.child_count(s, 100).unwrap(), ([2, 0, 2, 0], 1));
+    reads!(s, tree.child_count(s, None).unwrap(), ([1, 0, 1, 0], 1));
+    // Five has three above it.
+    reads!(s, tree.ancestors(s, 5).unwrap(), ([4, 0, 4, 0], 4));
+    reads!(s, tree.depth(s, 5).unwrap(), ([4, 0, 4, 0], 4));
+    // Fifty leaves: their range, and two to find that none has children, some of them read first.
+    let (count, leaves) = store.measure(|_| tree.descendants(&snapshot, 100, ..).unwrap().count());
+    assert!(count == 51 && leaves.ranges <= 4, "{leaves:?}");
+    drop(snapshot);
+
+    let insert = |id, place: Place| {
+        let tree = tree.clone();
+        cost(&store, move |txn| tree.insert(txn, id, "new", &0, place))
+    };
+    assert_eq!(insert(20, Place::last(100)), [2, 1, 2, 3]);
+    assert_eq!(insert(21, Place::first(100)), [2, 1, 2, 3]);
+    assert_eq!(insert(22, Place::last(None)), [1, 1, 1, 3]);
+    assert_eq!(insert(23, Place::Before(101)), [2, 1, 3, 3]);
+    assert_eq!(insert(24, Place::After(101)), [2, 1, 3, 3]);
+    assert_eq!(insert(25, Place::at(100, 10)), [2, 1, 12, 3]);
+    let moving = |id, place: Place| cost(&store, |txn| tree.move_to(txn, id, place));
+    // Two, with all below it, below another root; back again; among its siblings; to where it is.
+    assert_eq!(moving(2, Place::last(100)), [2, 1, 3, 5]);
+    assert_eq!(moving(2, Place::last(1)), [2, 1, 2, 5]);
+    // The new parent has two above it.
+    assert_eq!(moving(110, Place::last(3)), [4, 1, 4, 5]);
+    assert_eq!(moving(110, Place::last(None)), [1, 1, 2, 5]);
+    assert_eq!(moving(3, Place::last(2)), [2, 1, 3, 3]);
+    assert_eq!(moving(3, Place::last(2)), [2, 1, 4, 0]);
+    assert_eq!(cost(&store, |txn| tree.rename(txn, 100, "hundred")), [1, 0, 1, 2]);
+    assert_eq!(cost(&store, |txn| tree.set_value(txn, 100, &7)), [1, 0, 1, 2]);
+    assert_eq!(cost(&store, |txn| tree.delete_subtree(txn, 4).map(drop))[3], 2 * 2 + 1 + 2);
+    let children = tree.child_count(&store.snapshot().unwrap(), 100).unwrap();
+    let spent = cost(&store, |txn| tree.delete_node(txn, 100, Orphans::Adopted));
+    assert_eq!((spent[0], spent[3]), (1, 2 * children + 5));
+    let spent = cost(&store, |txn| tree.load(txn, 1, &[fan(200, 9), fan(300, 0)]));
+    assert_eq!(spent, [12, 1, 2, 2 * 11 + 1 + 1]);
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
+}
+
+#[test]
+fn a_move_costs_the_same_whatever_hangs_from_the_node() {
+    let tree = tree();
+    for children in [0, 10, 3_000] {
+        let store = filled(Metered::new(Memory::new()), &tree, &[fan(10_000, children), fan(1, 1)]);
+        assert_eq!(cost(&store, |txn| tree.move_to(txn, 10_000, Place::last(1))), [2, 1, 3, 5]);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(tree.descendant_count(&snapshot, 1).unwrap(), children + 2);
+        assert_eq!(findings(&tree, &snapshot), [""; 0]);
+    }
+}
+
+#[test]
+fn unique_names_cost_a_get_and_a_write_more() {
+    let tree = tree().with_unique_names();
+    let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 3), fan(10, 3)]);
+    let spent = cost(&store, |txn| tree.insert(txn, 20, "new", &0, Place::last(1)));
+    assert_eq!(spent, [3, 1, 2, 4]);
+    assert_eq!(cost(&store, |txn| tree.rename(txn, 20, "newer")), [2, 0, 1, 4]);
+    assert_eq!(cost(&store, |txn| tree.move_to(txn, 20, Place::last(10))), [3, 1, 3, 7]);
+    let snapshot = store.snapshot().unwrap();
+    let (found, cost) = store.measure(|_| tree.child_named(&snapshot, 10, "newer").unwrap());
+    assert_eq!((found, cost.gets, cost.round_trips), (Some(20), 2, 1));
+}
+
+/// How long the ranks below a parent are: the longest, and all together.
+fn ranks(store: &impl Store, parent: NodeId) -> (usize, usize) {
+    let snapshot = store.snapshot().unwrap();
+    let children = space().child("child");
+    let range = children.range_of(&(parent,));
+    let lengths = snapshot.range(range, Order::Ascending).unwrap().map(|entry| {
+        let key = entry.unwrap().0;
+        children.unpack::<(u64, Vec<u8>, u64)>(&key).unwrap().1.len()
+    });
+    lengths.fold((0, 0), |(longest, total), length| (longest.max(length), total + length))
+}
+
+/// As many as the figures are promised for, or fewer where nothing is optimized and nobody asks for more.
+fn many(of: u64) -> u64 {
+    let asked = std::env::var_os("KEYLOOM_TREE_OPERATIONS").is_some();
+    if cfg!(debug_assertions) && !asked { of / 50 } else { of }
+}
+
+/// Inserts below one parent, of which each goes where `place` says; returns the keys written for each, and the longest rank.
+fn inserts(what: &str, count: u64, mut place: impl FnMut(u64) -> Place) -> (f64, usize) {
+    let tree = tree();
+    let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2)]);
+    let (mut ids, mut worst) = (10..10 + count, 0);
+    let (_, cost) = store.measure(|store| {
+        loop {
+            let some: Vec<NodeId> = ids.by_ref().take(500).collect();
+            if some.is_empty() {
+                break;
+            }
+            let mut txn = store.begin().unwrap();
+            for id in some {
+                let before = store.cost().keys_written;
+                tree.insert(&mut txn, id, "", &0, place(id)).unwrap();
+                worst = worst.max(store.cost().keys_written - before);
+            }
+            keyloom::Transaction::commit(txn).unwrap();
+        }
+    });
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
+    assert_eq!(tree.child_count(&store.snapshot().unwrap(), 1).unwrap(), count + 2);
+    let (longest, total) = ranks(&store, 1);
+    let each = cost.keys_written as f64 / count as f64;
+    println!(
+        "{count} inserts {what}: {each:.3} key writes each, {worst} at the most; ranks of {:.1} bytes, {longest} at the most",
+        total as f64 / (count + 2) as f64
+    );
+    assert!(worst <= 3 + 3 * 1_024, "{worst}");
+    (each, longest)
+}
+
+#[test]
+fn inserts_at_random_places_cost_three_key_writes() {
+    let mut rng = Rng::with_seed(7);
+    let (each, longest) = inserts("at random places", many(100_000), |id| {
+        // The first two have the ids 2 and 3.
+        let beside = match rng.u64(8..id) {
+            first @ 8..10 => first - 6,
+            other => other,
+        };
+        if rng.bool() { Place::After(beside) } else { Place::Before(beside) }
+    });
+    assert!(each < 3.01 && longest <= 16, "{each} {longest}");
+}
+
+#[test]
+fn inserts_at_the_ends_have_short_ranks() {
+    for place in [Place::first(1), Place::last(1)] {
+        let (each, longest) = inserts(&format!("{place:?}"), many(100_000).max(500), |_| place);
+        assert!(each == 3.0 && longest <= 4, "{each} {longest}");
+    }
+}
+
+#[test]
+fn inserts_at_one_place_between_two_are_ranked_anew_now_and_then() {
+    let last = |id: NodeId| if id == 10 { 2 } else { id - 1 };
+    type Run = (&'static str, u64, fn(NodeId, NodeId) -> Place);
+    let many = many(100_000).max(3_000);
+    let runs: [Run; 4] = [
+        ("before a fixed one", many, |_, _| Place::Before(3)),
+        ("behind a fixed one", many, |_, _| Place::After(2)),
+        ("behind the last one", many, |_, last| Place::After(last)),
+        // The worst there is: each leaves most of the room on the side that the next one does not take.
+        ("on both sides in turn", 3_000, |id, last| match id % 2 {
+            0 => Place::After(last),
+            _ => Place::Before(last),
+        }),
+    ];
+    for (what, count, place) in runs {
+        let (each, longest) = inserts(what, count, |id| place(id, last(id)));
+        let limit = if count == 3_000 && what.contains("both") { 10.0 } else { 3.2 };
+        assert!(each < limit && longest <= 16, "{what}: {each} {longest}");
+    }
+}
+
+/// The record and the child entry of a node as they are laid out.
+fn put_by_hand(txn: &mut impl Writer, id: NodeId, parent: Option<NodeId>, rank: &[u8]) {
+    let stored = [&[1, 1, b'x'][..], &[0]].concat();
+    let has_parent = if parent.is_some() { 0x80 } else { 0 };
+    let mut record = vec![1, rank.len() as u8 | has_parent];
+    record.extend(parent.iter().flat_map(|parent| parent.to_be_bytes()));
+    record.extend_from_slice(rank);
+    record.extend_from_slice(&stored);
+    txn.put(&space().pack(&("node", id)), &record).unwrap();
+    txn.put(&space().pack(&("child", parent, rank, id)), &stored).unwrap();
+}
+
+fn order_below(tree: &AdjacencyList<u32>, store: &impl Store, parent: NodeId) -> Vec<NodeId> {
+    let snapshot = store.snapshot().unwrap();
+    let children = tree.children(&snapshot, parent, Order::Ascending).unwrap();
+    children.map(|child| child.unwrap().id()).collect()
+}
+
+/// Writers that can not see each other, as on two stores that were merged, may give one rank twice.
+#[test]
+fn between_equal_ranks_there_is_room_all_the_same() {
+    let tree = tree();
+    for (place, wanted) in [
+        (Place::After(12), vec![11, 12, 20, 13, 14]),
+        (Place::Before(12), vec![11, 20, 12, 13, 14]),
+        (Place::at(1, 3), vec![11, 12, 13, 20, 14]),
+    ] {
+        let store = filled(Memory::new(), &tree, &[fan(1, 0)]);
+        store
+            .transact(|txn| {
+                (11..=14).for_each(|id| put_by_hand(txn, id, Some(1), &[0x80]));
+                txn.add(&space().pack(&("count", 1)), 4)
+            })
+            .unwrap();
+        assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
+        assert_eq!(order_below(&tree, &store, 1), [11, 12, 13, 14]);
+        store.transact(|txn| tree.insert(txn, 20, "new", &0, place)).unwrap();
+        assert_eq!(order_below(&tree, &store, 1), wanted, "{place:?}");
+        assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
+    }
+    // What is no rank at all is replaced as well.
+    let store = filled(Memory::new(), &tree, &[fan(1, 0)]);
+    store
+        .transact(|txn| {
+            put_by_hand(txn, 11, Some(1), b"");
+            put_by_hand(txn, 12, Some(1), &[0xFF, 0]);
+            txn.add(&space().pack(&("count", 1)), 2)?;
+            tree.insert(txn, 20, "new", &0, Place::After(11))?;
+            tree.insert(txn, 21, "new", &0, Place::last(1))
+        })
+        .unwrap();
+    assert_eq!(order_below(&tree, &store, 1), [11, 20, 12, 21]);
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
+}
+
+#[test]
+fn whatever_is_lost_or_damaged_is_found_and_mended() {
+    let tree = tree().with_unique_names();
+    let trees = [fan(1, 4), fan(10, 2).with(fan(20, 3))];
+    let store = filled(Memory::new(), &tree, &trees);
+    let whole = dump_all(&store);
+    for (key, value) in &whole {
+        for damaged in [None, Some([value, &b"?"[..]].concat()), Some(Vec::new())] {
+            if damaged.as_ref() == Some(value) {
+                continue;
+            }
+            store
+                .transact(|txn| match &damaged {
+                    Some(damaged) => txn.put(key, damaged),
+                    None => txn.delete(key),
+                })
+                .unwrap();
+            let shown = keyloom::key::display(key);
+            assert_ne!(findings(&tree, &store.snapshot().unwrap()), [""; 0], "{shown}");
+            assert!(tree.repair(&store).unwrap() > 0, "{shown}: {damaged:?}");
+            let left = findings(&tree, &store.snapshot().unwrap());
+            let is_node = space().child("node").contains(key);
+            match is_node {
+                false => assert_eq!((left, dump_all(&store)), (vec![], whole.clone()), "{shown}"),
+                // The record is the truth: a longer value is another truth, none at all stays found.
+                true if damaged.is_some_and(|damaged| damaged.is_empty()) => {
+                    assert!(left.iter().all(|left| left.contains("nothing of this tree")));
+                }
+                true => assert_eq!(left, [""; 0], "{shown}"),
+            }
+            store
+                .transact(|txn| {
+                    txn.delete_range(keyloom::KeyRange::all())?;
+                    whole.iter().try_for_each(|(key, value)| txn.put(key, value))
+                })
+                .unwrap();
+        }
+    }
+    // What nobody asked for goes.
+    let foreign = [
+        space().pack(&("child", 1, "no rank", 2)),
+        space().pack(&("child", Some(1_u64), &[0x90_u8][..], 99_u64)),
+        space().pack(&("count", 99)),
+        space().pack(&("name", 1, "nobody")),
+        space().pack(&("else",)),
+    ];
+    store.transact(|txn| foreign.iter().try_for_each(|key| txn.put(key, b"?"))).unwrap();
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()).len(), foreign.len());
+    assert_eq!(tree.repair(&store).unwrap(), foreign.len() as u64);
+    assert_eq!(dump_all(&store), whole);
+    assert_eq!(tree.repair(&store).unwrap(), 0);
+}
+
+#[test]
+fn nodes_without_a_way_up_are_found_and_become_roots() {
+    let tree = tree();
+    let store = filled(Memory::new(), &tree, &[fan(1, 2)]);
+    store
+        .transact(|txn| {
+            put_by_hand(txn, 20, Some(99), &[0x80]);
+            put_by_hand(txn, 21, Some(20), &[0x80]);
+            put_by_hand(txn, 30, Some(32), &[0x80]);
+            put_by_hand(txn, 31, Some(30), &[0x80]);
+            put_by_hand(txn, 32, Some(31), &[0x80]);
+            put_by_hand(txn, 33, Some(31), &[0x81]);
+            put_by_hand(txn, 40, Some(40), &[0x80]);
+            [20, 30, 31, 31, 32, 40]
+                .iter()
+                .try_for_each(|p| txn.add(&space().pack(&("count", p)), 1))
+        })
+        .unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let found = findings(&tree, &snapshot);
+    let says = |node: u64, what: &str| {
+        let key = format!("\"node\", {node})");
+        found.iter().any(|found| found.contains(&key) && found.contains(what))
+    };
+    assert!(says(20, "names a parent that is not there"), "{found:?}");
+    assert!(says(30, "lies below itself") && says(40, "lies below itself"), "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
+    // Nobody goes round forever.
+    for id in [30, 33, 40, 21] {
+        let error = tree.ancestors(&snapshot, id).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(TreeError::Broken { .. })), "{error}");
+    }
+    let walk: Vec<_> = tree.descendants(&snapshot, 30, ..).unwrap().collect();
+    assert!(walk.len() < 6 && walk.last().unwrap().is_err());
+    drop(snapshot);
+    assert!(store.transact(|txn| tree.move_to(txn, 2, Place::last(33))).is_err());
+
+    tree.repair(&store).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(findings(&tree, &snapshot), [""; 0]);
+    let roots = tree.children(&snapshot, None, Order::Ascending).unwrap();
+    let roots: Vec<NodeId> = roots.map(|root| root.unwrap().id()).collect();
+    assert_eq!(roots.first(), Some(&1));
+    assert_eq!(
+        roots.iter().collect::<std::collections::BTreeSet<_>>(),
+        [1, 20, 30, 40].iter().collect()
+    );
+    assert_eq!(tree.descendant_count(&snapshot, None).unwrap(), 10);
+}
+
+#[test]
+fn records_of_a_newer_format_are_refused() {
+    let tree = tree();
+    let store = filled(Memory::new(), &tree, &[fan(1, 1)]);
+    store.transact(|txn| txn.put(&space().pack(&("node", 1)), &[2, 0])).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let error = tree.get(&snapshot, 1).unwrap_err();
+    let Error::At { source, .. } = &error else { panic!("{error:?}") };
+    assert!(matches!(**source, Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+    // Who can not read it does not mend it.
+    let before = dump_all(&store);
+    assert!(tree.repair(&store).is_err());
+    assert_eq!(dump_all(&store), before);
+}
+
+#[test]
+fn a_name_too_long_for_a_key_is_refused() {
+    let unique = tree().with_unique_names();
+    let store = filled(Memory::new(), &unique, &[fan(1, 1)]);
+    let long = "n".repeat(600);
+    let is_too_long = |error: Error| {
+        let found = error.downcast_ref();
+        assert!(matches!(found, Some(TreeError::PathTooLong { limit: 511, .. })), "{error}");
+        assert!(error.to_string().contains("shorten"), "{error}");
+    };
+    is_too_long(refused(&store, |txn| unique.insert(txn, 9, &long, &0, Place::last(1))));
+    is_too_long(refused(&store, |txn| unique.rename(txn, 2, &long)));
+    let deep = [Nested::new(8, "short", 0).with(Nested::new(9, &*long, 0))];
+    is_too_long(refused(&store, |txn| unique.load(txn, 1, &deep)));
+    // Where names are no keys, they may be long.
+    let plain = AdjacencyList::<u32>::new(&Subspace::new("plain"));
+    store.transact(|txn| plain.insert(txn, 1, &long, &0, Place::last(None))).unwrap();
+    assert_eq!(plain.get(&store.snapshot().unwrap(), 1).unwrap().unwrap().name().unwrap(), long);
+}
+
+#[test]
+fn writers_at_the_end_of_one_parent_all_come_in_and_each_in_its_order() {
+    let tree = tree();
+    let store = filled(optimistic_memory(), &tree, &[fan(1, 0)]);
+    std::thread::scope(|scope| {
+        for writer in 1..=4_u64 {
+            let (store, tree) = (&store, &tree);
+            scope.spawn(move || {
+                for n in 0..25 {
+                    let id = writer * 1_000 + n;
+                    store.transact(|txn| tree.insert(txn, id, "", &0, Place::last(1))).unwrap();
+                }
+            });
+        }
+    });
+    let order = order_below(&tree, &store, 1);
+    assert_eq!(order.len(), 100);
+    for writer in 1..=4 {
+        let own = order.iter().filter(|id| **id / 1_000 == writer);
+        assert!(own.is_sorted());
+    }
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
+}
+
+#[test]
+fn inserts_at_different_places_below_one_parent_do_not_conflict() {
+    let tree = tree();
+    let store = filled(optimistic_memory(), &tree, &[fan(1, 10)]);
+    let (mut one, mut other) = (store.begin().unwrap(), store.begin().unwrap());
+    tree.insert(&mut one, 20, "", &0, Place::After(3)).unwrap();
+    tree.insert(&mut other, 21, "", &0, Place::After(8)).unwrap();
+    keyloom::Transaction::commit(one).unwrap();
+    keyloom::Transaction::commit(other).unwrap();
+    assert_eq!(tree.child_count(&store.snapshot().unwrap(), 1).unwrap(), 12);
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
+    // Two that go to the same place do.
+    let (mut one, mut other) = (store.begin().unwrap(), store.begin().unwrap());
+    tree.insert(&mut one, 30, "", &0, Place::After(3)).unwrap();
+    tree.insert(&mut other, 31, "", &0, Place::After(3)).unwrap();
+    keyloom::Transaction::commit(one).unwrap();
+    assert!(keyloom::Transaction::commit(other).unwrap_err().is_retryable());
+}
+
+#[test]
+fn leaves_are_found_without_a_range_for_each() {
+    let tree = tree();
+    // Regions with cities, whose ids lie behind all others.
+    let city = |region: u64, n: u64| Nested::new(1_000 + region * 100 + n, "city", 0);
+    let region = |region: u64| {
+        (0..100).fold(Nested::new(region, "region", 0), |r, n| r.with(city(region, n)))
+    };
+    let trees = [(2..12).fold(Nested::new(1, "country", 0), |country, n| country.with(region(n)))];
+    let store = filled(Metered::new(Memory::new()), &tree, &trees);
+    let snapshot = store.snapshot().unwrap();
+    let (count, cost) = store.measure(|_| tree.descendants(&snapshot, 1, ..).unwrap().count());
+    assert_eq!(count, 1_011);
+    // One per parent, one to see that the regions have children and each of them, and two or three per region
+    // for all its cities.
+    assert!(cost.ranges <= 11 + 11 + 30, "{cost}");
+}

@@ -1,0 +1,93 @@
+//! The laws of hierarchies: every model does the same, on every store.
+#![cfg(feature = "lmdb")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod adjacency_list;
+mod agreement;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/laws.rs"]
+mod common_laws;
+mod laws;
+mod materialized_path;
+mod nested_sets;
+mod operations;
+mod oracle;
+mod questions;
+mod tree_document;
+mod writers;
+
+use keyloom::Subspace;
+use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, NestedSets, TreeDocument};
+use oracle::Rules;
+
+/// The laws for a model: `model!(name, rules, how one is made in a subspace)`.
+macro_rules! model {
+    ($name:ident, $rules:expr, $make:expr) => {
+        mod $name {
+            use keyloom::Store;
+
+            #[allow(unused_imports, reason = "what makes the model names what it needs")]
+            use super::*;
+
+            fn it_agrees_with_the_oracle(store: &(impl Store + Clone)) {
+                agreement::it_agrees_with_the_oracle(store, $make, $rules);
+            }
+            fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
+                laws::a_fault_at_any_operation_leaves_nothing_half_done(store, $make, $rules);
+            }
+            fn a_conflict_at_any_operation_is_retried_to_the_same_end(
+                store: &(impl Store + Clone),
+            ) {
+                laws::a_conflict_at_any_operation_is_retried_to_the_same_end(store, $make, $rules);
+            }
+            fn what_is_refused_is_refused_before_anything_is_written(store: &(impl Store + Clone)) {
+                laws::what_is_refused_is_refused_before_anything_is_written(store, $make, $rules);
+            }
+            fn what_is_dumped_can_be_loaded_again(store: &(impl Store + Clone)) {
+                laws::what_is_dumped_can_be_loaded_again(store, $make, $rules);
+            }
+            fn readers_keep_the_tree_that_they_began_with(store: &(impl Store + Clone)) {
+                laws::readers_keep_the_tree_that_they_began_with(store, $make, $rules);
+            }
+            on_every_store! {
+                it_agrees_with_the_oracle,
+                a_fault_at_any_operation_leaves_nothing_half_done,
+                a_conflict_at_any_operation_is_retried_to_the_same_end,
+                what_is_refused_is_refused_before_anything_is_written,
+                what_is_dumped_can_be_loaded_again,
+                readers_keep_the_tree_that_they_began_with,
+            }
+
+            #[test]
+            fn writers_in_threads_leave_a_whole_tree() {
+                writers::in_threads($make, $rules);
+            }
+            #[test]
+            fn writers_in_processes_leave_a_whole_tree() {
+                let test = concat!(stringify!($name), "::writers_in_processes_leave_a_whole_tree");
+                writers::in_processes(test, $make, $rules);
+            }
+            #[test]
+            fn two_moves_that_would_make_a_cycle_conflict() {
+                writers::two_moves_that_would_make_a_cycle_conflict($make, $rules);
+            }
+        }
+    };
+}
+
+// One line for each model: its name, what it asks beyond the contract, how one is made in a subspace.
+model!(adjacency_list_laws, Rules::NONE, AdjacencyList::<u32>::new);
+model!(adjacency_list_with_unique_names, Rules::UNIQUE_NAMES, |space: &Subspace| {
+    AdjacencyList::<u32>::new(space).with_unique_names()
+});
+model!(materialized_path_of_ids, Rules::NONE, MaterializedPath::<u32>::new);
+model!(materialized_path_of_names, Rules::ORDERED_BY_NAME, |space: &Subspace| {
+    MaterializedPath::<u32>::new(space).of_names()
+});
+model!(nested_sets_laws, Rules::NONE, NestedSets::<u32>::new);
+// Documents of one key, and of so many that most changes cut them anew.
+model!(tree_document_laws, Rules::NONE, TreeDocument::<u32>::new);
+model!(tree_document_in_pieces, Rules::NONE, |space: &Subspace| {
+    TreeDocument::<u32>::new(space).piece_bytes(64)
+});

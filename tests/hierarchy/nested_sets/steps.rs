@@ -1,0 +1,228 @@
+//! Moves and deletions in steps: the old tree or the new one, whenever it is looked at.
+
+use std::ops::ControlFlow;
+
+use keyloom::{Fault, Faulty, Limits, Memory, Order, Reader, Store};
+use keyloom_patterns::hierarchy::{
+    MoveProgress, MoveStep, Nested, NestedSets, NodeId, Place, Tree, TreeError,
+};
+
+use super::{bushy, faults, insert, preorder, tree};
+
+/// A store that takes few writes at once.
+fn small() -> Memory {
+    let mut limits = Limits::etcd();
+    limits.max_transaction_operations = Some(20);
+    Memory::builder().limits(limits).build()
+}
+
+/// Two roots, 0 and 100, with a subtree of 13 nodes each below 1 and 101.
+fn fill(tree: &NestedSets<u32>, store: &impl Store) {
+    for root in [0, 100] {
+        insert(tree, store, root, Place::last(None));
+        let Nested { id, children, .. } = bushy(&mut { root + 1 }, 3, 3);
+        insert(tree, store, id, Place::last(root));
+        for child in children {
+            store.transact(|txn| tree.load(txn, id, std::slice::from_ref(&child))).unwrap();
+        }
+    }
+}
+
+/// Everything that the tree answers.
+fn answers(tree: &NestedSets<u32>, reader: &impl Reader) -> Vec<String> {
+    let all = preorder(tree, reader);
+    let mut answers = vec![format!("{all:?}")];
+    for id in 0..120 {
+        let found = tree.get(reader, id).unwrap().map(|node| node.name().unwrap().to_string());
+        answers.push(format!("{id}: {found:?}"));
+        if found.is_none() {
+            continue;
+        }
+        let children = |order| -> Vec<NodeId> {
+            tree.children(reader, id, order).unwrap().map(|child| child.unwrap().id()).collect()
+        };
+        let sibling = |order| tree.sibling(reader, id, order).unwrap().map(|node| node.id());
+        let above: Vec<NodeId> =
+            tree.ancestors(reader, id).unwrap().iter().map(|n| n.id()).collect();
+        answers.push(format!("{:?} {:?}", children(Order::Ascending), children(Order::Descending)));
+        answers.push(format!("{:?} {:?}", sibling(Order::Ascending), sibling(Order::Descending)));
+        answers.push(format!("{above:?} {}", tree.descendant_count(reader, id).unwrap()));
+        answers.push(format!("{:?}", tree.lowest_common_ancestor(reader, 5, id).ok()));
+    }
+    answers
+}
+
+/// Does something in steps, which stop after each transaction, and looks at the tree each time.
+fn one_by_one(
+    tree: &NestedSets<u32>,
+    store: &Memory,
+    begin: impl Fn(&Memory, &mut dyn FnMut(&MoveProgress) -> ControlFlow<()>) -> MoveProgress,
+    at_once: impl Fn(&Memory),
+) {
+    let before = answers(tree, &store.snapshot().unwrap());
+    let other = Memory::new();
+    fill(tree, &other);
+    at_once(&other);
+    let after = answers(tree, &other.snapshot().unwrap());
+    assert_ne!(before, after);
+    let mut switched = false;
+    let mut transactions = 1;
+    let mut stop = |_: &MoveProgress| ControlFlow::Break(());
+    let mut progress = begin(store, &mut stop);
+    loop {
+        let now = answers(tree, &store.snapshot().unwrap());
+        switched |= now == after;
+        assert_eq!(now, if switched { after.clone() } else { before.clone() }, "{progress:?}");
+        assert_eq!(faults(tree, store), Vec::<String>::new(), "{progress:?}");
+        if progress.step == MoveStep::Finished {
+            break;
+        }
+        progress = tree.finish_steps(store, stop).unwrap();
+        transactions += 1;
+    }
+    assert!(switched && transactions >= 3, "{transactions} transactions");
+    assert_eq!(store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap(), None);
+}
+
+#[test]
+fn a_move_that_stops_after_every_transaction_shows_the_old_tree_or_the_new_one() {
+    for place in [
+        Place::last(100),
+        Place::first(103),
+        Place::Before(101),
+        Place::last(None),
+        Place::first(None),
+    ] {
+        let (tree, store) = (tree(), small());
+        fill(&tree, &store);
+        one_by_one(
+            &tree,
+            &store,
+            |store, progress| tree.move_in_steps(store, 1, place, progress).unwrap(),
+            |store| store.transact(|txn| tree.move_to(txn, 1, place)).unwrap(),
+        );
+    }
+}
+
+#[test]
+fn a_deletion_that_stops_after_every_transaction_shows_the_old_tree_or_the_new_one() {
+    let (tree, store) = (tree(), small());
+    fill(&tree, &store);
+    one_by_one(
+        &tree,
+        &store,
+        |store, progress| tree.delete_in_steps(store, 1, progress).unwrap(),
+        |store| assert_eq!(store.transact(|txn| tree.delete_subtree(txn, 1)).unwrap(), 13),
+    );
+}
+
+#[test]
+fn what_is_too_large_for_one_transaction_moves_in_steps() {
+    let (tree, store) = (tree(), small());
+    fill(&tree, &store);
+    let error = store.transact(|txn| tree.move_to(txn, 1, Place::last(100))).unwrap_err();
+    assert!(error.is_too_much_at_once(), "{error}");
+    let mut steps = Vec::new();
+    let note = |progress: &MoveProgress| {
+        steps.push(progress.step);
+        ControlFlow::Continue(())
+    };
+    let done = tree.move_in_steps(&store, 1, Place::last(100), note).unwrap();
+    assert_eq!(done.step, MoveStep::Finished);
+    assert!(steps.is_sorted_by_key(|step| *step as u8) && steps.contains(&MoveStep::Clearing));
+    assert!(done.keys >= 4 * 13, "{done:?}");
+    assert_eq!(tree.parent(&store.snapshot().unwrap(), 1).unwrap(), Some(100));
+}
+
+#[test]
+fn meanwhile_the_rest_takes_changes_and_the_subtree_refuses_them() {
+    let (tree, store) = (tree(), small());
+    fill(&tree, &store);
+    insert(&tree, &store, 50, Place::last(0));
+    let in_steps = |result: keyloom::Result<()>| {
+        let error = result.unwrap_err();
+        assert!(
+            matches!(error.downcast_ref(), Some(TreeError::InSteps { node: 1, .. })),
+            "{error}"
+        );
+    };
+    let mut looks = 0;
+    let look = |_: &MoveProgress| {
+        looks += 1;
+        let change = |body: &mut dyn FnMut(
+            &mut <Memory as Store>::Transaction<'_>,
+        ) -> keyloom::Result<()>| { store.transact(|txn| body(txn)) };
+        // Also while the record is there no longer, at the end.
+        if store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap().is_none() {
+            return ControlFlow::Continue(());
+        }
+        in_steps(change(&mut |txn| tree.insert(txn, 900, "new", &0, Place::last(2))));
+        in_steps(change(&mut |txn| tree.rename(txn, 1, "other")));
+        in_steps(change(&mut |txn| tree.set_value(txn, 3, &1)));
+        in_steps(change(&mut |txn| tree.move_to(txn, 2, Place::last(50))));
+        in_steps(change(&mut |txn| tree.delete_subtree(txn, 2).map(drop)));
+        in_steps(change(&mut |txn| tree.move_to(txn, 50, Place::first(2))));
+        in_steps(
+            tree.move_in_steps(&store, 50, Place::last(100), |_| ControlFlow::Continue(()))
+                .map(drop),
+        );
+        insert(&tree, &store, 200 + looks, Place::first(50));
+        change(&mut |txn| tree.rename(txn, 0, "also above it")).unwrap();
+        ControlFlow::Continue(())
+    };
+    tree.move_in_steps(&store, 1, Place::last(102), look).unwrap();
+    assert!(looks > 3);
+    assert_eq!(faults(&tree, &store), Vec::<String>::new());
+    assert_eq!(tree.descendant_count(&store.snapshot().unwrap(), 50).unwrap(), looks - 1);
+    assert_eq!(tree.descendant_count(&store.snapshot().unwrap(), 102).unwrap(), 3 + 13);
+}
+
+#[test]
+fn a_fault_at_any_operation_is_come_over_by_finishing() {
+    let tree = tree();
+    let sample = small();
+    fill(&tree, &sample);
+    let before = answers(&tree, &sample.snapshot().unwrap());
+    let wanted = Memory::new();
+    fill(&tree, &wanted);
+    wanted.transact(|txn| tree.move_to(txn, 1, Place::last(100))).unwrap();
+    let after = answers(&tree, &wanted.snapshot().unwrap());
+    let mut n = 0;
+    loop {
+        let store = small();
+        fill(&tree, &store);
+        let faulty = Faulty::new(store.clone());
+        faulty.fail_at(n, Fault::Error);
+        let outcome =
+            tree.move_in_steps(&faulty, 1, Place::last(100), |_| ControlFlow::Continue(()));
+        faulty.heal();
+        let now = answers(&tree, &store.snapshot().unwrap());
+        assert!(now == before || now == after, "at operation {n}");
+        assert_eq!(faults(&tree, &store), Vec::<String>::new(), "at operation {n}");
+        let had_begun =
+            store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap().is_some();
+        tree.finish_steps(&store, |_| ControlFlow::Continue(())).unwrap();
+        let now = answers(&tree, &store.snapshot().unwrap());
+        if had_begun || outcome.is_ok() {
+            assert_eq!(now, after, "at operation {n}");
+        }
+        if outcome.is_ok() {
+            break;
+        }
+        // There are some hundred, after each of which everything is looked at.
+        n += if cfg!(debug_assertions) { 7 } else { 1 };
+    }
+    assert!(n > 50, "{n}");
+}
+
+#[test]
+fn an_id_is_free_again_as_soon_as_its_deletion_has_begun() {
+    let (tree, store) = (tree(), small());
+    fill(&tree, &store);
+    tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(())).unwrap();
+    let place = Place::last(101);
+    insert(&tree, &store, 2, place);
+    tree.finish_steps(&store, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(faults(&tree, &store), Vec::<String>::new());
+    assert_eq!(tree.parent(&store.snapshot().unwrap(), 2).unwrap(), Some(101));
+}

@@ -1,0 +1,498 @@
+//! What a document does beyond the contract: versions, pieces, work in steps.
+
+use std::ops::ControlFlow;
+
+use fastrand::Rng;
+use keyloom::key::Subspace;
+use keyloom::{
+    Cost, Error, Fault, Faulty, KeyRange, Limits, Memory, Metered, Order, Reader, Store, Writer,
+};
+use keyloom_patterns::RecordConflict;
+use keyloom_patterns::general::atomic_aggregates::Expected;
+use keyloom_patterns::hierarchy::tree_document::Document;
+use keyloom_patterns::hierarchy::{
+    Nested, NodeId, Orphans, Place, Tree, TreeDocument, TreeInconsistency, TreeRule,
+};
+
+use crate::common::{self, optimistic_memory};
+use crate::common_laws::clear;
+use crate::on_every_store;
+
+type Comments = TreeDocument<String>;
+
+fn comments() -> Comments {
+    TreeDocument::new(&Subspace::new("comments"))
+}
+
+/// So many nodes, each below one of the last hundred before it.
+fn many(nodes: u64) -> Document<String> {
+    let mut rng = Rng::with_seed(8);
+    let mut document = comments().read(&Memory::new().snapshot().unwrap()).unwrap();
+    let mut forest = Nested::new(0, "root", text(0));
+    let mut path = vec![0_usize; 0];
+    for id in 1..nodes {
+        // Deeper, or back to some level above.
+        path.truncate(rng.usize(..=path.len()));
+        let mut below = &mut forest;
+        for step in &path {
+            below = &mut below.children[*step];
+        }
+        path.push(below.children.len());
+        below.children.push(Nested::new(id, format!("node {id}"), text(id)));
+        path.truncate(20);
+    }
+    document.load(None, &[forest]).unwrap();
+    document
+}
+
+fn text(id: NodeId) -> String {
+    format!("what {id} has to say, at some length, so that it is as long as a comment is")
+}
+
+fn findings(tree: &Comments, store: &impl Store) -> Vec<TreeInconsistency> {
+    let mut found = Vec::new();
+    tree.check(&store.snapshot().unwrap(), |wrong| {
+        found.push(wrong);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    found
+}
+
+fn dump(tree: &Comments, store: &impl Store) -> Vec<Nested<String>> {
+    tree.dump(&store.snapshot().unwrap(), None).unwrap()
+}
+
+fn keys(tree: &Comments, store: &impl Store) -> u64 {
+    store.snapshot().unwrap().count(tree.space().range()).unwrap()
+}
+
+fn write(store: &impl Store, tree: &Comments, document: &Document<String>) -> keyloom::Result<u64> {
+    store.transact(|txn| tree.write(txn, document))
+}
+
+/// Gets, round trips, keys written; one of the round trips is the commit.
+fn cost<S: Store, T>(store: &Metered<S>, work: impl FnOnce(&Metered<S>) -> T) -> [u64; 3] {
+    let (_, Cost { gets, round_trips, keys_written, ranges, .. }) = store.measure(work);
+    assert_eq!(ranges, 0);
+    [gets, round_trips, keys_written]
+}
+
+fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
+    clear(store);
+    let tree = comments();
+    let store = Metered::new(store.clone());
+    let change = |work: &dyn Fn(&mut keyloom::DynWriter<'_>) -> keyloom::Result<()>| {
+        cost(&store, |store| {
+            store.transact(|txn| work(&mut keyloom::DynWriter::new(txn))).unwrap();
+        })
+    };
+    let value = text(1);
+    assert_eq!(change(&|txn| tree.insert(txn, 1, "one", &value, Place::Last(None))), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.insert(txn, 2, "two", &value, Place::last(1))), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.insert(txn, 3, "three", &value, Place::Before(2))), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.rename(txn, 2, "new")), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.set_value(txn, 2, &"new".into())), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.move_to(txn, 3, Place::After(1))), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.delete_node(txn, 1, Orphans::Adopted)), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.delete_subtree(txn, 2).map(drop)), [1, 2, 1]);
+    let rows =
+        [Nested::new(7, "seven", value.clone()).with(Nested::new(8, "eight", value.clone()))];
+    assert_eq!(change(&|txn| tree.load(txn, 3, &rows)), [1, 2, 1]);
+    // What changes nothing writes nothing.
+    assert_eq!(change(&|txn| tree.rename(txn, 3, "three"))[2], 0);
+    assert_eq!(change(&|txn| tree.move_to(txn, 8, Place::last(7)))[2], 0);
+
+    let snapshot = store.snapshot().unwrap();
+    let ask = |work: &dyn Fn()| cost(&store, |_| work());
+    assert_eq!(ask(&|| drop(tree.get(&snapshot, 7).unwrap().unwrap())), [1, 1, 0]);
+    assert_eq!(ask(&|| assert_eq!(tree.parent(&snapshot, 7).unwrap(), Some(3))), [1, 1, 0]);
+    assert_eq!(ask(&|| assert_eq!(tree.ancestors(&snapshot, 8).unwrap().len(), 2)), [1, 1, 0]);
+    let count = |found: usize| assert_eq!(found, 1);
+    assert_eq!(
+        ask(&|| count(tree.children(&snapshot, 3, Order::Ascending).unwrap().count())),
+        [1, 1, 0]
+    );
+    assert_eq!(ask(&|| count(tree.descendants(&snapshot, 3, 1..=1).unwrap().count())), [1, 1, 0]);
+    assert_eq!(ask(&|| count(tree.leaves(&snapshot, 3).unwrap().count())), [1, 1, 0]);
+    assert_eq!(
+        ask(&|| assert!(tree.sibling(&snapshot, 7, Order::Ascending).unwrap().is_none())),
+        [1, 1, 0]
+    );
+    assert_eq!(ask(&|| assert_eq!(tree.child_count(&snapshot, 3).unwrap(), 1)), [1, 1, 0]);
+    assert_eq!(ask(&|| assert_eq!(tree.descendant_count(&snapshot, None).unwrap(), 3)), [1, 1, 0]);
+    assert_eq!(ask(&|| assert_eq!(tree.depth(&snapshot, 8).unwrap(), 2)), [1, 1, 0]);
+    assert_eq!(ask(&|| assert!(tree.is_ancestor(&snapshot, 3, 8).unwrap())), [1, 1, 0]);
+    let common = || assert_eq!(tree.lowest_common_ancestor(&snapshot, 7, 8).unwrap(), Some(7));
+    assert_eq!(ask(&common), [1, 1, 0]);
+    assert_eq!(
+        ask(&|| assert_eq!(tree.child_named(&snapshot, 3, "seven").unwrap(), Some(7))),
+        [1, 1, 0]
+    );
+    let path = ["three", "seven", "eight"];
+    assert_eq!(ask(&|| assert_eq!(tree.node_at(&snapshot, path).unwrap(), Some(8))), [1, 1, 0]);
+    assert_eq!(ask(&|| count(tree.dump(&snapshot, None).unwrap().len())), [1, 1, 0]);
+    assert_eq!(ask(&|| assert!(tree.dot(&snapshot, None).unwrap().contains("3 -> 7"))), [1, 1, 0]);
+    drop(snapshot);
+    // A document in memory asks the store for nothing, and is written with one look at the version.
+    let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
+    let version = document.version();
+    document.rename(8, "acht").unwrap();
+    let write =
+        || assert_eq!(store.transact(|txn| tree.write(txn, &document)).unwrap(), version + 1);
+    assert_eq!(cost(&store, |_| write()), [1, 2, 1]);
+    assert_eq!(keys(&tree, &store), 1);
+}
+
+fn a_change_of_a_large_document_writes_the_pieces_that_it_changed(store: &(impl Store + Clone)) {
+    const NODES: u64 = 2_500;
+    clear(store);
+    let tree = comments().piece_bytes(4_080);
+    let document = many(NODES);
+    store.transact(|txn| tree.write(txn, &document)).unwrap();
+    let pieces = keys(&tree, store) - 1;
+    assert!((50..150).contains(&pieces), "{pieces}");
+    let store = Metered::new(store.clone());
+    let read = cost(&store, |store| tree.read(&store.snapshot().unwrap()).unwrap());
+    assert_eq!(read, [1 + pieces, 2, 0]);
+
+    let mut rng = Rng::with_seed(1);
+    let mut next = NODES;
+    let mut written = [0; 4];
+    let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
+    for _ in 0..25 {
+        for (kind, written) in written.iter_mut().enumerate() {
+            let id = rng.u64(1..NODES);
+            next += 1;
+            match kind {
+                0 => document.insert(next, "new", &text(next), Place::first(id)).unwrap(),
+                1 => document.set_value(id, &format!("{} or not", text(id))).unwrap(),
+                2 => document.rename(id, "another").unwrap(),
+                _ => drop(document.move_to(id, Place::last(rng.u64(1..NODES)))),
+            }
+            *written += cost(&store, |store| write(store, &tree, &document).unwrap())[2];
+            document = tree.read(&store.snapshot().unwrap()).unwrap();
+        }
+    }
+    let [insert, value, name, moved] = written.map(|keys| keys as f64 / 25.0);
+    println!("keys written by an insert {insert}, a value {value}, a name {name}, a move {moved}");
+    assert!(insert <= 2.5 && value <= 2.5 && name <= 2.5 && moved <= 4.5);
+    assert_eq!(findings(&tree, &store), []);
+}
+
+fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone)) {
+    clear(store);
+    let tree = comments();
+    let read = || tree.read(&store.snapshot().unwrap()).unwrap();
+    let write = |document: &Document<String>| store.transact(|txn| tree.write(txn, document));
+    let (mut one, mut other) = (read(), read());
+    assert_eq!((one.version(), one.len(), one.is_empty()), (0, 0, true));
+    one.insert(1, "one", &text(1), Place::Last(None)).unwrap();
+    other.insert(2, "other", &text(2), Place::Last(None)).unwrap();
+    assert_eq!(write(&one).unwrap(), 1);
+    let conflict = |error: Error| {
+        let found = error.downcast_ref::<RecordConflict<()>>().unwrap();
+        let version = found.current.as_ref().map(|current| current.version);
+        (found.expected, version, error.to_string())
+    };
+    let head = r#"the record ("comments", "head")"#;
+    let said = format!("{head} is there already, at version 1; read it again and decide anew");
+    assert_eq!(conflict(write(&other).unwrap_err()), (Expected::Absent, Some(1), said));
+    assert_eq!(dump(&tree, store), one.dump(None).unwrap());
+
+    let (mut one, mut other) = (read(), read());
+    one.delete_subtree(1).unwrap();
+    assert_eq!(write(&one).unwrap(), 2);
+    other.rename(1, "x").unwrap();
+    let said = format!("{head} has version 2 and not 1; read it again and decide anew");
+    assert_eq!(conflict(write(&other).unwrap_err()), (Expected::Version(1), Some(2), said));
+    // What changed nothing is refused too, since it was decided for something else; and else costs no version.
+    assert!(write(&other).is_err());
+    assert_eq!(write(&read()).unwrap(), 2);
+    // The operations of the contract raise the version as well.
+    store.transact(|txn| tree.insert(txn, 3, "three", &text(3), Place::Last(None))).unwrap();
+    assert_eq!(read().version(), 3);
+}
+
+fn nodes_are_found_with_their_paths(store: &(impl Store + Clone)) {
+    clear(store);
+    let tree = comments();
+    let document = many(300);
+    store.transact(|txn| tree.write(txn, &document)).unwrap();
+    let document = tree.read(&store.snapshot().unwrap()).unwrap();
+    let is_meant = |name: &str| name.ends_with('7');
+    let found: Vec<Vec<NodeId>> = document
+        .find(|node| Ok(is_meant(node.name()?)))
+        .map(|path| path.unwrap().iter().map(|node| node.id()).collect())
+        .collect();
+    let mut wanted = Vec::new();
+    let mut path = Vec::new();
+    for visit in tree.descendants(&store.snapshot().unwrap(), None, ..).unwrap() {
+        let visit = visit.unwrap();
+        path.truncate(visit.depth as usize - 1);
+        path.push(visit.node.id());
+        if is_meant(visit.node.name().unwrap()) {
+            wanted.push(path.clone());
+        }
+    }
+    assert_eq!(found.len(), 30);
+    assert_eq!(found, wanted);
+    // An error of the question comes out, and the rest behind it.
+    let mut asked = 0;
+    let answers = document.find(|_| {
+        asked += 1;
+        if asked == 2 { Err(Error::other("no")) } else { Ok(asked == 3) }
+    });
+    assert_eq!(answers.map(|answer| answer.is_ok()).collect::<Vec<_>>(), [false, true]);
+}
+
+fn a_value_may_be_longer_than_a_piece(store: &(impl Store + Clone)) {
+    clear(store);
+    let tree = comments().piece_bytes(1_000);
+    // Pieces that hold the same bytes, too.
+    let long = "0123456789".repeat(2_000);
+    store
+        .transact(|txn| {
+            tree.insert(txn, 1, "one", &long, Place::Last(None))?;
+            tree.insert(txn, 2, "two", &long, Place::Last(None))?;
+            tree.insert(txn, 3, "three", &text(3), Place::last(1))
+        })
+        .unwrap();
+    assert!(keys(&tree, store) > 40);
+    assert_eq!(findings(&tree, store), []);
+    let snapshot = store.snapshot().unwrap();
+    for id in [1, 2] {
+        assert_eq!(tree.get(&snapshot, id).unwrap().unwrap().value().unwrap(), long);
+    }
+    drop(snapshot);
+    store.transact(|txn| tree.delete_node(txn, 1, Orphans::Adopted)).unwrap();
+    assert_eq!(findings(&tree, store), []);
+    store.transact(|txn| tree.delete_subtree(txn, 2)).unwrap();
+    assert_eq!((keys(&tree, store), findings(&tree, store)), (1, vec![]));
+    // Read with another length of pieces, and cut anew.
+    store.transact(|txn| tree.set_value(txn, 3, &long)).unwrap();
+    let larger = comments();
+    store.transact(|txn| larger.rename(txn, 3, "drei")).unwrap();
+    assert_eq!((keys(&larger, store), findings(&larger, store)), (1, vec![]));
+}
+
+fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
+    let tree = comments().piece_bytes(1_000);
+    let space = tree.space();
+    let fill = || {
+        clear(store);
+        store.transact(|txn| tree.write(txn, &many(100))).unwrap();
+        assert_eq!(findings(&tree, store), []);
+    };
+    let head = space.pack("head");
+    let piece = |number: u64| space.pack(&("piece", number));
+    let put = |key: &[u8], value: &[u8]| store.transact(|txn| txn.put(key, value)).unwrap();
+    let found = |key: &keyloom::KeyBuf, rule| {
+        assert_eq!(findings(&tree, store), [TreeInconsistency { key: key.clone(), rule }]);
+        fill();
+    };
+    fill();
+    store.transact(|txn| txn.delete(&piece(2))).unwrap();
+    let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
+    assert_eq!(error, r#"the key ("comments", "piece", 2) is missing"#);
+    found(&piece(2), TreeRule::Missing);
+    put(&piece(2), b"too short");
+    assert!(tree.get(&store.snapshot().unwrap(), 1).is_err());
+    found(&piece(2), TreeRule::Wrong);
+    put(&piece(99), b"");
+    found(&piece(99), TreeRule::Dangling);
+    put(&space.pack(&("other", 1)), b"");
+    found(&space.pack(&("other", 1)), TreeRule::Foreign);
+    let same_length = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = store.snapshot().unwrap().get(&piece(2)).unwrap().unwrap().to_vec();
+        change(&mut bytes);
+        put(&piece(2), &bytes);
+    };
+    // The first row of the piece has a length that leads beyond the text, or no name that is UTF-8.
+    same_length(&|bytes| bytes.fill(0xff));
+    found(&head, TreeRule::Wrong);
+    same_length(&|bytes| {
+        let name = bytes.windows(4).position(|window| window == b"node").unwrap();
+        bytes[name] = 0xff;
+    });
+    found(&piece(2), TreeRule::Wrong);
+    // What is there of a newer format is refused, and not taken for damage that could be written over.
+    put(&head, &[2, 0, 0]);
+    let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
+    assert!(error.contains(r#"("comments", "head")"#) && error.contains("format 2"), "{error}");
+    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+    put(&head, b"");
+    found(&head, TreeRule::Wrong);
+    // The same id twice, as two documents under one head would have it.
+    let (one, other) = (
+        TreeDocument::<String>::new(&Subspace::new("a")),
+        TreeDocument::<String>::new(&Subspace::new("b")),
+    );
+    clear(store);
+    for tree in [&one, &other] {
+        store.transact(|txn| tree.insert(txn, 7, "seven", &text(7), Place::Last(None))).unwrap();
+    }
+    let bytes = |tree: &Comments| {
+        store.snapshot().unwrap().get(&tree.space().pack("head")).unwrap().unwrap().to_vec()
+    };
+    let mut both = bytes(&one);
+    // Behind the format, the version, the next number and the count of pieces; one level higher than a child.
+    let text_of_other = bytes(&other).split_off(11);
+    both.push(1);
+    both.extend_from_slice(&text_of_other[1..]);
+    put(&one.space().pack("head"), &both);
+    assert_eq!(findings(&one, store).len(), 1);
+}
+
+on_every_store! {
+    a_small_document_is_one_key,
+    a_change_of_a_large_document_writes_the_pieces_that_it_changed,
+    a_write_is_refused_when_another_has_written_since,
+    nodes_are_found_with_their_paths,
+    a_value_may_be_longer_than_a_piece,
+    check_names_the_key_and_the_rule,
+}
+
+/// A store as etcd is, in memory.
+fn as_etcd() -> Memory {
+    Memory::builder().limits(Limits::etcd()).build()
+}
+
+#[test]
+fn a_document_of_any_size_is_written_in_steps() {
+    let store = Metered::new(as_etcd());
+    let tree = comments();
+    // 2 MB, which are two transactions.
+    let mut document = many(20_000);
+    let error = store.transact(|txn| tree.write(txn, &document)).unwrap_err();
+    assert!(error.is_too_much_at_once(), "{error}");
+    assert_eq!(keys(&tree, &store), 0);
+    assert_eq!(tree.write_in_steps(&store, &document).unwrap(), 1);
+    assert_eq!(dump(&tree, &store), document.dump(None).unwrap());
+    assert_eq!(findings(&tree, &store), []);
+    // A move of much of it is small all the same.
+    let snapshot = store.snapshot().unwrap();
+    let roots: Vec<NodeId> = tree
+        .children(&snapshot, 0, Order::Ascending)
+        .unwrap()
+        .map(|child| child.unwrap().id())
+        .collect();
+    drop(snapshot);
+    let half = roots[roots.len() / 2];
+    store.transact(|txn| tree.move_to(txn, half, Place::First(None))).unwrap();
+    // All of it changed, so all pieces are others; the old ones go.
+    document = tree.read(&store.snapshot().unwrap()).unwrap();
+    for id in 0..document.len() as u64 {
+        document.rename(id, "changed").unwrap();
+    }
+    assert_eq!(tree.write_in_steps(&store, &document).unwrap(), 3);
+    assert_eq!(dump(&tree, &store), document.dump(None).unwrap());
+    assert_eq!(findings(&tree, &store), []);
+    // One that was read before is refused, and leaves nothing behind.
+    document.rename(0, "again").unwrap();
+    let error = tree.write_in_steps(&store, &document).unwrap_err();
+    assert!(error.downcast_ref::<RecordConflict<()>>().is_some(), "{error}");
+    assert_eq!(findings(&tree, &store), []);
+}
+
+#[test]
+fn a_write_in_steps_that_stops_anywhere_shows_the_old_document_or_the_new_one() {
+    let mut limits = Limits::etcd();
+    limits.max_transaction_operations = Some(4);
+    let tree = comments().piece_bytes(2_000);
+    let (mut old_seen, mut new_seen) = (0, 0);
+    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
+        for n in 0.. {
+            let store = Memory::builder().limits(limits).build();
+            let faulty = Faulty::new(store.clone());
+            tree.write_in_steps(&store, &many(100)).unwrap();
+            let old = tree.read(&store.snapshot().unwrap()).unwrap();
+            let mut document = old.clone();
+            (0..100)
+                .for_each(|id| document.set_value(id, &"changed, and as long".repeat(3)).unwrap());
+            let new = document.dump(None).unwrap();
+            faulty.fail_at(n, fault);
+            let outcome = tree.write_in_steps(&faulty, &document);
+            let is_new = dump(&tree, &store) == new;
+            if outcome.is_ok() {
+                assert!(is_new && findings(&tree, &store).is_empty() && n > 30);
+                break;
+            }
+            if !is_new {
+                assert_eq!(dump(&tree, &store), old.dump(None).unwrap());
+            }
+            *(if is_new { &mut new_seen } else { &mut old_seen }) += 1;
+            // What was left lying is found, and goes.
+            let dangling = findings(&tree, &store);
+            assert!(dangling.iter().all(|found| found.rule == TreeRule::Dangling), "{dangling:?}");
+            tree.repair(&store).unwrap();
+            assert_eq!(findings(&tree, &store), []);
+            assert_eq!(dump(&tree, &store) == new, is_new);
+            // And it can be done again.
+            let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
+            (0..100).for_each(|id| document.rename(id, "at last").unwrap());
+            tree.write_in_steps(&store, &document).unwrap();
+            assert_eq!(findings(&tree, &store), []);
+        }
+    }
+    assert!(old_seen > 10 && new_seen > 3, "{old_seen} {new_seen}");
+}
+
+#[test]
+fn a_repair_in_the_middle_of_a_write_in_steps_makes_it_decide_anew() {
+    // The repair runs when the pieces are written and the head is not: after so many operations.
+    let mut limits = Limits::etcd();
+    limits.max_transaction_operations = Some(4);
+    let tree = comments().piece_bytes(2_000);
+    let store = Memory::builder().limits(limits).build();
+    let faulty = Faulty::new(store.clone());
+    let document = many(100);
+    // Fails at one operation after the other, until pieces lie there; the same document goes on from there.
+    let n = (0..).find(|n| {
+        faulty.fail_at(*n, Fault::Error);
+        assert!(tree.write_in_steps(&faulty, &document).is_err());
+        findings(&tree, &store).len() > 2
+    });
+    assert!(n.is_some());
+    assert!(tree.repair(&store).unwrap() > 2);
+    let error = tree.write_in_steps(&store, &document).unwrap_err();
+    assert!(error.downcast_ref::<RecordConflict<()>>().is_some(), "{error}");
+}
+
+#[test]
+fn writers_side_by_side_lose_nothing() {
+    let store = optimistic_memory();
+    let tree = comments().piece_bytes(500);
+    store.transact(|txn| tree.insert(txn, 0, "root", &text(0), Place::Last(None))).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 1..=4_u64 {
+            let (store, tree) = (store.clone(), tree.clone());
+            scope.spawn(move || {
+                for n in 0..20 {
+                    let id = thread * 100 + n;
+                    // One half inside of transactions, the other half with versions.
+                    if n % 2 == 0 {
+                        store
+                            .transact(|txn| tree.insert(txn, id, "x", &text(id), Place::last(0)))
+                            .unwrap();
+                        continue;
+                    }
+                    loop {
+                        let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
+                        document.insert(id, "x", &text(id), Place::first(0)).unwrap();
+                        match store.transact(|txn| tree.write(txn, &document)) {
+                            Ok(_) => break,
+                            Err(error) => assert!(
+                                error.downcast_ref::<RecordConflict<()>>().is_some(),
+                                "{error}"
+                            ),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let document = tree.read(&store.snapshot().unwrap()).unwrap();
+    assert_eq!((document.len(), document.version()), (81, 81));
+    assert_eq!(findings(&tree, &store), []);
+}

@@ -1,0 +1,41 @@
+//! Paths of labels: the language of PostgreSQL's ltree, the scan that seeks, and the path hierarchy of a table.
+#![cfg(feature = "lmdb")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod functions;
+mod hierarchy;
+mod language;
+mod naive;
+mod oracle;
+mod scan;
+#[path = "../servers/mod.rs"]
+mod servers;
+
+use hierarchy::{
+    bad_input_is_refused_and_nothing_is_written, damage_is_found_and_mended,
+    faults_leave_nothing_half_done, queries_find_what_a_filter_over_all_records_finds,
+    rebuilt_from_scratch_equals_maintained_step_by_step,
+};
+use scan::{
+    a_literal_beginning_reads_only_its_range, a_skip_scan_does_not_read_what_it_skips,
+    continuations_of_other_patterns_are_refused, keys_that_are_no_paths_are_named,
+    pages_join_to_the_whole_whatever_is_written_in_between,
+    scans_find_what_a_filter_over_all_keys_finds, tables_of_paths_are_searched_as_they_are,
+};
+
+on_every_store! {
+    scans_find_what_a_filter_over_all_keys_finds,
+    a_literal_beginning_reads_only_its_range,
+    a_skip_scan_does_not_read_what_it_skips,
+    pages_join_to_the_whole_whatever_is_written_in_between,
+    continuations_of_other_patterns_are_refused,
+    keys_that_are_no_paths_are_named,
+    tables_of_paths_are_searched_as_they_are,
+    rebuilt_from_scratch_equals_maintained_step_by_step,
+    queries_find_what_a_filter_over_all_records_finds,
+    damage_is_found_and_mended,
+    faults_leave_nothing_half_done,
+    bad_input_is_refused_and_nothing_is_written,
+}
