@@ -99,7 +99,7 @@ fn report(
     let mut own = || assert_eq!(ask(None), expected.len());
     let mut of_tantivy = || assert_eq!(tantivy.report(audience).len(), expected.len());
     compare(name, 1, 60, &mut [("keyloom", &mut own), ("tantivy", &mut of_tantivy)]);
-    let mut own = || assert_eq!(ask(None), expected.len());
+    let own = || assert_eq!(ask(None), expected.len());
     let mut query = sqlite.prepare(sql).unwrap();
     let mut of_sqlite = || assert_eq!(sqlite::report(&mut query, audience).len(), expected.len());
     // Once in turns, each coming to a machine whose caches are full of what the other has read, and as often in a row as
