@@ -106,15 +106,16 @@ impl<B: Deref<Target = [u8]>> Row<B> {
 }
 
 /// The right label and the id of a row.
-#[inline]
 pub(super) fn header(bytes: &[u8]) -> Result<(Label, NodeId)> {
-    match bytes.split_first_chunk::<8>() {
-        Some((right, rest)) => match rest.first_chunk::<8>() {
-            Some(id) => Ok((u64::from_be_bytes(*right), u64::from_be_bytes(*id))),
-            None => Err(refused("its header is cut off")),
-        },
-        None => Err(refused("its header is cut off")),
-    }
+    split_header(bytes).ok_or_else(|| refused("its header is cut off"))
+}
+
+/// The same without an error, which is a large thing to carry past every row of a walk.
+#[inline(always)]
+pub(super) fn split_header(bytes: &[u8]) -> Option<(Label, NodeId)> {
+    let header = bytes.first_chunk::<HEADER>()?;
+    let (right, id) = header.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*right), u64::from_be_bytes(*id.first_chunk::<8>()?)))
 }
 
 /// The bytes of a row.
