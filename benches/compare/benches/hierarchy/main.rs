@@ -210,7 +210,7 @@ fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &C
     let target = |n: &mut usize| {
         *n += 1;
         let (region, home) = cities.regions[*n / 2 % cities.regions.len()];
-        if *n % 2 == 0 { (region, home, away) } else { (region, away, home) }
+        if n.is_multiple_of(2) { (region, home, away) } else { (region, away, home) }
     };
     let step = |n: &mut usize| {
         let (region, from, to) = target(n);
@@ -254,7 +254,7 @@ fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &C
 
 /// An even count of steps is a region that is away.
 fn back_home(mut n: usize, step: impl Fn(&mut usize)) {
-    if n % 2 == 0 {
+    if n.is_multiple_of(2) {
         step(&mut n);
     }
 }
