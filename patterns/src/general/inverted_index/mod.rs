@@ -86,8 +86,8 @@
 //!
 //! Why 1,016 ids: a put reads and rewrites the columns of its block, and a report touches each block that its audience is
 //! in. Of a hundred thousand users with ten sites each, columns of 4,064 ids take 3.7 MB instead of 4.9 MB and reports are
-//! at most a sixth quicker, but a put takes twice as long, as it rewrites 144 kB instead of 41 kB. With 254 ids all columns take
-//! 6.8 MB: each repeats most of the values, and those of 2 to 4 kB fill their pages badly.
+//! at most a sixth quicker, but a put takes twice as long, as it rewrites 144 kB instead of 41 kB. With 254 ids all columns would
+//! take 6.8 MB, by a simulation: each repeats most of the values, and those of 2 to 4 kB fill their pages badly.
 //!
 //! # Invariants
 //!
