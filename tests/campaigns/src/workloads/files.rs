@@ -34,7 +34,7 @@ impl Files {
         let space = Subspace::new("files");
         let paths = |_: &u8, paths: &Vec<String>| paths.clone();
         let by_path = PathHierarchy::new(&space.child("by_path"), PathTokenizer::new(), paths);
-        Self { table: Table::new(&space.child("files")).with(&by_path), by_path }
+        Self { table: Table::new(&space.child("records")).with(&by_path), by_path }
     }
 }
 

@@ -9,6 +9,7 @@ use keyloom_patterns::hierarchy::{
 };
 
 use crate::Workload;
+use crate::workload::WatchedBy;
 
 #[allow(dead_code, clippy::unwrap_used, reason = "the tests use all of it, and may panic")]
 #[path = "../../../hierarchy/operations.rs"]
@@ -26,6 +27,8 @@ pub struct Trees<T> {
     name: &'static str,
     model: T,
     rules: Rules,
+    /// Where what follows from nothing else is; of an adjacency list everything is there twice.
+    truth: &'static [&'static str],
 }
 
 /// One operation of the pattern.
@@ -46,8 +49,13 @@ pub struct Model {
 }
 
 impl<T: Tree<Value = u32>> Trees<T> {
-    fn new(name: &'static str, rules: Rules, make: impl Fn(&Subspace) -> T) -> Self {
-        Self { name, model: make(&Subspace::new(name)), rules }
+    fn new(
+        name: &'static str,
+        rules: Rules,
+        truth: &'static [&'static str],
+        make: impl Fn(&Subspace) -> T,
+    ) -> Self {
+        Self { name, model: make(&Subspace::new(name)), rules, truth }
     }
 
     fn oracle(&self) -> Oracle {
@@ -57,31 +65,33 @@ impl<T: Tree<Value = u32>> Trees<T> {
 
 /// A tree of an adjacency list.
 pub fn adjacency_list() -> Trees<AdjacencyList<u32>> {
-    Trees::new("adjacency_list", Rules::UNIQUE_NAMES, |space| {
+    Trees::new("adjacency_list", Rules::UNIQUE_NAMES, &[], |space| {
         AdjacencyList::new(space).with_unique_names()
     })
 }
 
 /// A tree of a materialized path of ids.
 pub fn materialized_path() -> Trees<MaterializedPath<u32>> {
-    Trees::new("materialized_path", Rules::NONE, MaterializedPath::new)
+    Trees::new("materialized_path", Rules::NONE, &["path"], MaterializedPath::new)
 }
 
 /// A tree of a materialized path of names.
 pub fn materialized_path_of_names() -> Trees<MaterializedPath<u32>> {
-    Trees::new("materialized_path_of_names", Rules::ORDERED_BY_NAME, |space| {
+    Trees::new("materialized_path_of_names", Rules::ORDERED_BY_NAME, &["path"], |space| {
         MaterializedPath::new(space).of_names()
     })
 }
 
 /// A tree of nested sets.
 pub fn nested_sets() -> Trees<NestedSets<u32>> {
-    Trees::new("nested_sets", Rules::NONE, NestedSets::new)
+    Trees::new("nested_sets", Rules::NONE, &["left"], NestedSets::new)
 }
 
 /// A tree in one document, of so many pieces that most changes cut it anew.
 pub fn tree_document() -> Trees<TreeDocument<u32>> {
-    Trees::new("tree_document", Rules::NONE, |space| TreeDocument::new(space).piece_bytes(64))
+    Trees::new("tree_document", Rules::NONE, &["head", "piece"], |space| {
+        TreeDocument::new(space).piece_bytes(64)
+    })
 }
 
 impl<T: Tree<Value = u32>> Workload for Trees<T> {
@@ -120,6 +130,13 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
                     model.log.push((**operation).clone());
                 }
             }
+        }
+    }
+
+    fn watched_by(&self, key: &[u8], _: &[u8]) -> WatchedBy {
+        match self.truth.iter().any(|tag| self.model.space().child(tag).contains(key)) {
+            true => WatchedBy::Model,
+            false => WatchedBy::Check,
         }
     }
 

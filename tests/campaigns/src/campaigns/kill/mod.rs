@@ -162,7 +162,8 @@ impl Campaign for Kill {
                 "resumes a repair too far",
                 &[Form::Repair],
                 Habit::ResumesTooFar,
-                "behind the position told",
+                // Whether the repair had come to its end, so that a whole check judges, is chance.
+                "behind the position told|is missing: its record asks for it",
             ),
         ];
         let mut controls = Vec::new();
