@@ -44,7 +44,10 @@ impl Campaign for Rebuild {
         let flaws = [
             (Flaw::None, ""),
             (Flaw::LostWrite, "instead of|not as when built at once"),
-            (Flaw::ForgottenDelete, "not as when built at once|not as in the model"),
+            (
+                Flaw::ForgottenDelete,
+                "not as when built at once|not as in the model|dangles|without an end",
+            ),
         ];
         let mut controls = Control::each(&flaws, |flaw| {
             attack(&context.quietly(16), &mut || vec![Box::new(Bent::new(flaw))])

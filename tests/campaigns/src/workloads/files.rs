@@ -89,6 +89,8 @@ impl Workload for Files {
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let found = self.by_path.check(txn, &self.table)?;
         let mut wrong: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let there = self.table.range(txn, (), Order::Ascending)?.collect::<Result<Model>>()?;
+        compare(&mut wrong, "the files", &there, model);
         let tokenizer = self.by_path.tokenizer();
         let of = |(id, paths): (&u8, &Vec<String>)| {
             paths.iter().map(|path| (tokenizer.path(path), *id)).collect::<Vec<_>>()
