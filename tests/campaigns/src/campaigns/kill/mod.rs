@@ -120,25 +120,25 @@ impl Campaign for Kill {
                 "acknowledges before it commits",
                 &[Form::Alone],
                 Habit::AcknowledgesFirst,
-                "transactions are there instead of",
+                "are there instead of|transactions are seen and",
             ),
             (
                 "acknowledges in a new store before",
                 &[Form::Born],
                 Habit::AcknowledgesFirst,
-                "transactions are there instead of",
+                "are there instead of|transactions are seen and",
             ),
             (
                 "commits a transaction in two halves",
                 &[Form::Alone],
                 Habit::CommitsHalves,
-                "instead of|not as when built at once",
+                "instead of|transactions are seen and|not as when built at once|not as in the model",
             ),
             (
                 "keeps acknowledged transactions in a buffer",
                 &[Form::Alone],
                 Habit::Buffers,
-                "transactions are there instead of",
+                "are there instead of|transactions are seen and",
             ),
             (
                 "asks for its number too early",
@@ -150,7 +150,7 @@ impl Campaign for Kill {
                 "never lets the other writer go on",
                 &[Form::Together],
                 Habit::NeverEnds,
-                "the other writer hangs",
+                "writer hangs",
             ),
             (
                 "resumes a load too far",
