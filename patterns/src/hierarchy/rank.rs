@@ -41,7 +41,10 @@ fn parse(rank: &[u8]) -> Option<Number<'_>> {
         (_, true) => -1 - big_endian(digits.iter().map(|digit| !digit))?,
         (_, false) => big_endian(digits.iter().copied())?,
     };
-    (WHOLE.contains(&whole) && fraction.last() != Some(&0)).then_some(Number { whole, fraction })
+    // A longer form of a whole part that has a shorter one would sort elsewhere than its number.
+    let shortest = digits.is_empty() || rank.starts_with(&form(whole, &[]));
+    let is_rank = shortest && WHOLE.contains(&whole) && fraction.last() != Some(&0);
+    is_rank.then_some(Number { whole, fraction })
 }
 
 fn big_endian(digits: impl Iterator<Item = u8>) -> Option<i64> {
@@ -308,6 +311,19 @@ mod tests {
             if let Some(rank) = between(None, Some(&bytes)) {
                 prop_assert!(rank[..] < bytes[..]);
             }
+        }
+    }
+
+    #[test]
+    fn a_number_has_one_form() {
+        // -63 and 5, -65 and 65 in a byte more than they need.
+        for long in [&[0x3F, 193][..], &[0xC0, 5], &[0x3E, 0xFF, 191], &[0xC1, 0, 65]] {
+            assert!(parse(long).is_none(), "{long:?}");
+            assert_eq!(between(None, Some(long)), None);
+            assert_eq!(between(Some(long), None), None);
+        }
+        for whole in [-(1 << 62), -65_537, -65, -64, -63, 0, 63, 64, 255, 256, 1 << 62] {
+            assert_eq!(parse(&form(whole, &[])).unwrap().whole, whole);
         }
     }
 
