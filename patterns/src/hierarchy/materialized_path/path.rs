@@ -29,6 +29,8 @@ pub(super) enum Segments {
 pub(super) struct Measured {
     /// How many segments there are.
     pub(super) depth: u32,
+    /// Where the last one begins.
+    pub(super) last_at: usize,
     /// Where in the last one its id begins; of names it says nothing.
     id_at: usize,
 }
@@ -44,20 +46,20 @@ impl Segments {
     /// [`measure`](Segments::measure) of the path that begins at `at` in a key.
     #[inline(always)]
     pub(super) fn measure_from(self, key: &[u8], mut at: usize) -> Option<Measured> {
-        let mut measured = Measured { depth: 0, id_at: at };
+        let mut measured = Measured { depth: 0, last_at: at, id_at: at };
         // Which of the two it is, is asked once and not at each segment.
         match self {
             Self::Ids => {
                 while at < key.len() {
                     let (id_at, end) = Self::Ids.segment(key, at)?;
-                    measured = Measured { depth: measured.depth + 1, id_at };
+                    measured = Measured { depth: measured.depth + 1, last_at: at, id_at };
                     at = end;
                 }
             }
             Self::Names => {
                 while at < key.len() {
+                    (measured.depth, measured.last_at) = (measured.depth + 1, at);
                     (_, at) = Self::Names.segment(key, at)?;
-                    measured.depth += 1;
                 }
             }
         }

@@ -7,7 +7,7 @@ use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
 
 use super::super::{NodeId, TreeNode, Visit};
 use super::layout::{Layout, foreign};
-use super::path::is_within;
+use super::path::{Measured, is_within};
 use crate::walk::Walk;
 
 /// Where a walk begins, and what of it is told.
@@ -60,14 +60,18 @@ impl Origin {
     }
 
     /// How deep an entry lies, and whose it is.
-    #[inline(always)]
     fn find(&self, key: &[u8], record: &[u8]) -> Option<(u32, NodeId)> {
         let measured = self.layout.segments.measure_from(key, self.skip)?;
-        let id = match self.start {
-            Some(start) if measured.depth == 0 => start,
-            _ => self.layout.id(measured, key, record)?,
-        };
-        Some((measured.depth, id))
+        Some((measured.depth, self.id(measured, 0, key, record)?))
+    }
+
+    /// Whose an entry is, that was measured from so many segments on.
+    #[inline(always)]
+    fn id(&self, measured: Measured, above: u32, key: &[u8], record: &[u8]) -> Option<NodeId> {
+        match self.start {
+            Some(start) if above + measured.depth == 0 => Some(start),
+            _ => self.layout.id(measured, key, record),
+        }
     }
 
     /// The key of the ancestor of this one, itself included, that lies `depth` below the origin.
@@ -86,6 +90,17 @@ pub(super) struct WholeWalk<'r, R: Reader> {
     entries: Option<R::Entries<'r>>,
     /// What lies behind that which is hidden.
     rest: Option<KeyRange<'static>>,
+    last: Option<Last<R::Bytes<'r>>>,
+}
+
+/// The entry that a walk came to last. Most nodes are siblings of the one before, so of their keys only the last segment
+/// is new.
+struct Last<B> {
+    key: B,
+    /// Where its last segment begins.
+    at: usize,
+    /// How many segments stand before that.
+    above: u32,
 }
 
 impl<'r, R: Reader> WholeWalk<'r, R> {
@@ -100,7 +115,18 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
             }
         }
         let entries = Some(reader.range(range, Order::Ascending)?);
-        Ok(Self { reader, origin, entries, rest })
+        Ok(Self { reader, origin, entries, rest, last: None })
+    }
+
+    /// How much of a key is that of the last one without its last segment, and how many segments that is.
+    #[inline(always)]
+    fn known(&self, key: &[u8]) -> (usize, u32) {
+        let skip = self.origin.skip;
+        let known = self.last.as_ref().filter(|last| {
+            let above = last.key.get(skip..last.at).unwrap_or_default();
+            is_within(key.get(skip..).unwrap_or_default(), above)
+        });
+        known.map_or((skip, 0), |last| (last.at, last.above))
     }
 
     #[cold]
@@ -120,10 +146,18 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         loop {
             match self.entries.as_mut()?.next() {
                 Some(Ok((key, record))) => {
-                    let Some((depth, id)) = self.origin.find(&key, &record) else {
+                    let (at, above) = self.known(&key);
+                    let measured = self.origin.layout.segments.measure_from(&key, at);
+                    let found = measured.and_then(|found| {
+                        Some((found, self.origin.id(found, above, &key, &record)?))
+                    });
+                    let Some((measured, id)) = found else {
                         self.end();
                         return Some(Err(foreign(&key)));
                     };
+                    let depth = above + measured.depth;
+                    let above = depth.saturating_sub(1);
+                    self.last = Some(Last { key, at: measured.last_at, above });
                     if depth >= self.origin.min {
                         let node = TreeNode::new(id, record, self.origin.layout.header());
                         return Some(Ok(Visit { depth, node }));
