@@ -64,6 +64,8 @@ pub enum WatchedBy {
     Check,
     /// The comparison with the model: nothing else tells what a record was.
     Model,
+    /// As `Model`, but only that it is gone: some other values would mean the same.
+    ModelWhenGone,
     /// Nobody who asks, since no answer differs; only a comparison of bytes.
     Nobody,
 }

@@ -16,6 +16,7 @@ use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
 use crate::batch::BatchSize;
 use crate::derived::{SortedWrites, page_behind};
+use crate::table::get_many;
 
 /// How many keys are looked at together.
 const CHUNK: usize = 1_000;
@@ -378,9 +379,4 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         writes.apply(txn)?;
         Ok((keys, last))
     }
-}
-
-/// The values of keys, of which there may be none.
-fn get_many<'r, R: Reader>(reader: &'r R, keys: &[KeyBuf]) -> Result<Vec<Option<R::Bytes<'r>>>> {
-    if keys.is_empty() { Ok(Vec::new()) } else { reader.get_many(keys) }
 }

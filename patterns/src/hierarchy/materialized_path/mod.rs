@@ -130,12 +130,14 @@ use std::ops::{ControlFlow, RangeBounds};
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
-use super::tree::{NodeOf, VisitOf};
+use super::tree::{NodeOf, VisitOf, first_named, follow};
 use super::{MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode};
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below};
 use steps::Steps;
 use walk::{BoundedWalk, Descendants, Origin};
+
+use crate::table::get_many;
 
 /// A tree whose keys are the paths of its nodes; see the [module](self).
 ///
@@ -268,11 +270,8 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         let (path, _) = layout.expect(reader, id)?;
         let keys = layout.segments.ancestors(&path).into_iter().rev().map(|path| layout.key(path));
         let keys: Vec<_> = keys.collect();
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
         let mut ancestors = Vec::with_capacity(keys.len());
-        for (key, record) in keys.iter().zip(reader.get_many(&keys)?) {
+        for (key, record) in keys.iter().zip(get_many(reader, &keys)?) {
             let record = record.ok_or_else(|| layout::foreign(key))?;
             let id = layout.id_at(key, &record)?;
             ancestors.push(TreeNode::new(id, record, layout.header()));
@@ -346,13 +345,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
             let (path, steps) = self.layout.expect_parent(reader, parent)?;
             return self.at_path(reader, &by_name(&path, name), steps.as_ref());
         }
-        for child in self.children(reader, parent, Order::Ascending)? {
-            let child = child?;
-            if child.name()? == name {
-                return Ok(Some(child.id()));
-            }
-        }
-        Ok(None)
+        first_named(self.children(reader, parent, Order::Ascending)?, name)
     }
 
     fn node_at<'n>(
@@ -365,14 +358,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
             let steps = self.layout.locate(reader, &[])?.steps;
             return self.at_path(reader, &path, steps.as_ref());
         }
-        let mut node = None;
-        for name in names {
-            node = self.child_named(reader, node, name)?;
-            if node.is_none() {
-                break;
-            }
-        }
-        Ok(node)
+        follow(self, reader, names)
     }
 
     fn insert(

@@ -202,13 +202,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         parent: impl Into<Option<NodeId>>,
         name: &str,
     ) -> Result<Option<NodeId>> {
-        for child in self.children(reader, parent, Order::Ascending)? {
-            let child = child?;
-            if child.name()? == name {
-                return Ok(Some(child.id()));
-            }
-        }
-        Ok(None)
+        first_named(self.children(reader, parent, Order::Ascending)?, name)
     }
 
     /// The node that these names lead to, beginning with the name of a root.
@@ -220,14 +214,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         reader: &impl Reader,
         names: impl IntoIterator<Item = &'n str>,
     ) -> Result<Option<NodeId>> {
-        let mut node = None;
-        for name in names {
-            node = self.child_named(reader, node, name)?;
-            if node.is_none() {
-                break;
-            }
-        }
-        Ok(node)
+        follow(self, reader, names)
     }
 
     /// An error unless the node is there.
@@ -414,6 +401,36 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// # Errors
     /// What the store says.
     fn repair<S: Store>(&self, store: &S) -> Result<u64>;
+}
+
+/// The first of some nodes that has this name.
+pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
+    nodes: impl Iterator<Item = Result<TreeNode<B, V, C>>>,
+    name: &str,
+) -> Result<Option<NodeId>> {
+    for node in nodes {
+        let node = node?;
+        if node.name()? == name {
+            return Ok(Some(node.id()));
+        }
+    }
+    Ok(None)
+}
+
+/// The node that these names lead to, one after the other.
+pub(crate) fn follow<'n>(
+    tree: &impl Tree,
+    reader: &impl Reader,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<Option<NodeId>> {
+    let mut node = None;
+    for name in names {
+        node = tree.child_named(reader, node, name)?;
+        if node.is_none() {
+            break;
+        }
+    }
+    Ok(node)
 }
 
 /// The ids from the root down to a node.

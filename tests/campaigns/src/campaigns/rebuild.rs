@@ -79,7 +79,8 @@ fn check_is_awake(mix: &Mix, seed: u64) -> Result<Control> {
         rng.shuffle(&mut entries);
         for (key, mut value, watched_by) in entries.into_iter().take(ENTRIES) {
             let mut txn = store.begin()?;
-            let is_changed = !value.is_empty() && rng.bool();
+            let may_change = watched_by != WatchedBy::ModelWhenGone && !value.is_empty();
+            let is_changed = may_change && rng.bool();
             if is_changed {
                 let at = rng.usize(..value.len());
                 value[at] ^= 1 << rng.u8(..8);
@@ -90,8 +91,8 @@ fn check_is_awake(mix: &Mix, seed: u64) -> Result<Control> {
             damaged += 1;
             // What cannot be read is found too.
             let found = oracle.findings(&mut txn).unwrap_or_else(|error| vec![error.to_string()]);
-            let counts =
-                |what: &String| watched_by == WatchedBy::Model || !what.contains(OF_THE_MODEL);
+            let by_check = watched_by == WatchedBy::Check;
+            let counts = |what: &String| !by_check || !what.contains(OF_THE_MODEL);
             if !found.iter().any(counts) {
                 let done = if is_changed { "changed" } else { "deleted" };
                 let key = keyloom::key::display(&key);

@@ -86,21 +86,30 @@ impl Members {
 
     fn drain(&self, txn: &mut DynWriter<'_>) -> Result<()> {
         let mut done = DrainProgress::default();
-        for _ in 0..MOST_BATCHES {
-            if done.finished {
-                return Ok(());
-            }
-            done = self.catalog.drain_batch(txn, &self.table, "by_age", 3, done)?;
-        }
-        Err(without_an_end())
+        until_finished(|| {
+            done = self.catalog.drain_batch(
+                txn,
+                &self.table,
+                "by_age",
+                3,
+                std::mem::take(&mut done),
+            )?;
+            Ok(done.finished)
+        })
     }
 }
 
-/// More batches than there can be to do. On a store that forgets what is deleted, a queue is never empty.
-const MOST_BATCHES: usize = 10_000;
-
-fn without_an_end() -> Error {
-    Error::other("work in batches goes on without an end")
+/// Work in batches, each of which tells whether it was the last.
+///
+/// # Errors
+/// After more batches than there can be to do: on a store that forgets what is deleted, a queue is never empty.
+fn until_finished(mut batch: impl FnMut() -> Result<bool>) -> Result<()> {
+    for _ in 0..10_000 {
+        if batch()? {
+            return Ok(());
+        }
+    }
+    Err(Error::other("work in batches goes on without an end"))
 }
 
 fn by_age(member: &Member) -> IndexEntries {
@@ -170,12 +179,9 @@ impl Workload for Members {
             Operation::Drain => self.drain(txn),
             Operation::Build(name, batch) => {
                 self.catalog.disable(txn, name)?;
-                for _ in 0..MOST_BATCHES {
-                    if self.catalog.build_batch(txn, &self.table, name, *batch)?.is_finished() {
-                        return Ok(());
-                    }
-                }
-                Err(without_an_end())
+                until_finished(|| {
+                    Ok(self.catalog.build_batch(txn, &self.table, name, *batch)?.is_finished())
+                })
             }
         }
     }

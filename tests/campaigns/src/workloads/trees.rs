@@ -137,7 +137,7 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
         let space = self.model.space();
         match self.truth.iter().any(|tag| space.child(tag).contains(key)) {
             // A label may be another one in its gap, which is the same to whoever asks.
-            true if space.child("left").contains(key) => WatchedBy::Nobody,
+            true if space.child("left").contains(key) => WatchedBy::ModelWhenGone,
             true => WatchedBy::Model,
             false => WatchedBy::Check,
         }
