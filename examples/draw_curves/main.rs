@@ -73,7 +73,7 @@ mod tests {
     const MOST_BYTES: usize = 60_000;
 
     /// What lies beside them and is not drawn here.
-    const OTHERS: [&str; 1] = ["two_indexes.svg"];
+    const OTHERS: [&str; 2] = ["four_trees.svg", "two_indexes.svg"];
 
     #[test]
     fn the_pictures_of_the_book_are_those_that_are_drawn() {
