@@ -1,6 +1,7 @@
 //! Paths: the packed segments from a root down to a node, as they stand in its key.
 
 use keyloom::{KeyBuf, pack};
+use smallvec::SmallVec;
 
 use super::super::NodeId;
 
@@ -14,6 +15,9 @@ pub(super) const ESCAPE: u8 = 0xFF;
 
 /// A path without what stands before it in the key; empty for the root of all roots.
 pub(super) type Path = KeyBuf;
+
+/// Some paths or keys, each of which is the beginning of the next.
+pub(super) type Ancestors<'p> = SmallVec<[&'p [u8]; 8]>;
 
 /// What a segment of a path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,12 +112,16 @@ impl Segments {
     }
 
     /// The paths of all ancestors, the root's first.
-    pub(super) fn ancestors(self, path: &[u8]) -> Vec<&[u8]> {
-        let mut at = 0;
-        let mut ancestors = Vec::new();
-        while let Some((_, end)) = self.segment(path, at) {
+    pub(super) fn ancestors(self, path: &[u8]) -> Ancestors<'_> {
+        self.ancestors_from(path, 0)
+    }
+
+    /// The keys of all ancestors of the one whose path begins at `at`.
+    pub(super) fn ancestors_from(self, key: &[u8], mut at: usize) -> Ancestors<'_> {
+        let mut ancestors = SmallVec::new();
+        while let Some((_, end)) = self.segment(key, at) {
             at = end;
-            ancestors.extend(path.get(..at).filter(|found| found.len() < path.len()));
+            ancestors.extend(key.get(..at).filter(|found| found.len() < key.len()));
         }
         ancestors
     }
@@ -301,7 +309,8 @@ mod tests {
                 prop_assert_eq!(Segments::Ids.rank(&path), Some(rank.clone()));
             }
             let above: Vec<Path> = (1..segments.len()).map(|n| of_ids(&segments[..n])).collect();
-            prop_assert_eq!(Segments::Ids.ancestors(&path), above.iter().map(|path| &path[..]).collect::<Vec<_>>());
+            let ancestors = Segments::Ids.ancestors(&path);
+            prop_assert_eq!(&ancestors[..], above.iter().map(|path| &path[..]).collect::<Vec<_>>());
             for n in 0..=segments.len() {
                 let cut = Segments::Ids.cut(&path, n as u32).unwrap();
                 prop_assert_eq!(cut, &of_ids(&segments[..n])[..]);
