@@ -85,6 +85,13 @@ pub(super) enum Held {
 }
 
 impl Held {
+    pub(super) fn kind(&self) -> FieldKind {
+        match self {
+            Self::Values(_) => FieldKind::Values,
+            Self::Integer(_) => FieldKind::Integers,
+        }
+    }
+
     /// Whether there is anything in it.
     pub(super) fn is_something(&self) -> bool {
         match self {
