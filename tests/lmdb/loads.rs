@@ -179,6 +179,39 @@ fn put_both_ways(old: &[(Vec<u8>, Vec<u8>)], loads: &[Vec<(Vec<u8>, Vec<u8>)>]) 
     })
 }
 
+/// Leaf pages of the containers of many values, some chunks of each value in each transaction.
+fn pages_of_values(values: u32, transactions: u32, chunks: u32, bytes: u32) -> u64 {
+    let directory = tempdir().unwrap();
+    let store = quick().open(directory.path()).unwrap();
+    let others = || (0..2_000).map(|n| format!("z{n:08}"));
+    store.transact(|txn| others().try_for_each(|key| txn.put(key.as_bytes(), &[1; 40]))).unwrap();
+    let entry = |value: u32, chunk: u32| {
+        let key = format!("site{value:010}{chunk:06}").into_bytes();
+        (key, vec![7; (bytes + (value * 7 + chunk * 13) % 21) as usize])
+    };
+    for at in 0..transactions {
+        let chunks = at * chunks..(at + 1) * chunks;
+        let of_value = |value| chunks.clone().map(move |chunk| entry(value, chunk));
+        let load: Vec<_> = (0..values).flat_map(of_value).collect();
+        let puts = borrowed(&load);
+        store
+            .transact(|txn| puts.chunks(16_384).try_for_each(|some| txn.put_sorted(some)))
+            .unwrap();
+    }
+    store.statistics().unwrap().leaf_pages
+}
+
+/// As an index is built of more records than a transaction takes. The figures are in its chapter.
+#[test]
+fn a_load_in_turns_at_many_places_fills_pages_less_well() {
+    for (values, bytes, at_once, in_turns) in [(1_000, 40, 2_595, 4_294), (57, 700, 1_492, 1_806)] {
+        let pages = [(1, 128), (4, 32)]
+            .map(|(transactions, chunks)| pages_of_values(values, transactions, chunks, bytes));
+        let is_about = |pages: u64, told: u64| pages.abs_diff(told) <= told / 50;
+        assert!(is_about(pages[0], at_once) && is_about(pages[1], in_turns), "{pages:?}");
+    }
+}
+
 #[test]
 fn a_load_before_everything_else_fills_pages_as_one_at_the_end_does() {
     let (load, others) =
@@ -212,7 +245,7 @@ fn a_load_right_before_the_next_key_leaves_that_as_it_was() {
         next.push(0);
         let [in_order, by_puts] = put_both_ways(
             &[(b"a".to_vec(), vec![]), (next.clone(), vec![7; 300])],
-            &[load.clone()],
+            std::slice::from_ref(&load),
         );
         // Two keys between the two part them.
         assert!(in_order < by_puts || zeros < 3, "{zeros}: {in_order}, {by_puts} by puts");
