@@ -54,7 +54,7 @@ impl<'h> OfColumn<'h> {
             }
             Self::Integers(changes) => {
                 changes.sort_by_key(|(place, _)| *place);
-                Integers::rewrite(stored.map(Integers::parse).transpose()?, changes, &mut bytes)?;
+                Integers::rewrite(stored.map(Integers::parse).transpose()?, changes, &mut bytes);
             }
         }
         Ok(bytes)

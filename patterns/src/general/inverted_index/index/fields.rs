@@ -55,7 +55,7 @@ impl<P: Pack> FromIterator<P> for FieldValues {
 }
 
 /// The value of those that have none.
-pub(super) fn null() -> KeyBuf {
+pub(in crate::general::inverted_index) fn null() -> KeyBuf {
     pack_one(&None::<u8>)
 }
 
