@@ -36,23 +36,33 @@ impl Campaign for Rebuild {
         let directory = context.directory("rebuild")?;
         // No crash happens here, so nothing needs to wait for the disk.
         let lmdb = Lmdb::options().durability(Durability::MayLoseStore).open(directory)?;
-        attack(context, &mut || vec![Box::new(Memory::new()), Box::new(lmdb.clone())])
+        let mixes: Vec<Mix> = context.mix.each().collect();
+        let mut targets = || -> Targets { vec![Box::new(Memory::new()), Box::new(lmdb.clone())] };
+        attack(context, &mixes, &mut targets)
     }
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
-        let flaws = [
-            (Flaw::None, ""),
-            (Flaw::LostWrite, "instead of|not as when built at once"),
+        let mixes: Vec<Mix> = context.mix.each().collect();
+        let bent = |flaw, mixes: &[Mix]| {
+            attack(&context.quietly(16), mixes, &mut || vec![Box::new(Bent::new(flaw))])
+        };
+        let mut controls = vec![Control::sound("None", &bent(Flaw::None, &mixes)?)];
+        // Of each workload alone: one that notices nothing would hide behind the others.
+        for (flaw, expected) in [
+            (Flaw::LostWrite, "are there instead of|not as in the model|not as when built at once"),
             (
                 Flaw::ForgottenDelete,
                 "not as when built at once|not as in the model|dangles|without an end",
             ),
-        ];
-        let mut controls = Control::each(&flaws, |flaw| {
-            attack(&context.quietly(16), &mut || vec![Box::new(Bent::new(flaw))])
-        })?;
-        for mix in context.mix.each() {
-            controls.push(check_is_awake(&mix, context.seed)?);
+        ] {
+            for mix in &mixes {
+                let name = format!("{flaw:?} in {}", mix.names().concat());
+                let tally = bent(flaw, std::slice::from_ref(mix))?;
+                controls.push(Control::of(name, &tally, expected));
+            }
+        }
+        for mix in &mixes {
+            controls.push(check_is_awake(mix, context.seed)?);
         }
         Ok(controls)
     }
@@ -129,13 +139,14 @@ impl<S: Store> Target for S {
     }
 }
 
-fn attack(context: &Context, targets: &mut dyn FnMut() -> Vec<Box<dyn Target>>) -> Result<Tally> {
+type Targets = Vec<Box<dyn Target>>;
+
+fn attack(context: &Context, mixes: &[Mix], targets: &mut dyn FnMut() -> Targets) -> Result<Tally> {
     let mut tally = Tally::default();
-    let mixes: Vec<Mix> = context.mix.each().collect();
     while context.goes_on(tally.count) && tally.failures.is_empty() {
         let seed = context.seed.wrapping_add(tally.count);
         let history = Mix::history(seed, fastrand::Rng::with_seed(seed).u64(1..=MOST));
-        for mix in &mixes {
+        for mix in mixes {
             for target in targets() {
                 if let Some(first) = target.judge(mix, &history).first() {
                     let fails = |history: &[u64]| !target.judge(mix, history).is_empty();
