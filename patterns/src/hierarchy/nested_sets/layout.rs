@@ -58,8 +58,8 @@ impl Keys {
 
     /// What a key of the tree is of.
     pub(super) fn kind(&self, key: &[u8]) -> Option<Kind> {
-        if let Ok(left) = self.lefts.unpack(key) {
-            return Some(Kind::Left(left));
+        if self.lefts.unpack::<Label>(key).is_ok() {
+            return Some(Kind::Left);
         }
         if let Ok(id) = self.nodes.unpack(key) {
             return Some(Kind::Node(id));
@@ -77,7 +77,7 @@ impl Keys {
 
 /// What a key is of.
 pub(super) enum Kind {
-    Left(Label),
+    Left,
     Node(NodeId),
     Steps,
 }

@@ -83,7 +83,8 @@
 //! [`transact`](keyloom::Store::transact).
 //!
 //! While a subtree is moved or deleted in steps, changes in it, moves and deletions of what it lies in, and nodes that would go
-//! where hidden rows lie are refused ([`TreeError::InSteps`]); the rest of the tree takes changes. Room for a subtree
+//! where hidden rows lie are refused ([`TreeError::InSteps`]), and so is an insert elsewhere for which a window would have to give
+//! way that reaches into the subtree; the rest of the tree takes changes. Room for a subtree
 //! that is moved in steps is made in the first transaction: where the gap is too small, what gives way must fit into that one.
 //!
 //! # When not to use it

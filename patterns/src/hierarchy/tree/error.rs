@@ -1,9 +1,10 @@
 //! What trees refuse, and what is not as it should be in one.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use keyloom::key::display;
-use keyloom::{Error, KeyBuf};
+use keyloom::{Error, KeyBuf, Result, Subspace};
 
 use super::NodeId;
 
@@ -77,18 +78,6 @@ pub enum TreeError {
         /// How long it may be.
         limit: usize,
     },
-    /// The tree would be deeper than it may be.
-    #[error(
-        "node {node} would lie {depth} levels deep, the limit is {limit}; move it nearer to its root"
-    )]
-    TooDeep {
-        /// The node that would lie too deep.
-        node: NodeId,
-        /// How deep it would lie.
-        depth: u32,
-        /// How deep it may.
-        limit: u32,
-    },
     /// The tree has no room for more nodes. Keep what lies below some of them in trees of their own.
     #[error(
         "the tree {tree} takes no more than {limit} nodes; keep parts of it as trees of their own"
@@ -127,6 +116,18 @@ fn parent_name(parent: Option<NodeId>) -> String {
     parent.map_or_else(|| "no node (a root)".into(), |parent| format!("node {parent}"))
 }
 
+/// The error for a node that is not there.
+#[cold]
+pub(crate) fn unknown(tree: &Subspace, node: NodeId) -> Error {
+    TreeError::UnknownNode { tree: tree.to_string(), node }.into()
+}
+
+/// The error for a node that is there already.
+#[cold]
+pub(crate) fn exists(tree: &Subspace, node: NodeId) -> Error {
+    TreeError::NodeExists { tree: tree.to_string(), node }.into()
+}
+
 impl From<TreeError> for Error {
     fn from(error: TreeError) -> Self {
         Self::other(error)
@@ -151,8 +152,9 @@ pub enum TreeRule {
     Cycle,
 }
 
-/// One thing that is not as it should be: where, and which rule it breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One thing that is not as it should be: where, and which rule it breaks. Where it stops an operation it is the error,
+/// as an [`Error::Other`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TreeInconsistency {
     /// The key.
     pub key: KeyBuf,
@@ -171,5 +173,39 @@ impl fmt::Display for TreeInconsistency {
             TreeRule::Cycle => "lies below itself",
         };
         write!(f, "the key {} {rule}", display(&self.key))
+    }
+}
+
+/// Tells what a check finds, until nobody wants to hear more.
+pub(crate) struct Findings<F> {
+    found: F,
+    stopped: bool,
+}
+
+impl<F: FnMut(TreeInconsistency) -> ControlFlow<()>> Findings<F> {
+    pub(crate) fn new(found: F) -> Self {
+        Self { found, stopped: false }
+    }
+
+    pub(crate) fn tell(&mut self, key: &[u8], rule: TreeRule) {
+        self.pass_on(TreeInconsistency { key: KeyBuf::from_slice(key), rule });
+    }
+
+    pub(crate) fn pass_on(&mut self, fault: TreeInconsistency) {
+        self.stopped = self.stopped || (self.found)(fault).is_break();
+    }
+
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped
+    }
+}
+
+/// What decodes, `None` where it does not. What a newer program has written is neither right nor wrong: nothing that this one
+/// may judge, or mend.
+pub(crate) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error @ Error::NewerFormat { .. }) => Err(error),
+        Err(_) => Ok(None),
     }
 }

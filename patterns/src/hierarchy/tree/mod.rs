@@ -14,15 +14,17 @@ mod steps;
 
 use std::ops::{Deref, RangeBounds};
 
+#[cfg(doc)]
+use keyloom::Error;
 use keyloom::value::Codec;
-use keyloom::{Error, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
+pub(crate) use error::{Findings, exists, unknown, unless_newer};
 pub use error::{TreeError, TreeInconsistency, TreeRule};
 pub use nested::Nested;
 pub(crate) use node::encode_node;
 pub use node::{TreeNode, Visit};
 pub use place::{Orphans, Place};
-pub(crate) use steps::at_once;
 pub use steps::{MoveProgress, MoveStep};
 
 pub(crate) use nested::{dot_of, dump_of};
@@ -183,10 +185,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
                     Ok(visit) => visit,
                     Err(error) => return Some(Err(error)),
                 };
-                let has_children =
-                    matches!(visits.peek(), Some(Ok(next)) if next.depth > visit.depth);
-                if !has_children {
-                    return Some(Ok(visit.node));
+                match visits.peek() {
+                    Some(Ok(next)) if next.depth > visit.depth => {}
+                    // Nobody knows what comes behind this one: the error does.
+                    Some(Err(_)) => {}
+                    _ => return Some(Ok(visit.node)),
                 }
             }
         }))
@@ -233,7 +236,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// Adds a node.
     ///
     /// # Errors
-    /// [`TreeError`]: the node is there already, the place is not, a path or a depth is too long.
+    /// [`TreeError`]: the node is there already, the place is not, a path is too long.
     fn insert(
         &self,
         txn: &mut impl Writer,
@@ -359,7 +362,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     }
 
     /// [`delete_subtree`](Tree::delete_subtree) of one that is too large for one transaction, as
-    /// [`move_in_steps`](Tree::move_in_steps).
+    /// [`move_in_steps`](Tree::move_in_steps). From the first transaction on no reader sees the nodes; their ids are free again when
+    /// the deletion has ended, and refused until then ([`TreeError::InSteps`]).
     ///
     /// # Errors
     /// As [`delete_subtree`](Tree::delete_subtree).
@@ -388,7 +392,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// Everything that is not as it should be, told to `found` until it stops; returns how many keys were looked at.
     ///
     /// # Errors
-    /// What the store says. What does not decode is no error here, but something found.
+    /// What the store says. What does not decode is no error here, but something found; what a newer program has written is
+    /// [`Error::NewerFormat`], since this one can not judge it.
     fn check(
         &self,
         reader: &impl Reader,
@@ -396,7 +401,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ) -> Result<u64>;
 
     /// Makes what can be derived what it should be, and tells how many keys were written or removed. What the model
-    /// takes for the truth and what it derives, it tells.
+    /// takes for the truth and what it derives, it tells. Keys that are nothing of the tree stay where they are.
     ///
     /// # Errors
     /// What the store says.
@@ -438,10 +443,4 @@ fn path_to<B, V, C>(ancestors: &[TreeNode<B, V, C>], node: NodeId) -> Vec<NodeId
     let mut path: Vec<NodeId> = ancestors.iter().rev().map(TreeNode::id).collect();
     path.push(node);
     path
-}
-
-/// The error for a node that is not there.
-#[cold]
-pub(crate) fn unknown(tree: &Subspace, node: NodeId) -> Error {
-    TreeError::UnknownNode { tree: tree.to_string(), node }.into()
 }

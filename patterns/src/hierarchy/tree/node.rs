@@ -7,7 +7,7 @@ use std::ops::Deref;
 use keyloom::value::Codec;
 use keyloom::{Error, Result};
 
-use super::NodeId;
+use super::{NodeId, unless_newer};
 
 /// The first byte of what is stored of a node: the format.
 const FORMAT: u8 = 1;
@@ -114,6 +114,12 @@ impl<B: Deref<Target = [u8]>, V, C: Codec<V>> TreeNode<B, V, C> {
     /// When the stored bytes are no node, or hold no such value.
     pub fn value(&self) -> Result<V> {
         C::decode(self.value_bytes()?)
+    }
+
+    /// Whether name and value can be read. What a newer program has written is an error.
+    pub(crate) fn is_readable(&self) -> Result<bool> {
+        let node = self.name().and_then(|_| self.value());
+        Ok(unless_newer(node)?.is_some())
     }
 }
 

@@ -182,9 +182,13 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
         let key = self.nodes.pack(&id);
         let Some(bytes) = reader.get(&key)? else { return Ok(None) };
         let record = Record::decode(&bytes).map_err(|error| error.at(&key))?;
-        match record.is_leaf {
-            true => self.leaf(reader, record.first),
-            false => Ok(Some(TreeNode::new(id, bytes, record.bytes))),
+        if !record.is_leaf {
+            return Ok(Some(TreeNode::new(id, bytes, record.bytes)));
+        }
+        match self.leaf(reader, record.first)? {
+            Some(leaf) if leaf.id() == id => Ok(Some(leaf)),
+            _ => Err(refused("the leaf of its number is another; see check, and build them anew")
+                .at(&key)),
         }
     }
 
