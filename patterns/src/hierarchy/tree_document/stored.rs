@@ -50,10 +50,13 @@ impl<V, C> TreeDocument<V, C> {
     }
 
     pub(super) fn head(&self, reader: &impl Reader) -> Result<Head> {
+        Ok(self.stored_head(reader)?.unwrap_or_default())
+    }
+
+    pub(super) fn stored_head(&self, reader: &impl Reader) -> Result<Option<Head>> {
         let key = self.head_key();
         let stored = reader.get(&key)?;
-        let head = stored.map(|bytes| Head::decode(&bytes)).transpose();
-        Ok(head.map_err(|error| error.at(&key))?.unwrap_or_default())
+        stored.map(|bytes| Head::decode(&bytes)).transpose().map_err(|error| error.at(&key))
     }
 
     /// The whole tree, in memory. Costs one get, and where the document has pieces one
@@ -87,7 +90,7 @@ impl<V, C> TreeDocument<V, C> {
 
     #[cold]
     fn broken(&self, key: &KeyBuf, rule: TreeRule) -> Error {
-        Error::other(TreeInconsistency { key: key.clone(), rule }.to_string())
+        Error::other(TreeInconsistency { key: key.clone(), rule })
     }
 
     /// Writes a document if its version is still the one that is stored, and tells the new version: one more, or the same
