@@ -8,7 +8,8 @@ use keyloom_patterns::hierarchy::{Nested, NodeId, Place, Tree, TreeError};
 use super::{Paths, both, filled, space};
 use crate::common_laws::dump_all;
 use crate::operations::{Operation, perform};
-use crate::questions::{findings, outcome};
+use crate::oracle::{Oracle, Rules};
+use crate::questions::{compare_whole, findings, outcome};
 
 #[test]
 fn ranks_stay_short_wherever_nodes_are_put() {
@@ -42,6 +43,42 @@ fn ranks_stay_short_wherever_nodes_are_put() {
         let rising = matches!(place, Place::Last(_) | Place::Before(_));
         assert!(ids.is_sorted_by(|a, b| if rising { a < b } else { a > b }));
         assert_eq!(findings(&model, &store.snapshot().unwrap()), [""; 0]);
+    }
+}
+
+#[test]
+fn a_node_moves_out_from_below_one_whose_rank_has_grown_long() {
+    // Its new siblings would be spread again, and it lies below one of them.
+    let model = Paths::new(&space());
+    for in_steps in [false, true] {
+        let store = Memory::new();
+        let mut oracle = Oracle::new(Rules::NONE, space().to_string());
+        let mut both = |operation: Operation| {
+            match &operation {
+                Operation::Move { id, place } if in_steps => {
+                    model.move_in_steps(&store, *id, *place, |_| Continue(())).map(drop)
+                }
+                operation => store.transact(|txn| perform(&model, txn, operation).map(drop)),
+            }
+            .unwrap();
+            oracle.perform(&operation).unwrap();
+        };
+        let insert = |id, place| Operation::Insert { id, name: "x".into(), value: 0, place };
+        both(insert(1, Place::last(None)));
+        both(insert(2, Place::last(None)));
+        // Always between the two latest: so ranks grow by some bits each time.
+        let mut low = 1;
+        for id in 3..120 {
+            both(insert(id, Place::After(low)));
+            both(insert(1_000 + id, Place::last(id)));
+            both(insert(2_000 + id, Place::last(1_000 + id)));
+            both(Operation::Move { id: 1_000 + id, place: Place::After(id) });
+            both(Operation::Move { id: 1_000 + id, place: Place::last(id) });
+            low = if id % 2 == 0 { id } else { low };
+        }
+        let snapshot = store.snapshot().unwrap();
+        compare_whole(&model, &snapshot, &oracle);
+        assert_eq!(findings(&model, &snapshot), [""; 0]);
     }
 }
 

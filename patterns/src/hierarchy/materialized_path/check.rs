@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{Error, KeyBuf, Order, Page, Reader, Result, Store, Writer};
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use super::super::rank;
 use super::super::{NodeId, TreeInconsistency, TreeNode, TreeRule};
@@ -23,6 +23,8 @@ const CHUNK: usize = 1_000;
 
 /// A record that can be read: its node and its path.
 type Found = (NodeId, Path);
+/// An entry, with its bytes.
+type Stored = (KeyBuf, Vec<u8>);
 
 /// An error that must stop the work, rather than count as something that is wrong.
 fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
@@ -93,7 +95,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let layout = &self.layout;
         let mut findings = Findings { found, stopped: false };
         let steps = reader.get(&layout.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes)));
-        let steps = steps.transpose()?;
+        let steps = steps.transpose().map_err(|error| error.at(&layout.steps))?;
         if steps == Some(None) {
             findings.tell(&layout.steps, TreeRule::Foreign);
         }
@@ -239,8 +241,12 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 break;
             }
         }
-        keys += self.in_pages(store, |txn, last, size| self.mend_records(txn, last, size))?;
-        keys += self.in_pages(store, |txn, last, size| self.mend_nodes(txn, last, size))?;
+        keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
+            self.mend_records(txn, entries, writes)
+        })?;
+        keys += in_pages(store, &self.layout.nodes, |txn, entries, writes| {
+            self.mend_nodes(txn, entries, writes)
+        })?;
         Ok(keys)
     }
 
@@ -292,41 +298,16 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(keys)
     }
 
-    /// Runs over pages, each in a transaction; `mend` tells how many keys it wrote and where the next page begins.
-    fn in_pages<S: Store>(
-        &self,
-        store: &S,
-        mut mend: impl FnMut(
-            &mut S::Transaction<'_>,
-            Option<&[u8]>,
-            usize,
-        ) -> Result<(u64, Option<KeyBuf>)>,
-    ) -> Result<u64> {
-        let mut size = BatchSize::new(CHUNK);
-        let (mut keys, mut last) = (0, None::<KeyBuf>);
-        loop {
-            let (written, next) =
-                size.transact(store, |txn, nodes| mend(txn, last.as_deref(), nodes))?;
-            keys += written;
-            if next.is_none() {
-                return Ok(keys);
-            }
-            last = next;
-        }
-    }
-
     /// Writes where the nodes of some records are found, and the names that their paths say.
     fn mend_records(
         &self,
-        txn: &mut impl Writer,
-        last: Option<&[u8]>,
-        nodes: usize,
-    ) -> Result<(u64, Option<KeyBuf>)> {
+        reader: &impl Reader,
+        entries: &[Stored],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
         let layout = &self.layout;
-        let mut writes = SortedWrites::default();
         let mut found = Vec::new();
-        let Page { entries, last } = page_behind(last, txn, &layout.paths, nodes)?;
-        for (key, record) in &entries {
+        for (key, record) in entries {
             let Some(((id, path), has_its_name)) = self.examine(key, record)? else { continue };
             if let Some(name) = layout.segments.name(&path).filter(|_| !has_its_name) {
                 writes.put(key, &layout.renamed::<V, C>(id, record, &name)?)?;
@@ -334,7 +315,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             found.push((id, path));
         }
         let keys: Vec<KeyBuf> = found.iter().map(|(id, _)| layout.node(*id)).collect();
-        let stored = get_many(txn, &keys)?.into_iter();
+        let stored = get_many(reader, &keys)?.into_iter();
         let stored: Vec<Found> = found
             .iter()
             .zip(stored)
@@ -343,40 +324,63 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             })
             .collect();
         // Where two records have one id, the one that is found by it stays so.
-        let others = self.are_there(txn, &stored)?;
+        let others = self.are_there(reader, &stored)?;
         for (((id, path), (_, stored)), (_, is_there)) in found.iter().zip(&stored).zip(others) {
             if path != stored && !is_there {
                 writes.put(&layout.node(*id), path)?;
             }
         }
-        let keys = writes.len() as u64;
-        drop(entries);
-        writes.apply(txn)?;
-        Ok((keys, last))
+        Ok(())
     }
 
     /// Removes what says of some nodes where they are, when they are not there.
     fn mend_nodes(
         &self,
-        txn: &mut impl Writer,
-        last: Option<&[u8]>,
-        nodes: usize,
-    ) -> Result<(u64, Option<KeyBuf>)> {
+        reader: &impl Reader,
+        entries: &[Stored],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
         let layout = &self.layout;
-        let mut writes = SortedWrites::default();
-        let Page { entries, last } = page_behind(last, txn, &layout.nodes, nodes)?;
         let found: Vec<Found> = entries
             .iter()
             .filter_map(|(key, path)| Some((layout.id_of_node(key)?, Path::from_slice(path))))
             .collect();
-        for (id, is_there) in self.are_there(txn, &found)? {
+        for (id, is_there) in self.are_there(reader, &found)? {
             if !is_there {
                 writes.delete(&layout.node(id))?;
             }
         }
-        let keys = writes.len() as u64;
-        drop(entries);
-        writes.apply(txn)?;
-        Ok((keys, last))
+        Ok(())
+    }
+}
+
+/// Runs over all that lies in a space, page by page, each in a transaction in which `mend` says what to write. Tells
+/// how many keys were written.
+fn in_pages<S: Store>(
+    store: &S,
+    space: &Subspace,
+    mend: impl Fn(&S::Transaction<'_>, &[Stored], &mut SortedWrites) -> Result<()>,
+) -> Result<u64> {
+    let mut size = BatchSize::new(CHUNK);
+    let (mut keys, mut last) = (0, None::<KeyBuf>);
+    loop {
+        let (written, next) = size.transact(store, |txn, nodes| {
+            let page = page_behind(last.as_deref(), txn, space, nodes)?;
+            let entries = page.entries.iter();
+            let entries: Vec<Stored> =
+                entries.map(|(key, value)| (KeyBuf::from_slice(key), value.to_vec())).collect();
+            let last = page.last.clone();
+            drop(page);
+            let mut writes = SortedWrites::default();
+            mend(txn, &entries, &mut writes)?;
+            let written = writes.len() as u64;
+            writes.apply(txn)?;
+            Ok((written, last))
+        })?;
+        keys += written;
+        if next.is_none() {
+            return Ok(keys);
+        }
+        last = next;
     }
 }

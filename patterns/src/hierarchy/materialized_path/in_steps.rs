@@ -32,8 +32,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             self.refuse_too_long(txn, &from, &to)?;
             let mut rewrite = Rewrite::default();
             rewrite.spread(&self.layout, txn, &placed)?;
+            let keys = rewrite.len();
             rewrite.apply(txn)?;
-            self.begin(txn, id, from, to)
+            Ok(keys + self.begin(txn, id, from, to)?)
         })?;
         self.go_on_from(store, keys, &mut progress)
     }
@@ -65,7 +66,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     ) -> Result<MoveProgress> {
         let keys = store.transact(|txn| {
             if !self.layout.names() {
-                return self.rename_to(txn, id, name).map(|()| 0);
+                return self.rename_to(txn, id, name).map(|()| 1);
             }
             self.refuse_unfinished(txn)?;
             let Some((from, to)) = self.rename_path(txn, id, name)? else { return Ok(0) };

@@ -129,7 +129,8 @@ impl Layout {
         let mut keys = vec![self.steps.clone()];
         keys.extend(ids.iter().map(|id| self.node(*id)));
         let mut values = reader.get_many(&keys)?.into_iter();
-        let steps = values.next().flatten().map(|bytes| Steps::decode(&bytes)).transpose()?;
+        let steps = values.next().flatten().map(|bytes| Steps::decode(&bytes));
+        let steps = steps.transpose().map_err(|error| error.at(&self.steps))?;
         let stored = values.map(|value| value.map(|path| Path::from_slice(&path))).collect();
         Ok(Located { steps, stored })
     }

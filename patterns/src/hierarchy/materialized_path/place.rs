@@ -277,7 +277,7 @@ impl Layout {
     }
 
     /// Spreads ranks again around a slot: those that grew long where many nodes were put in one place. `None` where that
-    /// would be too much to rewrite, or would meet what is moved in steps.
+    /// would be too much to rewrite, or would meet what is moved, at once from below one of them or in steps.
     fn spread(
         &self,
         reader: &impl Reader,
@@ -299,7 +299,11 @@ impl Layout {
             before.reverse();
             let place = before.len();
             let siblings = [before, after].concat();
-            if steps.is_some_and(|steps| siblings.iter().any(|path| steps.stands_on(path))) {
+            let moves = |path: &Path| {
+                steps.is_some_and(|steps| steps.stands_on(path))
+                    || node.moved.is_some_and(|moved| is_within(moved, path))
+            };
+            if siblings.iter().any(moves) {
                 return Ok(None);
             }
             let ranks = rank::spread(low.as_deref(), high.as_deref(), siblings.len() + 1);

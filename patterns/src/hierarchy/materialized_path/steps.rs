@@ -8,6 +8,10 @@ use super::path::{Path, is_within, replanted};
 /// The first byte of the record: its format.
 const FORMAT: u8 = 1;
 
+/// What to do where the record is damaged.
+const REMEDY: &str =
+    "delete this key and run repair: nodes that were copied already are told twice then";
+
 /// The record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Steps {
@@ -38,12 +42,16 @@ impl Steps {
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let what = "a subtree that is moved in steps";
-        let refused = |why| Error::Value { codec: what, action: "decode", source: why };
+        let refused = |why: String| Error::Value {
+            codec: what,
+            action: "decode",
+            source: format!("{why}; {REMEDY}").into(),
+        };
         match bytes.split_first() {
             Some((&FORMAT, rest)) => {
                 let (root, clearing, from, to) =
                     unpack::<(NodeId, bool, Vec<u8>, Option<Vec<u8>>)>(rest)
-                        .map_err(|error| refused(error.into()))?;
+                        .map_err(|error| refused(error.to_string()))?;
                 let phase = if clearing { Phase::Clearing } else { Phase::Copying };
                 Ok(Self { root, phase, from: from.into(), to: to.map(Path::from) })
             }
