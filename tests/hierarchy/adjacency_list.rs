@@ -61,9 +61,24 @@ fn operations_cost_what_the_documentation_says() {
     // Five has three above it.
     reads!(s, tree.ancestors(s, 5).unwrap(), ([4, 0, 4, 0], 4));
     reads!(s, tree.depth(s, 5).unwrap(), ([4, 0, 4, 0], 4));
+    // One of the two, and all above the other; all above both.
+    reads!(s, tree.is_ancestor(s, 1, 5).unwrap(), ([5, 0, 5, 0], 5));
+    reads!(s, tree.lowest_common_ancestor(s, 5, 3).unwrap(), ([7, 0, 7, 0], 7));
+    // The roots, then the children of one of them.
+    reads!(s, tree.node_at(s, ["one", "two"]).unwrap(), ([1, 2, 3, 0], 3));
     // Fifty leaves: their range, and two to find that none has children, some of them read first.
     let (count, leaves) = store.measure(|_| tree.descendants(&snapshot, 100, ..).unwrap().count());
     assert!(count == 51 && leaves.ranges <= 4, "{leaves:?}");
+    // What goes through all that lies below costs as much.
+    type Through<'t> = &'t dyn Fn() -> u64;
+    let through: [Through<'_>; 3] = [
+        &|| tree.descendant_count(&snapshot, 100).unwrap() + 1,
+        &|| tree.leaves(&snapshot, 100).unwrap().count() as u64 + 1,
+        &|| tree.dump(&snapshot, 100).unwrap()[0].preorder().count() as u64,
+    ];
+    for walk in through {
+        assert_eq!(store.measure(|_| walk()), (51, leaves));
+    }
     drop(snapshot);
 
     let insert = |id, place: Place| {
@@ -451,7 +466,7 @@ fn a_name_too_long_for_a_key_is_refused() {
     let long = "n".repeat(600);
     let is_too_long = |error: Error| {
         let found = error.downcast_ref();
-        assert!(matches!(found, Some(TreeError::PathTooLong { limit: 511, .. })), "{error}");
+        assert!(matches!(found, Some(TreeError::NameTooLong { limit: 511, .. })), "{error}");
         assert!(error.to_string().contains("shorten"), "{error}");
     };
     is_too_long(refused(&store, |txn| unique.insert(txn, 9, &long, &0, Place::last(1))));

@@ -6,7 +6,7 @@ use keyloom::{KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Writer, check_key};
 use super::AdjacencyList;
 use super::link::Link;
 use super::place::{self, Gap, Sibling};
-use crate::hierarchy::tree::{TreeError, encode_node, unknown};
+use crate::hierarchy::tree::{TreeError, encode_node, exists, unknown};
 use crate::hierarchy::{NodeId, Orphans, Place};
 
 /// A node as it is stored.
@@ -24,10 +24,10 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         value: &V,
         place: Place,
     ) -> Result<()> {
-        let target = place::target(place);
+        let target = place.named();
         let (node, target_link) = self.with_target(txn, id, target)?;
         if node.is_some() {
-            return Err(TreeError::NodeExists { tree: self.space.to_string(), node: id }.into());
+            return Err(exists(&self.space, id));
         }
         let target_link = self.expect_target(target, target_link)?;
         let gap = self.gap(txn, None, name, place, target_link.as_ref())?;
@@ -69,7 +69,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     pub(super) fn relocate(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
-        let target = place::target(place);
+        let target = place.named();
         let (node, target_link) = self.with_target(txn, id, target)?;
         let Node { link: old, stored } = node.ok_or_else(|| unknown(&self.space, id))?;
         let target_link = self.expect_target(target, target_link)?;
@@ -303,7 +303,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let key = self.name_key(parent, name);
         if key.len() > MAX_KEY_BYTES {
             let (bytes, limit) = (key.len(), MAX_KEY_BYTES);
-            return Err(TreeError::PathTooLong { node: id, bytes, limit }.into());
+            return Err(TreeError::NameTooLong { node: id, bytes, limit }.into());
         }
         Ok(key)
     }

@@ -68,5 +68,6 @@ impl Link {
 
 #[cold]
 fn refused(why: &'static str) -> Error {
-    Error::Value { codec: "a node of an adjacency list", action: "decode", source: why.into() }
+    let source = format!("{why}; run repair, which writes it again from its child entry").into();
+    Error::Value { codec: "a node of an adjacency list", action: "decode", source }
 }

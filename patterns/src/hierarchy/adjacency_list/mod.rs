@@ -52,8 +52,11 @@
 //! | [`sibling`](Tree::sibling) | 1 | 1, one entry | | 2 |
 //! | [`child_count`](Tree::child_count) | 2 | | | 1 |
 //! | [`ancestors`](Tree::ancestors), [`depth`](Tree::depth) | d + 1 | | | d + 1 |
-//! | [`descendants`](Tree::descendants) | 1 | about 2 i + 1, n entries | | as ranges |
+//! | [`is_ancestor`](Tree::is_ancestor) | d + 2 | | | d + 2 |
+//! | [`lowest_common_ancestor`](Tree::lowest_common_ancestor) | d + 1 of each | | | as gets |
+//! | [`descendants`](Tree::descendants), [`descendant_count`](Tree::descendant_count), [`leaves`](Tree::leaves), [`dump`](Tree::dump) | 1 | about 2 i + 1, n entries | | as ranges |
 //! | [`child_named`](Tree::child_named) | 2 with unique names | 1 without, up to c entries | | 1 or 2 |
+//! | [`node_at`](Tree::node_at) | `child_named` once per name | | | |
 //! | [`insert`](Tree::insert), first or last | 2 | 1, one entry | 3 | 3 with the commit |
 //! | [`insert`](Tree::insert) beside a sibling | 2 | 1, two entries | 3 | 3 |
 //! | [`insert`](Tree::insert) at a position, sorted | 2 | 1, the entries before it | 3 | 3 |
@@ -74,8 +77,8 @@
 //!
 //! # When not to use it
 //!
-//! * When subtrees are read more often than changed, and are large: [a materialized
-//!   path](crate::hierarchy) or nested sets read one in a single range.
+//! * When subtrees are read more often than changed, and are large: [materialized paths](super::MaterializedPath) or
+//!   [nested sets](super::NestedSets) read one in a single range.
 //! * When values are large: each node is stored twice. Keep them in a [`Table`](crate::Table) under the same id.
 //! * When a subtree that is deleted has more nodes than the store takes writes, about half of them. It is one transaction.
 //!

@@ -5,7 +5,7 @@ use keyloom::{Error, KeyRange, Order, Reader, Result};
 
 use super::AdjacencyList;
 use super::link::Link;
-use crate::hierarchy::tree::unknown;
+use crate::hierarchy::tree::{first_named, unknown};
 use crate::hierarchy::{NodeId, TreeNode};
 
 /// A node, and where it hangs.
@@ -131,13 +131,7 @@ impl<V, C> AdjacencyList<V, C> {
         name: &str,
     ) -> Result<Option<NodeId>> {
         if !self.unique_names {
-            for child in self.children_of(reader, parent, Order::Ascending)? {
-                let child = child?;
-                if child.name()? == name {
-                    return Ok(Some(child.id()));
-                }
-            }
-            return Ok(None);
+            return first_named(self.children_of(reader, parent, Order::Ascending)?, name);
         }
         let key = self.name_key(parent, name);
         let Some(id) = parent else { return self.named(reader, &key) };

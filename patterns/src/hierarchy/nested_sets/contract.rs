@@ -8,13 +8,13 @@ use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use super::NestedSets;
 use super::change::Going;
-use super::descend::{Children, Descend, Visits, depth_bounds};
+use super::descend::{Children, Descend, Visits};
 use super::labels::Span;
 use super::layout::{HEADER, disagreement};
 use super::place::Placed;
 use super::view::{View, between};
 use super::{check, steps};
-use crate::hierarchy::tree::{NodeOf, VisitOf, encode_node, exists, unknown};
+use crate::hierarchy::tree::{NodeOf, VisitOf, depth_bounds, encode_node, exists, unknown};
 use crate::hierarchy::{
     MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode,
 };

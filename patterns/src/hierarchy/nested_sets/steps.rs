@@ -7,7 +7,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Order, Reader, Result, Store, Writer};
+use keyloom::{Error, Order, Reader, Result, Store, Writer};
 
 use super::change::{Change, intervals, with_depths};
 use super::labels::{Label, Span};
@@ -119,12 +119,15 @@ pub(super) fn under_way(keys: &Keys, stored: Option<&[u8]>) -> Result<Option<Ste
     let Some(bytes) = stored else { return Ok(None) };
     match unless_newer(Steps::decode(bytes)).map_err(|error| error.at(&keys.steps))? {
         Some(steps) => Ok(Some(steps)),
-        None => Err(refused(
-            "it is no record of a move in steps, and nothing can be told of the tree as long as it is there; \
-             delete this key, then run repair (of a copy half made some nodes may be told twice)",
-        )
-        .at(&keys.steps)),
+        None => Err(no_record().at(&keys.steps)),
     }
+}
+
+#[cold]
+fn no_record() -> Error {
+    let why = "nothing can be told of the tree as long as it is there; \
+               delete this key, then run repair (of a copy half made some nodes may be told twice)";
+    Error::Value { codec: "a move in steps of nested sets", action: "decode", source: why.into() }
 }
 
 /// Begins a move, and tells how many keys it wrote; none where the node is there already.

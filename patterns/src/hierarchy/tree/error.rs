@@ -78,6 +78,18 @@ pub enum TreeError {
         /// How long it may be.
         limit: usize,
     },
+    /// Where names are unique a name is a part of a key, and this one makes it longer than a key may be. Shorten the name.
+    #[error(
+        "the name of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten the name"
+    )]
+    NameTooLong {
+        /// The node whose name it is.
+        node: NodeId,
+        /// How long the key would be.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
     /// The tree has no room for more nodes. Keep what lies below some of them in trees of their own.
     #[error(
         "the tree {tree} takes no more than {limit} nodes; keep parts of it as trees of their own"
@@ -207,5 +219,88 @@ pub(crate) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
         Ok(value) => Ok(Some(value)),
         Err(error @ Error::NewerFormat { .. }) => Err(error),
         Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Each kind has its number, so that no kind can come which is not looked at below.
+    fn kind(error: &TreeError) -> usize {
+        match error {
+            TreeError::UnknownNode { .. } => 0,
+            TreeError::NodeExists { .. } => 1,
+            TreeError::BelowItself { .. } => 2,
+            TreeError::NoSuchPosition { .. } => 3,
+            TreeError::NameTaken { .. } => 4,
+            TreeError::OrderedByName { .. } => 5,
+            TreeError::PathTooLong { .. } => 6,
+            TreeError::NameTooLong { .. } => 7,
+            TreeError::TooManyNodes { .. } => 8,
+            TreeError::Broken { .. } => 9,
+            TreeError::InSteps { .. } => 10,
+        }
+    }
+
+    #[test]
+    fn each_message_names_what_it_is_about_the_limit_and_what_to_do() {
+        let tree = || "(\"goods\")".to_owned();
+        let (node, parent) = (7, Some(3));
+        let name = "pears".to_owned();
+        let cases = [
+            (
+                TreeError::UnknownNode { tree: tree(), node },
+                "the tree (\"goods\") has no node 7; insert it first, or name another",
+            ),
+            (
+                TreeError::NodeExists { tree: tree(), node },
+                "the tree (\"goods\") has a node 7 already; take another id, or move that node",
+            ),
+            (
+                TreeError::BelowItself { node, target: 9 },
+                "node 7 cannot go to 9, which is itself or lies below it; move 9 out of it first",
+            ),
+            (
+                TreeError::NoSuchPosition { parent: None, position: 5, children: 2 },
+                "position 5 does not fit: there are 2 other children of no node (a root); take a smaller one, or the last place",
+            ),
+            (
+                TreeError::NameTaken { parent, name, taken_by: 8 },
+                "the name \"pears\" below node 3 belongs to node 8; take another name",
+            ),
+            (
+                TreeError::OrderedByName { tree: tree() },
+                "siblings of the tree (\"goods\") stand in the order of their names; ask for a sorted place",
+            ),
+            (
+                TreeError::PathTooLong { node, bytes: 600, limit: 511 },
+                "the path of node 7 makes a key of 600 bytes, the limit is 511; shorten names or the tree, or let ids be the segments",
+            ),
+            (
+                TreeError::NameTooLong { node, bytes: 600, limit: 511 },
+                "the name of node 7 makes a key of 600 bytes, the limit is 511; shorten the name",
+            ),
+            (
+                TreeError::TooManyNodes { tree: tree(), limit: 32 },
+                "the tree (\"goods\") takes no more than 32 nodes; keep parts of it as trees of their own",
+            ),
+            (
+                TreeError::Broken { tree: tree(), node },
+                "node 7 of the tree (\"goods\") lies below itself, or is not there though others lie below it; run repair",
+            ),
+            (
+                TreeError::InSteps { tree: tree(), node },
+                "node 7 of the tree (\"goods\") is being moved or deleted in steps; finish that first (finish_steps)",
+            ),
+        ];
+        let kinds: BTreeSet<usize> = cases.iter().map(|(error, _)| kind(error)).collect();
+        assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (0..=10).collect::<Vec<_>>());
+        for (error, message) in cases {
+            assert_eq!(error.to_string(), message);
+            assert_eq!(Error::from(error.clone()).downcast_ref(), Some(&error));
+        }
     }
 }

@@ -12,7 +12,7 @@ mod node;
 mod place;
 mod steps;
 
-use std::ops::{Deref, RangeBounds};
+use std::ops::{Bound, Deref, RangeBounds};
 
 #[cfg(doc)]
 use keyloom::Error;
@@ -236,7 +236,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// Adds a node.
     ///
     /// # Errors
-    /// [`TreeError`]: the node is there already, the place is not, a path is too long.
+    /// [`TreeError`]: the node is there already, the place is not, a path or a name is too long.
     fn insert(
         &self,
         txn: &mut impl Writer,
@@ -287,19 +287,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
         trees: &[Nested<Self::Value>],
-    ) -> Result<()> {
-        let parent = parent.into();
-        for tree in trees {
-            let mut path: Vec<NodeId> = Vec::new();
-            for (depth, node) in tree.preorder() {
-                path.truncate(depth as usize);
-                let below = path.last().copied().or(parent);
-                self.insert(txn, node.id, &node.name, &node.value, Place::Last(below))?;
-                path.push(node.id);
-            }
-        }
-        Ok(())
-    }
+    ) -> Result<()>;
 
     // ---- the whole ----------------------------------------------------------------------------------------------
 
@@ -330,6 +318,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let new = NestedSets::<()>::new(&space.child("new"));
     /// store.transact(|txn| new.copy_from(txn, &old))?;
     /// ```
+    ///
+    /// The other tree is in memory meanwhile, and this one is written in one transaction. Where a store does not take
+    /// [so much at once](Error::is_too_much_at_once), do it in parts: [`dump`](Tree::dump) one root, or one node and its children, at
+    /// a time, and [`load`](Tree::load) each in a transaction of its own.
     ///
     /// # Errors
     /// As [`dump`](Tree::dump) and [`load`](Tree::load).
@@ -422,20 +414,43 @@ pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
     Ok(None)
 }
 
-/// The node that these names lead to, one after the other.
+/// The node that these names lead to, one after the other, of a tree.
 pub(crate) fn follow<'n>(
     tree: &impl Tree,
     reader: &impl Reader,
     names: impl IntoIterator<Item = &'n str>,
 ) -> Result<Option<NodeId>> {
+    follow_names(names, |parent, name| tree.child_named(reader, parent, name))
+}
+
+/// The node that these names lead to; `child` tells which child has a name.
+pub(crate) fn follow_names<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    mut child: impl FnMut(Option<NodeId>, &str) -> Result<Option<NodeId>>,
+) -> Result<Option<NodeId>> {
     let mut node = None;
     for name in names {
-        node = tree.child_named(reader, node, name)?;
+        node = child(node, name)?;
         if node.is_none() {
             break;
         }
     }
     Ok(node)
+}
+
+/// The least and the greatest depth that is asked for, `None` where none is.
+pub(crate) fn depth_bounds(depths: &impl RangeBounds<u32>) -> Option<(u32, u32)> {
+    let least = match depths.start_bound() {
+        Bound::Included(least) => *least,
+        Bound::Excluded(before) => before.checked_add(1)?,
+        Bound::Unbounded => 0,
+    };
+    let most = match depths.end_bound() {
+        Bound::Included(most) => *most,
+        Bound::Excluded(behind) => behind.checked_sub(1)?,
+        Bound::Unbounded => u32::MAX,
+    };
+    (least <= most).then_some((least, most))
 }
 
 /// The ids from the root down to a node.

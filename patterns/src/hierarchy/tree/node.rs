@@ -8,6 +8,7 @@ use keyloom::value::Codec;
 use keyloom::{Error, Result};
 
 use super::{NodeId, unless_newer};
+use crate::hierarchy::number;
 
 /// The first byte of what is stored of a node: the format.
 const FORMAT: u8 = 1;
@@ -15,12 +16,7 @@ const FORMAT: u8 = 1;
 /// Appends what all models store of a node alike: the format, the length of the name (LEB128), the name, the value.
 pub(crate) fn encode_node<V, C: Codec<V>>(name: &str, value: &V, out: &mut Vec<u8>) -> Result<()> {
     out.push(FORMAT);
-    let mut length = name.len();
-    while length > 0x7f {
-        out.push((length & 0x7f) as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
+    number::put(name.len() as u64, out);
     out.extend_from_slice(name.as_bytes());
     C::encode(value, out)
 }
@@ -44,24 +40,14 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8])> {
 }
 
 fn name_and_value(mut rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (mut length, mut shift) = (0_usize, 0);
-    loop {
-        let (&byte, behind) = rest.split_first()?;
-        rest = behind;
-        length |= usize::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return rest.split_at_checked(length);
-        }
-        shift += 7;
-        if shift > 28 {
-            return None;
-        }
-    }
+    let length = usize::try_from(number::take(&mut rest)?).ok()?;
+    rest.split_at_checked(length)
 }
 
 #[cold]
 fn refused(why: &'static str) -> Error {
-    Error::Value { codec: "a node of a tree", action: "decode", source: why.into() }
+    let source = format!("{why}; run check, and restore what is at the key").into();
+    Error::Value { codec: "a node of a tree", action: "decode", source }
 }
 
 /// A node: its id, its name and its value, which are decoded when they are asked for.

@@ -95,7 +95,6 @@ mod check;
 mod document;
 mod encoding;
 mod head;
-mod number;
 mod preorder;
 mod stored;
 mod tree;

@@ -8,8 +8,10 @@ use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Writer};
 use super::{LeafRanges, Record};
 use crate::batch::BatchSize;
 use crate::derived::SortedWrites;
-use crate::hierarchy::tree::encode_node;
-use crate::hierarchy::{Nested, NodeId, Tree, TreeError, Visit};
+#[cfg(doc)]
+use crate::hierarchy::TreeError;
+use crate::hierarchy::tree::{encode_node, exists};
+use crate::hierarchy::{Nested, NodeId, Tree, Visit};
 
 /// How many rows one transaction takes, where the store takes as much.
 const BATCH: usize = 10_000;
@@ -164,8 +166,7 @@ impl<'t, V, C: Codec<V>> Numbering<'t, V, C> {
             });
         }
         if !self.ids.insert(node.id) {
-            let tree = self.tree.space.to_string();
-            return Err(TreeError::NodeExists { tree, node: node.id }.into());
+            return Err(exists(&self.tree.space, node.id));
         }
         let mut bytes = Vec::new();
         encode_node::<V, C>(&node.name, &node.value, &mut bytes)?;

@@ -187,8 +187,7 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
         }
         match self.leaf(reader, record.first)? {
             Some(leaf) if leaf.id() == id => Ok(Some(leaf)),
-            _ => Err(refused("the leaf of its number is another; see check, and build them anew")
-                .at(&key)),
+            _ => Err(refused("the leaf of its number is another").at(&key)),
         }
     }
 
