@@ -7,12 +7,13 @@
 //! Depth-first order, a node before its children, is the order of every walk.
 
 mod error;
+mod names;
 mod nested;
 mod node;
 mod place;
 mod steps;
 
-use std::ops::{Bound, Deref, RangeBounds};
+use std::ops::{Deref, RangeBounds};
 
 #[cfg(doc)]
 use keyloom::Error;
@@ -21,9 +22,10 @@ use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
 pub(crate) use error::{Findings, exists, unknown, unless_newer};
 pub use error::{TreeError, TreeInconsistency, TreeRule};
+pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::Nested;
-pub(crate) use node::encode_node;
 pub use node::{TreeNode, Visit};
+pub(crate) use node::{depth_bounds, encode_node};
 pub use place::{Orphans, Place};
 pub use steps::{MoveProgress, MoveStep};
 
@@ -45,6 +47,31 @@ pub type VisitOf<'r, T, R> =
 /// What every method says of errors: a node that is not there is a [`TreeError::UnknownNode`], and whatever is refused
 /// is refused before anything is written. A parent `None` stands for the roots, and walks from `None` go
 /// through the whole forest. Costs are told by the models.
+///
+/// ```
+/// use keyloom::{Memory, Reader, Result, Store, Subspace, Writer};
+/// use keyloom_patterns::hierarchy::{AdjacencyList, NestedSets, Place, Tree};
+///
+/// /// Works with every model: which one it is, is said where it is made.
+/// fn goods(tree: &impl Tree<Value = u32>, txn: &mut impl Writer) -> Result<()> {
+///     tree.insert(txn, 1, "fruit", &0, Place::last(None))?;
+///     tree.insert(txn, 2, "pears", &40, Place::last(1))?;
+///     tree.insert(txn, 3, "apples", &70, Place::Before(2))
+/// }
+///
+/// fn pieces(tree: &impl Tree<Value = u32>, reader: &impl Reader) -> Result<u32> {
+///     tree.descendants(reader, 1, ..)?.map(|visit| visit?.node.value()).sum()
+/// }
+///
+/// let (one, other) = (Subspace::new("one"), Subspace::new("other"));
+/// let (list, sets) = (AdjacencyList::<u32>::new(&one), NestedSets::<u32>::new(&other));
+/// let store = Memory::new();
+/// store.transact(|txn| goods(&list, txn))?;
+/// store.transact(|txn| goods(&sets, txn))?;
+/// let snapshot = store.snapshot()?;
+/// assert_eq!((pieces(&list, &snapshot)?, pieces(&sets, &snapshot)?), (110, 110));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
 pub trait Tree: Clone + Send + Sync + 'static {
     /// What a node holds beside its name.
     type Value;
@@ -274,6 +301,20 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// Deletes a node alone. Its children take its place, or become roots.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Orphans, Tree};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// store.transact(|txn| tree.delete_node(txn, 2, Orphans::Adopted))?;
+    /// assert_eq!(tree.parent(&store.snapshot()?, 3)?, Some(1));
+    /// store.transact(|txn| tree.delete_node(txn, 1, Orphans::Rooted))?;
+    /// assert_eq!(tree.parent(&store.snapshot()?, 3)?, None);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As all of the [contract](Tree); a name that is taken where its children go.
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()>;
@@ -305,6 +346,18 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// A node and all below it, or the whole forest, as a graph in the DOT language of Graphviz.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Tree};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// let dot = tree.dot(&store.snapshot()?, 2)?;
+    /// assert_eq!(dot, "digraph tree {\n    2 [label=\"two\"];\n    3 [label=\"three\"];\n    2 -> 3;\n}\n");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`descendants`](Tree::descendants).
     fn dot(&self, reader: &impl Reader, from: impl Into<Option<NodeId>>) -> Result<String> {
@@ -313,10 +366,18 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// Adds all that another tree holds to this one, as the last roots: how one model is turned into another.
     ///
-    /// ```text
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, NestedSets, Tree};
+    /// let space = Subspace::new("tree");
     /// let old = AdjacencyList::<()>::new(&space.child("old"));
     /// let new = NestedSets::<()>::new(&space.child("new"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()))];
+    /// store.transact(|txn| old.load(txn, None, &trees))?;
     /// store.transact(|txn| new.copy_from(txn, &old))?;
+    /// assert_eq!(new.dump(&store.snapshot()?, None)?, trees);
+    /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// The other tree is in memory meanwhile, and this one is written in one transaction. Where a store does not take
@@ -357,6 +418,22 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`move_in_steps`](Tree::move_in_steps). From the first transaction on no reader sees the nodes; their ids are free again when
     /// the deletion has ended, and refused until then ([`TreeError::InSteps`]).
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, MoveStep, Nested, Tree};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// let done = tree.delete_in_steps(&store, 2, |progress| {
+    ///     println!("{:?}: {} keys", progress.step, progress.keys);
+    ///     std::ops::ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(done.step, MoveStep::Finished);
+    /// assert_eq!(tree.descendant_count(&store.snapshot()?, None)?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`delete_subtree`](Tree::delete_subtree).
     fn delete_in_steps<S: Store>(
@@ -369,7 +446,24 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(steps::at_once(progress))
     }
 
-    /// Goes on with what was begun in steps and did not end; does nothing where all has ended.
+    /// Goes on with what was begun in steps and did not end; does nothing where all has ended. A program that moves or deletes in
+    /// steps calls it when it starts.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{Nested, NestedSets, Tree};
+    /// let tree = NestedSets::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// // It stops after the first transaction, as a program that is killed.
+    /// tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(()))?;
+    /// assert!(store.transact(|txn| tree.load(txn, None, &trees)).is_err());
+    /// tree.finish_steps(&store, |_| ControlFlow::Continue(()))?;
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What the store says.
@@ -383,6 +477,25 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// Everything that is not as it should be, told to `found` until it stops; returns how many keys were looked at.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Tree, TreeRule};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// use std::ops::ControlFlow;
+    /// use keyloom::Writer;
+    /// store.transact(|txn| txn.put(&tree.space().pack("other"), b"of somebody else"))?;
+    /// let mut found = Vec::new();
+    /// tree.check(&store.snapshot()?, |fault| {
+    ///     found.push((fault.to_string(), fault.rule));
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(found, [(r#"the key ("tree", "other") is nothing of this tree"#.into(), TreeRule::Foreign)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What the store says. What does not decode is no error here, but something found; what a newer program has written is
     /// [`Error::NewerFormat`], since this one can not judge it.
@@ -395,62 +508,23 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// Makes what can be derived what it should be, and tells how many keys were written or removed. What the model
     /// takes for the truth and what it derives, it tells. Keys that are nothing of the tree stay where they are.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Tree};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// use keyloom::Writer;
+    /// store.transact(|txn| txn.delete(&tree.space().pack(&("node", 2))))?;
+    /// assert_eq!(tree.repair(&store)?, 1);
+    /// assert_eq!(tree.dump(&store.snapshot()?, None)?, trees);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What the store says.
     fn repair<S: Store>(&self, store: &S) -> Result<u64>;
-}
-
-/// The first of some nodes that has this name.
-pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
-    nodes: impl Iterator<Item = Result<TreeNode<B, V, C>>>,
-    name: &str,
-) -> Result<Option<NodeId>> {
-    for node in nodes {
-        let node = node?;
-        if node.name()? == name {
-            return Ok(Some(node.id()));
-        }
-    }
-    Ok(None)
-}
-
-/// The node that these names lead to, one after the other, of a tree.
-pub(crate) fn follow<'n>(
-    tree: &impl Tree,
-    reader: &impl Reader,
-    names: impl IntoIterator<Item = &'n str>,
-) -> Result<Option<NodeId>> {
-    follow_names(names, |parent, name| tree.child_named(reader, parent, name))
-}
-
-/// The node that these names lead to; `child` tells which child has a name.
-pub(crate) fn follow_names<'n>(
-    names: impl IntoIterator<Item = &'n str>,
-    mut child: impl FnMut(Option<NodeId>, &str) -> Result<Option<NodeId>>,
-) -> Result<Option<NodeId>> {
-    let mut node = None;
-    for name in names {
-        node = child(node, name)?;
-        if node.is_none() {
-            break;
-        }
-    }
-    Ok(node)
-}
-
-/// The least and the greatest depth that is asked for, `None` where none is.
-pub(crate) fn depth_bounds(depths: &impl RangeBounds<u32>) -> Option<(u32, u32)> {
-    let least = match depths.start_bound() {
-        Bound::Included(least) => *least,
-        Bound::Excluded(before) => before.checked_add(1)?,
-        Bound::Unbounded => 0,
-    };
-    let most = match depths.end_bound() {
-        Bound::Included(most) => *most,
-        Bound::Excluded(behind) => behind.checked_sub(1)?,
-        Bound::Unbounded => u32::MAX,
-    };
-    (least <= most).then_some((least, most))
 }
 
 /// The ids from the root down to a node.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Bound, Deref, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{Error, Result};
@@ -131,4 +131,19 @@ impl<B: Deref<Target = [u8]>, V, C> fmt::Debug for Visit<B, V, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Visit").field("depth", &self.depth).field("node", &self.node).finish()
     }
+}
+
+/// The least and the greatest depth that is asked for, `None` where none is.
+pub(crate) fn depth_bounds(depths: &impl RangeBounds<u32>) -> Option<(u32, u32)> {
+    let least = match depths.start_bound() {
+        Bound::Included(least) => *least,
+        Bound::Excluded(before) => before.checked_add(1)?,
+        Bound::Unbounded => 0,
+    };
+    let most = match depths.end_bound() {
+        Bound::Included(most) => *most,
+        Bound::Excluded(behind) => behind.checked_sub(1)?,
+        Bound::Unbounded => u32::MAX,
+    };
+    (least <= most).then_some((least, most))
 }

@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// What becomes of the children of a node that is deleted alone.
+/// What becomes of the children of a node that is [deleted alone](super::Tree::delete_node).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphans {
     /// They take the place of the deleted node, in their order.

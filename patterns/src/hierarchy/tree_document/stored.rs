@@ -207,6 +207,18 @@ impl<V, C> TreeDocument<V, C> {
     /// dangling, [`repair`](crate::hierarchy::Tree::repair) removes them. The head itself, some 6 bytes per piece, must fit into a
     /// transaction.
     ///
+    /// ```
+    /// use keyloom::{Limits, Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{Place, TreeDocument};
+    /// let outline = TreeDocument::<String>::new(&Subspace::new("outline"));
+    /// let store = Memory::builder().limits(Limits::etcd()).build(); // some 1.5 MB in a transaction
+    /// let mut document = outline.read(&store.snapshot()?)?;
+    /// document.insert(1, "long", &"four megabytes ".repeat(280_000), Place::last(None))?;
+    /// assert!(store.transact(|txn| outline.write(txn, &document)).unwrap_err().is_too_much_at_once());
+    /// assert_eq!(outline.write_in_steps(&store, &document)?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`write`](TreeDocument::write).
     pub fn write_in_steps<S: Store>(&self, store: &S, document: &Document<V, C>) -> Result<u64> {

@@ -71,6 +71,17 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
     /// Who reads meanwhile sees a part of it: make it known when it is whole. When it fails, take another
     /// subspace, or empty this one.
     ///
+    /// ```
+    /// use keyloom::{Limits, Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{LeafRanges, Nested};
+    /// let catalogue = LeafRanges::<()>::new(&Subspace::new("catalogue"));
+    /// let store = Memory::builder().limits(Limits::etcd()).build(); // 4,096 writes in a transaction
+    /// let leaves = (1..10_000).map(|id| (2, Nested::new(id, format!("leaf {id}"), ())));
+    /// catalogue.load_rows(&store, std::iter::once((1, Nested::new(0, "root", ()))).chain(leaves))?;
+    /// assert_eq!(catalogue.leaf_count(&store.snapshot()?, 0)?, 9_999);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`load`](LeafRanges::load); [`Error::BadOption`] for a row that lies more than one level below the one before it.
     pub fn load_rows<S: Store>(

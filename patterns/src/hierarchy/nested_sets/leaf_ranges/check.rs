@@ -25,6 +25,27 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
     /// Everything that is not as it should be, told to `found` until it stops; returns how many keys were looked at. Holds
     /// a record of each node in memory. What is found is not repaired but built anew, from where the tree came.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{LeafRanges, Nested};
+    /// let catalogue = LeafRanges::<u32>::new(&Subspace::new("catalogue"));
+    /// let store = Memory::new();
+    /// let fruit = Nested::new(2, "fruit", 0).with(Nested::new(3, "apple", 120));
+    /// let shop = [Nested::new(1, "shop", 0).with(fruit)];
+    /// store.transact(|txn| catalogue.load(txn, &shop))?;
+    /// use std::ops::ControlFlow;
+    /// use keyloom::Writer;
+    /// store.transact(|txn| txn.delete(&catalogue.space().pack(&("node", 3))))?;
+    /// let mut found = Vec::new();
+    /// let keys = catalogue.check(&store.snapshot()?, |fault| {
+    ///     found.push(fault.to_string());
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(keys, 3);
+    /// assert_eq!(found[0], r#"the key ("catalogue", "node", 1) dangles: nothing in the tree asks for it"#);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What the store says. What does not decode is no error here, but something found.
     pub fn check(
