@@ -362,6 +362,32 @@ fn a_tree_whose_records_are_all_lost_comes_back_from_the_child_entries() {
 }
 
 #[test]
+fn a_repair_looks_at_many_records_in_one_round_trip_and_writes_no_more_than_a_store_takes() {
+    let tree = tree();
+    let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2_500)]);
+    let whole = dump_all(&store);
+    let (repaired, cost) = store.measure(|store| tree.repair(store).unwrap());
+    assert!(repaired == 0 && cost.round_trips <= 40, "{cost}");
+    let mut limits = keyloom::Limits::etcd();
+    limits.max_transaction_operations = Some(100);
+    let small = Memory::builder().limits(limits).build();
+    for some in whole.iter().collect::<Vec<_>>().chunks(50) {
+        store_all(&small, some);
+    }
+    let records = space().child("node");
+    let lost: Vec<_> = whole.keys().filter(|key| records.contains(key)).collect();
+    for some in lost.chunks(50) {
+        small.transact(|txn| some.iter().try_for_each(|key| txn.delete(key))).unwrap();
+    }
+    assert_eq!(tree.repair(&small).unwrap(), 2_501);
+    assert_eq!(dump_all(&small), whole);
+}
+
+fn store_all(store: &impl Store, entries: &[(&Vec<u8>, &Vec<u8>)]) {
+    store.transact(|txn| entries.iter().try_for_each(|(key, value)| txn.put(key, value))).unwrap();
+}
+
+#[test]
 fn a_value_that_does_not_decode_is_found() {
     let tree = tree();
     let store = filled(Memory::new(), &tree, &[fan(1, 1)]);

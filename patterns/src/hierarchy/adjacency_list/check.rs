@@ -14,7 +14,7 @@ use crate::hierarchy::tree::{Findings, unless_newer};
 use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
 
 /// How many records are compared in one round trip.
-const AT_ONCE: usize = 1_000;
+pub(super) const AT_ONCE: usize = 1_000;
 
 /// The links of all nodes.
 pub(super) type Links = BTreeMap<NodeId, Link>;

@@ -91,6 +91,7 @@
 mod ancestors;
 mod change;
 mod check;
+mod contract;
 mod descendants;
 mod link;
 mod load;
@@ -101,13 +102,13 @@ mod room;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{ControlFlow, RangeBounds};
 
-use keyloom::value::{Codec, Postcard};
-use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::value::Postcard;
+use keyloom::{KeyBuf, Subspace};
 
-use super::tree::{NodeOf, VisitOf};
-use super::{Nested, NodeId, Orphans, Place, Tree, TreeInconsistency};
+use super::NodeId;
+#[cfg(doc)]
+use super::Tree;
 use link::Link;
 
 /// A tree whose nodes name their parents.
@@ -237,123 +238,5 @@ impl<V, C> fmt::Debug for AdjacencyList<V, C> {
             .field("space", &self.space)
             .field("unique_names", &self.unique_names)
             .finish_non_exhaustive()
-    }
-}
-
-impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
-    type Value = V;
-    type Codec = C;
-    type Bytes<'r, R: Reader + 'r> = R::Bytes<'r>;
-
-    fn space(&self) -> &Subspace {
-        &self.space
-    }
-
-    fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>> {
-        Ok(self.find(reader, id)?.map(|(_, node)| node))
-    }
-
-    fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>> {
-        Ok(self.known(reader, id)?.0.parent)
-    }
-
-    fn children<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
-    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
-        self.children_of(reader, parent.into(), order)
-    }
-
-    fn descendants<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        from: impl Into<Option<NodeId>>,
-        depths: impl RangeBounds<u32>,
-    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
-        self.walk_down(reader, from.into(), &depths)
-    }
-
-    fn ancestors<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        id: NodeId,
-    ) -> Result<Vec<NodeOf<'r, Self, R>>> {
-        self.walk_up(reader, id)
-    }
-
-    fn sibling<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        id: NodeId,
-        order: Order,
-    ) -> Result<Option<NodeOf<'r, Self, R>>> {
-        self.beside(reader, id, order)
-    }
-
-    fn child_count(&self, reader: &impl Reader, parent: impl Into<Option<NodeId>>) -> Result<u64> {
-        self.count_children(reader, parent.into())
-    }
-
-    fn child_named(
-        &self,
-        reader: &impl Reader,
-        parent: impl Into<Option<NodeId>>,
-        name: &str,
-    ) -> Result<Option<NodeId>> {
-        self.find_named(reader, parent.into(), name)
-    }
-
-    fn insert(
-        &self,
-        txn: &mut impl Writer,
-        id: NodeId,
-        name: &str,
-        value: &V,
-        place: Place,
-    ) -> Result<()> {
-        self.add(txn, id, name, value, place)
-    }
-
-    fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
-        self.change_name(txn, id, name)
-    }
-
-    fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
-        self.change_value(txn, id, value)
-    }
-
-    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
-        self.relocate(txn, id, place)
-    }
-
-    fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
-        self.remove_subtree(txn, id)
-    }
-
-    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
-        self.remove_node(txn, id, orphans)
-    }
-
-    fn load(
-        &self,
-        txn: &mut impl Writer,
-        parent: impl Into<Option<NodeId>>,
-        trees: &[Nested<V>],
-    ) -> Result<()> {
-        self.add_all(txn, parent.into(), trees)
-    }
-
-    fn check(
-        &self,
-        reader: &impl Reader,
-        found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
-    ) -> Result<u64> {
-        self.look_through(reader, found)
-    }
-
-    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        self.mend(store)
     }
 }

@@ -6,6 +6,7 @@ use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Writer};
 
 use super::AdjacencyList;
+use super::check::AT_ONCE;
 use super::link::Link;
 use crate::BatchSize;
 use crate::hierarchy::{NodeId, Place, TreeError, TreeInconsistency, TreeNode, TreeRule};
@@ -57,29 +58,15 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
 
     /// Writes the records that are lost or damaged from the child entries, which hold all that they held.
     fn restore_records<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
-        let mut entries: Vec<KeyBuf> = Vec::new();
-        let snapshot = store.snapshot()?;
-        for entry in snapshot.range(self.children.range(), Order::Ascending)? {
-            let (key, stored) = entry?;
-            if self.lost_record(&snapshot, &key, &stored)?.is_some() {
-                entries.push(KeyBuf::from_slice(&key));
-            }
-        }
-        drop(snapshot);
+        let lost = self.entries_without_record(&store.snapshot()?)?;
         let mut restored = 0;
-        let mut rest = entries.as_slice();
+        let mut rest = lost.as_slice();
         while !rest.is_empty() {
             let (behind, done) = size.transact(store, |txn, batch| {
                 let (some, behind) = rest.split_at(batch.min(rest.len()));
                 let mut done = 0;
-                for entry in some {
-                    let Some(stored) = txn.get(entry)?.map(|stored| stored.to_vec()) else {
-                        continue;
-                    };
-                    if let Some((key, record)) = self.lost_record(txn, entry, &stored)? {
-                        txn.put(&key, &record)?;
-                        done += 1;
-                    }
+                for (entry, link, id) in some {
+                    done += u64::from(self.restore_record(txn, entry, link, *id)?);
                 }
                 Ok((behind, done))
             })?;
@@ -89,27 +76,61 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(restored)
     }
 
-    /// The record of the node that a child entry holds, where there is none that can be read.
-    fn lost_record(
+    /// The child entries of nodes whose records are not there, or can not be read.
+    fn entries_without_record(&self, reader: &impl Reader) -> Result<Vec<(KeyBuf, Link, NodeId)>> {
+        let mut lost = Vec::new();
+        let mut entries = reader.range(self.children.range(), Order::Ascending)?;
+        loop {
+            let some = entries.by_ref().take(AT_ONCE).collect::<Result<Vec<_>>>()?;
+            if some.is_empty() {
+                return Ok(lost);
+            }
+            let parsed = some.iter().filter_map(|(key, stored)| {
+                let (link, id) = self.parse_child(key)?;
+                Some((KeyBuf::from_slice(key), link, id, stored))
+            });
+            let parsed: Vec<_> = parsed.collect();
+            let keys: Vec<KeyBuf> = parsed.iter().map(|(.., id, _)| self.node_key(*id)).collect();
+            for ((entry, link, id, stored), record) in
+                parsed.into_iter().zip(reader.get_many(&keys)?)
+            {
+                if self.is_lost(id, record.as_deref(), stored)? {
+                    lost.push((entry, link, id));
+                }
+            }
+        }
+    }
+
+    fn restore_record(
         &self,
-        reader: &impl Reader,
+        txn: &mut impl Writer,
         entry: &[u8],
-        stored: &[u8],
-    ) -> Result<Option<(KeyBuf, Vec<u8>)>> {
-        let Some((link, id)) = self.parse_child(entry) else { return Ok(None) };
+        link: &Link,
+        id: NodeId,
+    ) -> Result<bool> {
+        let key = self.node_key(id);
+        let Some(stored) = txn.get(entry)?.map(|stored| stored.to_vec()) else { return Ok(false) };
+        let is_lost = self.is_lost(id, txn.get(&key)?.as_deref(), &stored)? && link.fits();
+        if is_lost {
+            txn.put(&key, &link.record(&stored))?;
+        }
+        Ok(is_lost)
+    }
+
+    /// Whether a record can not be read, and what its child entry holds can.
+    fn is_lost(&self, id: NodeId, record: Option<&[u8]>, stored: &[u8]) -> Result<bool> {
         let key = self.node_key(id);
         let is_whole = |stored: &[u8]| {
             let node = TreeNode::<_, V, C>::new(id, stored, 0);
             node.is_readable().map_err(|error| error.at(&key))
         };
-        if let Some(record) = reader.get(&key)?
-            && let Some((_, _, from)) = self.decode(&key, &record)?
+        if let Some(record) = record
+            && let Some((_, _, from)) = self.decode(&key, record)?
             && is_whole(record.get(from..).unwrap_or_default())?
         {
-            return Ok(None);
+            return Ok(false);
         }
-        let can_be_read = link.fits() && is_whole(stored)?;
-        Ok(can_be_read.then(|| (key.clone(), link.record(stored))))
+        is_whole(stored)
     }
 
     /// Makes a node the last root, unless its way up has come to lead to one.
