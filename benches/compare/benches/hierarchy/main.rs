@@ -14,6 +14,7 @@
 mod cities;
 mod sqlite;
 
+use std::hint::black_box;
 use std::path::Path;
 
 use cities::Cities;
@@ -30,11 +31,13 @@ struct Model<T> {
     name: &'static str,
     tree: T,
     store: Lmdb,
+    /// How many gets tell the region and the country of a city: as the table of the model's costs says.
+    gets: usize,
 }
 
 impl<T: Tree<Value = u64>> Model<T> {
     fn open(
-        name: &'static str,
+        (name, gets): (&'static str, usize),
         directory: &Path,
         make: impl Fn(&Subspace) -> T,
         cities: &Cities,
@@ -47,7 +50,7 @@ impl<T: Tree<Value = u64>> Model<T> {
         let started = std::time::Instant::now();
         store.transact(|txn| tree.load(txn, None, &cities.forest)).unwrap();
         println!("    {name:<18} loaded in {:.2} s", started.elapsed().as_secs_f64());
-        Self { name, tree, store }
+        Self { name, tree, store, gets }
     }
 
     fn descendants(&self, reader: &impl Reader, node: NodeId) -> (usize, u64) {
@@ -69,6 +72,15 @@ impl<T: Tree<Value = u64>> Model<T> {
         }
         found
     }
+
+    /// As many gets as the ancestors of a node cost, of that node and of others above cities: what is left of the time
+    /// when nothing is made of what is read.
+    fn gets_alone(&self, reader: &impl Reader, node: NodeId, above: &[NodeId]) {
+        let space = self.tree.space();
+        for id in above.iter().cycle().take(self.gets - 1).chain([&node]) {
+            black_box(reader.get(&space.pack(&("node", *id))).unwrap());
+        }
+    }
 }
 
 fn main() {
@@ -79,9 +91,9 @@ fn main() {
     let directory = tempfile::tempdir().unwrap();
     let sqlite = sqlite::open(&directory.path().join("sqlite"), &cities.forest);
     let path = directory.path();
-    let adjacency = Model::open("adjacency list", path, AdjacencyList::new, &cities);
-    let paths = Model::open("materialized path", path, MaterializedPath::new, &cities);
-    let sets = Model::open("nested sets", path, NestedSets::new, &cities);
+    let adjacency = Model::open(("adjacency list", 3), path, AdjacencyList::new, &cities);
+    let paths = Model::open(("materialized path", 4), path, MaterializedPath::new, &cities);
+    let sets = Model::open(("nested sets", 6), path, NestedSets::new, &cities);
     let moved = moves(&adjacency, &sqlite, &cities);
     let ratios = [
         reads_and_inserts(&adjacency, &sqlite, &cities),
@@ -149,8 +161,17 @@ fn reads_and_inserts<T: Tree<Value = u64>>(
     let mut own = || (0..LEAVES).for_each(|_| _ = model.ancestors(&snapshot, some(&mut one)));
     let mut of_sqlite =
         || (0..LEAVES).for_each(|_| _ = sqlite::ancestors(&mut query, some(&mut other)));
-    let contenders: &mut [(&str, &mut dyn FnMut())] =
-        &mut [(model.name, &mut own), ("SQLite", &mut of_sqlite)];
+    let mut third = 0;
+    let mut gets_alone = || {
+        (0..LEAVES).for_each(|n| {
+            model.gets_alone(&snapshot, some(&mut third), &countries[n % countries.len()..]);
+        })
+    };
+    let contenders: &mut [(&str, &mut dyn FnMut())] = &mut [
+        (model.name, &mut own),
+        ("SQLite", &mut of_sqlite),
+        ("its gets alone", &mut gets_alone),
+    ];
     let ancestors = compare("ancestors of a city", LEAVES, 300, contenders);
     drop(snapshot);
     [times(&descendants), times(&ancestors), inserts(model, sqlite, cities)]

@@ -3,6 +3,8 @@
 use keyloom::value::Raw;
 use keyloom::{Error, KeyBuf, KeyRange, MAX_KEY_BYTES, Reader, Result, Subspace};
 
+use smallvec::{SmallVec, smallvec};
+
 use super::super::tree::{TreeError, encode_node, unknown};
 use super::super::{NodeId, TreeNode};
 use super::path::{Measured, Path, Segments, joined};
@@ -24,7 +26,7 @@ pub(super) struct Layout {
 /// What is known about some nodes: their paths, as they are stored, and what is moved or deleted in steps.
 pub(super) struct Located {
     pub(super) steps: Option<Steps>,
-    stored: Vec<Option<Path>>,
+    stored: SmallVec<[Option<Path>; 2]>,
 }
 
 impl Layout {
@@ -126,7 +128,7 @@ impl Layout {
 
     /// Reads where nodes are, and whether something is moved or deleted in steps: one round trip.
     pub(super) fn locate(&self, reader: &impl Reader, ids: &[NodeId]) -> Result<Located> {
-        let mut keys = vec![self.steps.clone()];
+        let mut keys: SmallVec<[KeyBuf; 3]> = smallvec![self.steps.clone()];
         keys.extend(ids.iter().map(|id| self.node(*id)));
         let mut values = reader.get_many(&keys)?.into_iter();
         let steps = values.next().flatten().map(|bytes| Steps::decode(&bytes));

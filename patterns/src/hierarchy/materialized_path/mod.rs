@@ -268,8 +268,9 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
     ) -> Result<Vec<NodeOf<'r, Self, R>>> {
         let layout = &self.layout;
         let (path, _) = layout.expect(reader, id)?;
-        let keys = layout.segments.ancestors(&path).into_iter().rev().map(|path| layout.key(path));
-        let keys: Vec<_> = keys.collect();
+        let key = layout.key(&path);
+        let mut keys = layout.segments.ancestors_from(&key, key.len() - path.len());
+        keys.reverse();
         let mut ancestors = Vec::with_capacity(keys.len());
         for (key, record) in keys.iter().zip(get_many(reader, &keys)?) {
             let record = record.ok_or_else(|| layout::foreign(key))?;

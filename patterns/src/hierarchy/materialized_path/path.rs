@@ -1,6 +1,7 @@
 //! Paths: the packed segments from a root down to a node, as they stand in its key.
 
 use keyloom::{KeyBuf, pack};
+use smallvec::SmallVec;
 
 use super::super::NodeId;
 
@@ -10,10 +11,13 @@ const BYTES: u8 = 0x01;
 const STRING: u8 = 0x02;
 const ZERO: u8 = 0x14;
 /// Behind a NUL, says that it belongs to the text and does not end it.
-const ESCAPE: u8 = 0xFF;
+pub(super) const ESCAPE: u8 = 0xFF;
 
 /// A path without what stands before it in the key; empty for the root of all roots.
 pub(super) type Path = KeyBuf;
+
+/// Some paths or keys, each of which is the beginning of the next.
+pub(super) type Ancestors<'p> = SmallVec<[&'p [u8]; 8]>;
 
 /// What a segment of a path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +49,23 @@ impl Segments {
 
     /// [`measure`](Segments::measure) of the path that begins at `at` in a key.
     #[inline(always)]
-    pub(super) fn measure_from(self, key: &[u8], mut at: usize) -> Option<Measured> {
-        let mut measured = Measured { depth: 0, last_at: at, id_at: at };
+    pub(super) fn measure_from(self, key: &[u8], at: usize) -> Option<Measured> {
+        self.measure_behind(key, Measured { depth: 0, last_at: at, id_at: at })
+    }
+
+    /// Measures a key again from where the last segment of another began that is the same up to there.
+    #[inline(always)]
+    pub(super) fn measure_like(self, key: &[u8], last: Measured, other: &[u8]) -> Option<Measured> {
+        if self == Self::Ids && last.has_shape_of(key, other) {
+            return Some(last);
+        }
+        self.measure_behind(key, Measured { depth: last.depth.saturating_sub(1), ..last })
+    }
+
+    /// Goes on from where a segment begins.
+    #[inline(always)]
+    fn measure_behind(self, key: &[u8], mut measured: Measured) -> Option<Measured> {
+        let mut at = measured.last_at;
         // Which of the two it is, is asked once and not at each segment.
         match self {
             Self::Ids => {
@@ -93,12 +112,16 @@ impl Segments {
     }
 
     /// The paths of all ancestors, the root's first.
-    pub(super) fn ancestors(self, path: &[u8]) -> Vec<&[u8]> {
-        let mut at = 0;
-        let mut ancestors = Vec::new();
-        while let Some((_, end)) = self.segment(path, at) {
+    pub(super) fn ancestors(self, path: &[u8]) -> Ancestors<'_> {
+        self.ancestors_from(path, 0)
+    }
+
+    /// The keys of all ancestors of the one whose path begins at `at`.
+    pub(super) fn ancestors_from(self, key: &[u8], mut at: usize) -> Ancestors<'_> {
+        let mut ancestors = SmallVec::new();
+        while let Some((_, end)) = self.segment(key, at) {
             at = end;
-            ancestors.extend(path.get(..at).filter(|found| found.len() < path.len()));
+            ancestors.extend(key.get(..at).filter(|found| found.len() < key.len()));
         }
         ancestors
     }
@@ -123,6 +146,25 @@ impl Segments {
 }
 
 impl Measured {
+    /// Whether the last segment of one key lies in it as that of another does, whose this is: so nothing waits for where
+    /// its rank ends to be found.
+    #[inline(always)]
+    fn has_shape_of(self, one: &[u8], other: &[u8]) -> bool {
+        let Some(rank) = one.get(self.last_at + 1..self.id_at.wrapping_sub(1)) else {
+            return false;
+        };
+        let word =
+            one.get(..self.id_at - 1).and_then(<[u8]>::last_chunk).filter(|_| rank.len() <= 8);
+        let Some(word) = word.copied().map(u64::from_le_bytes) else { return false };
+        // The rank is the end of the word; what stands before it counts as ended by nothing.
+        let before = u64::MAX.checked_shr(8 * rank.len() as u32).unwrap_or(0);
+        one.len() == other.len()
+            && one.get(self.last_at) == Some(&BYTES)
+            && zeros(word | before) == 0
+            && one.get(self.id_at - 1) == Some(&0)
+            && one.get(self.id_at) == other.get(self.id_at)
+    }
+
     /// The id in the last segment of a path of ids, which is the end of the path or the key.
     #[inline(always)]
     pub(super) fn id(self, path: &[u8]) -> Option<NodeId> {
@@ -150,12 +192,9 @@ impl Measured {
 /// left at another one each time, which a processor does not foresee.
 #[inline(always)]
 fn behind_text(path: &[u8], mut at: usize) -> Option<usize> {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
     loop {
         let Some(word) = word(path, at) else { return behind_short(path, at) };
-        // The lowest bit that is set here is that of the first byte that is zero.
-        let zeros = word.wrapping_sub(LOW) & !word & HIGH;
+        let zeros = zeros(word);
         if zeros == 0 {
             at += size_of::<u64>();
             continue;
@@ -167,6 +206,14 @@ fn behind_text(path: &[u8], mut at: usize) -> Option<usize> {
         }
         at += 2;
     }
+}
+
+/// A word whose lowest bit that is set is that of the lowest byte that is zero; 0 where none is.
+#[inline(always)]
+fn zeros(word: u64) -> u64 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    word.wrapping_sub(LOW) & !word & HIGH
 }
 
 /// The eight bytes at a position, the first in the lowest place; zeros stand for those behind the end. `None` where no byte
@@ -233,6 +280,7 @@ mod tests {
     use keyloom::pack;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use proptest::sample::Index;
 
     use super::{Measured, Path, Segments, by_name, by_rank, is_within};
 
@@ -261,7 +309,8 @@ mod tests {
                 prop_assert_eq!(Segments::Ids.rank(&path), Some(rank.clone()));
             }
             let above: Vec<Path> = (1..segments.len()).map(|n| of_ids(&segments[..n])).collect();
-            prop_assert_eq!(Segments::Ids.ancestors(&path), above.iter().map(|path| &path[..]).collect::<Vec<_>>());
+            let ancestors = Segments::Ids.ancestors(&path);
+            prop_assert_eq!(&ancestors[..], above.iter().map(|path| &path[..]).collect::<Vec<_>>());
             for n in 0..=segments.len() {
                 let cut = Segments::Ids.cut(&path, n as u32).unwrap();
                 prop_assert_eq!(cut, &of_ids(&segments[..n])[..]);
@@ -277,6 +326,25 @@ mod tests {
             prop_assert_eq!(path.cmp(&root), one.cmp(&other), "and stand in their order");
             prop_assert_eq!(Segments::Names.measure(&path).unwrap().depth as usize, one.len());
             prop_assert_eq!(Segments::Names.name(&path), one.last().cloned());
+        }
+
+        #[test]
+        fn what_is_measured_like_another_is_measured_as_by_itself(
+            above in vec((vec(any::<u8>(), 0..3), any::<u64>()), 0..3),
+            last in (vec(0..3_u8, 0..10), 0..70_000_u64),
+            others in vec((vec(0..3_u8, 0..10), 0..70_000_u64), 1..3),
+            (at, byte) in (any::<Index>(), prop_oneof![Just(0), Just(1), Just(0xFF), any::<u8>()])
+        ) {
+            let parent = of_ids(&above);
+            let path = by_rank(&parent, &last.0, last.1);
+            let measured = Segments::Ids.measure(&path).unwrap();
+            let mut changed = path.to_vec();
+            changed[parent.len()..][at.index(path.len() - parent.len())] = byte;
+            let sibling = [above, others].concat();
+            for other in [&of_ids(&sibling)[..], &changed] {
+                let like = Segments::Ids.measure_like(other, measured, &path);
+                prop_assert_eq!(like, Segments::Ids.measure(other));
+            }
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! What a reader sees of the tree: nodes and where they are, without what is hidden.
 
-use keyloom::{Order, Reader, Result};
-use smallvec::SmallVec;
+use keyloom::{KeyBuf, Order, Reader, Result};
+use smallvec::{SmallVec, smallvec};
 
 use super::labels::{Label, Span};
 use super::layout::{Keys, Position, Positions, Row, disagreement};
@@ -42,7 +42,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         reader: &'r R,
         ids: &[NodeId],
     ) -> Result<(Self, Vec<Option<Position>>)> {
-        let mut wanted = vec![keys.steps.clone()];
+        let mut wanted: SmallVec<[KeyBuf; 3]> = smallvec![keys.steps.clone()];
         wanted.extend(ids.iter().map(|id| keys.node(*id)));
         let mut found = reader.get_many(&wanted)?.into_iter();
         let steps = under_way(keys, found.next().flatten().as_deref())?;
