@@ -369,6 +369,10 @@ impl Writer for AnyTransaction<'_> {
         on!(Self, self, txn => txn.put_sorted(entries))
     }
 
+    fn limits(&self) -> Limits {
+        on!(Self, self, txn => txn.limits())
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         on!(Self, self, txn => txn.delete(key))
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::{Entry, KeyRange, Order, Page, Reader, Result, Writer};
+use crate::{Entry, KeyRange, Limits, Order, Page, Reader, Result, Writer};
 
 /// A [`Writer`] behind a pointer.
 ///
@@ -45,6 +45,7 @@ trait Erased {
     fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
     fn entries_at_hand(&self) -> usize;
+    fn limits(&self) -> Limits;
 }
 
 fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
@@ -93,6 +94,10 @@ impl<W: Writer> Erased for W {
 
     fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
         Writer::put_sorted(self, entries)
+    }
+
+    fn limits(&self) -> Limits {
+        Writer::limits(self)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -182,6 +187,10 @@ impl Writer for DynWriter<'_> {
 
     fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
         self.0.put_sorted(entries)
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits()
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

@@ -10,7 +10,8 @@ use crate::{
 /// Wraps a store and makes its n-th operation fail.
 ///
 /// Every beginning of a snapshot or transaction, every get, range, entry of a range, write and
-/// commit is an operation. So a test can let each of them fail in turn and look at what is left:
+/// commit is an operation; so is each entry of a [`put_sorted`](Writer::put_sorted), which puts those before the one
+/// that fails. So a test can let each of them fail in turn and look at what is left:
 ///
 /// ```
 /// use keyloom::{Fault, Faulty, Memory, Reader, Store, Writer};
@@ -208,6 +209,21 @@ impl<W: Writer> Writer for FaultyReader<'_, W> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check()?;
         self.inner.put(key, value)
+    }
+
+    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
+        let mut outcome = Ok(());
+        let sound = entries.iter().take_while(|_| {
+            outcome = self.check();
+            outcome.is_ok()
+        });
+        let sound = sound.count();
+        self.inner.put_sorted(entries.get(..sound).unwrap_or_default())?;
+        outcome
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

@@ -271,6 +271,10 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
         self.inner.put_sorted(entries)
     }
 
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         self.meter.wrote(key.len());
         self.inner.delete(key)

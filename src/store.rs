@@ -306,8 +306,8 @@ pub trait Writer: Reader {
     /// Puts entries whose keys ascend: as [`put`](Writer::put) does one after the other, but a store may lay them closer
     /// together.
     ///
-    /// On LMDB this fills the pages of the tree, in the middle of a store too, where puts leave each of them a quarter to
-    /// a half empty. So a load should hand over as many entries as it holds in memory; some dozen gain nothing.
+    /// On LMDB this fills the pages of the tree, in the middle of a store too, where puts leave each of them up to
+    /// half empty. So a load should hand over as many entries as it holds in memory; some dozen gain nothing.
     /// Entries that do not ascend are put as well.
     ///
     /// ```
@@ -322,6 +322,19 @@ pub trait Writer: Reader {
     /// As [`put`](Writer::put). Some of the entries may have been put then.
     fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
         entries.iter().try_for_each(|(key, value)| self.put(key, value))
+    }
+
+    /// What the store takes, as its [`Store::limits`] says: so derived data tells what would be too large before anything
+    /// is written, and why it is.
+    ///
+    /// ```
+    /// use keyloom::{Limits, Memory, Store, Writer};
+    /// let store = Memory::builder().limits(Limits::foundationdb()).build();
+    /// assert_eq!(store.begin()?.limits(), Limits::foundationdb());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    fn limits(&self) -> Limits {
+        Limits::default()
     }
 
     /// Removes `key`; removing what is not there is no error.

@@ -50,6 +50,20 @@ fn a_conflict_at_the_beginning_is_tried_again_too() {
 }
 
 #[test]
+fn each_entry_of_a_load_may_be_the_one_that_fails() {
+    let store = Faulty::new(Memory::new());
+    let load: [(&[u8], &[u8]); 3] = [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")];
+    for n in 0..3 {
+        let mut txn = store.begin().unwrap();
+        store.fail_at(n as u64, Fault::Error);
+        assert!(txn.put_sorted(&load).is_err());
+        assert_eq!(store.operations(), n as u64 + 1);
+        // Those before it were put.
+        assert_eq!(txn.count(KeyRange::all()).unwrap(), n as u64);
+    }
+}
+
+#[test]
 fn conflicts_without_end_are_given_up_with_the_number_of_attempts() {
     let pause = Duration::from_micros(10);
     let policy = RetryPolicy {

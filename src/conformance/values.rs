@@ -60,10 +60,11 @@ pub(super) fn a_value_over_the_limit_is_an_error_and_leaves_the_transaction_whol
     store: &S,
 ) -> Outcome {
     let limit = store.limits().max_value_bytes;
+    let mut txn = store.begin()?;
+    ensure(txn.limits() == store.limits(), "a transaction has other limits than its store")?;
     if limit > MOST_TO_REFUSE {
         return Ok(());
     }
-    let mut txn = store.begin()?;
     txn.put(b"before", b"1")?;
     match txn.put(b"large", &vec![0; limit + 1]) {
         Err(error) if matches!(root(&error), Error::ValueTooLong { .. }) => {}

@@ -7,10 +7,11 @@
 //! better (`MDB_APPEND`). Here the same comes about anywhere, by entries that are deleted again before the call
 //! returns:
 //!
-//! * Before the load, two that are as large as a page of the tree can hold are put behind its place. No third entry fits
-//!   beside both, so the second lies on another page than what the load follows. The first is deleted, and the load goes
-//!   on at the end of its page. The second stays till the end: without it the page behind might be so empty that the engine
-//!   fills it from the left.
+//! * Once some of the load is there, two that are as large as a page of the tree can hold are put behind its place. No
+//!   third entry fits beside both, so the second lies on another page than what the load goes on behind. The first is
+//!   deleted, and the load goes on at the end of its page. The second stays till the end: without it the page behind
+//!   might be so empty that the engine fills it from the left. "Some" is what keeps the engine from filling the page of the
+//!   load from the right instead, as it does where less than a quarter of one is left.
 //! * Where an entry does not fit any more, one without a value is put before it, if that does fit. It is then the last
 //!   of its page, so it is what begins the new page and leaves the old one as full as it was. It is deleted once the new
 //!   page is full: on an emptier one the engine would move an entry there instead.
@@ -45,17 +46,25 @@ pub(super) fn lay(
 ) -> heed::Result<()> {
     let page = database.stat(txn)?.page_size as usize;
     let mut load = Load { database, txn, page, pages: 0, room: None, mark: None, end: None };
-    if let Some((last, _)) = entries.last() {
-        load.part_from(last, next)?;
-    }
+    let Some((last, _)) = entries.last() else { return Ok(()) };
+    let (mut before, mut bytes) = (None, 0);
     load.pages = load.leaf_pages()?;
-    let mut before = None;
     for entry in entries {
+        let was_little = is_little(bytes, page);
         load.put(*entry, before)?;
         before = Some(*entry);
+        bytes += load.bytes(*entry);
+        if was_little && !is_little(bytes, page) {
+            load.part_from(last, next)?;
+        }
     }
     load.delete_mark()?;
     load.end.take().map_or(Ok(()), |end| load.delete(&end))
+}
+
+/// Whether a page with so many bytes of entries would be filled by the engine when another one is deleted there.
+fn is_little(bytes: usize, page: usize) -> bool {
+    bytes < page / 3
 }
 
 /// A load that is under way.
@@ -88,6 +97,7 @@ impl Load<'_, '_, '_> {
         }
         self.delete(&first)?;
         self.end = Some(second);
+        (self.room, self.pages) = (None, self.leaf_pages()?);
         Ok(())
     }
 

@@ -127,9 +127,13 @@ impl<'s> LmdbTransaction<'s> {
         let Some((first, _)) = entries.first() else { return Ok(None) };
         let next = self.shared.database.get_greater_than_or_equal_to(&self.txn, first)?;
         let Some((next, _)) = next else { return Ok(None) };
-        let ascending = entries.windows(2).take_while(|two| two.is_sorted_by(|a, b| a.0 < b.0));
-        let ascending = ascending.count() + 1;
-        let before = entries.iter().take(ascending).take_while(|(key, _)| *key < next).count();
+        // No further than to the next key: what lies behind it is the matter of the next look.
+        let mut last = None;
+        let before = entries
+            .iter()
+            .map(|(key, _)| *key)
+            .take_while(|key| *key < next && last.replace(*key).is_none_or(|last| last < *key));
+        let before = before.count();
         let parts = entries.split_at_checked(before).filter(|_| before >= FEWEST_TOGETHER);
         Ok(parts.map(|(together, behind)| (together, behind, KeyBuf::from_slice(next))))
     }

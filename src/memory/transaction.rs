@@ -10,7 +10,9 @@ use super::{MemoryEntries, Shared};
 use crate::limits::TransactionSize;
 use crate::store::CounterOp;
 use crate::writer_slot::WriterTurn;
-use crate::{Error, KeyRange, Order, Reader, Result, Transaction, Writer, check_key, check_value};
+use crate::{
+    Error, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key, check_value,
+};
 
 /// A transaction of a [`Memory`](crate::Memory) store.
 #[derive(Debug)]
@@ -103,6 +105,10 @@ impl Writer for MemoryTransaction<'_> {
         check_key(key)?;
         check_value(key, value, self.shared.limits.max_value_bytes)?;
         self.write(Write::Put(Entry::new(key, value)), key.len() + value.len())
+    }
+
+    fn limits(&self) -> Limits {
+        self.shared.limits
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

@@ -191,6 +191,10 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
         self.wrote(key.len() + value.len())
     }
 
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         check_key(key)?;
         self.buffer.delete(key);

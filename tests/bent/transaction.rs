@@ -6,7 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use keyloom::memory::MemoryTransaction;
-use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Transaction, Writer, check_key};
+use keyloom::{
+    Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction, Writer, check_key,
+};
 
 use super::reading::{entries, part, value};
 use super::{Bent, BentEntries, Flaw, Map};
@@ -142,6 +144,10 @@ impl Writer for BentTransaction<'_> {
             _ => value,
         };
         self.write(Write::Put(key.to_vec(), value.to_vec()))
+    }
+
+    fn limits(&self) -> Limits {
+        self.bent.limits()
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

@@ -182,6 +182,10 @@ impl<S: Store> Writer for WeakenedTransaction<'_, S> {
         Ok(())
     }
 
+    fn limits(&self) -> Limits {
+        self.weakened.limits()
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         check_key(key)?;
         self.writes.push(Write::Delete(key.to_vec()));

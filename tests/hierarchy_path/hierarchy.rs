@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use fastrand::Rng;
-use keyloom::{
-    DynWriter, Fault, Faulty, KeyRange, Metered, Order, Reader, Result, Store, Subspace, Writer,
+use keyloom::{DynWriter, Metered, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_patterns::hierarchy::path::{
+    LabelPath, MAX_LABEL_CHARS, MAX_LABELS, PathHierarchy, PathPattern, PathTokenizer,
 };
-use keyloom_patterns::hierarchy::path::{PathHierarchy, PathPattern, PathTokenizer};
 use keyloom_patterns::{Inconsistency, IndexError, RepairOptions, Table};
 
 use crate::language::{lquery, ltxtquery};
+use crate::laws::{self, clear, conflicts_are_retried_to_the_same_end, dump_all};
 
 type Files = Table<u16, Vec<String>>;
 
@@ -39,16 +40,6 @@ impl Fixture {
         ids.sort_unstable();
         ids
     }
-}
-
-fn clear(store: &impl Store) {
-    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-}
-
-fn dump(store: &impl Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let snapshot = store.snapshot().unwrap();
-    let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
-    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
 }
 
 fn random_paths(rng: &mut Rng) -> Vec<String> {
@@ -147,6 +138,25 @@ fn tokens_are_those_of_the_search_engine() {
     }
 }
 
+/// A root label that begins with the delimiter is cut so that it is a label with it.
+#[test]
+fn what_is_cut_off_leaves_a_path_that_is_one() {
+    for tokenizer in TOKENIZERS {
+        let tokenizer = tokenizer();
+        for part in ["x".repeat(MAX_LABEL_CHARS), "é".repeat(MAX_LABEL_CHARS + 7)] {
+            let text = format!("/{part}/{part}/{part}/");
+            for text in [text.as_str(), text.trim_matches('/')] {
+                let path = tokenizer.path(text);
+                assert_eq!(LabelPath::new(path.labels()).unwrap(), path);
+                assert_eq!(path.to_string().parse::<LabelPath>().unwrap(), path);
+                assert!(path.labels().any(|label| label.chars().count() == MAX_LABEL_CHARS));
+            }
+        }
+        let many = tokenizer.path(&"a/".repeat(MAX_LABELS + 9));
+        assert_eq!(many.nlevel(), MAX_LABELS);
+    }
+}
+
 pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
     let mut rng = Rng::with_seed(51);
     for tokenizer in TOKENIZERS {
@@ -154,7 +164,7 @@ pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
         for _ in 0..12 {
             history(&fixture, store, &mut rng);
             assert_eq!(fixture.faults(store), []);
-            let maintained = dump(store);
+            let maintained = dump_all(store);
             let space = fixture.by_path.as_index().space().self_and_children();
             store.transact(|txn| txn.delete_range(space.clone())).unwrap();
             let go_on = |_: &_| ControlFlow::Continue(());
@@ -162,7 +172,7 @@ pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
                 .by_path
                 .repair(store, &fixture.files, &RepairOptions::default(), go_on)
                 .unwrap();
-            assert_eq!(dump(store), maintained);
+            assert_eq!(dump_all(store), maintained);
         }
     }
 }
@@ -267,7 +277,7 @@ pub fn damage_is_found_and_mended(store: &impl Store) {
             (0..9).try_for_each(|n| fixture.files.put(txn, &n, &vec![format!("/a/b{n}")]))
         })
         .unwrap();
-    let whole = dump(store);
+    let whole = dump_all(store);
     let space = fixture.by_path.as_index().space();
     let of = |n: u16, id: u16| space.pack(&("/a", format!("b{n}"), None::<u8>, id));
     store
@@ -286,51 +296,31 @@ pub fn damage_is_found_and_mended(store: &impl Store) {
     let go_on = |_: &_| ControlFlow::Continue(());
     fixture.by_path.repair(store, &fixture.files, &RepairOptions::default(), go_on).unwrap();
     assert_eq!(fixture.faults(store), []);
-    assert_eq!(dump(store), whole);
+    assert_eq!(dump_all(store), whole);
 }
 
 pub fn faults_leave_nothing_half_done(store: &(impl Store + Clone)) {
     let fixture = Fixture::new(PathTokenizer::new());
-    let faulty = Faulty::new(store.clone());
-    let change = |txn: &mut DynWriter<'_>| {
-        fixture.files.put(txn, &100, &vec!["/new".into(), "/new/x".into()])?;
-        fixture.files.put(txn, &1, &vec!["/b".into()])?;
-        fixture.files.delete(txn, &2).map(drop)
-    };
-    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted, Fault::Conflict]
-    {
-        let mut failures = 0;
-        for n in 0.. {
-            clear(store);
-            store
-                .transact(|txn| {
-                    (0..4).try_for_each(|n| fixture.files.put(txn, &n, &vec![format!("/a/{n}")]))
-                })
-                .unwrap();
-            let before = dump(store);
-            faulty.fail_at(n, fault);
-            let mut runs = 0;
-            let outcome = faulty.transact(|txn| {
-                runs += 1;
-                change(&mut DynWriter::new(txn))
-            });
-            let was_hit = faulty.operations() > n;
-            faulty.heal();
-            assert_eq!(fixture.faults(store), [], "after {fault:?} at operation {n}");
-            match outcome {
-                Ok(()) => assert_ne!(dump(store), before),
-                Err(error) => {
-                    failures += 1;
-                    let committed = fault == Fault::UnknownButCommitted && error.maybe_committed();
-                    assert_eq!(dump(store) != before, committed, "{error}");
-                }
-            }
-            if !was_hit || runs == 1 && fault == Fault::Conflict && n > 0 {
-                break;
-            }
-        }
-        assert!(fault == Fault::Conflict || failures > 8, "{failures} operations can fail");
-    }
+    let prepare = |store: &_| prepare(&fixture, store);
+    let check = |store: &_| fixture.faults(store).iter().map(ToString::to_string).collect();
+    laws::faults_leave_nothing_half_done(store, prepare, |txn| change(&fixture, txn), check);
+}
+
+pub fn conflicts_lead_to_the_same_end(store: &(impl Store + Clone)) {
+    let fixture = Fixture::new(PathTokenizer::new());
+    let prepare = |store: &_| prepare(&fixture, store);
+    conflicts_are_retried_to_the_same_end(store, prepare, |txn| change(&fixture, txn));
+}
+
+fn prepare(fixture: &Fixture, store: &impl Store) {
+    let files: Vec<_> = (0..4).map(|n| (n, vec![format!("/a/{n}")])).collect();
+    store.transact(|txn| fixture.files.put_many(txn, &files)).unwrap();
+}
+
+fn change(fixture: &Fixture, txn: &mut DynWriter<'_>) -> Result<()> {
+    fixture.files.put(txn, &100, &vec!["/new".into(), "/new/x".into()])?;
+    fixture.files.put(txn, &1, &vec!["/b".into()])?;
+    fixture.files.delete(txn, &2).map(drop)
 }
 
 pub fn bad_input_is_refused_and_nothing_is_written(store: &impl Store) {
@@ -344,5 +334,5 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &impl Store) {
         let text = error.to_string();
         assert!(text.contains(r#"("test", "by_path")"#) && text.contains("(3,)"), "{text}");
     }
-    assert!(dump(store).is_empty());
+    assert!(dump_all(store).is_empty());
 }

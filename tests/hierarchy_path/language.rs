@@ -144,6 +144,7 @@ fn what_is_written_is_parsed_to_the_same() {
         let condition = Condition::random(&mut rng, 3);
         let query: Ltxtquery = condition.text(&mut rng).parse().unwrap();
         let again: Ltxtquery = query.to_string().parse().unwrap();
+        assert_eq!(again, query);
         assert_eq!(again.to_string(), query.to_string());
         let labels = naive::path(&mut rng);
         assert_eq!(
@@ -269,7 +270,7 @@ fn expressions_match_whole_paths_or_are_refused() {
     // Its text would be that of another path.
     assert!(!regex.matches(&LabelPath::new(["usr/lib", "x"]).unwrap()));
     for (expression, why) in
-        [("(", "unclosed group"), (r"\bx", "Unicode"), (r"(?-u:\xff)", "UTF-8")]
+        [("(", "unclosed group"), (r"\bx", r"write (?-u:\b) for \b"), (r"(?-u:\xff)", "UTF-8")]
     {
         let Err(PathError::Regex { expression: said, why: because }) =
             PathRegex::new(expression, '/')
@@ -279,6 +280,9 @@ fn expressions_match_whole_paths_or_are_refused() {
         assert_eq!(said, expression);
         assert!(because.contains(why), "{because}");
     }
-    assert!(PathRegex::new(r"\w{400}", '/').unwrap_err().to_string().contains("cannot be used"));
+    for large in [r"\w{400}", "[a-z]*x[a-z]{20}"] {
+        let error = PathRegex::new(large, '/').unwrap_err().to_string();
+        assert!(error.contains("cannot be used") && error.contains("let it count less"), "{error}");
+    }
     assert!(PathRegex::new("x", 'é').unwrap_err().to_string().contains("ASCII"));
 }

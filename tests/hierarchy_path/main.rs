@@ -7,6 +7,8 @@ mod common;
 mod functions;
 mod hierarchy;
 mod language;
+#[path = "../common/laws.rs"]
+mod laws;
 mod naive;
 mod oracle;
 mod scan;
@@ -14,8 +16,9 @@ mod scan;
 mod servers;
 
 use hierarchy::{
-    bad_input_is_refused_and_nothing_is_written, damage_is_found_and_mended,
-    faults_leave_nothing_half_done, queries_find_what_a_filter_over_all_records_finds,
+    bad_input_is_refused_and_nothing_is_written, conflicts_lead_to_the_same_end,
+    damage_is_found_and_mended, faults_leave_nothing_half_done,
+    queries_find_what_a_filter_over_all_records_finds,
     rebuilt_from_scratch_equals_maintained_step_by_step,
 };
 use scan::{
@@ -37,5 +40,6 @@ on_every_store! {
     queries_find_what_a_filter_over_all_records_finds,
     damage_is_found_and_mended,
     faults_leave_nothing_half_done,
+    conflicts_lead_to_the_same_end,
     bad_input_is_refused_and_nothing_is_written,
 }

@@ -1,10 +1,12 @@
 //! Puts in the order of their keys: at the end of the store, which the engine takes without a search, and side by side in
 //! the middle.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use keyloom::{KeyRange, Order, Reader, Store, Writer};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use tempfile::tempdir;
 
 use crate::quick;
@@ -148,41 +150,154 @@ fn what_no_store_takes_is_refused_before_any_of_a_load_is_put() {
     assert_eq!(txn.count(KeyRange::all()).unwrap(), 0);
 }
 
-/// Keys that are close together, long ones too, with values of every size.
-fn entries() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
-    let key = prop_oneof![
-        9 => prop::collection::vec(0..3_u8, 1..8),
-        1 => prop::collection::vec(0..2_u8, 509..512),
-    ];
-    let bytes = prop_oneof![4 => 0..80_usize, 2 => 200..2_100_usize, 1 => 2_100..9_000_usize];
-    prop::collection::vec((key, bytes.prop_map(|bytes| vec![5; bytes])), 1..400)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn what_is_put_in_order_is_there_and_nothing_else(
-        old in entries().prop_map(|old| old.into_iter().take(12).collect::<Vec<_>>()),
-        loads in prop::collection::vec((entries(), any::<bool>()), 1..4),
-    ) {
+/// Puts a load into a store of others, side by side and one by one, and looks at what is there. Tells how many leaf
+/// pages there are then, of each.
+fn put_both_ways(old: &[(Vec<u8>, Vec<u8>)], loads: &[Vec<(Vec<u8>, Vec<u8>)>]) -> [u64; 2] {
+    let entries = || old.iter().chain(loads.iter().flatten()).cloned();
+    let expected: Vec<_> = entries().collect::<BTreeMap<_, _>>().into_iter().collect();
+    [true, false].map(|in_order| {
         let directory = tempdir().unwrap();
         let store = quick().open(directory.path()).unwrap();
-        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = old.iter().cloned().collect();
         store.transact(|txn| old.iter().try_for_each(|(key, value)| txn.put(key, value))).unwrap();
-        for (mut load, is_sorted) in loads {
-            if is_sorted {
-                load.sort();
-            }
-            store.transact(|txn| txn.put_sorted(&borrowed(&load))).unwrap();
-            model.extend(load);
+        for load in loads {
+            store
+                .transact(|txn| match in_order {
+                    true => txn.put_sorted(&borrowed(load)),
+                    false => load.iter().try_for_each(|(key, value)| txn.put(key, value)),
+                })
+                .unwrap();
         }
         let snapshot = store.snapshot().unwrap();
         let there = snapshot.range(KeyRange::all(), Order::Ascending).unwrap().map(Result::unwrap);
-        let there: Vec<_> = there.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
-        prop_assert_eq!(there, model.into_iter().collect::<Vec<_>>());
+        let there = there.map(|(key, value)| (key.to_vec(), value.to_vec()));
+        assert!(there.eq(expected.iter().cloned()), "{in_order}");
+        let pages = store.statistics().unwrap().leaf_pages;
         drop(snapshot);
         drop(store);
-        prop_assert!(keyloom::Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
+        assert!(keyloom::Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
+        pages
+    })
+}
+
+/// Leaf pages of the containers of many values, some chunks of each value in each transaction.
+fn pages_of_values(values: u32, transactions: u32, chunks: u32, bytes: u32) -> u64 {
+    let directory = tempdir().unwrap();
+    let store = quick().open(directory.path()).unwrap();
+    let others = || (0..2_000).map(|n| format!("z{n:08}"));
+    store.transact(|txn| others().try_for_each(|key| txn.put(key.as_bytes(), &[1; 40]))).unwrap();
+    let entry = |value: u32, chunk: u32| {
+        let key = format!("site{value:010}{chunk:06}").into_bytes();
+        (key, vec![7; (bytes + (value * 7 + chunk * 13) % 21) as usize])
+    };
+    for at in 0..transactions {
+        let chunks = at * chunks..(at + 1) * chunks;
+        let of_value = |value| chunks.clone().map(move |chunk| entry(value, chunk));
+        let load: Vec<_> = (0..values).flat_map(of_value).collect();
+        let puts = borrowed(&load);
+        store
+            .transact(|txn| puts.chunks(16_384).try_for_each(|some| txn.put_sorted(some)))
+            .unwrap();
     }
+    store.statistics().unwrap().leaf_pages
+}
+
+/// As an index is built of more records than a transaction takes. The figures are in its chapter.
+#[test]
+fn a_load_in_turns_at_many_places_fills_pages_less_well() {
+    for (values, bytes, at_once, in_turns) in [(1_000, 40, 2_595, 4_294), (57, 700, 1_492, 1_806)] {
+        let pages = [(1, 128), (4, 32)]
+            .map(|(transactions, chunks)| pages_of_values(values, transactions, chunks, bytes));
+        let is_about = |pages: u64, told: u64| pages.abs_diff(told) <= told / 50;
+        assert!(is_about(pages[0], at_once) && is_about(pages[1], in_turns), "{pages:?}");
+    }
+}
+
+#[test]
+fn a_load_before_everything_else_fills_pages_as_one_at_the_end_does() {
+    let (load, others) =
+        (load(5_000), (0..1_000_u32).map(|n| (format!("z{n:08}").into_bytes(), vec![1; 40])));
+    let (others, at_the_end) = (others.collect::<Vec<_>>(), pages_of_load(&load, 0, false));
+    let [before, _] = put_both_ways(&others, &[]);
+    let [in_order, by_puts] = put_both_ways(&others, &[load]);
+    assert!(in_order - before <= at_the_end + at_the_end / 50 + 3, "{in_order}, {at_the_end}");
+    assert!(by_puts - before > at_the_end * 5 / 4, "{by_puts}, {at_the_end}");
+}
+
+#[test]
+fn a_load_of_the_longest_keys_is_there_and_nothing_else() {
+    let key = |n: u8, bytes: usize| [&vec![b'k'; bytes - 1][..], &[n]].concat();
+    let behind = [(b"z".to_vec(), vec![])];
+    for bytes in 509..=511 {
+        let load: Vec<_> = (0..100).map(|n| (key(n, bytes), vec![n; 370])).collect();
+        let [in_order, by_puts] = put_both_ways(&behind, &[load]);
+        // Four of them in a page, where there are longer keys to part them from what is behind.
+        let is_full = in_order <= 100 / 4 + 2;
+        assert!(is_full || bytes > 509, "{bytes}: {in_order}, {by_puts} by puts");
+    }
+}
+
+#[test]
+fn a_load_right_before_the_next_key_leaves_that_as_it_was() {
+    let load = load(1_000);
+    let mut next = load[999].0.clone();
+    // Its successor, that of its successor, and so on: what is put and deleted again must not be one that is there.
+    for zeros in 1..=4 {
+        next.push(0);
+        let [in_order, by_puts] = put_both_ways(
+            &[(b"a".to_vec(), vec![]), (next.clone(), vec![7; 300])],
+            std::slice::from_ref(&load),
+        );
+        // Two keys between the two part them.
+        assert!(in_order < by_puts || zeros < 3, "{zeros}: {in_order}, {by_puts} by puts");
+    }
+}
+
+/// Keys that are close together, long ones too, with values of every size.
+fn entries(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
+    let key = prop_oneof![
+        12 => prop::collection::vec(0..6_u8, 1..10),
+        1 => prop::collection::vec(0..2_u8, 509..512),
+    ];
+    let bytes = prop_oneof![10 => 0..80_usize, 2 => 200..2_100_usize, 1 => 2_100..9_000_usize];
+    prop::collection::vec((key, bytes.prop_map(|bytes| vec![5; bytes])), count)
+}
+
+#[test]
+fn what_is_put_in_order_is_there_and_nothing_else() {
+    // Some among the load, and always one before it and one behind it, so that it does not come to the end of the store.
+    let old = entries(0..6).prop_map(|mut old| {
+        old.extend([(vec![0], vec![1; 40]), (vec![9], vec![2; 40])]);
+        old
+    });
+    let sorted = || {
+        entries(300..1_200).prop_map(|mut load| {
+            load.sort();
+            load.dedup_by(|a, b| a.0 == b.0);
+            load
+        })
+    };
+    let others = prop::collection::vec(prop_oneof![sorted(), entries(0..300)], 0..3);
+    let loads = (old, sorted(), others).prop_map(|(old, first, mut loads)| {
+        loads.insert(0, first);
+        (old, loads)
+    });
+    let (by_puts, in_order) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(24)
+    });
+    let outcome = runner.run(&loads, |(old, loads)| {
+        // Of the first load alone, that no other one divides.
+        let pages = put_both_ways(&old, &loads[..1]);
+        if loads.len() > 1 {
+            put_both_ways(&old, &loads);
+        }
+        in_order.set(in_order.get() + pages[0]);
+        by_puts.set(by_puts.get() + pages[1]);
+        Ok(())
+    });
+    outcome.unwrap();
+    // Else nothing was put side by side.
+    let (in_order, by_puts) = (in_order.get(), by_puts.get());
+    assert!(in_order < by_puts - by_puts / 20, "{in_order}, {by_puts} by puts");
 }

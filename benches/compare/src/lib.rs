@@ -33,8 +33,9 @@ pub fn compare(
     contenders: &mut [Contender<'_>],
 ) -> Vec<Ratio> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); contenders.len()];
-    // An untimed tenth warms caches and branch predictors.
-    for round in 0..rounds + rounds / 10 {
+    // An untimed tenth warms caches and branch predictors, one round at the least.
+    let untimed = rounds.div_ceil(10);
+    for round in 0..rounds + untimed {
         let turns = contenders.len();
         for turn in 0..turns {
             // Each round begins with another one, so that nobody always follows the same batch.
@@ -46,7 +47,7 @@ pub fn compare(
             let start = Instant::now();
             batch();
             let time = start.elapsed();
-            if round >= rounds / 10 {
+            if round >= untimed {
                 times.push(time);
             }
         }

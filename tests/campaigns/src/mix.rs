@@ -128,23 +128,6 @@ impl Mix {
         }
     }
 
-    /// All entries of the workloads, and who notices damage to each.
-    ///
-    /// # Errors
-    /// What the store says.
-    pub fn watched(&self, reader: &impl Reader) -> Result<Vec<Watched>> {
-        let mut watched = Vec::new();
-        for workload in &self.workloads {
-            let space = Subspace::new(workload.name());
-            for entry in reader.range(space.range(), Order::Ascending)? {
-                let (key, value) = entry?;
-                let watched_by = workload.watched_by(&key, &value);
-                watched.push((key.to_vec(), value.to_vec(), watched_by));
-            }
-        }
-        Ok(watched)
-    }
-
     /// The oracle of nothing done yet.
     pub fn oracle(&self) -> Oracle {
         let models = self.workloads.iter().map(|workload| workload.model()).collect();
@@ -236,12 +219,47 @@ impl Oracle {
     /// # Errors
     /// What cannot be read.
     pub fn findings(&self, txn: &mut impl Writer) -> Result<Vec<String>> {
+        let mut wrong = self.checked(txn)?;
+        wrong.extend(self.of_each(txn, |model, txn| model.judge(txn))?);
+        Ok(wrong)
+    }
+
+    /// What the workloads find wrong by a pattern's own `check` alone.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn checked(&self, txn: &mut impl Writer) -> Result<Vec<String>> {
+        self.of_each(txn, |model, txn| model.check(txn))
+    }
+
+    fn of_each(
+        &self,
+        txn: &mut impl Writer,
+        ask: impl Fn(&dyn Model, &DynWriter<'_>) -> Result<Vec<String>>,
+    ) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         for (workload, model) in self.mix.workloads.iter().zip(&self.models) {
-            let found = model.judge(&DynWriter::new(txn))?;
+            let found = ask(&**model, &DynWriter::new(txn))?;
             wrong.extend(found.into_iter().map(|what| format!("{}: {what}", workload.name())));
         }
         Ok(wrong)
+    }
+
+    /// All entries of the workloads, and who notices damage to each.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn watched(&self, reader: &impl Reader) -> Result<Vec<Watched>> {
+        let mut watched = Vec::new();
+        for (workload, model) in self.mix.workloads.iter().zip(&self.models) {
+            let space = Subspace::new(workload.name());
+            for entry in reader.range(space.range(), Order::Ascending)? {
+                let (key, value) = entry?;
+                let watched_by = model.watched_by(&key, &value);
+                watched.push((key.to_vec(), value.to_vec(), watched_by));
+            }
+        }
+        Ok(watched)
     }
 
     /// A store with what the models hold, each built at once.

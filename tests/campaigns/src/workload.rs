@@ -30,17 +30,22 @@ pub trait Workload: Send + Sync + 'static {
     /// Does it to the model.
     fn imitate(&self, operation: &Self::Operation, model: &mut Self::Model);
 
-    /// What is wrong in the store: the findings of the pattern's own `check`, and whatever differs from
-    /// the model. Empty when all is well.
+    /// What the pattern's own `check` finds, which knows no model. Empty when all is well.
     ///
     /// # Errors
     /// What cannot be read is an error, and as wrong as a finding.
+    fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>>;
+
+    /// What differs from the model. Empty when all is well.
+    ///
+    /// # Errors
+    /// What cannot be read is an error, and as wrong as a difference.
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>>;
 
     /// Who notices when an entry of the workload's is deleted or its value is another: a control does that.
     /// Whatever follows from other entries is the matter of the pattern's own `check`. So is everything but
     /// the subspace `records`, unless a workload says otherwise.
-    fn watched_by(&self, key: &[u8], value: &[u8]) -> WatchedBy {
+    fn watched_by(&self, key: &[u8], value: &[u8], _: &Self::Model) -> WatchedBy {
         match Subspace::new(self.name()).child("records").contains(key) {
             true => WatchedBy::Model,
             // A counter that came down to 0 is there or not, which is the same to whoever asks.
@@ -64,8 +69,8 @@ pub enum WatchedBy {
     Check,
     /// The comparison with the model: nothing else tells what a record was.
     Model,
-    /// As `Model`, but only that it is gone: some other values would mean the same.
-    ModelWhenGone,
+    /// As `Model`, but the first so many bytes of the value may be others and mean the same.
+    ModelFrom(usize),
     /// Nobody who asks, since no answer differs; only a comparison of bytes.
     Nobody,
 }
@@ -81,8 +86,6 @@ pub trait Registered: Send + Sync {
     /// # Errors
     /// As [`Workload::perform`].
     fn perform(&self, seed: u64, txn: &mut DynWriter<'_>) -> Result<()>;
-    /// As [`Workload::watched_by`].
-    fn watched_by(&self, key: &[u8], value: &[u8]) -> WatchedBy;
     /// The model of nothing done yet.
     fn model(&self) -> Box<dyn Model>;
 }
@@ -91,11 +94,18 @@ pub trait Registered: Send + Sync {
 pub trait Model: Send {
     /// As [`Workload::imitate`].
     fn imitate(&mut self, seed: u64);
+    /// As [`Workload::check`].
+    ///
+    /// # Errors
+    /// As [`Workload::check`].
+    fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>>;
     /// As [`Workload::judge`].
     ///
     /// # Errors
     /// As [`Workload::judge`].
     fn judge(&self, txn: &DynWriter<'_>) -> Result<Vec<String>>;
+    /// As [`Workload::watched_by`].
+    fn watched_by(&self, key: &[u8], value: &[u8]) -> WatchedBy;
     /// As [`Workload::rebuild`].
     ///
     /// # Errors
@@ -118,10 +128,6 @@ impl<W: Workload + Clone> Registered for W {
         Workload::perform(self, &self.operation(&mut Rng::with_seed(seed)), txn)
     }
 
-    fn watched_by(&self, key: &[u8], value: &[u8]) -> WatchedBy {
-        Workload::watched_by(self, key, value)
-    }
-
     fn model(&self) -> Box<dyn Model> {
         Box::new(Modeled { workload: self.clone(), model: W::Model::default() })
     }
@@ -138,8 +144,16 @@ impl<W: Workload + Clone> Model for Modeled<W> {
         self.workload.imitate(&operation, &mut self.model);
     }
 
+    fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
+        self.workload.check(txn)
+    }
+
     fn judge(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         self.workload.judge(txn, &self.model)
+    }
+
+    fn watched_by(&self, key: &[u8], value: &[u8]) -> WatchedBy {
+        self.workload.watched_by(key, value, &self.model)
     }
 
     fn rebuild(&self, txn: &mut DynWriter<'_>) -> Result<()> {

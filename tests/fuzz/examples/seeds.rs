@@ -34,6 +34,7 @@ fn main() {
     write("bitmaps", bitmaps());
     write("lmdb_files", lmdb_files());
     write("path_patterns", path_patterns());
+    write("trees", keyloom_fuzz::tree_values());
     for (target, seed) in [
         ("key_order", 1),
         ("ranges", 2),
@@ -98,6 +99,7 @@ fn path_patterns() -> Vec<Vec<u8>> {
         r#"a|"b_A"@%*.*{,3}.!ab{2}.*"#,
         "a & (b_A%@* | !ab) & !(a | !\"\")",
         "/usr/lib//a.txt/",
+        "a/(ab|b_A)(/[^/]*)?|[a-b]*/.*",
     ]
     .map(|text| text.into())
     .to_vec()

@@ -25,9 +25,11 @@ mod operations;
 mod path_patterns;
 mod ranges;
 mod records;
+mod trees;
 mod values;
 
 pub use lmdb_files::sparse;
+pub use trees::tree_values;
 
 /// A name, and what to do with any bytes.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +45,7 @@ macro_rules! targets {
 }
 
 /// What must hold for any bytes.
-pub const TARGETS: [Target; 11] = targets! {
+pub const TARGETS: [Target; 12] = targets! {
     key_bytes: keys::bytes,
     key_order: keys::order,
     ranges: ranges::ranges,
@@ -55,13 +57,15 @@ pub const TARGETS: [Target; 11] = targets! {
     bitmaps: bitmaps::bitmaps,
     lmdb_files: lmdb_files::lmdb_files,
     path_patterns: path_patterns::path_patterns,
+    trees: trees::trees,
 };
 
 /// What is broken on purpose: a caller that does not find it would find nothing else either.
-pub const CONTROLS: [Target; 3] = targets! {
+pub const CONTROLS: [Target; 4] = targets! {
     control_key_bytes: keys::with_a_decoder_that_is_not_strict,
     control_ranges: ranges::with_a_prefix_that_ends_at_ff,
     control_operations: operations::with_an_index_that_forgets,
+    control_path_patterns: path_patterns::with_a_scan_that_leaves_out,
 };
 
 /// The target or control of this name.

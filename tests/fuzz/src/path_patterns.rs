@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use arbitrary::{Arbitrary, Unstructured};
 use keyloom::{Memory, Order, Store, Subspace, Writer};
 use keyloom_patterns::hierarchy::path::{
-    LabelPath, Lquery, Ltxtquery, PathError, PathPattern, PathTokenizer, Paths,
+    LabelPath, Lquery, Ltxtquery, PathError, PathPattern, PathRegex, PathTokenizer, Paths,
 };
 
 struct Fixture {
@@ -15,7 +15,11 @@ struct Fixture {
     stored: Vec<LabelPath>,
 }
 
-static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
+static WHOLE: LazyLock<Fixture> = LazyLock::new(|| fixture(None));
+static WITH_A_HOLE: LazyLock<Fixture> = LazyLock::new(|| fixture(Some("a.ab")));
+
+/// Paths of up to three labels, and a store that has them all but one.
+fn fixture(lacks: Option<&str>) -> Fixture {
     const LABELS: [&str; 5] = ["a", "ab", "b_A", "", "\0"];
     let mut stored = vec![LabelPath::root()];
     let mut from = 0;
@@ -28,13 +32,26 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     }
     stored.sort();
     let (store, paths) = (Memory::new(), Paths::new(&Subspace::new("paths")));
+    let lacks: Option<LabelPath> = lacks.map(|path| path.parse().unwrap());
     store
-        .transact(|txn| stored.iter().try_for_each(|path| txn.put(&paths.key(path, ()), b"")))
+        .transact(|txn| {
+            let mut there = stored.iter().filter(|path| lacks.as_ref() != Some(path));
+            there.try_for_each(|path| txn.put(&paths.key(path, ()), b""))
+        })
         .unwrap();
     Fixture { store, paths, stored }
-});
+}
 
 pub(crate) fn path_patterns(data: &[u8]) {
+    holds(data, &WHOLE);
+}
+
+/// A control: a scan that leaves out a path, wherever it should come.
+pub(crate) fn with_a_scan_that_leaves_out(data: &[u8]) {
+    holds(data, &WITH_A_HOLE);
+}
+
+fn holds(data: &[u8], fixture: &Fixture) {
     let text = String::from_utf8_lossy(data);
     if let Some(path) = parsed::<LabelPath>(&text) {
         let below = Lquery::descendants_of(&path);
@@ -43,10 +60,13 @@ pub(crate) fn path_patterns(data: &[u8]) {
         assert_eq!(keyloom::unpack::<LabelPath>(&keyloom::pack(&path)).unwrap(), path);
     }
     if let Some(query) = parsed::<Lquery>(&text) {
-        scan(&query.into());
+        scan(fixture, &query.clone().into(), |path| query.matches(path));
     }
     if let Some(query) = parsed::<Ltxtquery>(&text) {
-        scan(&query.into());
+        scan(fixture, &query.clone().into(), |path| query.matches(path));
+    }
+    if let Ok(regex) = PathRegex::new(&text, '/') {
+        scan(fixture, &regex.clone().into(), |path| regex.matches(path));
     }
     tokens(&text, &mut Unstructured::new(data));
 }
@@ -54,7 +74,7 @@ pub(crate) fn path_patterns(data: &[u8]) {
 /// What a text is parsed to, if it is.
 fn parsed<T>(text: &str) -> Option<T>
 where
-    T: std::str::FromStr<Err = PathError> + std::fmt::Display + std::fmt::Debug,
+    T: std::str::FromStr<Err = PathError> + std::fmt::Display + std::fmt::Debug + PartialEq,
 {
     let value: T = match text.parse() {
         Ok(value) => value,
@@ -67,13 +87,16 @@ where
     let written = value.to_string();
     let again: T = written.parse().unwrap_or_else(|error| panic!("{written:?}: {error}"));
     assert_eq!(again.to_string(), written);
+    assert_eq!(again, value, "{written:?}");
     Some(value)
 }
 
-fn scan(pattern: &PathPattern) {
-    let Fixture { store, paths, stored } = &*FIXTURE;
+/// `matches` is asked of each path alone, and knows nothing of what can be left out.
+fn scan(fixture: &Fixture, pattern: &PathPattern, matches: impl Fn(&LabelPath) -> bool) {
+    let Fixture { store, paths, stored } = fixture;
     let snapshot = store.snapshot().unwrap();
-    let expected: Vec<_> = stored.iter().filter(|path| pattern.matches(path)).collect();
+    let expected: Vec<_> = stored.iter().filter(|path| matches(path)).collect();
+    assert!(stored.iter().all(|path| pattern.matches(path) == matches(path)), "{pattern}");
     let found = |order| {
         let found = paths.matching(&snapshot, pattern, order).unwrap();
         found.map(|found| found.unwrap().path().unwrap()).collect::<Vec<_>>()

@@ -5,10 +5,10 @@ use keyloom_patterns::general::inverted_index::{Bitmap, BitmapExpr, CHUNK_IDS};
 
 use super::trees::{bitmap, expr, tree, world};
 use crate::bitmaps::sets::put;
-use crate::laws::{clear, longest_property};
+use crate::laws::{clear, very_long_property};
 
 pub fn an_expression_goes_into_a_bitmap_even_into_its_own_operand(store: &impl Store) {
-    longest_property((world(), tree()), |(world, tree)| {
+    very_long_property((world(), tree()), |(world, tree)| {
         world.store(store);
         let (expr, expected) = (expr(&tree), world.expected(&tree));
         for target in [bitmap(9), bitmap(0)] {

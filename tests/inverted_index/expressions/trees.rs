@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::bitmaps::sets::{Set, ids, put, set};
-use crate::laws::{clear, longest_property};
+use crate::laws::{clear, very_long_property};
 
 #[derive(Clone, Debug)]
 pub enum Tree {
@@ -135,7 +135,7 @@ pub fn expr(tree: &Tree) -> BitmapExpr {
 }
 
 pub fn any_tree_is_what_roaring_makes_of_it(store: &impl Store) {
-    longest_property((world(), tree()), |(world, tree)| {
+    very_long_property((world(), tree()), |(world, tree)| {
         world.store(store);
         let snapshot = store.snapshot().unwrap();
         let (expr, expected) = (expr(&tree), world.expected(&tree));
@@ -158,7 +158,7 @@ pub fn any_tree_is_what_roaring_makes_of_it(store: &impl Store) {
 }
 
 pub fn any_tree_is_read_in_part(store: &impl Store) {
-    longest_property(
+    very_long_property(
         (world(), tree(), vec(set(), 1..3), 1..40_usize),
         |(world, tree, near, limit)| {
             world.store(store);

@@ -2,11 +2,12 @@
 
 use std::fmt::Debug;
 
-use keyloom::{KeyBuf, KeyRange, Store, Writer, pack};
+use keyloom::{KeyBuf, KeyRange, Store, Subspace, Writer, pack};
 use keyloom_patterns::Inconsistency;
+use keyloom_patterns::general::inverted_index::{FieldValues, InvertedIndex, one};
 use keyloom_patterns::table::RecordKey;
 
-use super::fixture::{Audience, audience, by_number, name, sample};
+use super::fixture::{Audience, User, audience, by_number, clear_index, name, sample};
 use super::model::compare;
 use crate::laws::{Dump, clear, dump};
 
@@ -145,4 +146,83 @@ pub fn strays_in_other_blocks_are_found_and_mended(store: &(impl Store + Clone))
     let wanted =
         [Inconsistency::Dangling { entry: stray }, Inconsistency::Wrong { entry: counter }];
     assert_eq!(of.faults(store), wanted);
+}
+
+pub fn a_column_of_records_that_hold_nothing_there_is_found_and_mended(
+    store: &(impl Store + Clone),
+) {
+    clear(store);
+    let of = by_number();
+    // None of them has an integer, and the last no city.
+    let ids = [1, 5, 9, 2_045];
+    store.transact(|txn| of.table.put_many(txn, ids.map(|n| (n, sample(n))))).unwrap();
+    let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
+    let space = of.index.space();
+    // The second id of its block has an integer, the thirteenth a city.
+    let integer = &b"\x13\x00\x01\x02\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02"[..];
+    let mut city = b"\x11\x01\x00\x02\x0e\x00\x01\x00\x00\x00\x03\x02x\x00".to_vec();
+    city.extend_from_slice(&(1_u16 << 13).to_le_bytes());
+    let strays = [
+        (space.pack(&("direct", "cents", 0)), integer),
+        (space.pack(&("direct", "city", 2)), &city[..]),
+    ];
+    for (key, value) in strays {
+        restore(store, &whole);
+        store.transact(|txn| txn.put(&key, value)).unwrap();
+        assert_eq!(of.faults(store), [Inconsistency::Dangling { entry: key.clone() }]);
+        for batch in [1, 300, 1_000, 40_000] {
+            find_and_mend(&of, store, &whole, "the stray", (&key, Some(value)), batch);
+            assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole, "{batch}");
+        }
+    }
+}
+
+/// The same records, of which those from `from` on have cities and integers, and the others none.
+fn narrowed(of: &Audience<u32>, from: u32) -> Audience<u32> {
+    let city = move |n: &u32, user: &User| match *n < from {
+        true => FieldValues::none(),
+        false => one(user.city.as_ref()),
+    };
+    let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+        .field("city", city)
+        .field("site", |_, user| user.sites.iter().collect())
+        .integers("cents", move |n, user| user.cents.filter(|_| *n >= from))
+        .field("member", |_, user| one(user.is_member));
+    Audience { table: of.bare().with(&index), index }
+}
+
+pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_mended(
+    store: &(impl Store + Clone),
+) {
+    clear(store);
+    let of = by_number();
+    let users: Vec<_> = (0..3_500).step_by(7).chain([40_002]).map(|n| (n, sample(n))).collect();
+    store.transact(|txn| of.table.put_many(txn, &users)).unwrap();
+    let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
+    // Within a block, at its end, and behind all records; and how many columns of a field are left without anything.
+    for (from, without) in [(700, 0), (2_032, 2), (50_000, 5)] {
+        let now = narrowed(&of, from);
+        let fresh = {
+            clear_index(&now, store, KeyRange::all());
+            now.repair(store, 40_000);
+            now.stored(store)
+        };
+        for batch in [1, 1_000, 40_000] {
+            restore(store, &whole);
+            let stale = of.stored(store).into_keys().filter(|key| !fresh.contains_key(key));
+            let columns = now.index.space().child("direct");
+            let stale = stale.filter(|key| columns.contains(key));
+            let stale: Vec<_> = stale.map(|key| KeyBuf::from_slice(&key)).collect();
+            assert_eq!(stale.len(), 2 * without, "of cities and of integers");
+            let found = now.faults(store);
+            for entry in stale {
+                let is_it = |fault: &&Inconsistency| *fault.entry() == entry[..];
+                let faults: Vec<_> = found.iter().filter(is_it).collect();
+                assert_eq!(faults, [&Inconsistency::Dangling { entry: entry.clone() }]);
+            }
+            now.repair(store, batch);
+            assert_eq!(now.stored(store), fresh, "{from} {batch}");
+            assert_eq!(now.faults(store), []);
+        }
+    }
 }

@@ -1,7 +1,13 @@
 //! Costs, faults, conflicts and bad input.
 
-use keyloom::{DynWriter, Error, Fault, Faulty, Metered, Order, Result, Store, Subspace, Writer};
+use std::ops::ControlFlow;
+
+use keyloom::{
+    DynWriter, Error, Fault, Faulty, Limits, Memory, Metered, Order, Result, Store, Subspace,
+    Writer,
+};
 use keyloom_patterns::Table;
+use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::inverted_index::{InvertedIndex, InvertedIndexError, one};
 
 use super::fixture::{User, audience, by_number, name, sample};
@@ -128,6 +134,53 @@ pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
     }
 }
 
+/// On a store that takes less as a value than some columns come to.
+#[test]
+fn a_column_that_the_store_does_not_take_is_refused_and_nothing_is_written() {
+    let mut limits = Limits::foundationdb();
+    // A slow machine is another matter.
+    limits.max_age_ms = None;
+    let store = Memory::builder().limits(limits).build();
+    let of = by_number();
+    let sites = |n: u32| (0..10).map(|m| format!("a site of {n:05}, number {m}")).collect();
+    let users: Vec<_> = (0..1_016).map(|n| (n, User { sites: sites(n), ..sample(n) })).collect();
+    let is_refused = |error: Error| {
+        let told = error.to_string();
+        assert!(told.starts_with(r#"the values of the field "site" of 1,016 ids make"#), "{told}");
+        let Some(InvertedIndexError::ColumnTooLarge { index, field, bytes, limit }) =
+            error.downcast_ref()
+        else {
+            panic!("{told}");
+        };
+        assert_eq!((&**index, &**field, *limit), (r#"("index",)"#, "site", 100_000));
+        // Ten values of 28 bytes for each id, as packed.
+        assert!(*bytes > 100_000 && *bytes < 1_016 * 10 * 34, "{bytes}");
+    };
+    // Each of them is small; together they are too much, whether they come at once or one by one.
+    is_refused(refused(&store, |txn| of.table.put_many(txn, &users)));
+    const CERTAIN: usize = 250;
+    store.transact(|txn| of.table.put_many(txn, &users[..CERTAIN])).unwrap();
+    let fits = users[CERTAIN..].iter().position(|(key, user)| {
+        let put = store.transact(|txn| of.table.put(txn, key, user));
+        put.map_err(is_refused).is_err()
+    });
+    let fits = CERTAIN + fits.unwrap();
+    assert_eq!(of.faults(&store), []);
+    let (key, user) = &users[fits];
+    is_refused(refused(&store, |txn| of.table.put(txn, key, user)));
+    // The same in a repair, whatever its batch.
+    store.transact(|txn| of.bare().put(txn, key, user)).unwrap();
+    let before = dump_all(&store);
+    for batch in [1, 40_000] {
+        let options = RepairOptions { batch, resume: None };
+        let done = of.index.repair(&store, &of.table, &options, |_| ControlFlow::Continue(()));
+        is_refused(done.unwrap_err());
+        assert_eq!(dump_all(&store), before);
+    }
+    // One of other blocks does not feel it.
+    store.transact(|txn| of.table.put(txn, &2_000, user)).unwrap();
+}
+
 pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone)) {
     clear(store);
     prepare(store);
@@ -174,7 +227,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     assert_eq!(of.faults(store), []);
     // The same in a repair.
     store.transact(|txn| of.bare().put(txn, &name(31), &with_city(250))).unwrap();
-    let done = index.build(store, &of.table, |_| std::ops::ControlFlow::Continue(()));
+    let done = index.build(store, &of.table, |_| ControlFlow::Continue(()));
     assert!(done.unwrap_err().downcast_ref::<InvertedIndexError>().is_some());
 
     // Ids beyond the universe.

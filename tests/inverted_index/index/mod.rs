@@ -13,6 +13,8 @@ mod repairs;
 mod strikes;
 
 use damage::{
+    a_column_of_records_that_hold_nothing_there_is_found_and_mended,
+    columns_of_a_function_that_yields_less_than_before_are_found_and_mended,
     every_kind_of_damage_is_found_and_mended, strays_in_other_blocks_are_found_and_mended,
 };
 use faults::{
@@ -38,6 +40,8 @@ on_every_store! {
     where_keys_are_ids_rebuilt_equals_maintained_byte_for_byte,
     every_kind_of_damage_is_found_and_mended,
     strays_in_other_blocks_are_found_and_mended,
+    a_column_of_records_that_hold_nothing_there_is_found_and_mended,
+    columns_of_a_function_that_yields_less_than_before_are_found_and_mended,
     a_table_that_is_full_already_is_built_by_chunks,
     a_repair_goes_on_where_it_was_stopped,
     a_repair_loses_nothing_that_is_written_meanwhile,

@@ -11,7 +11,7 @@ use roaring::RoaringTreemap;
 
 use super::values::{Values, integers, store_values, value, values};
 use crate::bitmaps::sets::{Set, ids, set};
-use crate::laws::longest_property;
+use crate::laws::very_long_property;
 
 /// Values that repeat, and as many different ones as ids.
 fn any_values() -> impl Strategy<Value = Values> {
@@ -23,7 +23,7 @@ fn any_values() -> impl Strategy<Value = Values> {
 
 pub fn aggregates_are_those_of_a_list_of_values(store: &impl Store) {
     let percents = vec(prop_oneof![0.0..=100.0, Just(0.0), Just(50.0), Just(100.0)], 0..3);
-    longest_property((any_values(), prop::option::of(set()), 0..30_usize, percents), |case| {
+    very_long_property((any_values(), prop::option::of(set()), 0..30_usize, percents), |case| {
         let (values, filter, k, percents) = case;
         store_values(store, &values);
         let passes = |id: &u64| filter.as_ref().is_none_or(|filter| filter.contains(id));

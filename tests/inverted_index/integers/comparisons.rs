@@ -7,7 +7,7 @@ use keyloom_patterns::general::inverted_index::BitmapExpr;
 use proptest::prelude::*;
 
 use super::values::{Values, integers, store_values, value, values};
-use crate::laws::longest_property;
+use crate::laws::very_long_property;
 
 /// An expression, and which values it finds.
 type Case = (BitmapExpr, Box<dyn Fn(i64) -> bool>);
@@ -31,7 +31,7 @@ fn cases(a: i64, b: i64) -> Vec<Case> {
 }
 
 pub fn every_comparison_is_what_a_filter_over_a_map_finds(store: &impl Store) {
-    longest_property(
+    very_long_property(
         (values(), value(), value(), any::<prop::sample::Index>()),
         |(values, a, b, at)| {
             store_values(store, &values);

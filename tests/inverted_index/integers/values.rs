@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::bitmaps::sets::ids;
-use crate::laws::{clear, dump_all, longest_property};
+use crate::laws::{clear, dump_all, very_long_property};
 
 pub type Values = BTreeMap<u64, i64>;
 
@@ -61,7 +61,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 pub fn integers_are_a_map_whatever_is_done_with_them(store: &impl Store) {
-    longest_property((steps(), ids()), |(steps, others)| {
+    very_long_property((steps(), ids()), |(steps, others)| {
         clear(store);
         let mut model = Values::new();
         for step in &steps {

@@ -84,10 +84,9 @@
 //! it met, somebody would have to find out which values nobody has any more, and what is stored would depend on
 //! the order in which records came. So it depends on the records alone, and what is rebuilt is the same byte for byte.
 //!
-//! Why 1,016 ids: a put reads and rewrites the columns of its block, and a report touches each block that its audience is
-//! in. Of a hundred thousand users with ten sites each, columns of 4,064 ids take 3.7 MB instead of 4.9 MB and reports are
-//! at most a sixth quicker, but a put takes twice as long, as it rewrites 144 kB instead of 41 kB. With 254 ids all columns would
-//! take 6.8 MB, by a simulation: each repeats most of the values, and those of 2 to 4 kB fill their pages badly.
+//! Why 1,016 ids: a put reads and rewrites the columns of its block whole, and a report touches each block that its
+//! audience is in. Longer columns would repeat fewer values, and a put would rewrite more; of shorter ones each would
+//! repeat most of the values, and those of 2 to 4 kB fill their pages badly.
 //!
 //! # Invariants
 //!
@@ -99,7 +98,7 @@
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
-//! | put or delete of records, attached | 1 get per record for its id and 1 for all; 1 get and 1 key written per container that changes, however many records change it; 1 get and 1 key written per column that changes; a counter per field whose containers come or go | 2, and [2 more](dense_ids#cost) where ids come or go that are free |
+//! | put or delete of records, attached | 1 get per record for its id and 1 for all; 1 get and 1 key written per container that changes, however many records change it; 1 get and 1 key written per column that changes, with what it holds for all of its 1,016 ids; a counter per field whose containers come or go | 2, and [2 more](dense_ids#cost) where ids come or go that are free |
 //! | [`term`](InvertedIndex::term) and all that makes an expression | nothing | 0 |
 //! | [`any_term`](InvertedIndex::any_term) | 1 range over the containers of the values | 1 |
 //! | [`count`](BitmapExpr::count), [`ids`](BitmapExpr::ids) and all that reads one | 1 range per stored operand, over the chunks that all operands of an AND may have; the others are stepped or sought over | 1 per operand, and per seek |
@@ -117,6 +116,9 @@
 //! * For one property that selects few records: an [`Index`](crate::Index) answers by itself, in the order of its parts, and needs
 //!   no ids.
 //! * For values that are different in every record, such as names: each is a key and a value of some bytes for one id.
+//! * For many values in each record, where records are put one by one: each put rewrites the column of 1,016 records, some tens of
+//!   kilobytes where each has ten values. Write many records in a transaction; and no column may be larger than the store
+//!   takes as a value ([`ColumnTooLarge`](InvertedIndexError::ColumnTooLarge)).
 //! * On a store behind a network with a cheap trip for each key and many writers: two records that are put at a time share
 //!   chunks and the next id, so they conflict. Write many records in a transaction.
 //! * For sets without an end: `x.complement(..)` is counted by what is taken away, but whoever reads the ids of it goes

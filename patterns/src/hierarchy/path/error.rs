@@ -6,6 +6,15 @@ use keyloom::Error;
 
 /// What a path, a function on paths or a pattern refuses. As a [`keyloom::Error`] it comes as an
 /// [`Error::Other`]; get it back with [`Error::downcast_ref`].
+///
+/// ```
+/// use keyloom_patterns::hierarchy::path::{LabelPath, PathError};
+/// let path: LabelPath = "Top.Science".parse()?;
+/// let error = keyloom::Error::from(path.subltree(2, 3).unwrap_err());
+/// assert!(matches!(error.downcast_ref(), Some(PathError::InvalidPositions { labels: 2, .. })));
+/// assert!(error.to_string().contains("begin inside the path (0 to 2 - 1) and do not end before that"));
+/// # Ok::<(), PathError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -32,7 +41,7 @@ pub enum PathError {
     },
     /// A part of a path was asked for that does not begin inside it, or ends before it begins.
     #[error(
-        "the path {path} has {labels} labels, a part of it from {start} to {end} cannot be taken: it begins inside the path and ends behind its beginning"
+        "the path {path} has {labels} labels, a part of it from {start} to {end} cannot be taken: begin inside the path (0 to {labels} - 1) and do not end before that"
     )]
     InvalidPositions {
         /// The path.
@@ -113,7 +122,7 @@ pub enum SyntaxProblem {
     #[error("a label is missing; an empty one is written \"\"")]
     EmptyLabel,
     /// A label is longer than a label may be.
-    #[error("the label before has {chars} characters, the limit is {limit}")]
+    #[error("the label before has {chars} characters, the limit is {limit}; shorten it")]
     LabelTooLong {
         /// How many characters it has.
         chars: usize,
@@ -121,13 +130,17 @@ pub enum SyntaxProblem {
         limit: usize,
     },
     /// There are more labels, or items of a pattern, than there may be.
-    #[error("there are more than {limit} labels or items")]
+    #[error(
+        "there are more than {limit} labels or items; make the path shorter, or split the pattern and use any_of"
+    )]
     TooManyItems {
         /// How many there may be.
         limit: usize,
     },
     /// A number of repetitions is larger than a path is long.
-    #[error("the number of repetitions is above the limit of {limit}")]
+    #[error(
+        "the number of repetitions is above the limit of {limit}; write {{n,}} without an upper number"
+    )]
     CountTooLarge {
         /// The largest one.
         limit: usize,
@@ -146,7 +159,7 @@ pub enum SyntaxProblem {
     )]
     BadEscape,
     /// Parentheses and negations are nested deeper than they may be.
-    #[error("parentheses and negations are nested deeper than {limit}")]
+    #[error("parentheses and negations are nested deeper than {limit}; leave out needless ones")]
     NestedTooDeep {
         /// How deep they may be.
         limit: usize,

@@ -68,13 +68,16 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`Paths::matching`], [`Paths::count`] | 1 range; reads what it finds, and per gap at most 16 keys and 1 range, mostly 2 keys and 1 range |
+//! | [`Paths::matching`], [`Paths::count`] | 1 range; reads what it finds, and per gap at most 16 keys and 1 range, mostly 2 keys and 1 range; on a server up to the rest of a page, and then no range |
 //! | the same, when the pattern is a literal beginning, then `*` | 1 range; reads what it finds |
 //! | [`ancestors_of`](PathPattern::ancestors_of) a path of n labels | at most n gaps |
-//! | [`Paths::page`] | what it finds, and one more |
+//! | [`Paths::page`] | as matching, up to one match more |
 //! | matching one path | per label one step of the automaton: its open items times their words |
 //! | put of a record with a [`PathHierarchy`] | 1 key written per path that appears or disappears |
 //! | [`PathHierarchy::below`] | 1 range; reads what it returns |
+//! | [`PathHierarchy::matching`] | as [`Paths::matching`] |
+//! | [`PathHierarchy::page`] | as [`below`](PathHierarchy::below), up to one entry more |
+//! | [`PathHierarchy::records`] | as [`page`](PathHierarchy::page), and a get for each record, in one batch |
 //! | [`PathHierarchy::facets`] | 1 range; reads all that lies below |
 //!
 //! What a scan has read is told by [`PathMatches::explain`].

@@ -135,6 +135,22 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
 
     /// The records of one [`page`](PathHierarchy::page). Costs two round trips.
     ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_patterns::{PathHierarchy, Table, hierarchy::path::PathTokenizer};
+    /// let by_path = PathHierarchy::new(&Subspace::new("by_path"), PathTokenizer::new(), |_, path: &String| [path.clone()]);
+    /// let files = Table::<u32, String>::new(&Subspace::new("files")).with(&by_path);
+    /// let store = Memory::new();
+    /// let all = ["/usr/bin/ls", "/usr/lib/libc", "/etc/hosts", "/usr/bin/cp"];
+    /// store.transact(|txn| files.put_many(txn, (0..).zip(all.map(String::from))))?;
+    /// let snapshot = store.snapshot()?;
+    /// let first = by_path.records(&snapshot, &files, "/usr", Order::Ascending, 2, None)?;
+    /// assert_eq!(first.records, [(3, "/usr/bin/cp".into()), (0, "/usr/bin/ls".into())]);
+    /// let rest = by_path.page(&snapshot, "/usr", Order::Ascending, 2, first.next.as_ref())?;
+    /// assert_eq!(rest.found[0].record_key()?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Index::records`].
     pub fn records<C: keyloom::value::Codec<V>>(

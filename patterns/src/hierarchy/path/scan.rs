@@ -248,6 +248,21 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
 
     /// What follows the path in the key.
     ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom_patterns::hierarchy::path::{Lquery, Paths};
+    /// let paths = Paths::new(&Subspace::new("readings"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| txn.put(&paths.key(&"hall.lamp".parse()?, 1_700), b"on"))?;
+    /// let snapshot = store.snapshot()?;
+    /// let pattern = "hall.*".parse::<Lquery>()?.into();
+    /// let found = paths.matching(&snapshot, &pattern, Order::Ascending)?.next().transpose()?;
+    /// let found = found.expect("it is there");
+    /// assert_eq!((found.path()?.to_string(), found.rest::<i64>()?), ("hall.lamp".into(), 1_700));
+    /// assert_eq!(found.value(), b"on");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When that is no `T`, naming the key.
     pub fn rest<'k, T: Unpack<'k>>(&'k self) -> Result<T> {
@@ -257,6 +272,21 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     }
 
     /// The value as the codec `C` of a table reads it.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace, value::Postcard};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::hierarchy::path::{LabelPath, Lquery, Paths};
+    /// let topics = Table::<LabelPath, u32>::new(&Subspace::new("topics"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| topics.put(txn, &"Top.Science".parse()?, &7))?;
+    /// let snapshot = store.snapshot()?;
+    /// let pattern = "*.Science".parse::<Lquery>()?.into();
+    /// let found = Paths::new(topics.space()).matching(&snapshot, &pattern, Order::Ascending)?;
+    /// let records: Result<Vec<u32>, _> = found.map(|found| found?.record::<Postcard, _>()).collect();
+    /// assert_eq!(records?, [7]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When it is no `V`, naming the key.

@@ -105,10 +105,12 @@ impl PathTokenizer {
         // With a delimiter at the root end there is nothing before it.
         let is_led = parts.first() == Some(&"");
         let led_by = usize::from(is_led);
-        let mut labels: Vec<String> =
-            parts.iter().skip(led_by + skip).map(|part| cut(part)).collect();
-        labels.truncate(MAX_LABELS);
-        if let Some(root) = labels.first_mut().filter(|_| is_led || skip > 0) {
+        // Then the first label begins with the delimiter, which is one of its characters.
+        let has_joint = is_led || skip > 0;
+        let room = |at: usize| MAX_LABEL_CHARS - usize::from(at == 0 && has_joint);
+        let parts = parts.into_iter().skip(led_by + skip).take(MAX_LABELS).enumerate();
+        let mut labels: Vec<String> = parts.map(|(at, part)| cut(part, room(at))).collect();
+        if let Some(root) = labels.first_mut().filter(|_| has_joint) {
             let at = if self.is_reverse { root.len() } else { 0 };
             root.insert(at, self.joint());
         }
@@ -140,6 +142,6 @@ impl PathTokenizer {
     }
 }
 
-fn cut(label: &str) -> String {
-    label.chars().take(MAX_LABEL_CHARS).collect()
+fn cut(label: &str, chars: usize) -> String {
+    label.chars().take(chars).collect()
 }

@@ -175,10 +175,14 @@ impl Workload for Audience {
         }
     }
 
-    fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
+    fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut found = self.by_given_id.check(txn, &self.table)?;
         found.extend(self.by_key.check(txn, &self.table)?);
-        let mut wrong: Vec<String> = found.iter().map(ToString::to_string).collect();
+        Ok(super::told(&found))
+    }
+
+    fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
         let records: BTreeMap<u16, Visitor> =
             self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.records);

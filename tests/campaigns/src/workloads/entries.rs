@@ -102,8 +102,13 @@ impl Workload for Entries {
     }
 
     /// There is nothing but what was put.
-    fn watched_by(&self, _: &[u8], _: &[u8]) -> WatchedBy {
+    fn watched_by(&self, _: &[u8], _: &[u8], _: &Self::Model) -> WatchedBy {
         WatchedBy::Model
+    }
+
+    /// Nothing is derived.
+    fn check(&self, _: &DynWriter<'_>) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>> {

@@ -48,8 +48,10 @@ fn derived_in(workload: &str, parts: &[&str], key: &[u8]) -> WatchedBy {
     }
 }
 
-/// What is told of a difference from the model says so: a pattern's own `check` knows no model.
-pub const OF_THE_MODEL: &str = "not as in the model";
+/// What a `check` found, to be read.
+fn told<T: ToString>(found: &[T]) -> Vec<String> {
+    found.iter().map(ToString::to_string).collect()
+}
 
 /// Adds what differs between a model and what was found.
 fn compare<T: PartialEq + std::fmt::Debug>(
@@ -59,6 +61,6 @@ fn compare<T: PartialEq + std::fmt::Debug>(
     wanted: T,
 ) {
     if found != wanted {
-        wrong.push(format!("{what} is {OF_THE_MODEL}: {found:?} instead of {wanted:?}"));
+        wrong.push(format!("{what} is not as in the model: {found:?} instead of {wanted:?}"));
     }
 }

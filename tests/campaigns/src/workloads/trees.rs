@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Result, Subspace, Writer};
+use keyloom::{DynWriter, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::hierarchy::{
     AdjacencyList, MaterializedPath, NestedSets, Tree, TreeDocument, TreeError,
 };
@@ -27,9 +27,14 @@ pub struct Trees<T> {
     name: &'static str,
     model: T,
     rules: Rules,
-    /// Where what follows from nothing else is; of an adjacency list everything is there twice.
-    truth: &'static [&'static str],
+    truth: Truth,
+    /// Where what follows from the truth is.
+    derived: &'static [&'static str],
 }
+
+/// Where what follows from nothing else is, and how many bytes at the beginning of its values may be others and mean
+/// the same; of an adjacency list everything is there twice.
+type Truth = &'static [(&'static str, usize)];
 
 /// One operation of the pattern.
 #[derive(Clone, Debug)]
@@ -52,10 +57,30 @@ impl<T: Tree<Value = u32>> Trees<T> {
     fn new(
         name: &'static str,
         rules: Rules,
-        truth: &'static [&'static str],
+        truth: Truth,
+        derived: &'static [&'static str],
         make: impl Fn(&Subspace) -> T,
     ) -> Self {
-        Self { name, model: make(&Subspace::new(name)), rules, truth }
+        Self { name, model: make(&Subspace::new(name)), rules, truth, derived }
+    }
+
+    /// Removes what follows from the truth, and lets the tree's own `repair` write it again.
+    fn derive_anew(&self, store: &Memory) -> Result<()> {
+        let snapshot = store.snapshot()?;
+        store.transact(|txn| {
+            for part in self.derived {
+                let range = self.model.space().child(part).range();
+                for entry in snapshot.range(range, Order::Ascending)? {
+                    let (key, value) = entry?;
+                    // A counter that came down to 0 is there or not.
+                    if *value != [0; 8] {
+                        txn.delete(key)?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        self.model.repair(store).map(drop)
     }
 
     fn oracle(&self) -> Oracle {
@@ -65,31 +90,36 @@ impl<T: Tree<Value = u32>> Trees<T> {
 
 /// A tree of an adjacency list.
 pub fn adjacency_list() -> Trees<AdjacencyList<u32>> {
-    Trees::new("adjacency_list", Rules::UNIQUE_NAMES, &[], |space| {
+    let derived = &["child", "count", "name"];
+    Trees::new("adjacency_list", Rules::UNIQUE_NAMES, &[], derived, |space| {
         AdjacencyList::new(space).with_unique_names()
     })
 }
 
 /// A tree of a materialized path of ids.
 pub fn materialized_path() -> Trees<MaterializedPath<u32>> {
-    Trees::new("materialized_path", Rules::NONE, &["path"], MaterializedPath::new)
+    let (truth, derived) = (&[("path", 0)], &["node"]);
+    Trees::new("materialized_path", Rules::NONE, truth, derived, MaterializedPath::new)
 }
 
 /// A tree of a materialized path of names.
 pub fn materialized_path_of_names() -> Trees<MaterializedPath<u32>> {
-    Trees::new("materialized_path_of_names", Rules::ORDERED_BY_NAME, &["path"], |space| {
+    let (truth, derived) = (&[("path", 0)], &["node"]);
+    Trees::new("materialized_path_of_names", Rules::ORDERED_BY_NAME, truth, derived, |space| {
         MaterializedPath::new(space).of_names()
     })
 }
 
 /// A tree of nested sets.
 pub fn nested_sets() -> Trees<NestedSets<u32>> {
-    Trees::new("nested_sets", Rules::NONE, &["left"], NestedSets::new)
+    // The right label, 8 bytes, may be another one in its gap.
+    Trees::new("nested_sets", Rules::NONE, &[("left", 8)], &["node"], NestedSets::new)
 }
 
 /// A tree in one document, of so many pieces that most changes cut it anew.
 pub fn tree_document() -> Trees<TreeDocument<u32>> {
-    Trees::new("tree_document", Rules::NONE, &["head", "piece"], |space| {
+    // The format, the version and the number of the next piece, together 10 or 11 bytes, matter to whoever writes.
+    Trees::new("tree_document", Rules::NONE, &[("head", 11), ("piece", 0)], &[], |space| {
         TreeDocument::new(space).piece_bytes(64)
     })
 }
@@ -133,22 +163,27 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
         }
     }
 
-    fn watched_by(&self, key: &[u8], _: &[u8]) -> WatchedBy {
+    fn watched_by(&self, key: &[u8], value: &[u8], _: &Model) -> WatchedBy {
         let space = self.model.space();
-        match self.truth.iter().any(|tag| space.child(tag).contains(key)) {
-            // A label may be another one in its gap, which is the same to whoever asks.
-            true if space.child("left").contains(key) => WatchedBy::ModelWhenGone,
-            true => WatchedBy::Model,
-            false => WatchedBy::Check,
+        match self.truth.iter().find(|(tag, _)| space.child(tag).contains(key)) {
+            Some((_, free)) => WatchedBy::ModelFrom(*free),
+            // A counter that came down to 0 is there or not, which is the same to whoever asks.
+            None if value == [0; 8] => WatchedBy::Nobody,
+            None => WatchedBy::Check,
         }
     }
 
-    fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
+    fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         self.model.check(txn, |found| {
             wrong.push(found.to_string());
             ControlFlow::Continue(())
         })?;
+        Ok(wrong)
+    }
+
+    fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
         let oracle = model.oracle.clone().unwrap_or_else(|| self.oracle());
         super::compare(&mut wrong, "the tree", self.model.dump(txn, None)?, oracle.forest());
         // And what a user would ask.
@@ -156,14 +191,31 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
             let above = self.model.ancestors(txn, id)?;
             let above = above.iter().map(|node| node.id()).collect();
             super::compare(&mut wrong, "a way up", Ok(above), oracle.ancestors(id));
+            let parent = oracle.node(id).map(|node| node.parent);
+            super::compare(&mut wrong, "a parent", Ok(self.model.parent(txn, id)?), parent);
             let children = oracle.siblings_of(Some(id)).map(|children| children.len() as u64);
             let counted = self.model.child_count(txn, id)?;
             super::compare(&mut wrong, "a count", Ok(counted), children);
+            let below = oracle.descendants(Some(id)).map(|visits| visits.len() as u64 - 1);
+            let counted = self.model.descendant_count(txn, id)?;
+            super::compare(&mut wrong, "a count of all below", Ok(counted), below);
         }
         Ok(wrong)
     }
 
     fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
-        model.log.iter().try_for_each(|operation| perform(&self.model, txn, operation).map(drop))
+        let store = Memory::new();
+        store.transact(|txn| {
+            model
+                .log
+                .iter()
+                .try_for_each(|operation| perform(&self.model, txn, operation).map(drop))
+        })?;
+        self.derive_anew(&store)?;
+        let snapshot = store.snapshot()?;
+        snapshot.range(KeyRange::all(), Order::Ascending)?.try_for_each(|entry| {
+            let (key, value) = entry?;
+            txn.put(key, value)
+        })
     }
 }

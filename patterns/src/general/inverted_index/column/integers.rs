@@ -47,24 +47,16 @@ impl<'c> Integers<'c> {
         (0..self.ids).filter(move |place| self.get(*place).is_some())
     }
 
-    /// Appends the column that changes make of another one; nothing where no id has an integer.
-    ///
-    /// # Errors
-    /// None; see [`Values::rewrite`](super::Values::rewrite).
-    pub(crate) fn rewrite(
-        old: Option<Self>,
-        changes: &[(u16, Option<i64>)],
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
+    /// Appends the column that changes make of another one; nothing where no id has an integer. As
+    /// [`Values::rewrite`](super::Values::rewrite), but there is nothing in the other one that could be out of order.
+    pub(crate) fn rewrite(old: Option<Self>, changes: &[(u16, Option<i64>)], out: &mut Vec<u8>) {
         let mut integers = Vec::with_capacity(BLOCK_IDS as usize);
-        merge(old.map_or(0, |old| old.ids), changes, |place, change| {
+        for (place, change) in merge(old.map_or(0, |old| old.ids), changes) {
             let before = || old.and_then(|old| old.get(place));
             integers.push(change.map_or_else(before, |to| *to));
-            Ok(())
-        })?;
+        }
         integers.truncate(integers.iter().rposition(Option::is_some).map_or(0, |last| last + 1));
         append(&integers, out);
-        Ok(())
     }
 }
 

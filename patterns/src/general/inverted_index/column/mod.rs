@@ -8,10 +8,12 @@ mod bits;
 mod integers;
 mod values;
 
-use keyloom::{Error, Result};
+use keyloom::Error;
 
 pub(crate) use integers::Integers;
 pub(crate) use values::Values;
+
+use crate::general::inverted_index::CHUNK_IDS;
 
 /// How many ids a block of the direct index has; a divisor of those of a chunk.
 pub(crate) const BLOCK_IDS: u64 = 1_016;
@@ -24,6 +26,24 @@ const SINGLE: u8 = 0x11;
 const LISTS: u8 = 0x12;
 /// At most one integer for each id.
 const INTEGERS: u8 = 0x13;
+
+/// How many blocks a chunk has.
+pub(crate) const BLOCKS_PER_CHUNK: u64 = CHUNK_IDS / BLOCK_IDS;
+
+/// The place in its block of an id at an offset of a chunk.
+pub(crate) fn place_in_block(offset: u16) -> u16 {
+    offset % BLOCK_IDS as u16
+}
+
+/// Offsets of a chunk, in order, by the blocks that they are in.
+pub(crate) fn blocks_of(chunk: u64, offsets: &[u16]) -> impl Iterator<Item = (u64, &[u16])> {
+    let in_chunk = |offset: &u16| u64::from(*offset) / BLOCK_IDS;
+    let of_each = offsets.chunk_by(move |a, b| in_chunk(a) == in_chunk(b));
+    of_each.filter_map(move |same| {
+        let block = chunk.checked_mul(BLOCKS_PER_CHUNK)?.checked_add(in_chunk(same.first()?))?;
+        Some((block, same))
+    })
+}
 
 /// The block of an id, and the place in it.
 pub(crate) fn block_of(id: u64) -> (u64, u16) {
@@ -55,18 +75,14 @@ fn refuse(bytes: &[u8], why: &'static str) -> Error {
 
 /// The ids of a column that is being written, with what they had and what they are to have.
 ///
-/// Visits every place up to the last that is either of a column of `ids` ids or changed. `changes` come in ascending
-/// order of their places.
-fn merge<'c, T>(
-    ids: u16,
-    changes: &'c [(u16, T)],
-    mut visit: impl FnMut(u16, Option<&'c T>) -> Result<()>,
-) -> Result<()> {
+/// Every place up to the last that is either of a column of `ids` ids or changed. `changes` come in ascending order of
+/// their places.
+fn merge<T>(ids: u16, changes: &[(u16, T)]) -> impl Iterator<Item = (u16, Option<&T>)> {
     let behind = changes.last().map_or(0, |(place, _)| place.saturating_add(1));
     let mut changes = changes.iter().peekable();
-    (0..ids.max(behind)).try_for_each(|place| {
+    (0..ids.max(behind)).map(move |place| {
         let change = changes.next_if(|(changed, _)| *changed == place);
-        visit(place, change.map(|(_, to)| to))
+        (place, change.map(|(_, to)| to))
     })
 }
 

@@ -13,8 +13,7 @@
 //! | | where there are lists: for each id where its list ends |
 //! | | in lists: codes, the number of a value among the different ones; else for each id its code and 1, or 0 for none |
 //!
-//! Each block names its own values. With one dictionary for the whole field a block would be smaller, by a fifth in the
-//! click-stream of the [benchmark](super), but every transaction that brings a value would read and write there, a
+//! Each block names its own values. With one dictionary for the whole field a block would be smaller, but every transaction that brings a value would read and write there, a
 //! report would have to look up what the ordinals mean that it met, somebody would have to find out which of
 //! them nobody has any more, and what is stored would depend on the order in which values came.
 
@@ -165,14 +164,13 @@ impl<'c> Values<'c> {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let mut draft = Draft::new(old)?;
-        merge(old.map_or(0, |old| old.ids), changes, |place, change| match (change, old) {
-            (Some(values), _) => {
-                draft.add(values);
-                Ok(())
+        for (place, change) in merge(old.map_or(0, |old| old.ids), changes) {
+            match (change, old) {
+                (Some(values), _) => draft.add(values),
+                (None, Some(old)) => draft.keep(&old, place)?,
+                (None, None) => draft.end(),
             }
-            (None, Some(old)) => draft.keep(&old, place),
-            (None, None) => draft.end(),
-        })?;
+        }
         draft.append(out);
         Ok(())
     }
@@ -242,7 +240,7 @@ impl<'d> Draft<'d> {
             });
             self.codes.push(code);
         }
-        self.ends.push(self.codes.len() as u32);
+        self.end();
     }
 
     /// Takes the codes that an id had.
@@ -254,12 +252,12 @@ impl<'d> Draft<'d> {
         if !is_known || !kept.is_sorted_by(|a, b| a < b) {
             return Err(damaged("the codes of an id are not in order"));
         }
-        self.end()
+        self.end();
+        Ok(())
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self) {
         self.ends.push(self.codes.len() as u32);
-        Ok(())
     }
 
     /// Takes those values away that no id has, and brings the others in order.

@@ -24,14 +24,6 @@ pub(super) enum OfColumn<'h> {
 }
 
 impl<'h> OfColumn<'h> {
-    /// No changes of a column of such values.
-    fn new(like: &Held) -> Self {
-        match like {
-            Held::Values(_) => Self::Values(Vec::new()),
-            Held::Integer(_) => Self::Integers(Vec::new()),
-        }
-    }
-
     /// Lets the id at a place hold this. Each place once.
     pub(super) fn push(&mut self, place: u16, held: &'h Held) {
         match (self, held) {
@@ -62,7 +54,7 @@ impl<'h> OfColumn<'h> {
             }
             Self::Integers(changes) => {
                 changes.sort_by_key(|(place, _)| *place);
-                Integers::rewrite(stored.map(Integers::parse).transpose()?, changes, &mut bytes)?;
+                Integers::rewrite(stored.map(Integers::parse).transpose()?, changes, &mut bytes);
             }
         }
         Ok(bytes)
@@ -73,7 +65,7 @@ impl<'h> ColumnChanges<'h> {
     /// Lets an id hold this in a column of a field, or nothing of the kind where that is not to be there. Each id once.
     pub(super) fn set(&mut self, space: &Subspace, id: u64, held: &'h Held, is_there: bool) {
         let (block, place) = block_of(id);
-        let column = self.0.entry(space.pack(&block)).or_insert_with(|| OfColumn::new(held));
+        let column = self.0.entry(space.pack(&block)).or_insert_with(|| held.kind().no_changes());
         match is_there {
             true => column.push(place, held),
             false => column.clear(place),
@@ -85,14 +77,17 @@ impl<'h> ColumnChanges<'h> {
         self.0.keys()
     }
 
-    /// Collects what is to be written, where this is stored at the [keys](ColumnChanges::keys).
+    /// Collects what is to be written, where this is stored at the [keys](ColumnChanges::keys). `check` may refuse a key
+    /// and how many bytes its column would have.
     pub(super) fn apply<B: Deref<Target = [u8]>>(
         self,
         stored: impl IntoIterator<Item = Option<B>>,
         writes: &mut SortedWrites,
+        check: impl Fn(&[u8], usize) -> Result<()>,
     ) -> Result<()> {
         for ((key, mut changes), stored) in self.0.into_iter().zip(stored) {
             let made = changes.make(stored.as_deref()).map_err(|error| error.at(&key))?;
+            check(&key, made.len())?;
             match (made.is_empty(), stored) {
                 (true, None) => {}
                 (true, Some(_)) => writes.delete(&key)?,

@@ -33,7 +33,7 @@ impl FieldKind {
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// What is missing or wrong of the columns of some ids, of which `records` are those that belong to records, with
-    /// what these hold. A column without any ids left is the matter of the pass over all that is stored.
+    /// what these hold. A column in which nothing is to be left is the matter of the pass over all that is stored.
     pub(super) fn compare_columns(
         &self,
         reader: &impl Reader,

@@ -138,6 +138,23 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// What the fields of records hold, in the order of their ids. Costs one range over the chunks of all ids, and one per
     /// field over its columns.
     ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
+    /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let all = index.directs(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+    /// let ids: Vec<u64> = all.iter().map(|(id, _)| *id).collect();
+    /// assert_eq!(ids, [3, 4, 9]);
+    /// assert_eq!(all[0].1.values::<String>("city")?, ["Oslo"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What the store says; the iterator, as [`direct`](InvertedIndex::direct).
     pub fn directs<'r, R: Reader>(

@@ -51,6 +51,21 @@ pub enum InvertedIndexError {
         /// How long it may be.
         limit: usize,
     },
+    /// What a field holds for a block of 1,016 ids is larger than the store takes as one value, because each of them has many
+    /// values, or long ones. Give the field fewer or shorter values, such as hashes, or divide them among several fields.
+    #[error(
+        "the values of the field {field:?} of 1,016 ids make a column of {bytes} bytes in the inverted index {index}, the store takes {limit} as a value; give the field fewer or shorter values, or divide them among several fields"
+    )]
+    ColumnTooLarge {
+        /// The subspace of the index.
+        index: String,
+        /// The name of the field.
+        field: String,
+        /// How large the column would be.
+        bytes: usize,
+        /// How large a value may be: [`Limits::max_value_bytes`](keyloom::Limits).
+        limit: usize,
+    },
     /// Where [keys are ids](super::InvertedIndex::with_keys_as_ids): a key that is not packed as the number that it
     /// is, so that nobody would find the record by its id. Pack it so, or let the index give out ids.
     #[error(

@@ -55,7 +55,7 @@ impl<P: Pack> FromIterator<P> for FieldValues {
 }
 
 /// The value of those that have none.
-pub(super) fn null() -> KeyBuf {
+pub(in crate::general::inverted_index) fn null() -> KeyBuf {
     pack_one(&None::<u8>)
 }
 
@@ -85,6 +85,13 @@ pub(super) enum Held {
 }
 
 impl Held {
+    pub(super) fn kind(&self) -> FieldKind {
+        match self {
+            Self::Values(_) => FieldKind::Values,
+            Self::Integer(_) => FieldKind::Integers,
+        }
+    }
+
     /// Whether there is anything in it.
     pub(super) fn is_something(&self) -> bool {
         match self {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use keyloom::key::pack_into;
-use keyloom::{DynWriter, KeyBuf, MAX_KEY_BYTES, Result, Subspace, Writer};
+use keyloom::{DynWriter, KeyBuf, Limits, MAX_KEY_BYTES, Result, Subspace, Writer};
 
 use super::columns::ColumnChanges;
-use super::error::value_too_long;
+use super::error::{InvertedIndexError, value_too_long};
 use super::fields::{Function, Held, null};
 use super::{Field, InvertedIndex};
 use crate::derived::{Derived, RecordChange, SortedWrites};
@@ -37,6 +37,19 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a column that the store has no room for in a value.
+    pub(super) fn check_column(&self, key: &[u8], bytes: usize, limits: Limits) -> Result<()> {
+        let limit = limits.max_value_bytes;
+        if bytes <= limit {
+            return Ok(());
+        }
+        let of = self.fields.iter().find(|field| field.column.contains(key));
+        of.map_or(Ok(()), |field| {
+            let (index, field) = (self.space.to_string(), field.name.to_string());
+            Err(InvertedIndexError::ColumnTooLarge { index, field, bytes, limit }.into())
+        })
     }
 
     /// The containers that an id is in whose record holds this.
@@ -164,7 +177,8 @@ impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
         bits.apply_to(stored.by_ref(), writes, |chunk| {
             counts.count(chunk.key, i64::from(chunk.after > 0) - i64::from(chunk.before > 0));
         })?;
-        columns.apply(stored, writes)?;
+        let limits = txn.limits();
+        columns.apply(stored, writes, |key, bytes| self.check_column(key, bytes, limits))?;
         counts.changed().try_for_each(|(key, delta)| txn.add(key, delta))
     }
 }

@@ -36,7 +36,8 @@
 //!
 //! # Check and repair
 //!
-//! Both go the same way, in memory for one chunk of ids and its records. n records in the table, m entries in the
+//! Both go the same way: a check in memory for one chunk of ids and its records, a repair in addition for what it
+//! writes in a transaction. n records in the table, m entries in the
 //! index, in spans of s ids (a check takes whole chunks) and pages of p entries:
 //!
 //! | pass | reads | round trips |
@@ -46,8 +47,8 @@
 //! | over all that is stored: is there a record that explains it? | the entries; of each container and each column the first id in every 256, and its record | 4 per page |
 //! | the counts | how many containers each field has | 1 per field |
 //!
-//! A repair commits after each span and page; whole chunks write every container and every column once, smaller spans write one that
-//! reaches over several of them as often. The first pass is left out where keys are ids, and the third where nothing was
+//! A repair commits after as many whole chunks as its batch has, or after a span of fewer ids, and after each page; whole
+//! chunks write every container and every column once, smaller spans write one that reaches over several of them as often. The first pass is left out where keys are ids, and the third where nothing was
 //! stored at the beginning, as when an index is [built](InvertedIndex::build).
 //!
 //! # Errors
@@ -88,6 +89,7 @@ use crate::table::{RecordKey, Table};
 pub(in crate::general::inverted_index) use columns::{ColumnWalk, block_at};
 pub use direct::{DirectEntries, DirectEntry, PackedValues};
 pub use error::InvertedIndexError;
+pub(super) use fields::null;
 pub use fields::{FieldValues, one};
 pub(super) use for_reports::FieldKind;
 pub use values::{ValueCounts, Values};
@@ -323,9 +325,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Everything that is not as it should be between `table` and this index: inverted, direct, and ids.
     /// A counter of 0 may be there or not.
     ///
-    /// Reads all records twice and all of the index once, in one snapshot; keeps one chunk of ids in memory,
-    /// with its records. Costs 2 round trips per 32,512 records, a few per chunk of ids, and 3 per 1,000
-    /// containers.
+    /// Reads all records twice, all of the index once, and once more what the records say should be there, in one
+    /// snapshot; keeps one chunk of ids in memory, with its records. Costs 3 round trips per 32,512 records and 4 per
+    /// chunk of ids, and 4 per 1,000 containers and columns; see [above](self#check-and-repair).
     ///
     /// # Errors
     /// What the store says; records that do not decode; [`Error::NewerFormat`](keyloom::Error::NewerFormat);
@@ -367,6 +369,11 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// Builds the index of a table that is full already, by a sorted load: a [`repair`](InvertedIndex::repair) in
     /// transactions of 32 chunks of ids each, about a million records. What is there already is kept where it is right.
+    ///
+    /// For a table that nobody writes meanwhile. A transaction of a million records keeps the writers of LMDB waiting as
+    /// long as it takes. On a store whose transactions run side by side, any put of one of these records lets it run again as a
+    /// whole, with no fewer records, until it succeeds or gives up with
+    /// [`Error::RetriesExhausted`](keyloom::Error::RetriesExhausted). While others write, use `repair`.
     ///
     /// Keeps what a transaction writes in memory, some 100 to 200 bytes per record. For shorter transactions, which tell of
     /// their progress more often, call `repair` with a smaller multiple of [`CHUNK_IDS`](super::CHUNK_IDS); its entries fill

@@ -49,6 +49,23 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// The ids of the records that have a value in this field that is packed already, as
     /// [`PackedValues`](super::PackedValues) gives it.
     ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
+    /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let user = index.direct(&snapshot, 9)?.expect("it has a record");
+    /// for city in user.packed("city") {
+    ///     assert_eq!(index.packed_term("city", city)?.count(&snapshot)?, 1);
+    /// }
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`term`](InvertedIndex::term).
     pub fn packed_term(&self, field: &str, value: &[u8]) -> Result<BitmapExpr> {
@@ -96,6 +113,21 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// The ids of the records that have no value in this field. Reads nothing before it is asked.
     ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
+    /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let ids = index.absent("city")?.ids(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    /// assert_eq!(ids, [4]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField).
     pub fn absent(&self, field: &str) -> Result<BitmapExpr> {
@@ -107,6 +139,21 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// The ids of the records that have a value in this field. Reads nothing before it is asked.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
+    /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let ids = index.has("city")?.ids(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    /// assert_eq!(ids, [3, 9]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField).

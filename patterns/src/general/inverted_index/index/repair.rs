@@ -9,7 +9,7 @@ use super::InvertedIndex;
 use super::check::record_keys;
 use super::counts::Counted;
 use super::ids::Ids;
-use super::span::Span;
+use super::span::{Fault, Span};
 use crate::batch::BatchSize;
 use crate::derived::{
     Inconsistency, RepairOptions, RepairPhase, RepairProgress, SortedWrites, page_behind,
@@ -155,8 +155,10 @@ fn write_spans<K: RecordKey, V, C: Codec<V>>(
             done.records += records;
         }
         done.written += faults.len() as u64;
-        for fault in faults {
-            writes.push(fault.what.entry(), fault.value.as_deref())?;
+        for Fault { what, value } in faults {
+            let bytes = value.as_ref().map_or(0, Vec::len);
+            index.check_column(what.entry(), bytes, txn.limits())?;
+            writes.push(what.entry(), value.as_deref())?;
         }
         last = Some(index.direct.pack(&span.last()));
     }

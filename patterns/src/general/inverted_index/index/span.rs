@@ -18,7 +18,7 @@ use crate::table::{RecordKey, Table, get_many};
 
 /// The fewest ids that are compared together, and a divisor of the ids of a chunk. Who finds one id of a
 /// container explained by its record knows that the whole block was compared.
-pub(super) const BLOCK_IDS: u64 = 256;
+pub(super) const COMPARED_TOGETHER: u64 = 256;
 
 /// What is not as it should be, and what should be there instead.
 pub(super) struct Fault {
@@ -34,7 +34,7 @@ impl Span {
     /// At most `ids` ids from `first` on, which begins a block: whole blocks, and of one chunk.
     pub(super) fn from(first: u64, ids: usize) -> Self {
         let in_chunk = CHUNK_IDS - first % CHUNK_IDS;
-        let blocks = (ids as u64 / BLOCK_IDS).max(1) * BLOCK_IDS;
+        let blocks = (ids as u64 / COMPARED_TOGETHER).max(1) * COMPARED_TOGETHER;
         Self(first..=first.saturating_add(blocks.min(in_chunk) - 1))
     }
 
@@ -100,7 +100,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
                 let key = table.space().unpack::<K>(&at);
                 let key = key.map_err(|error| Error::from(error).at(&at))?;
                 let id = ids_of.id_of(&key)?;
-                let of_span = if ids as u64 >= CHUNK_IDS { CHUNK_IDS } else { BLOCK_IDS };
+                let of_span = if ids as u64 >= CHUNK_IDS { CHUNK_IDS } else { COMPARED_TOGETHER };
                 Ok(Some(from.max(id - id % CHUNK_IDS % of_span)))
             }
         }

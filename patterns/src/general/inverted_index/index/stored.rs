@@ -6,10 +6,10 @@ use std::ops::Range;
 use keyloom::value::Codec;
 use keyloom::{Element, Entry, KeyBuf, Reader, Result, unpack};
 
-use super::InvertedIndex;
 use super::for_reports::FieldKind;
 use super::ids::Ids;
-use super::span::{BLOCK_IDS, Fault, encoded, sound};
+use super::span::{COMPARED_TOGETHER, Fault, encoded, sound};
+use super::{Field, InvertedIndex};
 use crate::derived::Inconsistency;
 use crate::general::inverted_index::bitmap::{id_at, place_of};
 use crate::general::inverted_index::column::{Integers, Values, block_of, id_in_block};
@@ -24,13 +24,13 @@ pub(super) struct Superfluous {
 }
 
 /// What a stored entry is about.
-enum Stored {
+enum Stored<'i, K, V> {
     /// Some ids of a chunk.
     Container(u64),
     /// A chunk of free ids.
     Free(u64),
-    /// A column of a field like this, of a block.
-    Column(FieldKind, u64),
+    /// A column of a field, of a block.
+    Column(&'i Field<K, V>, u64),
     /// The record with this id.
     OfId(u64),
     /// The record with this key, packed.
@@ -41,14 +41,13 @@ enum Stored {
 }
 
 /// Entries whose records are to be looked for.
-#[derive(Default)]
-struct Suspects<'e> {
+struct Suspects<'e, K, V> {
     /// The ids that are asked for.
     ids: Vec<u64>,
     /// Containers, with the first of their ids in each block.
     containers: Vec<(Suspect<'e>, Range<usize>)>,
     /// Columns, with the first of their ids in each block that is compared together.
-    columns: Vec<(SuspectColumn<'e>, Range<usize>)>,
+    columns: Vec<(SuspectColumn<'e, K, V>, Range<usize>)>,
     /// Entries about one id.
     of_ids: Vec<(KeyBuf, usize)>,
     /// Entries about the record at a key.
@@ -63,15 +62,15 @@ struct Suspect<'e> {
 }
 
 /// A column that may have ids too many.
-struct SuspectColumn<'e> {
+struct SuspectColumn<'e, K, V> {
     entry: KeyBuf,
-    kind: FieldKind,
+    field: &'e Field<K, V>,
     block: u64,
     bytes: &'e [u8],
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    fn stored(&self, key: &[u8], value: &[u8]) -> Stored {
+    fn stored(&self, key: &[u8], value: &[u8]) -> Stored<'_, K, V> {
         let part = self.space.leading(key, 1).ok();
         let part = part.and_then(|part| self.space.unpack::<&str>(part).ok());
         let stored = match part {
@@ -86,7 +85,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             }
             Some("direct") => self.fields.iter().find_map(|field| {
                 let block = field.column.unpack::<u64>(key).ok()?;
-                Some(Stored::Column(field.function.kind(), block))
+                Some(Stored::Column(field, block))
             }),
             Some("containers") => {
                 self.counted().any(|field| field.counter[..] == *key).then_some(Stored::Known)
@@ -110,7 +109,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         end: u64,
     ) -> Result<Superfluous> {
         let mut found = Superfluous { faults: Vec::new(), entries: 0 };
-        let mut suspects = Suspects::default();
+        let mut suspects = Suspects::new();
         for (key, value) in entries {
             if suspects.ids.len() > entries.len() {
                 break;
@@ -129,9 +128,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
                     Some(_) => found.faults.push(dangling(entry)),
                     None => found.faults.push(foreign(entry)),
                 },
-                Stored::Column(kind, block) => {
-                    let is_column = kind.is_column(value).map_err(|error| error.at(key))?;
-                    let column = SuspectColumn { entry, kind, block, bytes: value };
+                Stored::Column(field, block) => {
+                    let is_column =
+                        field.function.kind().is_column(value).map_err(|error| error.at(key))?;
+                    let column = SuspectColumn { entry, field, block, bytes: value };
                     match is_column && column.has_ids() {
                         true => suspects.add_column(column),
                         false => found.faults.push(foreign(column.entry)),
@@ -157,7 +157,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         &self,
         table: &Table<K, V, C>,
         reader: &impl Reader,
-        suspects: Suspects<'_>,
+        suspects: Suspects<'_, K, V>,
         faults: &mut Vec<Fault>,
     ) -> Result<()> {
         let records = self.records_of(table, reader, &suspects.ids)?;
@@ -175,7 +175,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         for (suspect, firsts) in suspects.columns {
             let ids = suspects.ids.get(firsts.clone()).unwrap_or_default().iter();
             let unexplained = ids.zip(records.get(firsts).unwrap_or_default());
-            let unexplained = unexplained.filter(|(_, record)| record.is_none());
+            let unexplained =
+                unexplained.filter(|(_, record)| !suspect.field.explains(record.as_ref()));
             let blocks: BTreeSet<u64> = unexplained.map(|(id, _)| block(*id)).collect();
             if !blocks.is_empty() {
                 faults.extend(self.column_without_strays(table, reader, suspect, &blocks)?);
@@ -231,19 +232,20 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         })
     }
 
-    /// A column without the ids of some blocks that belong to no record.
+    /// A column without the ids of some blocks that no record explains.
     fn column_without_strays<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
         reader: &impl Reader,
-        suspect: SuspectColumn<'_>,
+        suspect: SuspectColumn<'_, K, V>,
         blocks: &BTreeSet<u64>,
     ) -> Result<Option<Fault>> {
         let ids: Vec<u64> =
             suspect.ids()?.into_iter().filter(|id| blocks.contains(&block(*id))).collect();
         let records = self.records_of(table, reader, &ids)?;
-        let strays = ids.iter().zip(&records).filter(|(_, record)| record.is_none());
-        let (mut changes, mut is_clean) = (suspect.kind.no_changes(), true);
+        let strays = ids.iter().zip(&records);
+        let strays = strays.filter(|(_, record)| !suspect.field.explains(record.as_ref()));
+        let (mut changes, mut is_clean) = (suspect.field.function.kind().no_changes(), true);
         for (id, _) in strays {
             changes.clear(block_of(*id).1);
             is_clean = false;
@@ -288,10 +290,17 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 }
 
-impl SuspectColumn<'_> {
+impl<K, V> Field<K, V> {
+    /// Whether the record of an id is the reason for it to be in a column.
+    fn explains(&self, record: Option<&(K, V)>) -> bool {
+        record.is_some_and(|(key, value)| self.function.held(key, value).is_something())
+    }
+}
+
+impl<K, V> SuspectColumn<'_, K, V> {
     /// The places of the ids that hold something.
     fn places(&self) -> Result<Vec<u16>> {
-        Ok(match self.kind {
+        Ok(match self.field.function.kind() {
             FieldKind::Values => Values::parse(self.bytes)?.places().collect(),
             FieldKind::Integers => Integers::parse(self.bytes)?.places().collect(),
         })
@@ -309,8 +318,18 @@ impl SuspectColumn<'_> {
     }
 }
 
-impl<'e> Suspects<'e> {
-    fn add_column(&mut self, suspect: SuspectColumn<'e>) {
+impl<'e, K, V> Suspects<'e, K, V> {
+    fn new() -> Self {
+        Self {
+            ids: Vec::new(),
+            containers: Vec::new(),
+            columns: Vec::new(),
+            of_ids: Vec::new(),
+            of_records: Vec::new(),
+        }
+    }
+
+    fn add_column(&mut self, suspect: SuspectColumn<'e, K, V>) {
         let from = self.ids.len();
         let mut last = None;
         for id in suspect.ids().into_iter().flatten() {
@@ -327,7 +346,7 @@ impl<'e> Suspects<'e> {
         let (from, chunk) = (self.ids.len(), suspect.chunk);
         let mut last = None;
         for offset in suspect.container.words().iter() {
-            let this = Some(u64::from(offset) / BLOCK_IDS);
+            let this = Some(u64::from(offset) / COMPARED_TOGETHER);
             if this != last {
                 self.ids.extend(id_at(chunk, offset));
                 last = this;
@@ -345,10 +364,14 @@ fn ends_with_an_id(chunk: u64, container: Container<'_>) -> bool {
 
 /// The block of an id, within its chunk.
 fn block(id: u64) -> u64 {
-    u64::from(place_of(id).1) / BLOCK_IDS
+    u64::from(place_of(id).1) / COMPARED_TOGETHER
 }
 
-fn stored_id<K: RecordKey>(ids: &DenseIds<K>, key: &[u8], value: &[u8]) -> Option<Stored> {
+fn stored_id<'i, K: RecordKey, V>(
+    ids: &DenseIds<K>,
+    key: &[u8],
+    value: &[u8],
+) -> Option<Stored<'i, K, V>> {
     if ids.free.space().contains(key) {
         return ids.free.space().unpack(key).ok().map(Stored::Free);
     }

@@ -10,9 +10,9 @@ use roaring::RoaringTreemap;
 
 use crate::fnv::ShortKeys;
 use crate::general::inverted_index::bitmap::id_at;
-use crate::general::inverted_index::column::{BLOCK_IDS, Integers, Values, block_of};
+use crate::general::inverted_index::column::{Integers, Values, blocks_of, place_in_block};
 use crate::general::inverted_index::expression::{ChunkExpr, Leaf};
-use crate::general::inverted_index::index::{ColumnWalk, FieldKind};
+use crate::general::inverted_index::index::{ColumnWalk, FieldKind, null};
 use crate::general::inverted_index::{
     BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, Words,
 };
@@ -133,7 +133,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
                     let Some(value) = space.prefix().strip_prefix(&field.prefix[..]) else {
                         continue;
                     };
-                    return Ok(match value == NULL {
+                    return Ok(match *value == null()[..] {
                         true => *field.absent.get_or_insert_with(new),
                         false => *field.values.entry(KeyBuf::from_slice(value)).or_insert_with(new),
                     });
@@ -203,6 +203,22 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     /// The ids of the records of each audience, in their order; as [`counts`](Batch::counts), but all ids are kept
     /// in memory.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+    /// use std::ops::ControlFlow;
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("rest", |id: &u32, _: &()| one(id % 3));
+    /// let numbers = Table::<u32, ()>::new(&Subspace::new("numbers")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| numbers.put_many(txn, (0..7).map(|n| (n, ()))))?;
+    /// let batch = index.batch([index.term("rest", 0)?, index.term("rest", 2)?])?;
+    /// let bitmaps = batch.bitmaps(&store.snapshot()?, |_| ControlFlow::Continue(()))?;
+    /// assert!(bitmaps[0].iter().eq([0, 3, 6]) && bitmaps[1].iter().eq([2, 5]));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`counts`](Batch::counts).
     pub fn bitmaps(
@@ -238,12 +254,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         while let Some(chunk) = chunks.next_chunk(&mut pass.words)? {
             pass.begin(self.all);
             for (field, columns) in &mut asked {
-                let of_block = |offset: &u16| u64::from(*offset) / BLOCK_IDS;
-                for offsets in pass.records.chunk_by(|a, b| of_block(a) == of_block(b)) {
-                    let Some(block) = offsets.first().and_then(|first| id_at(chunk, *first)) else {
-                        continue;
-                    };
-                    let block = block_of(block).0;
+                for (block, offsets) in blocks_of(chunk, &pass.records) {
                     let column = columns.column(block)?.map(|column| &column[..]);
                     let marked = field.mark(column, offsets, &mut pass.leaves);
                     marked.map_err(|error| columns.at(block, error))?;
@@ -293,7 +304,6 @@ impl FieldLeaves {
 
     /// Marks what the records of a block hold, which are at these offsets of its chunk.
     fn mark(&self, column: Option<&[u8]>, offsets: &[u16], leaves: &mut [ChunkIds]) -> Result<()> {
-        let place = |offset: u16| (u64::from(offset) % BLOCK_IDS) as u16;
         match (self.kind, column) {
             (_, None) => offsets.iter().for_each(|offset| mark(leaves, self.absent, *offset)),
             (FieldKind::Values, Some(column)) => {
@@ -303,7 +313,7 @@ impl FieldLeaves {
                     return Ok(());
                 }
                 for offset in offsets {
-                    let mut codes = column.codes(place(*offset)).peekable();
+                    let mut codes = column.codes(place_in_block(*offset)).peekable();
                     if codes.peek().is_none() {
                         mark(leaves, self.absent, *offset);
                     }
@@ -315,7 +325,7 @@ impl FieldLeaves {
             (FieldKind::Integers, Some(column)) => {
                 let column = Integers::parse(column)?;
                 for offset in offsets {
-                    let Some(integer) = column.get(place(*offset)) else { continue };
+                    let Some(integer) = column.get(place_in_block(*offset)) else { continue };
                     let holds = self.comparisons.iter().filter(|(v, _)| v.contains(&integer));
                     holds.for_each(|(_, leaf)| mark(leaves, Some(*leaf), *offset));
                 }
@@ -338,9 +348,6 @@ fn mark(leaves: &mut [ChunkIds], leaf: Option<usize>, offset: u16) {
 }
 
 const ASCENDING: Order = Order::Ascending;
-
-/// What stands in a key for no value.
-const NULL: &[u8] = &[0];
 
 /// Which ids of a chunk have what is asked for.
 struct Pass {

@@ -24,7 +24,7 @@
 //! |---|---|---|
 //! | any report | the audience: what the expression costs, with all records as one more operand if it may have ids without a record; a count of the C chunks, 1 get per field | what the expression costs, and 1 for each of these |
 //! | [`breakdown`](Report::breakdown), intersecting | 1 range over f containers; where c is less than C, the f c / C that are wanted, and steps or seeks over the others | 1, and as many as there are seeks |
-//! | the same, walking | of b blocks of 1,016 ids that the audience is in, 1 get each; where at least one in 4 between the first and the last is wanted, 1 range over all of these | b / 1,024, rounded up |
+//! | the same, walking | of b blocks of 1,016 ids that the audience is in, 1 get each; where there are several, and more than one in 4 between the first and the last is wanted, 1 range over all of these | b / 1,024, rounded up |
 //! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the first field, and for each of its values the report of the others over what is left of the audience | of each |
 //! | the same, walking | the same for each field | of each |
 //! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers in the c chunks and all slices of the integers there: with v values and s slices v c s containers, so that many values are better walked | of each |
@@ -33,8 +33,10 @@
 //!
 //! Memory: 4,096 chunks of the audience at a time, at most 4 KiB each; an audience that has more is reported in several
 //! passes. `sums` and `breakdown_by`, intersecting, hold all of it, compressed as in the store. Walking, 2 bytes for
-//! each id of up to 1,024 blocks. The result: a row
-//! for each value that the audience has.
+//! each id of up to 1,024 blocks, and for each field the columns of these: where they lie in the store on LMDB, copies of
+//! them on a store behind a network, with ten values for each id some tens of
+//! megabytes. The result: a row for each value that the
+//! audience has.
 
 mod batch;
 mod intersect;
@@ -114,6 +116,23 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
 impl<K: RecordKey, V> Report<'_, K, V> {
     /// The same report, computed in this way, whatever it is expected to cost: for tests and measurements.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, ReportWay, one};
+    /// let index = InvertedIndex::new(&Subspace::new("index")).field("even", |_id, n: &u64| one(n % 2 == 0));
+    /// let numbers = Table::<u32, u64>::new(&Subspace::new("numbers")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| numbers.put_many(txn, (0..).zip([1, 2, 3])))?;
+    /// let snapshot = store.snapshot()?;
+    /// for way in [ReportWay::Walk, ReportWay::Intersect] {
+    ///     let report = index.report(index.all()).by(way);
+    ///     let breakdown = report.breakdown::<bool>(&snapshot, "even")?;
+    ///     assert_eq!((breakdown.rows, breakdown.explain.way), (vec![(false, 2), (true, 1)], way));
+    /// }
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     #[must_use]
     pub fn by(self, way: ReportWay) -> Self {
         Self { way: Some(way), ..self }

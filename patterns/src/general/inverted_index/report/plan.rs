@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::explain::Explain;
-use crate::general::inverted_index::CHUNK_IDS;
-use crate::general::inverted_index::column::BLOCK_IDS;
+use crate::general::inverted_index::column::BLOCKS_PER_CHUNK;
+use crate::general::inverted_index::few;
 
 /// How a report is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(super) struct Known {
 impl Known {
     /// What it costs to look the ids up in the columns of so many fields.
     pub(super) fn walk_ns(&self, fields: usize) -> u64 {
-        let blocks = self.ids.min(self.chunks.saturating_mul(CHUNK_IDS / BLOCK_IDS));
+        let blocks = self.ids.min(self.chunks.saturating_mul(BLOCKS_PER_CHUNK));
         let each = blocks.saturating_mul(BLOCK_NS).saturating_add(self.ids.saturating_mul(ID_NS));
         each.saturating_mul(fields as u64)
     }
@@ -97,7 +97,7 @@ impl Known {
     /// knows.
     pub(super) fn intersect_ns(&self, containers: u64) -> u64 {
         let thin = self.chunks.saturating_sub(self.full);
-        let per_thin = self.ids.min(thin.saturating_mul(255)) / thin.max(1);
+        let per_thin = self.ids.min(thin.saturating_mul(few::LOOKED_UP as u64)) / thin.max(1);
         let thin_ns = thin.saturating_mul(FEW_NS + FEW_PER_ID_NS * per_thin);
         let each_value = thin_ns + self.full * MANY_NS;
         let counting = self.least_values(containers).saturating_mul(each_value);

@@ -50,6 +50,12 @@ pub struct ValueSum {
 
 impl ValueSum {
     /// Their mean, `None` of none.
+    ///
+    /// ```
+    /// use keyloom_patterns::general::inverted_index::ValueSum;
+    /// assert_eq!(ValueSum { sum: 7, count: 2 }.mean(), Some(3.5));
+    /// assert_eq!(ValueSum::default().mean(), None);
+    /// ```
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }

@@ -4,8 +4,7 @@ use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
 use super::window::Window;
 use crate::explain::Explain;
-use crate::general::inverted_index::CHUNK_IDS;
-use crate::general::inverted_index::column::BLOCK_IDS;
+use crate::general::inverted_index::column::{blocks_of, place_in_block};
 use crate::general::inverted_index::index::block_at;
 use crate::select::{Select, within};
 use crate::table::get_many;
@@ -13,11 +12,9 @@ use crate::table::get_many;
 /// How many blocks are read together.
 const TOGETHER: usize = 1_024;
 
-/// Where at least one in this many blocks is wanted, they are stepped to; else each is looked up, which takes as long
+/// Where more than one in this many blocks is wanted, and two or more, they are stepped to; else each is looked up, which takes as long
 /// as some steps.
 const STEPS_PER_GET: u64 = 4;
-
-const BLOCKS_OF_CHUNK: u64 = CHUNK_IDS / BLOCK_IDS;
 
 /// Reads the columns of some fields for the ids of an audience.
 pub(super) struct Columns<'c, R: Reader> {
@@ -98,11 +95,8 @@ impl<R: Reader> Columns<'_, R> {
     ) -> Result<()> {
         let mut wanted = Wanted::default();
         window.visit(|chunk, offsets| {
-            let of_block = |offset: &u16| u64::from(*offset) / BLOCK_IDS;
-            for same in offsets.chunk_by(|a, b| of_block(a) == of_block(b)) {
-                let Some(block) = same.first().map(of_block) else { continue };
-                let begin = (block * BLOCK_IDS) as u16;
-                wanted.add(chunk * BLOCKS_OF_CHUNK + block, same.iter().map(|at| at - begin));
+            for (block, same) in blocks_of(chunk, offsets) {
+                wanted.add(block, same.iter().map(|offset| place_in_block(*offset)));
                 if wanted.blocks.len() == TOGETHER {
                     self.read(&wanted, &mut visit)?;
                     wanted.clear();

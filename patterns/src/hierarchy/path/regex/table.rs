@@ -47,7 +47,7 @@ impl Table {
             .syntax(syntax::Config::new().utf8(true))
             .thompson(thompson::Config::new().nfa_size_limit(Some(MAX_NFA_BYTES)))
             .build(expression)
-            .map_err(|error| with_sources(&error))?;
+            .map_err(|error| refusal(&error))?;
         let anchored = start::Config::new().anchored(Anchored::Yes);
         let start = dfa.start_state(&anchored).map_err(|error| with_sources(&error))?;
         Self::of(&dfa, start).map(Self::without_the_hopeless)
@@ -71,9 +71,7 @@ impl Table {
                 });
             }
             if found.len() >= MAX_STATES {
-                return Err(format!(
-                    "it takes more than {MAX_STATES} states; let it count less, or match fewer characters"
-                ));
+                return Err(format!("it takes more than {MAX_STATES} states; {SMALLER}"));
             }
             table.next.push(row);
             table.is_match.push(dfa.is_match_state(dfa.next_eoi_state(from)));
@@ -127,6 +125,21 @@ impl Table {
 
     pub(super) fn is_match(&self, state: StateId) -> bool {
         self.is_match.get(usize::from(state)) == Some(&true)
+    }
+}
+
+/// What to do about an expression that takes too much.
+const SMALLER: &str = "let it count less, or match fewer characters";
+
+/// Why an expression cannot be compiled, and what to write instead.
+fn refusal(error: &dense::BuildError) -> String {
+    let told = with_sources(error);
+    if error.is_size_limit_exceeded() || told.contains("exceeded limit") {
+        return format!("{told}; {SMALLER}");
+    }
+    match told.contains("word boundar") {
+        true => format!(r"{told}; write (?-u:\b) for \b"),
+        false => told,
     }
 }
 

@@ -62,7 +62,7 @@ impl Campaign for DiskFull {
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
         let flaws = [
             (Flaw::None, ""),
-            (Flaw::AcksAnyway, "instead of"),
+            (Flaw::AcksAnyway, "transactions are there instead of"),
             (Flaw::Mumbles, "on a full disk: "),
             (Flaw::TwoCommits, "transactions are there instead of"),
         ];

@@ -132,7 +132,7 @@ impl Campaign for Kill {
                 "commits a transaction in two halves",
                 &[Form::Alone],
                 Habit::CommitsHalves,
-                "instead of|transactions are seen and|not as when built at once|not as in the model",
+                "are there instead of|transactions are seen and|not as when built at once|not as in the model",
             ),
             (
                 "keeps acknowledged transactions in a buffer",

@@ -1,0 +1,152 @@
+//! Trees of every model with one value that is any bytes, or with one key too many: `check` says what is wrong instead of
+//! failing, every read and every change ends, and where `check` finds nothing all nodes are found.
+
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use keyloom::{Error, KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
+use keyloom_patterns::hierarchy::{
+    AdjacencyList, MaterializedPath, Nested, NestedSets, Place, Tree, TreeDocument,
+};
+
+/// The nodes of each tree.
+const IDS: std::ops::RangeInclusive<u64> = 1..=7;
+
+struct Trees {
+    adjacency_list: Stored<AdjacencyList<u32>>,
+    materialized_path: Stored<MaterializedPath<u32>>,
+    of_names: Stored<MaterializedPath<u32>>,
+    nested_sets: Stored<NestedSets<u32>>,
+    tree_document: Stored<TreeDocument<u32>>,
+}
+
+struct Stored<T> {
+    tree: T,
+    store: Memory,
+    entries: Vec<Entry>,
+}
+
+type Entry = (Vec<u8>, Vec<u8>);
+
+impl<T: Tree<Value = u32>> Stored<T> {
+    fn new(make: impl Fn(&Subspace) -> T) -> Self {
+        let (tree, store) = (make(&Subspace::new("tree")), Memory::new());
+        let some = Nested::new(2, "b", 20).with(Nested::new(3, "c", 30)).with(
+            Nested::new(4, "d\0", 40).with(Nested::new(5, "e", 50)).with(Nested::new(6, "f", 60)),
+        );
+        store
+            .transact(|txn| {
+                tree.insert(txn, 1, "a", &10, Place::Sorted(None))?;
+                tree.load(txn, 1, std::slice::from_ref(&some))?;
+                tree.insert(txn, 7, "g", &70, Place::Sorted(None))
+            })
+            .unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
+        let entries = entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap());
+        let entries = entries.collect();
+        drop(snapshot);
+        Self { tree, store, entries }
+    }
+
+    /// The first byte chooses an entry whose value is the rest; where there is none so late, the rest is a key of
+    /// the tree and its value.
+    fn damaged(&self, data: &[u8]) {
+        let Some((&at, rest)) = data.split_first() else { return };
+        let mut txn = self.store.begin().unwrap();
+        if let Some((key, _)) = self.entries.get(usize::from(at)) {
+            txn.put(key, rest).unwrap();
+        } else {
+            let key_bytes = usize::from(at) % 32;
+            let (key, value) = rest.split_at(key_bytes.min(rest.len()));
+            txn.put(&[self.tree.space().prefix(), key].concat(), value).unwrap();
+        }
+        let mut faults = 0;
+        let count = |_| {
+            faults += 1;
+            ControlFlow::Continue(())
+        };
+        match self.tree.check(&txn, count) {
+            // What a newer version wrote is not for this one to judge.
+            Err(Error::NewerFormat { .. }) => faults += 1,
+            told => drop(told.unwrap()),
+        }
+        let walked = self.walked(&txn);
+        if faults == 0 {
+            walked.unwrap();
+        }
+        self.read(&txn);
+        let _ = self.tree.set_value(&mut txn, 6, &7);
+        let _ = self.tree.insert(&mut txn, 8, "h", &80, Place::sorted(4));
+        let _ = self.tree.move_to(&mut txn, 4, Place::sorted(7));
+        let _ = self.tree.delete_subtree(&mut txn, 2);
+        // Nothing is kept for the next input.
+        drop(txn);
+    }
+
+    /// What is asked of where nodes are; what they hold is decoded when somebody asks for it.
+    fn walked(&self, reader: &impl Reader) -> keyloom::Result<()> {
+        let mut ids = Vec::new();
+        for visit in self.tree.descendants(reader, None, ..)? {
+            ids.push(visit?.node.id());
+        }
+        for id in ids {
+            self.tree.ancestors(reader, id)?;
+            self.tree.child_count(reader, id)?;
+            self.tree.sibling(reader, id, Order::Descending)?;
+        }
+        Ok(())
+    }
+
+    /// Everything is answered or is an error.
+    fn read(&self, reader: &impl Reader) {
+        let _ = self.tree.dump(reader, None);
+        for id in IDS {
+            let _ = self.tree.get(reader, id).map(|node| node.map(|node| node.value()));
+            let _ = self.tree.ancestors(reader, id);
+            let _ = self.tree.dump(reader, id);
+            let _ = self.tree.child_count(reader, id);
+            let _ = self.tree.child_named(reader, id, "e");
+            let _ = self.tree.sibling(reader, id, Order::Descending);
+        }
+    }
+}
+
+static TREES: LazyLock<Trees> = LazyLock::new(|| Trees {
+    adjacency_list: Stored::new(|space| AdjacencyList::new(space).with_unique_names()),
+    materialized_path: Stored::new(MaterializedPath::new),
+    of_names: Stored::new(|space| MaterializedPath::new(space).of_names()),
+    nested_sets: Stored::new(NestedSets::new),
+    tree_document: Stored::new(|space| TreeDocument::new(space).piece_bytes(64)),
+});
+
+/// The first byte chooses a model.
+pub(crate) fn trees(data: &[u8]) {
+    let Some((&model, rest)) = data.split_first() else { return };
+    let trees = &*TREES;
+    match model % 5 {
+        0 => trees.adjacency_list.damaged(rest),
+        1 => trees.materialized_path.damaged(rest),
+        2 => trees.of_names.damaged(rest),
+        3 => trees.nested_sets.damaged(rest),
+        _ => trees.tree_document.damaged(rest),
+    }
+}
+
+/// Inputs that leave the trees as they are: every value, where it is.
+pub fn tree_values() -> Vec<Vec<u8>> {
+    let trees = &*TREES;
+    let models = [
+        &trees.adjacency_list.entries,
+        &trees.materialized_path.entries,
+        &trees.of_names.entries,
+        &trees.nested_sets.entries,
+        &trees.tree_document.entries,
+    ];
+    let of_each = (0..).zip(models).flat_map(|(model, entries)| {
+        let input = move |(at, (_, value)): (u8, &Entry)| [&[model, at][..], value].concat();
+        // Each kind of entry comes several times.
+        (0..).zip(entries).step_by(3).map(input)
+    });
+    of_each.collect()
+}
