@@ -17,7 +17,7 @@ use std::error::Error;
 use keyloom::Subspace;
 use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, NestedSets, TreeDocument};
 
-use operations::{MIXES, directory_tree, operations};
+use operations::{MIXES, Operation, directory_tree, operations};
 use replay::{Costs, replay};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -28,7 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let space = Subspace::new("tree");
     for mix in MIXES {
         let operations = operations(&forest, &mix, count)?;
-        println!("\n{}", mix.name);
+        let moves = operations.iter().filter(|of| matches!(of, Operation::Move(..))).count();
+        println!("\n{}: {moves} of {} operations are moves", mix.name, operations.len());
         let models = [
             ("adjacency list", replay(&AdjacencyList::new(&space), &forest, &operations)?),
             ("materialized path", replay(&MaterializedPath::new(&space), &forest, &operations)?),

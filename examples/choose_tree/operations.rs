@@ -42,7 +42,7 @@ impl Operation {
 
 pub struct Mix {
     pub name: &'static str,
-    /// How many of a hundred: gets, children, descendants, ancestors, appends, renames, moves, deletions.
+    /// How many of a hundred are drawn, of which those that cannot be done are left out: gets, children, descendants, ancestors, appends, renames, moves, deletions.
     of_hundred: [u32; 8],
 }
 

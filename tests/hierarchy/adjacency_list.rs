@@ -61,9 +61,24 @@ fn operations_cost_what_the_documentation_says() {
     // Five has three above it.
     reads!(s, tree.ancestors(s, 5).unwrap(), ([4, 0, 4, 0], 4));
     reads!(s, tree.depth(s, 5).unwrap(), ([4, 0, 4, 0], 4));
+    // One of the two, and all above the other; all above both.
+    reads!(s, tree.is_ancestor(s, 1, 5).unwrap(), ([5, 0, 5, 0], 5));
+    reads!(s, tree.lowest_common_ancestor(s, 5, 3).unwrap(), ([7, 0, 7, 0], 7));
+    // The roots, then the children of one of them.
+    reads!(s, tree.node_at(s, ["one", "two"]).unwrap(), ([1, 2, 3, 0], 3));
     // Fifty leaves: their range, and two to find that none has children, some of them read first.
     let (count, leaves) = store.measure(|_| tree.descendants(&snapshot, 100, ..).unwrap().count());
     assert!(count == 51 && leaves.ranges <= 4, "{leaves:?}");
+    // What goes through all that lies below costs as much.
+    type Through<'t> = &'t dyn Fn() -> u64;
+    let through: [Through<'_>; 3] = [
+        &|| tree.descendant_count(&snapshot, 100).unwrap() + 1,
+        &|| tree.leaves(&snapshot, 100).unwrap().count() as u64 + 1,
+        &|| tree.dump(&snapshot, 100).unwrap()[0].preorder().count() as u64,
+    ];
+    for walk in through {
+        assert_eq!(store.measure(|_| walk()), (51, leaves));
+    }
     drop(snapshot);
 
     let insert = |id, place: Place| {
@@ -291,15 +306,8 @@ fn whatever_is_lost_or_damaged_is_found_and_mended() {
             assert_ne!(findings(&tree, &store.snapshot().unwrap()), [""; 0], "{shown}");
             assert!(tree.repair(&store).unwrap() > 0, "{shown}: {damaged:?}");
             let left = findings(&tree, &store.snapshot().unwrap());
-            let is_node = space().child("node").contains(key);
-            match is_node {
-                false => assert_eq!((left, dump_all(&store)), (vec![], whole.clone()), "{shown}"),
-                // The record is the truth: a longer value is another truth, none at all stays found.
-                true if damaged.is_some_and(|damaged| damaged.is_empty()) => {
-                    assert!(left.iter().all(|left| left.contains("nothing of this tree")));
-                }
-                true => assert_eq!(left, [""; 0], "{shown}"),
-            }
+            // Each node is stored twice: its record comes back from its child entry, and that from the record.
+            assert_eq!((left, dump_all(&store)), (vec![], whole.clone()), "{shown}");
             store
                 .transact(|txn| {
                     txn.delete_range(keyloom::KeyRange::all())?;
@@ -308,7 +316,7 @@ fn whatever_is_lost_or_damaged_is_found_and_mended() {
                 .unwrap();
         }
     }
-    // What nobody asked for goes.
+    // What nobody asked for goes, but for what is nothing of a tree.
     let foreign = [
         space().pack(&("child", 1, "no rank", 2)),
         space().pack(&("child", Some(1_u64), &[0x90_u8][..], 99_u64)),
@@ -316,11 +324,100 @@ fn whatever_is_lost_or_damaged_is_found_and_mended() {
         space().pack(&("name", 1, "nobody")),
         space().pack(&("else",)),
     ];
-    store.transact(|txn| foreign.iter().try_for_each(|key| txn.put(key, b"?"))).unwrap();
+    store.transact(|txn| foreign.iter().try_for_each(|key| txn.put(key, b"\0"))).unwrap();
     assert_eq!(findings(&tree, &store.snapshot().unwrap()).len(), foreign.len());
-    assert_eq!(tree.repair(&store).unwrap(), foreign.len() as u64);
-    assert_eq!(dump_all(&store), whole);
+    assert_eq!(tree.repair(&store).unwrap(), foreign.len() as u64 - 1);
+    let mut left = whole.clone();
+    left.insert(space().pack(&("else",)).to_vec(), b"\0".to_vec());
+    assert_eq!(dump_all(&store), left);
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()).len(), 1);
     assert_eq!(tree.repair(&store).unwrap(), 0);
+}
+
+#[test]
+fn a_tree_whose_records_are_all_lost_comes_back_from_the_child_entries() {
+    let tree = tree().with_unique_names();
+    let trees = [fan(1, 4), fan(10, 2).with(fan(20, 3))];
+    let store = filled(Memory::new(), &tree, &trees);
+    let whole = dump_all(&store);
+    store.transact(|txn| txn.delete_range(space().child("node").range())).unwrap();
+    assert_eq!(tree.repair(&store).unwrap(), 12);
+    assert_eq!(dump_all(&store), whole);
+    // Where the entry is damaged as well nothing is left to tell the node from, and nothing is made up.
+    let record = space().pack(&("node", 4));
+    let entry = whole.iter().find(|(key, _)| {
+        let unpacked = space().child("child").unpack::<(Option<NodeId>, Vec<u8>, NodeId)>(key);
+        unpacked.is_ok_and(|(_, _, id)| id == 4)
+    });
+    let (entry, _) = entry.unwrap();
+    store
+        .transact(|txn| {
+            txn.put(&record, b"\0")?;
+            txn.put(entry, b"\0")
+        })
+        .unwrap();
+    tree.repair(&store).unwrap();
+    let found = findings(&tree, &store.snapshot().unwrap());
+    assert!(found.len() == 1 && found[0].contains("\"node\", 4) is nothing"), "{found:?}");
+}
+
+#[test]
+fn a_repair_looks_at_many_records_in_one_round_trip_and_writes_no_more_than_a_store_takes() {
+    let tree = tree();
+    let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2_500)]);
+    let whole = dump_all(&store);
+    let (repaired, cost) = store.measure(|store| tree.repair(store).unwrap());
+    assert!(repaired == 0 && cost.round_trips <= 40, "{cost}");
+    let mut limits = keyloom::Limits::etcd();
+    limits.max_transaction_operations = Some(100);
+    let small = Memory::builder().limits(limits).build();
+    for some in whole.iter().collect::<Vec<_>>().chunks(50) {
+        store_all(&small, some);
+    }
+    let records = space().child("node");
+    let lost: Vec<_> = whole.keys().filter(|key| records.contains(key)).collect();
+    for some in lost.chunks(50) {
+        small.transact(|txn| some.iter().try_for_each(|key| txn.delete(key))).unwrap();
+    }
+    assert_eq!(tree.repair(&small).unwrap(), 2_501);
+    assert_eq!(dump_all(&small), whole);
+}
+
+fn store_all(store: &impl Store, entries: &[(&Vec<u8>, &Vec<u8>)]) {
+    store.transact(|txn| entries.iter().try_for_each(|(key, value)| txn.put(key, value))).unwrap();
+}
+
+#[test]
+fn a_value_that_does_not_decode_is_found() {
+    let tree = tree();
+    let store = filled(Memory::new(), &tree, &[fan(1, 1)]);
+    let key = space().pack(&("node", 2));
+    let record = store.snapshot().unwrap().get(&key).unwrap().unwrap().to_vec();
+    // The value is the last byte of the record and of its child entry.
+    store
+        .transact(|txn| {
+            for (key, value) in dump_all(&store) {
+                if value.ends_with(&record[record.len() - 8..]) {
+                    txn.put(&key, &value[..value.len() - 1])?;
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    let found = findings(&tree, &store.snapshot().unwrap());
+    assert_eq!(found, [r#"the key ("tree", "node", 2) is nothing of this tree"#]);
+    assert_eq!(tree.repair(&store).unwrap(), 0);
+}
+
+#[test]
+fn before_an_error_no_inner_node_is_told_as_a_leaf() {
+    let tree = tree();
+    let store = filled(Memory::new(), &tree, &[fan(1, 2)]);
+    // What should be the first child of node 2 is none: nobody knows whether the node has children.
+    store.transact(|txn| txn.put(&space().pack(&("child", 2, "no rank")), b"")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let leaves: Vec<_> = tree.leaves(&snapshot, 1).unwrap().collect();
+    assert!(leaves.first().unwrap().is_err(), "{leaves:?}");
 }
 
 #[test]
@@ -395,7 +492,7 @@ fn a_name_too_long_for_a_key_is_refused() {
     let long = "n".repeat(600);
     let is_too_long = |error: Error| {
         let found = error.downcast_ref();
-        assert!(matches!(found, Some(TreeError::PathTooLong { limit: 511, .. })), "{error}");
+        assert!(matches!(found, Some(TreeError::NameTooLong { limit: 511, .. })), "{error}");
         assert!(error.to_string().contains("shorten"), "{error}");
     };
     is_too_long(refused(&store, |txn| unique.insert(txn, 9, &long, &0, Place::last(1))));

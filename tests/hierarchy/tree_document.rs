@@ -353,6 +353,35 @@ on_every_store! {
     check_names_the_key_and_the_rule,
 }
 
+#[test]
+fn a_lost_head_is_told_and_no_piece_is_removed_for_it() {
+    let (tree, store) = (comments().piece_bytes(500), Memory::new());
+    write(&store, &tree, &many(100)).unwrap();
+    let (head, whole) = (tree.space().pack("head"), dump(&tree, &store));
+    let stored = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();
+    let pieces = keys(&tree, &store) - 1;
+    assert!(pieces > 5, "{pieces}");
+    for (lost, rule) in [(None, TreeRule::Missing), (Some(b"\0"), TreeRule::Wrong)] {
+        let damage = |txn: &mut <Memory as Store>::Transaction<'_>| match lost {
+            None => txn.delete(&head),
+            Some(bytes) => txn.put(&head, bytes),
+        };
+        store.transact(damage).unwrap();
+        assert_eq!(findings(&tree, &store), [TreeInconsistency { key: head.clone(), rule }]);
+        assert_eq!(tree.repair(&store).ok(), lost.is_none().then_some(0));
+        assert_eq!(keys(&tree, &store), pieces + u64::from(lost.is_some()));
+        // Whoever has the head somewhere puts it back.
+        store.transact(|txn| txn.put(&head, &stored)).unwrap();
+        assert_eq!((dump(&tree, &store), findings(&tree, &store)), (whole.clone(), vec![]));
+    }
+    // A document that can not be read for a piece is the finding that the check would tell.
+    let piece = tree.space().pack(&("piece", 0));
+    store.transact(|txn| txn.delete(&piece)).unwrap();
+    let error = tree.read(&store.snapshot().unwrap()).unwrap_err();
+    let wanted = TreeInconsistency { key: piece, rule: TreeRule::Missing };
+    assert_eq!(error.downcast_ref(), Some(&wanted), "{error}");
+}
+
 /// A store as etcd is, in memory.
 fn as_etcd() -> Memory {
     Memory::builder().limits(Limits::etcd()).build()

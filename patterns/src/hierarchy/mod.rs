@@ -6,6 +6,7 @@
 pub mod adjacency_list;
 pub mod materialized_path;
 pub mod nested_sets;
+pub(crate) mod number;
 pub mod path;
 pub(crate) mod rank;
 pub mod tree;

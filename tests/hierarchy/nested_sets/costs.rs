@@ -128,7 +128,7 @@ fn inserts(what: &str, count: u64, mut place: impl FnMut(NodeId) -> Place) -> (f
 #[test]
 fn inserts_anywhere_write_few_keys() {
     let mut rng = fastrand::Rng::with_seed(8);
-    let (mean, _) = inserts("anywhere", INSERTS, |id| {
+    let (mean, worst) = inserts("anywhere", INSERTS, |id| {
         let other = rng.u64(..id.max(1));
         match (id, rng.u8(..4)) {
             (0, _) => Place::last(None),
@@ -138,28 +138,30 @@ fn inserts_anywhere_write_few_keys() {
             _ => Place::After(other),
         }
     });
-    assert!(mean <= 40.0, "{mean} keys written per insert");
-    assert!(mean <= 4.0, "{mean} keys written per insert: hardly any node gives way");
+    // Hardly any node gives way: 2.91 keys and 6,012 of 100,000 inserts.
+    assert!(mean <= 3.2 && worst <= 7_000, "{mean} keys written per insert, {worst} by the worst");
 }
 
 #[test]
 fn inserts_at_an_end_write_few_keys() {
-    let (last, _) =
+    let last =
         inserts("the last child of a root", INSERTS, |id| Place::last((id > 0).then_some(0)));
-    let (first, _) =
+    let first =
         inserts("the first child of a root", INSERTS, |id| Place::first((id > 0).then_some(0)));
-    let (roots, _) = inserts("the last root", INSERTS, |_| Place::last(None));
-    assert!(last.max(first).max(roots) <= 40.0);
+    let roots = inserts("the last root", INSERTS, |_| Place::last(None));
+    // The row and the position, and never a window.
+    assert_eq!([last, first, roots], [(2.0, 2); 3]);
 }
 
 #[test]
 fn inserts_at_one_spot_write_few_keys() {
-    let (before, _) = inserts("before the last child", INSERTS, |id| match id {
+    let (before, worst_before) = inserts("before the last child", INSERTS, |id| match id {
         0 => Place::last(None),
         1 => Place::last(0),
         _ => Place::Before(1),
     });
-    let (chain, _) = inserts("a chain", CHAIN, |id| Place::last(id.checked_sub(1)));
-    // Four relabelled nodes for each level of windows, of two keys each, at the very most.
-    assert!(before <= 80.0 && chain <= 80.0, "{before}, {chain}");
+    let (chain, worst_chain) = inserts("a chain", CHAIN, |id| Place::last(id.checked_sub(1)));
+    // 24.85 and 134,117 of 100,000 inserts; 16.29 and 2,245 of a chain of 2,000.
+    assert!(before <= 30.0 && worst_before <= 150_000, "{before}, {worst_before}");
+    assert!(chain <= 20.0 && worst_chain <= 2_700, "{chain}, {worst_chain}");
 }

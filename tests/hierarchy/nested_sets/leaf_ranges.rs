@@ -161,14 +161,51 @@ fn what_is_wrong_is_told() {
             txn.put(&catalogue.space().pack("other"), b"")
         })
         .unwrap();
-    let found = faults(&catalogue, &store);
-    assert!(
-        found.iter().any(|fault| fault.contains(r#"("catalogue", "other") is nothing"#)),
-        "{found:?}"
+    let key = |key: &str, rule: &str| format!(r#"the key ("catalogue", {key}) {rule}"#);
+    let wrong = "does not agree with the rest of the tree";
+    // Each leaf behind the one that is lost has a number too large.
+    let mut expected: Vec<String> =
+        (2..=12).map(|n| key(&format!("\"leaf\", {n}"), wrong)).collect();
+    expected.push(key("\"node\", 1", wrong));
+    expected.push(key("\"node\", 2", "dangles: nothing in the tree asks for it"));
+    expected.push(key("\"other\"", "is nothing of this tree"));
+    assert_eq!(faults(&catalogue, &store), expected);
+}
+
+#[test]
+fn a_record_with_the_number_of_another_leaf_is_told_and_never_answers_with_it() {
+    let (catalogue, store) = (catalogue(), Memory::new());
+    store.transact(|txn| catalogue.load(txn, &trees())).unwrap();
+    let key = |id: NodeId| catalogue.space().pack(&("node", id));
+    let snapshot = store.snapshot().unwrap();
+    let of_leaf = keyloom::Reader::get(&snapshot, &key(503)).unwrap().unwrap().to_vec();
+    drop(snapshot);
+    store.transact(|txn| txn.put(&key(700), &of_leaf)).unwrap();
+    assert_eq!(
+        faults(&catalogue, &store),
+        [r#"the key ("catalogue", "node", 700) dangles: nothing in the tree asks for it"#]
     );
-    assert!(
-        found.iter().any(|fault| fault.ends_with("dangles: nothing in the tree asks for it")),
-        "{found:?}"
-    );
-    assert!(found.len() > 3, "{found:?}");
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(catalogue.get(&snapshot, 503).unwrap().unwrap().id(), 503);
+    let error = catalogue.get(&snapshot, 700).unwrap_err().to_string();
+    assert!(error.contains(r#""node", 700)"#) && error.contains("build them anew"), "{error}");
+}
+
+#[test]
+fn names_and_values_that_do_not_decode_are_told() {
+    let (catalogue, store) = (catalogue(), Memory::new());
+    let nested = [Nested::new(1, "inner", 0).with(Nested::new(2, "leaf", 0))];
+    store.transact(|txn| catalogue.load(txn, &nested)).unwrap();
+    for key in [catalogue.space().pack(&("leaf", 0_u64)), catalogue.space().pack(&("node", 1_u64))]
+    {
+        let snapshot = store.snapshot().unwrap();
+        let whole = keyloom::Reader::get(&snapshot, &key).unwrap().unwrap().to_vec();
+        drop(snapshot);
+        let told = format!("the key {} is nothing of this tree", keyloom::key::display(&key));
+        for bytes in [whole.len() - 1, whole.len() - 3] {
+            store.transact(|txn| txn.put(&key, &whole[..bytes])).unwrap();
+            assert_eq!(faults(&catalogue, &store), [&*told]);
+        }
+        store.transact(|txn| txn.put(&key, &whole)).unwrap();
+    }
 }

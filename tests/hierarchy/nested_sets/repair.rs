@@ -1,9 +1,12 @@
 //! What is wrong is told, and what can be derived is made right.
 
-use keyloom::{Memory, Store, Writer};
-use keyloom_patterns::hierarchy::{Place, Tree};
+use std::ops::ControlFlow;
+
+use keyloom::{Memory, Order, Reader, Store, Writer};
+use keyloom_patterns::hierarchy::{Nested, Place, Tree};
 
 use super::{bushy, faults, preorder, tree};
+use crate::common_laws::dump_all;
 
 #[test]
 fn positions_are_written_anew_from_the_rows() {
@@ -15,7 +18,7 @@ fn positions_are_written_anew_from_the_rows() {
     store
         .transact(|txn| {
             txn.delete(&node(3))?;
-            txn.put(&node(5), b"nothing")?;
+            txn.put(&node(5), b"\x01nothing")?;
             txn.put(&node(90_000), &position_of_a_root())
         })
         .unwrap();
@@ -50,9 +53,105 @@ fn rows_that_cross_and_keys_of_others_are_told() {
             txn.put(&tree.space().pack("other"), b"")
         })
         .unwrap();
-    let found = faults(&tree, &store);
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found.iter().all(|fault| fault.ends_with("is nothing of this tree")), "{found:?}");
+    let nothing = |key: &str| format!(r#"the key ("nested sets", {key}) is nothing of this tree"#);
+    let [other, short] = [nothing(r#""other""#), nothing(r#""left", 18446744073709551608"#)];
+    assert_eq!(faults(&tree, &store), [&*other, &*short]);
+    // Node 2 ends where it should, and node 1 ends before that: their intervals cross.
+    let (one, two) = (row(&tree, &store, 1), row(&tree, &store, 2));
+    let right_of_two = u64::from_be_bytes(two.1[..8].try_into().unwrap());
+    let mut crossing = one.1.clone();
+    crossing[..8].copy_from_slice(&(right_of_two - 1).to_be_bytes());
+    store.transact(|txn| txn.put(&one.0, &crossing)).unwrap();
+    let crosses = format!(
+        "the key {} does not agree with the rest of the tree",
+        keyloom::key::display(&two.0)
+    );
+    assert_eq!(faults(&tree, &store), [other, crosses, short]);
+    // Nothing says which of them is right: they are left as they are.
+    let before = dump_all(&store);
+    assert_eq!(tree.repair(&store).unwrap(), 0);
+    assert_eq!(dump_all(&store), before);
+}
+
+/// The key and the value of the row of a node.
+fn row(tree: &impl Tree, store: &impl Store, id: u64) -> (Vec<u8>, Vec<u8>) {
+    let snapshot = store.snapshot().unwrap();
+    let rows = snapshot.range(tree.space().child("left").range(), Order::Ascending).unwrap();
+    rows.map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
+        .find(|(_, value)| value.get(8..16) == Some(&id.to_be_bytes()[..]))
+        .unwrap()
+}
+
+#[test]
+fn names_and_values_that_do_not_decode_are_told() {
+    let (tree, store) = (tree(), Memory::new());
+    store
+        .transact(|txn| {
+            tree.insert(txn, 1, "one", &0, Place::last(None))?;
+            tree.insert(txn, 2, "two", &0, Place::last(1))
+        })
+        .unwrap();
+    let (key, whole) = row(&tree, &store, 2);
+    let told = format!("the key {} is nothing of this tree", keyloom::key::display(&key));
+    // The value is cut off, the name is, and the name is no text.
+    let cut = |bytes: usize| whole[..bytes].to_vec();
+    let mut no_text = whole.clone();
+    no_text[18] = 0xff;
+    for damaged in [cut(whole.len() - 1), cut(whole.len() - 3), cut(16), no_text] {
+        store.transact(|txn| txn.put(&key, &damaged)).unwrap();
+        assert_eq!(faults(&tree, &store), [&*told]);
+        assert_eq!(tree.repair(&store).unwrap(), 0);
+    }
+}
+
+#[test]
+fn positions_of_a_newer_format_are_neither_judged_nor_mended() {
+    let (tree, store) = (tree(), Memory::new());
+    store.transact(|txn| tree.insert(txn, 1, "one", &0, Place::last(None))).unwrap();
+    // That of a node which is there, and that of one which has no row.
+    for id in [1_u64, 2] {
+        let (key, whole) = (tree.space().pack(&("node", id)), dump_all(&store));
+        store.transact(|txn| txn.put(&key, &[2, 1])).unwrap();
+        let before = dump_all(&store);
+        let checked = tree.check(&store.snapshot().unwrap(), |_| ControlFlow::Continue(()));
+        for error in [checked.unwrap_err(), tree.repair(&store).unwrap_err()] {
+            let text = error.to_string();
+            assert!(text.contains("has format 2") && text.contains(&format!("\"node\", {id})")));
+        }
+        assert_eq!(dump_all(&store), before);
+        store
+            .transact(|txn| {
+                txn.delete_range(keyloom::KeyRange::all())?;
+                whole.iter().try_for_each(|(key, value)| txn.put(key, value))
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_repair_goes_on_behind_a_key_that_is_no_row() {
+    let (tree, store) = (tree(), Memory::new());
+    let nodes: Vec<Nested<u32>> = (0..1_200).map(|id| Nested::new(id, "node", 0)).collect();
+    store.transact(|txn| tree.load(txn, None, &nodes)).unwrap();
+    let rows = {
+        let snapshot = store.snapshot().unwrap();
+        let rows = tree.space().child("left");
+        let keys = snapshot.range(rows.range(), Order::Ascending).unwrap();
+        keys.map(|row| rows.unpack::<u64>(row.unwrap().0).unwrap()).collect::<Vec<_>>()
+    };
+    // The last key of the first 1,000, which are looked at together.
+    let foreign = tree.space().pack(&("left", rows[998], "no label"));
+    let position = tree.space().pack(&("node", 1_100_u64));
+    store
+        .transact(|txn| {
+            txn.put(&foreign, b"")?;
+            txn.delete(&position)
+        })
+        .unwrap();
+    assert_eq!(faults(&tree, &store).len(), 2);
+    assert_eq!(tree.repair(&store).unwrap(), 1);
+    assert_eq!(faults(&tree, &store).len(), 1);
+    assert!(store.snapshot().unwrap().get(&position).unwrap().is_some());
 }
 
 #[test]

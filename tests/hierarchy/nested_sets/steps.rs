@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Fault, Faulty, Limits, Memory, Order, Reader, Store};
+use keyloom::{Fault, Faulty, Limits, Memory, Metered, Order, Reader, Store, Writer};
 use keyloom_patterns::hierarchy::{
     MoveProgress, MoveStep, Nested, NestedSets, NodeId, Place, Tree, TreeError,
 };
 
 use super::{bushy, faults, insert, preorder, tree};
+use crate::common_laws::{dump_all, refused};
 
 /// A store that takes few writes at once.
 fn small() -> Memory {
@@ -130,7 +131,9 @@ fn what_is_too_large_for_one_transaction_moves_in_steps() {
     let done = tree.move_in_steps(&store, 1, Place::last(100), note).unwrap();
     assert_eq!(done.step, MoveStep::Finished);
     assert!(steps.is_sorted_by_key(|step| *step as u8) && steps.contains(&MoveStep::Clearing));
-    assert!(done.keys >= 4 * 13, "{done:?}");
+    // The record, begun, turned over and removed, and as often as there are pages of rows to copy; of each of the 13 nodes the
+    // new row and the old one, and its position twice.
+    assert_eq!(done.keys, 4 * 13 + 3 + 2, "{done:?}");
     assert_eq!(tree.parent(&store.snapshot().unwrap(), 1).unwrap(), Some(100));
 }
 
@@ -216,13 +219,79 @@ fn a_fault_at_any_operation_is_come_over_by_finishing() {
 }
 
 #[test]
-fn an_id_is_free_again_as_soon_as_its_deletion_has_begun() {
+fn an_id_is_free_again_when_its_deletion_has_ended() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
-    tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(())).unwrap();
+    let begun = tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(())).unwrap();
+    assert_eq!(begun, MoveProgress { step: MoveStep::Clearing, keys: 1 });
     let place = Place::last(101);
+    let before = dump_all(&store);
+    let again = [Nested::new(300, "other", 0).with(Nested::new(2, "again", 0))];
+    for error in [
+        refused(&store, |txn| tree.insert(txn, 2, "again", &0, place)),
+        refused(&store, |txn| tree.load(txn, 101, &again)),
+    ] {
+        let is_in_steps = matches!(error.downcast_ref(), Some(TreeError::InSteps { node: 1, .. }));
+        assert!(is_in_steps, "{error}");
+    }
+    assert_eq!(dump_all(&store), before);
+    let done = tree.finish_steps(&store, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(done, MoveProgress { step: MoveStep::Finished, keys: 2 * 13 + 1 });
     insert(&tree, &store, 2, place);
-    tree.finish_steps(&store, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(faults(&tree, &store), Vec::<String>::new());
     assert_eq!(tree.parent(&store.snapshot().unwrap(), 2).unwrap(), Some(101));
+}
+
+#[test]
+fn progress_is_told_after_every_transaction_and_of_a_repair_every_key() {
+    let (tree, store) = (tree(), Metered::new(Memory::new()));
+    fill(&tree, &store);
+    let mut told = Vec::new();
+    let (done, cost) = store.measure(|store| {
+        let note = |progress: &MoveProgress| {
+            told.push(progress.keys);
+            ControlFlow::Continue(())
+        };
+        tree.move_in_steps(store, 1, Place::last(100), note).unwrap()
+    });
+    assert_eq!((done.keys, told.len() as u64), (cost.keys_written, cost.commits));
+    assert!(told[0] > 0 && told.is_sorted(), "{told:?}");
+    // A repair finishes what was begun, and counts it.
+    tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(())).unwrap();
+    let (repaired, cost) = store.measure(|store| tree.repair(store).unwrap());
+    assert_eq!((repaired, cost.keys_written), (2 * 13 + 1, 2 * 13 + 1));
+}
+
+#[test]
+fn a_record_of_steps_that_is_none_says_what_to_do_about_it() {
+    let (tree, store) = (tree(), small());
+    fill(&tree, &store);
+    let whole = answers(&tree, &store.snapshot().unwrap());
+    let record = tree.space().pack("move");
+    store.transact(|txn| txn.put(&record, b"\x01?")).unwrap();
+    let shown = r#"("nested sets", "move")"#;
+    assert_eq!(
+        faults(&tree, &store),
+        [format!("the key {shown} does not agree with the rest of the tree")]
+    );
+    let snapshot = store.snapshot().unwrap();
+    for error in [tree.get(&snapshot, 1).unwrap_err(), tree.repair(&store).unwrap_err()] {
+        let text = error.to_string();
+        assert!(
+            text.contains(shown) && text.contains("delete this key, then run repair"),
+            "{text}"
+        );
+    }
+    drop(snapshot);
+    store.transact(|txn| txn.delete(&record)).unwrap();
+    assert_eq!(tree.repair(&store).unwrap(), 0);
+    assert_eq!(answers(&tree, &store.snapshot().unwrap()), whole);
+    // One of a newer program is none of this one's business.
+    store.transact(|txn| txn.put(&record, &[2])).unwrap();
+    let before = dump_all(&store);
+    let newer = tree.check(&store.snapshot().unwrap(), |_| ControlFlow::Continue(()));
+    for error in [newer.unwrap_err(), tree.repair(&store).unwrap_err()] {
+        assert!(error.to_string().contains("has format 2") && error.to_string().contains(shown));
+    }
+    assert_eq!(dump_all(&store), before);
 }

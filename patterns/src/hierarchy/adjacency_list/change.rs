@@ -1,12 +1,12 @@
-//! Nodes that come, change, move and go.
+//! What nodes that come, change, move and go have in common.
 
-use keyloom::value::{Codec, Raw};
-use keyloom::{KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Writer, check_key};
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Writer};
 
 use super::AdjacencyList;
 use super::link::Link;
-use super::place::{self, Gap, Sibling};
-use crate::hierarchy::tree::{TreeError, encode_node, unknown};
+use super::place::{Gap, Sibling};
+use crate::hierarchy::tree::{TreeError, unknown};
 use crate::hierarchy::{NodeId, Orphans, Place};
 
 /// A node as it is stored.
@@ -16,159 +16,8 @@ pub(super) struct Node {
 }
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
-    pub(super) fn add(
-        &self,
-        txn: &mut impl Writer,
-        id: NodeId,
-        name: &str,
-        value: &V,
-        place: Place,
-    ) -> Result<()> {
-        let target = place::target(place);
-        let (node, target_link) = self.with_target(txn, id, target)?;
-        if node.is_some() {
-            return Err(TreeError::NodeExists { tree: self.space.to_string(), node: id }.into());
-        }
-        let target_link = self.expect_target(target, target_link)?;
-        let gap = self.gap(txn, None, name, place, target_link.as_ref())?;
-        let name_key = self.free_name(txn, gap.parent, name, id, &[])?;
-        let mut stored = Vec::new();
-        encode_node::<V, C>(name, value, &mut stored)?;
-        let mut room = self.room(txn, &gap, 1, None)?;
-        let link = Link { parent: gap.parent, rank: room.ranks.pop().unwrap_or_default() };
-        check_key(&self.child_key(&link, id))?;
-        self.write(txn, id, &link, &stored)?;
-        self.write_anew(txn, gap.parent, &room)?;
-        self.put_name(txn, name_key, id)?;
-        txn.add(&self.count_key(gap.parent), 1)
-    }
-
-    pub(super) fn change_name(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
-        let (link, node) = self.known(txn, id)?;
-        let old_name = node.name()?.to_owned();
-        let mut stored = Vec::new();
-        encode_node::<Vec<u8>, Raw>(name, &node.value_bytes()?.to_vec(), &mut stored)?;
-        drop(node);
-        let name_key = self.free_name(txn, link.parent, name, id, &[])?;
-        self.write(txn, id, &link, &stored)?;
-        if let Some(key) = name_key
-            && old_name != name
-        {
-            txn.delete(&self.name_key(link.parent, &old_name))?;
-            self.put_name(txn, Some(key), id)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn change_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
-        let (link, node) = self.known(txn, id)?;
-        let mut stored = Vec::new();
-        encode_node::<V, C>(node.name()?, value, &mut stored)?;
-        drop(node);
-        self.write(txn, id, &link, &stored)
-    }
-
-    pub(super) fn relocate(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
-        let target = place::target(place);
-        let (node, target_link) = self.with_target(txn, id, target)?;
-        let Node { link: old, stored } = node.ok_or_else(|| unknown(&self.space, id))?;
-        let target_link = self.expect_target(target, target_link)?;
-        let parent = place::parent(place, target_link.as_ref());
-        if let (Some(target), Some(link)) = (target, &target_link) {
-            let above = || self.is_at_or_above(txn, id, link.parent);
-            // Among its siblings it comes below nothing new.
-            if target == id || (parent != old.parent && above()?) {
-                return Err(TreeError::BelowItself { node: id, target }.into());
-            }
-        }
-        let name = self.name_in(id, &stored)?;
-        let gap = self.gap(txn, Some(id), &name, place, target_link.as_ref())?;
-        if gap.holds(&old, id) {
-            return Ok(());
-        }
-        let moves_out = parent != old.parent;
-        let name_key = match moves_out {
-            true => self.free_name(txn, parent, &name, id, &[])?,
-            false => None,
-        };
-        let mut room = self.room(txn, &gap, 1, Some(id))?;
-        let link = Link { parent, rank: room.ranks.pop().unwrap_or_default() };
-        check_key(&self.child_key(&link, id))?;
-        txn.delete(&self.child_key(&old, id))?;
-        self.write(txn, id, &link, &stored)?;
-        self.write_anew(txn, parent, &room)?;
-        if moves_out {
-            txn.add(&self.count_key(old.parent), -1)?;
-            txn.add(&self.count_key(parent), 1)?;
-        }
-        if name_key.is_some() {
-            txn.delete(&self.name_key(old.parent, &name))?;
-            self.put_name(txn, name_key, id)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn remove_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
-        let (link, node) = self.known(txn, id)?;
-        let name = node.name()?.to_owned();
-        drop(node);
-        // Each node, and whether it has children.
-        let mut nodes: Vec<(NodeId, bool)> = vec![(id, false)];
-        let mut depth = 0;
-        for visit in self.walk_down(txn, Some(id), &(1..))? {
-            let visit = visit?;
-            if let Some((_, has_children)) = nodes.last_mut() {
-                *has_children = visit.depth > depth;
-            }
-            depth = visit.depth;
-            nodes.push((visit.node.id(), false));
-        }
-        self.remove_entry(txn, &link, id, &name)?;
-        for (id, has_children) in &nodes {
-            self.remove_record(txn, *id, *has_children)?;
-        }
-        txn.add(&self.count_key(link.parent), -1)?;
-        Ok(nodes.len() as u64)
-    }
-
-    pub(super) fn remove_node(
-        &self,
-        txn: &mut impl Writer,
-        id: NodeId,
-        orphans: Orphans,
-    ) -> Result<()> {
-        let (link, node) = self.known(txn, id)?;
-        let name = node.name()?.to_owned();
-        drop(node);
-        let mut children: Vec<(Sibling, Vec<u8>)> = Vec::new();
-        for child in self.siblings(txn, Some(id), None, Order::Ascending, None)? {
-            let (sibling, stored) = child?;
-            children.push((sibling, stored.to_vec()));
-        }
-        let gap = self.gap_for_orphans(txn, id, &link, orphans)?;
-        let leaves_gap = (gap.parent == link.parent).then_some(id);
-        let mut names = Vec::new();
-        for (child, stored) in &children {
-            let name = self.name_in(child.id, stored)?;
-            let key = self.free_name(txn, gap.parent, &name, child.id, &[id])?;
-            names.push((key, child.id));
-        }
-        let room = self.room(txn, &gap, children.len(), leaves_gap)?;
-        self.remove_entry(txn, &link, id, &name)?;
-        self.remove_record(txn, id, !children.is_empty())?;
-        self.write_anew(txn, gap.parent, &room)?;
-        for ((child, stored), rank) in children.iter().zip(&room.ranks) {
-            let link = Link { parent: gap.parent, rank: rank.clone() };
-            self.write(txn, child.id, &link, stored)?;
-        }
-        for (key, child) in names {
-            self.put_name(txn, key, child)?;
-        }
-        self.count_up(txn, link.parent, -1, gap.parent, children.len() as i64)
-    }
-
     /// Where the children of a node go that is deleted.
-    fn gap_for_orphans(
+    pub(super) fn gap_for_orphans(
         &self,
         reader: &impl Reader,
         id: NodeId,
@@ -188,7 +37,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     /// Adds to the counts of two parents, which may be one.
-    fn count_up(
+    pub(super) fn count_up(
         &self,
         txn: &mut impl Writer,
         one: Option<NodeId>,
@@ -207,7 +56,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     /// Deletes what the parent has of a node.
-    fn remove_entry(
+    pub(super) fn remove_entry(
         &self,
         txn: &mut impl Writer,
         link: &Link,
@@ -222,7 +71,12 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     /// Deletes the record of a node, and what it has of its children.
-    fn remove_record(&self, txn: &mut impl Writer, id: NodeId, has_children: bool) -> Result<()> {
+    pub(super) fn remove_record(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        has_children: bool,
+    ) -> Result<()> {
         txn.delete(&self.node_key(id))?;
         // A node that had children once may have a count of 0.
         txn.delete(&self.count_key(Some(id)))?;
@@ -236,7 +90,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     /// A node, and the link of the node that a place names, in one round trip.
-    fn with_target(
+    pub(super) fn with_target(
         &self,
         reader: &impl Reader,
         id: NodeId,
@@ -260,14 +114,18 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok((node, target))
     }
 
-    fn expect_target(&self, target: Option<NodeId>, link: Option<Link>) -> Result<Option<Link>> {
+    pub(super) fn expect_target(
+        &self,
+        target: Option<NodeId>,
+        link: Option<Link>,
+    ) -> Result<Option<Link>> {
         match (target, link) {
             (Some(target), None) => Err(unknown(&self.space, target)),
             (_, link) => Ok(link),
         }
     }
 
-    fn name_in(&self, id: NodeId, stored: &[u8]) -> Result<String> {
+    pub(super) fn name_in(&self, id: NodeId, stored: &[u8]) -> Result<String> {
         let node = crate::hierarchy::TreeNode::<_, V, C>::new(id, stored, 0);
         Ok(node.name().map_err(|error| error.at(&self.node_key(id)))?.to_owned())
     }
@@ -303,7 +161,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let key = self.name_key(parent, name);
         if key.len() > MAX_KEY_BYTES {
             let (bytes, limit) = (key.len(), MAX_KEY_BYTES);
-            return Err(TreeError::PathTooLong { node: id, bytes, limit }.into());
+            return Err(TreeError::NameTooLong { node: id, bytes, limit }.into());
         }
         Ok(key)
     }

@@ -4,44 +4,31 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result};
+use keyloom::value::Codec;
+use keyloom::{Entry, Order, Reader, Result};
 
 use super::AdjacencyList;
 use super::link::Link;
 use crate::hierarchy::rank::Rank;
+use crate::hierarchy::tree::{Findings, unless_newer};
 use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
 
 /// How many records are compared in one round trip.
-const AT_ONCE: usize = 1_000;
+pub(super) const AT_ONCE: usize = 1_000;
 
 /// The links of all nodes.
 pub(super) type Links = BTreeMap<NodeId, Link>;
 
-/// Tells what was found, until nobody wants to hear more.
-struct Findings<F> {
-    found: F,
-    stopped: bool,
-}
-
-impl<F: FnMut(TreeInconsistency) -> ControlFlow<()>> Findings<F> {
-    fn tell(&mut self, key: &[u8], rule: TreeRule) {
-        if !self.stopped {
-            let found = TreeInconsistency { key: KeyBuf::from_slice(key), rule };
-            self.stopped = (self.found)(found).is_break();
-        }
-    }
-}
-
-impl<V, C> AdjacencyList<V, C> {
+impl<V, C: Codec<V>> AdjacencyList<V, C> {
     pub(super) fn look_through(
         &self,
         reader: &impl Reader,
         found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
-        let mut findings = Findings { found, stopped: false };
+        let mut findings = Findings::new(found);
         let (mut keys, mut links) = (0, Links::new());
         let mut records = reader.range(self.nodes.range(), Order::Ascending)?;
-        while !findings.stopped {
+        while !findings.has_stopped() {
             let some = records.by_ref().take(AT_ONCE).collect::<Result<Vec<_>>>()?;
             if some.is_empty() {
                 break;
@@ -54,12 +41,12 @@ impl<V, C> AdjacencyList<V, C> {
         for (parent, _) in counts.iter().filter(|(_, count)| **count > 0) {
             let key = self.count_key(*parent);
             let is_known = parent.is_none_or(|parent| links.contains_key(&parent));
-            if !findings.stopped && is_known && reader.get(&key)?.is_none() {
+            if !findings.has_stopped() && is_known && reader.get(&key)?.is_none() {
                 findings.tell(&key, TreeRule::Missing);
             }
         }
         for entry in reader.range(self.space.self_and_children(), Order::Ascending)? {
-            if findings.stopped {
+            if findings.has_stopped() {
                 break;
             }
             let (key, value) = entry?;
@@ -74,15 +61,12 @@ impl<V, C> AdjacencyList<V, C> {
         Ok(keys)
     }
 
-    /// The links of all nodes that decode. A newer format is an error: who can not read it must not mend it.
+    /// The links of all nodes that decode.
     pub(super) fn links(&self, reader: &impl Reader) -> Result<Links> {
         let mut links = Links::new();
         for entry in reader.range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
-            if let Err(error @ Error::NewerFormat { .. }) = Link::decode(&record) {
-                return Err(error.at(&key));
-            }
-            if let Some((id, link, _)) = self.decode(&key, &record) {
+            if let Some((id, link, _)) = self.decode(&key, &record)? {
                 links.insert(id, link);
             }
         }
@@ -137,16 +121,19 @@ impl<V, C> AdjacencyList<V, C> {
         // What each node should have elsewhere.
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for (key, record) in records {
-            let Some((id, link, from)) = self.decode(key, record) else {
+            let Some((id, link, from)) = self.decode(key, record)? else {
                 findings.tell(key, TreeRule::Foreign);
                 continue;
             };
             let stored = record.get(from..).unwrap_or_default();
             let node = TreeNode::<_, V, C>::new(id, stored, 0);
-            let Ok(name) = node.name() else {
+            if !node.is_readable().map_err(|error| error.at(key))? {
                 findings.tell(key, TreeRule::Foreign);
+                // Its entry is not compared with it: that may be the only copy which can be read.
+                links.insert(id, link);
                 continue;
-            };
+            }
+            let name = node.name()?;
             keys.push(self.child_key(&link, id));
             values.push(Cow::Borrowed(stored));
             let name_key = self.name_key(link.parent, name);
@@ -207,18 +194,23 @@ impl<V, C> AdjacencyList<V, C> {
     ) -> Result<bool> {
         let Ok(id) = self.decode_name(key, value) else { return Ok(false) };
         let Some(record) = reader.get(&self.node_key(id))? else { return Ok(false) };
-        let Some((_, link, from)) = self.decode(&self.node_key(id), &record) else {
+        let Some((_, link, from)) = self.decode(&self.node_key(id), &record)? else {
             return Ok(false);
         };
         let node = TreeNode::<_, V, C>::new(id, record.get(from..).unwrap_or_default(), 0);
         Ok(self.unique_names && link.parent == parent && node.name().is_ok_and(|own| own == name))
     }
 
-    /// What the record of a node holds: its id, its link, and where the node begins.
-    pub(super) fn decode(&self, key: &[u8], record: &[u8]) -> Option<(NodeId, Link, usize)> {
-        let id = self.nodes.unpack(key).ok()?;
-        let (link, from) = Link::decode(record).ok()?;
-        Some((id, link, from))
+    /// What the record of a node holds: its id, its link, and where the node begins. A newer format is an error: who can not
+    /// read it must not mend it.
+    pub(super) fn decode(
+        &self,
+        key: &[u8],
+        record: &[u8],
+    ) -> Result<Option<(NodeId, Link, usize)>> {
+        let Ok(id) = self.nodes.unpack(key) else { return Ok(None) };
+        let link = unless_newer(Link::decode(record)).map_err(|error| error.at(key))?;
+        Ok(link.map(|(link, from)| (id, link, from)))
     }
 
     /// Whose child entry a key is.

@@ -1,13 +1,13 @@
 //! The way down, depth-first.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::vec::IntoIter;
 
 use keyloom::key::{Unpack, Unpacker};
 use keyloom::{Error, KeyRange, Order, Reader, Result};
 
 use super::AdjacencyList;
-use crate::hierarchy::tree::TreeError;
+use crate::hierarchy::tree::{TreeError, depth_bounds};
 use crate::hierarchy::{NodeId, TreeNode, Visit};
 
 /// How many siblings are read at a time, at first and at the most.
@@ -20,22 +20,16 @@ impl<V, C> AdjacencyList<V, C> {
         from: Option<NodeId>,
         depths: &impl RangeBounds<u32>,
     ) -> Result<Descendants<'r, R, V, C>> {
-        let first = match depths.start_bound() {
-            Bound::Included(first) => u64::from(*first),
-            Bound::Excluded(before) => u64::from(*before) + 1,
-            Bound::Unbounded => 0,
-        };
-        let end = match depths.end_bound() {
-            Bound::Included(last) => u64::from(*last) + 1,
-            Bound::Excluded(end) => u64::from(*end),
-            Bound::Unbounded => u64::MAX,
+        let (first, end) = match depth_bounds(depths) {
+            Some((least, most)) => (u64::from(least), u64::from(most) + 1),
+            None => (0, 0),
         };
         let mut walk = Descendants {
             tree: self.clone(),
             reader,
             from,
             first,
-            end: if first < end { end } else { 0 },
+            end,
             itself: None,
             open: Vec::new(),
         };

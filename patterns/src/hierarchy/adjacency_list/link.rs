@@ -18,11 +18,15 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// Whether the length of the rank fits its byte: so it does of all that are given out, see `room`.
+    pub(super) fn fits(&self) -> bool {
+        self.rank.len() < usize::from(HAS_PARENT)
+    }
+
     /// The record of a node: the link, then what is stored of the node.
     pub(super) fn record(&self, stored: &[u8]) -> Vec<u8> {
         let mut record = Vec::with_capacity(10 + self.rank.len() + stored.len());
         record.push(FORMAT);
-        // A rank is shorter than 128 bytes: see `room`.
         let length = self.rank.len() as u8 & !HAS_PARENT;
         match self.parent {
             Some(parent) => {
@@ -64,5 +68,6 @@ impl Link {
 
 #[cold]
 fn refused(why: &'static str) -> Error {
-    Error::Value { codec: "a node of an adjacency list", action: "decode", source: why.into() }
+    let source = format!("{why}; run repair, which writes it again from its child entry").into();
+    Error::Value { codec: "a node of an adjacency list", action: "decode", source }
 }

@@ -10,7 +10,7 @@ use super::link::Link;
 use super::room::Room;
 use crate::derived::SortedWrites;
 use crate::hierarchy::rank::{self, Rank};
-use crate::hierarchy::tree::{TreeError, encode_node, unknown};
+use crate::hierarchy::tree::{TreeError, encode_node, exists, unknown};
 use crate::hierarchy::{Nested, NodeId, Place};
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
@@ -48,8 +48,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let mut seen = BTreeSet::new();
         for (n, (node, is_there)) in nodes(trees).zip(within).enumerate() {
             if *is_there || !seen.insert(node.id) {
-                let tree = self.space.to_string();
-                return Err(TreeError::NodeExists { tree, node: node.id }.into());
+                return Err(exists(&self.space, node.id));
             }
             // As one insert after the other would: the first node, then its place.
             if n == 0

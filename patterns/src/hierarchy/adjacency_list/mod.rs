@@ -33,8 +33,10 @@
 //!
 //! Records of nodes are the truth. [`check`](Tree::check) compares all else with them, and finds parents that are missing and
 //! nodes that lie below themselves; it keeps the id, the parent and the rank of every node in memory. [`repair`](Tree::repair) derives
-//! the entries, the counts and the names anew. A node whose parent is missing becomes the last root, and
-//! so does the node with the smallest id of each cycle. What it can not mend: a record that does not decode, and two siblings of one name.
+//! the entries, the counts and the names anew, and takes away what of them nothing asks for. A record that is lost, or does not
+//! decode, is written again from the child entry, which holds all that it held. A node whose parent is missing becomes the last root,
+//! and so does the node with the smallest id of each cycle. What it can not mend: a node of which neither the record nor the entry
+//! decodes, and two siblings of one name. Keys beside these four kinds are told by the check and left alone.
 //!
 //! Two moves at the same time that would put two nodes below each other conflict on every store, since a move reads the
 //! record of each node above its new place, and writes that of the node it moves.
@@ -50,8 +52,11 @@
 //! | [`sibling`](Tree::sibling) | 1 | 1, one entry | | 2 |
 //! | [`child_count`](Tree::child_count) | 2 | | | 1 |
 //! | [`ancestors`](Tree::ancestors), [`depth`](Tree::depth) | d + 1 | | | d + 1 |
-//! | [`descendants`](Tree::descendants) | 1 | about 2 i + 1, n entries | | as ranges |
+//! | [`is_ancestor`](Tree::is_ancestor) | d + 2 | | | d + 2 |
+//! | [`lowest_common_ancestor`](Tree::lowest_common_ancestor) | d + 1 of each | | | as gets |
+//! | [`descendants`](Tree::descendants), [`descendant_count`](Tree::descendant_count), [`leaves`](Tree::leaves), [`dump`](Tree::dump) | 1 | about 2 i + 1, n entries | | as ranges |
 //! | [`child_named`](Tree::child_named) | 2 with unique names | 1 without, up to c entries | | 1 or 2 |
+//! | [`node_at`](Tree::node_at) | `child_named` once per name | | | |
 //! | [`insert`](Tree::insert), first or last | 2 | 1, one entry | 3 | 3 with the commit |
 //! | [`insert`](Tree::insert) beside a sibling | 2 | 1, two entries | 3 | 3 |
 //! | [`insert`](Tree::insert) at a position, sorted | 2 | 1, the entries before it | 3 | 3 |
@@ -72,8 +77,8 @@
 //!
 //! # When not to use it
 //!
-//! * When subtrees are read more often than changed, and are large: [a materialized
-//!   path](crate::hierarchy) or nested sets read one in a single range.
+//! * When subtrees are read more often than changed, and are large: [materialized paths](super::MaterializedPath) or
+//!   [nested sets](super::NestedSets) read one in a single range.
 //! * When values are large: each node is stored twice. Keep them in a [`Table`](crate::Table) under the same id.
 //! * When a subtree that is deleted has more nodes than the store takes writes, about half of them. It is one transaction.
 //!
@@ -86,6 +91,7 @@
 mod ancestors;
 mod change;
 mod check;
+mod contract;
 mod descendants;
 mod link;
 mod load;
@@ -96,13 +102,13 @@ mod room;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{ControlFlow, RangeBounds};
 
-use keyloom::value::{Codec, Postcard};
-use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::value::Postcard;
+use keyloom::{KeyBuf, Subspace};
 
-use super::tree::{NodeOf, VisitOf};
-use super::{Nested, NodeId, Orphans, Place, Tree, TreeInconsistency};
+use super::NodeId;
+#[cfg(doc)]
+use super::Tree;
 use link::Link;
 
 /// A tree whose nodes name their parents.
@@ -232,123 +238,5 @@ impl<V, C> fmt::Debug for AdjacencyList<V, C> {
             .field("space", &self.space)
             .field("unique_names", &self.unique_names)
             .finish_non_exhaustive()
-    }
-}
-
-impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
-    type Value = V;
-    type Codec = C;
-    type Bytes<'r, R: Reader + 'r> = R::Bytes<'r>;
-
-    fn space(&self) -> &Subspace {
-        &self.space
-    }
-
-    fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>> {
-        Ok(self.find(reader, id)?.map(|(_, node)| node))
-    }
-
-    fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>> {
-        Ok(self.known(reader, id)?.0.parent)
-    }
-
-    fn children<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
-    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
-        self.children_of(reader, parent.into(), order)
-    }
-
-    fn descendants<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        from: impl Into<Option<NodeId>>,
-        depths: impl RangeBounds<u32>,
-    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
-        self.walk_down(reader, from.into(), &depths)
-    }
-
-    fn ancestors<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        id: NodeId,
-    ) -> Result<Vec<NodeOf<'r, Self, R>>> {
-        self.walk_up(reader, id)
-    }
-
-    fn sibling<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        id: NodeId,
-        order: Order,
-    ) -> Result<Option<NodeOf<'r, Self, R>>> {
-        self.beside(reader, id, order)
-    }
-
-    fn child_count(&self, reader: &impl Reader, parent: impl Into<Option<NodeId>>) -> Result<u64> {
-        self.count_children(reader, parent.into())
-    }
-
-    fn child_named(
-        &self,
-        reader: &impl Reader,
-        parent: impl Into<Option<NodeId>>,
-        name: &str,
-    ) -> Result<Option<NodeId>> {
-        self.find_named(reader, parent.into(), name)
-    }
-
-    fn insert(
-        &self,
-        txn: &mut impl Writer,
-        id: NodeId,
-        name: &str,
-        value: &V,
-        place: Place,
-    ) -> Result<()> {
-        self.add(txn, id, name, value, place)
-    }
-
-    fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
-        self.change_name(txn, id, name)
-    }
-
-    fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
-        self.change_value(txn, id, value)
-    }
-
-    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
-        self.relocate(txn, id, place)
-    }
-
-    fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
-        self.remove_subtree(txn, id)
-    }
-
-    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
-        self.remove_node(txn, id, orphans)
-    }
-
-    fn load(
-        &self,
-        txn: &mut impl Writer,
-        parent: impl Into<Option<NodeId>>,
-        trees: &[Nested<V>],
-    ) -> Result<()> {
-        self.add_all(txn, parent.into(), trees)
-    }
-
-    fn check(
-        &self,
-        reader: &impl Reader,
-        found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
-    ) -> Result<u64> {
-        self.look_through(reader, found)
-    }
-
-    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        self.mend(store)
     }
 }

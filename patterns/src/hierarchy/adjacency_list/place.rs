@@ -33,22 +33,11 @@ impl Gap {
     }
 }
 
-/// The node that a place names.
-pub(super) fn target(place: Place) -> Option<NodeId> {
-    match place {
-        Place::First(parent)
-        | Place::Last(parent)
-        | Place::At(parent, _)
-        | Place::Sorted(parent) => parent,
-        Place::Before(sibling) | Place::After(sibling) => Some(sibling),
-    }
-}
-
-/// The parent that a place names. `link` is that of the [`target`].
+/// The parent that a place names. `link` is that of the node that it [names](Place::named).
 pub(super) fn parent(place: Place, link: Option<&Link>) -> Option<NodeId> {
     match place {
         Place::Before(_) | Place::After(_) => link.and_then(|link| link.parent),
-        _ => target(place),
+        _ => place.named(),
     }
 }
 
@@ -84,7 +73,7 @@ impl<V, C> AdjacencyList<V, C> {
         }))
     }
 
-    /// Between which children a node goes, itself not counted. `link` is that of the [`target`].
+    /// Between which children a node goes, itself not counted. `link` is that of the node that it [names](Place::named).
     pub(super) fn gap(
         &self,
         reader: &impl Reader,

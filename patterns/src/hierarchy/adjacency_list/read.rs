@@ -80,39 +80,6 @@ impl<V, C> AdjacencyList<V, C> {
         }))
     }
 
-    pub(super) fn beside<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        id: NodeId,
-        order: Order,
-    ) -> Result<Option<TreeNode<R::Bytes<'r>, V, C>>> {
-        let (link, _) = self.known(reader, id)?;
-        let key = self.child_key(&link, id);
-        let range = self.entries_of(link.parent).resume(order, &key);
-        let entry = match order {
-            Order::Ascending => reader.first(range)?,
-            Order::Descending => reader.last(range)?,
-        };
-        let node =
-            |(key, stored): (R::Bytes<'r>, _)| Ok(TreeNode::new(self.child_id(&key)?, stored, 0));
-        entry.map(node).transpose()
-    }
-
-    pub(super) fn count_children(
-        &self,
-        reader: &impl Reader,
-        parent: Option<NodeId>,
-    ) -> Result<u64> {
-        let key = self.count_key(parent);
-        let Some(id) = parent else { return Ok(reader.counter(&key)?.cast_unsigned()) };
-        let mut values = reader.get_many(&[&self.node_key(id), &key])?;
-        let count = values.pop().flatten();
-        if values.pop().flatten().is_none() {
-            return Err(unknown(&self.space, id));
-        }
-        count.map_or(Ok(0), |count| self.decode_count(&key, &count))
-    }
-
     /// How many children a counter says there are.
     pub(super) fn decode_count(&self, key: &[u8], value: &[u8]) -> Result<u64> {
         match value.try_into() {
@@ -122,31 +89,6 @@ impl<V, C> AdjacencyList<V, C> {
                 bytes: value.len(),
             }),
         }
-    }
-
-    pub(super) fn find_named(
-        &self,
-        reader: &impl Reader,
-        parent: Option<NodeId>,
-        name: &str,
-    ) -> Result<Option<NodeId>> {
-        if !self.unique_names {
-            for child in self.children_of(reader, parent, Order::Ascending)? {
-                let child = child?;
-                if child.name()? == name {
-                    return Ok(Some(child.id()));
-                }
-            }
-            return Ok(None);
-        }
-        let key = self.name_key(parent, name);
-        let Some(id) = parent else { return self.named(reader, &key) };
-        let mut values = reader.get_many(&[&self.node_key(id), &key])?;
-        let named = values.pop().flatten();
-        if values.pop().flatten().is_none() {
-            return Err(unknown(&self.space, id));
-        }
-        named.map(|value| self.decode_name(&key, &value)).transpose()
     }
 
     /// The id that a name entry holds.

@@ -4,10 +4,10 @@ use keyloom::value::Codec;
 use keyloom::{KeyRange, Order, Reader, Result, Writer};
 
 use super::super::rank;
-use super::super::tree::{TreeError, encode_node};
+use super::super::tree::{encode_node, exists};
 use super::super::{NodeId, Orphans, Place, TreeNode};
 use super::MaterializedPath;
-use super::layout::{Layout, Located, foreign, named_by};
+use super::layout::{Layout, Located, foreign};
 use super::path::{Path, by_rank, replanted};
 use super::place::{Placed, Placing};
 use super::steps::Steps;
@@ -97,7 +97,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         place: Place,
     ) -> Result<()> {
         let layout = &self.layout;
-        let ids: Vec<NodeId> = std::iter::once(id).chain(named_by(place)).collect();
+        let ids: Vec<NodeId> = std::iter::once(id).chain(place.named()).collect();
         let located = layout.locate(txn, &ids)?;
         self.refuse_existing(&located, 0, id)?;
         let named = layout.named(&located, 1, place)?;
@@ -112,9 +112,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
 
     pub(super) fn refuse_existing(&self, located: &Located, n: usize, id: NodeId) -> Result<()> {
         if located.path(n).is_some() {
-            return Err(
-                TreeError::NodeExists { tree: self.layout.space.to_string(), node: id }.into()
-            );
+            return Err(exists(&self.layout.space, id));
         }
         // It is being deleted, and not yet gone.
         let is_stored = located.stored(n).is_some();
@@ -174,7 +172,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         place: Place,
     ) -> Result<(Path, Placed)> {
         let layout = &self.layout;
-        let ids: Vec<NodeId> = std::iter::once(id).chain(named_by(place)).collect();
+        let ids: Vec<NodeId> = std::iter::once(id).chain(place.named()).collect();
         let located = layout.locate(reader, &ids)?;
         let from = layout.there(&located, 0, id)?;
         let named = layout.named(&located, 1, place)?;

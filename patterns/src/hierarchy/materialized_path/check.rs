@@ -5,9 +5,10 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use super::super::rank;
+use super::super::tree::{Findings, unless_newer};
 use super::super::{NodeId, TreeInconsistency, TreeNode, TreeRule};
 use super::MaterializedPath;
 use super::change::Rewrite;
@@ -25,17 +26,6 @@ const CHUNK: usize = 1_000;
 type Found = (NodeId, Path);
 /// An entry, with its bytes.
 type Stored = (KeyBuf, Vec<u8>);
-
-/// An error that must stop the work, rather than count as something that is wrong.
-fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
-    match outcome {
-        Ok(value) => Ok(Some(value)),
-        Err(error) => match error {
-            Error::NewerFormat { .. } => Err(error),
-            _ => Ok(None),
-        },
-    }
-}
 
 /// The nodes from the last record up to its root, as far as they are there.
 #[derive(Default)]
@@ -62,19 +52,6 @@ impl Open {
     }
 }
 
-/// Tells what is wrong until nobody listens any more.
-struct Findings<F> {
-    found: F,
-    stopped: bool,
-}
-
-impl<F: FnMut(TreeInconsistency) -> ControlFlow<()>> Findings<F> {
-    fn tell(&mut self, key: &[u8], rule: TreeRule) {
-        let fault = TreeInconsistency { key: KeyBuf::from_slice(key), rule };
-        self.stopped = self.stopped || (self.found)(fault).is_break();
-    }
-}
-
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// What a record is, if it is one, and whether it has the name that its path says.
     fn examine(&self, key: &[u8], record: &[u8]) -> Result<Option<(Found, bool)>> {
@@ -93,7 +70,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         let layout = &self.layout;
-        let mut findings = Findings { found, stopped: false };
+        let mut findings = Findings::new(found);
         let steps = reader.get(&layout.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes)));
         let steps = steps.transpose().map_err(|error| error.at(&layout.steps))?;
         if steps == Some(None) {
@@ -121,7 +98,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             if records.len() >= CHUNK {
                 self.check_ids(reader, steps.as_ref(), &mut records, &mut findings)?;
             }
-            if findings.stopped {
+            if findings.has_stopped() {
                 return Ok(looked_at);
             }
         }

@@ -6,7 +6,7 @@ use keyloom::{Error, KeyBuf, KeyRange, MAX_KEY_BYTES, Reader, Result, Subspace};
 use smallvec::{SmallVec, smallvec};
 
 use super::super::tree::{TreeError, encode_node, unknown};
-use super::super::{NodeId, Place, TreeNode};
+use super::super::{NodeId, TreeNode};
 use super::path::{Measured, Path, Segments, joined};
 use super::steps::Steps;
 
@@ -197,17 +197,6 @@ impl Located {
     /// The path of the `n`-th of the nodes asked for, as it is stored.
     pub(super) fn stored(&self, n: usize) -> Option<&Path> {
         self.stored.get(n)?.as_ref()
-    }
-}
-
-/// The parent or the sibling that a place names.
-pub(super) fn named_by(place: Place) -> Option<NodeId> {
-    match place {
-        Place::First(parent)
-        | Place::Last(parent)
-        | Place::At(parent, _)
-        | Place::Sorted(parent) => parent,
-        Place::Before(sibling) | Place::After(sibling) => Some(sibling),
     }
 }
 

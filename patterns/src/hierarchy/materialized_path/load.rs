@@ -6,7 +6,7 @@ use keyloom::value::Codec;
 use keyloom::{Order, Result, Writer};
 
 use super::super::rank::{Rank, spread};
-use super::super::tree::TreeError;
+use super::super::tree::{TreeError, exists};
 use super::super::{Nested, NodeId, Place};
 use super::MaterializedPath;
 use super::change::Rewrite;
@@ -88,8 +88,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if coming.seen.insert(id) {
             return self.refuse_existing(&coming.located, n, id);
         }
-        let tree = self.layout.space.to_string();
-        Err(TreeError::NodeExists { tree, node: id }.into())
+        Err(exists(&self.layout.space, id))
     }
 
     /// The path of names of a node, which nobody may have yet.

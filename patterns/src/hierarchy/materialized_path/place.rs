@@ -5,7 +5,7 @@ use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result};
 use super::super::rank;
 use super::super::tree::TreeError;
 use super::super::{NodeId, Place, TreeNode};
-use super::layout::{Layout, Located, foreign, named_by};
+use super::layout::{Layout, Located, foreign};
 use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
 use super::walk::{BoundedWalk, Origin};
@@ -59,7 +59,7 @@ impl Layout {
         steps: Option<&Steps>,
     ) -> Result<Placed> {
         if let Some(moved) = node.moved
-            && let Some(target) = named_by(node.place)
+            && let Some(target) = node.place.named()
             && is_within(named, moved)
         {
             return Err(TreeError::BelowItself { node: node.id, target }.into());
@@ -366,7 +366,7 @@ impl Layout {
 
     /// The path of the node that a place names, which must be there; the empty path for the roots.
     pub(super) fn named(&self, located: &Located, n: usize, place: Place) -> Result<Path> {
-        named_by(place).map_or(Ok(KeyBuf::new()), |id| self.there(located, n, id))
+        place.named().map_or(Ok(KeyBuf::new()), |id| self.there(located, n, id))
     }
 
     /// Refuses to change what is moved or deleted in steps.

@@ -1,10 +1,11 @@
 //! Walks over the records of a subtree.
 
 use std::marker::PhantomData;
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Range, RangeBounds};
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
 
+use super::super::tree::depth_bounds;
 use super::super::{NodeId, TreeNode, Visit};
 use super::layout::{Layout, foreign};
 use super::path::{ESCAPE, Measured, is_within};
@@ -29,18 +30,8 @@ impl Origin {
         (start, path): (Option<NodeId>, &[u8]),
         depths: &impl RangeBounds<u32>,
     ) -> Self {
-        let min = match depths.start_bound() {
-            Bound::Included(min) => Some(*min),
-            Bound::Excluded(below) => below.checked_add(1),
-            Bound::Unbounded => Some(0),
-        };
-        let max = match depths.end_bound() {
-            Bound::Included(max) => Some(*max),
-            Bound::Excluded(above) => above.checked_sub(1),
-            Bound::Unbounded => Some(u32::MAX),
-        };
         // No depth at all is a range whose end lies before its start.
-        let (min, max) = min.zip(max).unwrap_or((1, 0));
+        let (min, max) = depth_bounds(depths).unwrap_or((1, 0));
         let key = layout.key(path);
         let skip = key.len();
         Self { layout: layout.clone(), key, skip, start, min, max }

@@ -92,11 +92,14 @@ impl Change {
         self.writes.put(&keys.node(id), &at.encode())
     }
 
-    pub(super) fn make(mut self, keys: &Keys, txn: &mut impl Writer) -> Result<()> {
+    /// Writes it, and tells how many keys that were, a deleted range counted as one.
+    pub(super) fn make(mut self, keys: &Keys, txn: &mut impl Writer) -> Result<u64> {
+        let written = self.cleared.len() + self.writes.len();
         for span in self.cleared {
             txn.delete_range(keys.lefts(span))?;
         }
-        self.writes.apply(txn)
+        self.writes.apply(txn)?;
+        Ok(written as u64)
     }
 }
 

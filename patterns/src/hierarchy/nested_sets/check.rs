@@ -2,15 +2,17 @@
 //!
 //! The rows are the truth: which node lies below which follows from them alone. Positions are derived.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 
+use keyloom::value::Codec;
 use keyloom::{Entry, KeyBuf, Order, Reader, Result, Store, Writer};
 
-use super::labels::{Label, Span};
-use super::layout::{Keys, Kind, Position, Positions};
+use super::labels::Span;
+use super::layout::{HEADER, Keys, Kind, Position, Positions};
 use super::steps::Steps;
 use crate::batch::BatchSize;
-use crate::hierarchy::{NodeId, TreeInconsistency, TreeRule};
+use crate::hierarchy::tree::{Findings, unless_newer};
+use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
 
 /// How many keys are looked at together.
 const BATCH: usize = 1_000;
@@ -42,7 +44,7 @@ struct Rows {
     faults: Vec<TreeInconsistency>,
 }
 
-fn read_rows<B: std::ops::Deref<Target = [u8]>>(
+fn read_rows<B: Deref<Target = [u8]>>(
     keys: &Keys,
     entries: Vec<Entry<B>>,
     hidden: Option<Span>,
@@ -72,46 +74,41 @@ fn read_rows<B: std::ops::Deref<Target = [u8]>>(
 }
 
 /// Tells everything that is not as it should be.
-pub(super) fn check<R: Reader>(
+pub(super) fn check<R: Reader, V, C: Codec<V>>(
     keys: &Keys,
     reader: &R,
-    mut found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+    found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
 ) -> Result<u64> {
+    let mut findings = Findings::new(found);
     let mut looked_at = 0;
     let all = keys.space.self_and_children();
-    let steps = match reader.get(&keys.steps)?.map(|bytes| Steps::decode(&bytes)) {
-        Some(Ok(steps)) => Some(steps),
-        Some(Err(_)) => {
-            let key = keys.steps.clone();
-            if found(TreeInconsistency { key, rule: TreeRule::Wrong }).is_break() {
-                return Ok(1);
-            }
-            None
-        }
-        None => None,
-    };
+    let steps = reader.get(&keys.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes)));
+    let steps = steps.transpose().map_err(|error| error.at(&keys.steps))?;
+    if steps == Some(None) {
+        findings.tell(&keys.steps, TreeRule::Wrong);
+    }
+    let steps = steps.flatten();
     let mut open = Open::default();
     let mut last: Option<KeyBuf> = None;
-    loop {
+    while !findings.has_stopped() {
         let range = match &last {
             None => all.clone(),
             Some(last) => all.clone().resume(Order::Ascending, last),
         };
         let page = reader.page(range, Order::Ascending, BATCH)?;
         looked_at += page.entries.len() as u64;
-        for fault in faults_of_page(keys, reader, steps.as_ref(), page.entries, &mut open)? {
-            if found(fault).is_break() {
-                return Ok(looked_at);
-            }
-        }
+        let faults =
+            faults_of_page::<R, V, C>(keys, reader, steps.as_ref(), page.entries, &mut open)?;
+        faults.into_iter().for_each(|fault| findings.pass_on(fault));
         last = page.last;
         if last.is_none() {
-            return Ok(looked_at);
+            break;
         }
     }
+    Ok(looked_at)
 }
 
-fn faults_of_page<R: Reader>(
+fn faults_of_page<R: Reader, V, C: Codec<V>>(
     keys: &Keys,
     reader: &R,
     steps: Option<&Steps>,
@@ -122,7 +119,10 @@ fn faults_of_page<R: Reader>(
     let (mut rows, mut nodes) = (Vec::new(), Vec::new());
     for entry in entries {
         match keys.kind(&entry.0) {
-            Some(Kind::Left(_)) => rows.push(entry),
+            Some(Kind::Left) => {
+                faults.extend(unreadable_node::<_, V, C>(&entry)?);
+                rows.push(entry);
+            }
             Some(Kind::Node(id)) => nodes.push((id, entry)),
             Some(Kind::Steps) => (),
             None => {
@@ -139,6 +139,18 @@ fn faults_of_page<R: Reader>(
     Ok(faults)
 }
 
+/// What is to be told of a row whose name or value can not be read.
+fn unreadable_node<B: Deref<Target = [u8]>, V, C: Codec<V>>(
+    (key, bytes): &Entry<B>,
+) -> Result<Option<TreeInconsistency>> {
+    // Of a header that is cut off the row itself is told.
+    let Some(stored) = bytes.get(HEADER..) else { return Ok(None) };
+    let node = TreeNode::<_, V, C>::new(0, stored, 0);
+    let is_readable = node.is_readable().map_err(|error| error.at(key))?;
+    let key = KeyBuf::from_slice(key);
+    Ok((!is_readable).then_some(TreeInconsistency { key, rule: TreeRule::Foreign }))
+}
+
 /// The positions that are not what the rows say, and what they should be.
 fn wrong_positions<R: Reader>(
     keys: &Keys,
@@ -150,9 +162,10 @@ fn wrong_positions<R: Reader>(
     let mut faults = Vec::new();
     for ((key, bytes), (_, at)) in node_keys.iter().zip(reader.get_many(&node_keys)?).zip(expected)
     {
-        let rule = match bytes.map(|bytes| Positions::decode(&bytes)) {
+        let there = bytes.map(|bytes| unless_newer(Positions::decode(&bytes))).transpose();
+        let rule = match there.map_err(|error| error.at(key))? {
             None => TreeRule::Missing,
-            Some(Ok(there)) if is_right(&there, *at, steps) => continue,
+            Some(Some(there)) if is_right(&there, *at, steps) => continue,
             Some(_) => TreeRule::Wrong,
         };
         faults.push((TreeInconsistency { key: key.clone(), rule }, *at));
@@ -180,9 +193,9 @@ fn dangling<R: Reader>(
     let mut named = Vec::new();
     for (id, (key, bytes)) in nodes {
         let key = KeyBuf::from_slice(&key);
-        match Positions::decode(&bytes) {
-            Err(_) => faults.push(TreeInconsistency { key, rule: TreeRule::Foreign }),
-            Ok(at) => named.push((id, key, keys.left(place_of(&at, steps).left))),
+        match unless_newer(Positions::decode(&bytes)).map_err(|error| error.at(&key))? {
+            None => faults.push(TreeInconsistency { key, rule: TreeRule::Foreign }),
+            Some(at) => named.push((id, key, keys.left(place_of(&at, steps).left))),
         }
     }
     let lefts: Vec<&KeyBuf> = named.iter().map(|(_, _, left)| left).collect();
@@ -229,7 +242,7 @@ pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
 /// Where a repair goes on in the rows.
 #[derive(Clone)]
 struct From {
-    last: Option<Label>,
+    last: Option<KeyBuf>,
     open: Open,
 }
 
@@ -244,20 +257,19 @@ fn repair_rows(
         return Ok((0, Some(From { last: None, open: Open::default() })));
     }
     let (faults, next) = {
-        let behind =
-            Span { first: from.last.map_or(0, |last| last.saturating_add(1)), last: u64::MAX };
-        let page = txn.page(keys.lefts(behind), Order::Ascending, batch)?;
-        let next = page.last.as_deref().and_then(|key| match keys.kind(key) {
-            Some(Kind::Left(left)) => Some(left),
-            _ => None,
-        });
+        let all = keys.lefts(Span { first: 0, last: u64::MAX });
+        let range = match &from.last {
+            None => all,
+            Some(last) => all.resume(Order::Ascending, last),
+        };
+        let page = txn.page(range, Order::Ascending, batch)?;
         let rows = read_rows(keys, page.entries, None, &mut from.open);
-        (wrong_positions(keys, txn, None, &rows.expected)?, next)
+        (wrong_positions(keys, txn, None, &rows.expected)?, page.last)
     };
     for (fault, at) in &faults {
         txn.put(&fault.key, &Positions::from(*at).encode())?;
     }
-    let next = next.map(|left| From { last: Some(left), open: from.open });
+    let next = next.map(|last| From { last: Some(last), open: from.open });
     Ok((faults.len() as u64, next))
 }
 

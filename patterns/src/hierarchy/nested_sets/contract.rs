@@ -8,15 +8,15 @@ use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use super::NestedSets;
 use super::change::Going;
-use super::descend::{Children, Descend, Visits, depth_bounds};
+use super::descend::{Children, Descend, Visits};
 use super::labels::Span;
 use super::layout::{HEADER, disagreement};
 use super::place::Placed;
 use super::view::{View, between};
 use super::{check, steps};
-use crate::hierarchy::tree::{NodeOf, VisitOf, at_once, encode_node, unknown};
+use crate::hierarchy::tree::{NodeOf, VisitOf, depth_bounds, encode_node, exists, unknown};
 use crate::hierarchy::{
-    MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency, TreeNode,
+    MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode,
 };
 
 impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
@@ -162,10 +162,11 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         let change = {
             let (view, found) = View::open(&self.keys, &*txn, &[id])?;
             self.refuse_known(&[id], &found)?;
+            view.refuse_leaving()?;
             let gap = view.gap(Placed { id, name, span: None }, place)?;
             view.place(&gap, &[Going { depth: 0, id, node }])?
         };
-        change.make(&self.keys, txn)
+        change.make(&self.keys, txn).map(drop)
     }
 
     fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
@@ -192,7 +193,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             change.cleared.push(span);
             change
         };
-        change.make(&self.keys, txn)
+        change.make(&self.keys, txn).map(drop)
     }
 
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
@@ -220,7 +221,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 _ => self.adopt(&view, id, span, at)?,
             }
         };
-        change.make(&self.keys, txn)
+        change.make(&self.keys, txn).map(drop)
     }
 
     fn load(
@@ -243,12 +244,13 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             let (view, found) = View::open(&self.keys, &*txn, &ids)?;
             // As if they came one by one.
             self.refuse_known(first, &found)?;
+            view.refuse_leaving()?;
             let placed = Placed { id: 0, name: "", span: None };
             let gap = view.gap(placed, Place::Last(parent))?;
             self.refuse_known(&ids, &found)?;
             view.place(&gap, &going)?
         };
-        change.make(&self.keys, txn)
+        change.make(&self.keys, txn).map(drop)
     }
 
     fn move_in_steps<S: Store>(
@@ -258,10 +260,8 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         place: Place,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
-        match store.transact(|txn| steps::begin_move(&self.keys, txn, id, place))? {
-            true => steps::go_on(&self.keys, store, progress),
-            false => Ok(at_once(progress)),
-        }
+        let written = store.transact(|txn| steps::begin_move(&self.keys, txn, id, place))?;
+        steps::go_on_from(&self.keys, store, written, progress)
     }
 
     fn delete_in_steps<S: Store>(
@@ -270,8 +270,8 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         id: NodeId,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
-        store.transact(|txn| steps::begin_deletion(&self.keys, txn, id))?;
-        steps::go_on(&self.keys, store, progress)
+        let written = store.transact(|txn| steps::begin_deletion(&self.keys, txn, id))?;
+        steps::go_on_from(&self.keys, store, written, progress)
     }
 
     fn finish_steps<S: Store>(
@@ -279,7 +279,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         store: &S,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
-        steps::go_on(&self.keys, store, progress)
+        steps::go_on(&self.keys, store, 0, progress)
     }
 
     fn check(
@@ -287,12 +287,12 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         reader: &impl Reader,
         found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
-        check::check(&self.keys, reader, found)
+        check::check::<_, V, C>(&self.keys, reader, found)
     }
 
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        self.finish_steps(store, |_| ControlFlow::Continue(()))?;
-        check::repair(&self.keys, store)
+        let finished = self.finish_steps(store, |_| ControlFlow::Continue(()))?;
+        Ok(finished.keys + check::repair(&self.keys, store)?)
     }
 }
 
@@ -338,8 +338,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         let mut seen = HashSet::with_capacity(ids.len());
         for (id, found) in ids.iter().zip(found) {
             if found.is_some() || !seen.insert(*id) {
-                let tree = self.keys.space.to_string();
-                return Err(TreeError::NodeExists { tree, node: *id }.into());
+                return Err(exists(&self.keys.space, *id));
             }
         }
         Ok(())

@@ -1,30 +1,13 @@
 //! Walks downwards: one range, and a stack of right labels that says how deep each row lies.
 
-use std::ops::{Bound, RangeBounds};
-
 use keyloom::{Entry, Error, Order, Reader, Result};
 use smallvec::SmallVec;
 
 use super::labels::{Label, Span};
-use super::layout::{HEADER, Keys, header, refused, split_header};
+use super::layout::{HEADER, Keys, header, no_row, split_header};
 use super::view::{RowOf, View, between};
 use crate::hierarchy::{NodeId, TreeNode, Visit};
 use crate::walk::Walk;
-
-/// The least and the greatest depth that is asked for.
-pub(super) fn depth_bounds(depths: &impl RangeBounds<u32>) -> Option<(u32, u32)> {
-    let least = match depths.start_bound() {
-        Bound::Included(least) => *least,
-        Bound::Excluded(before) => before.checked_add(1)?,
-        Bound::Unbounded => 0,
-    };
-    let most = match depths.end_bound() {
-        Bound::Included(most) => *most,
-        Bound::Excluded(behind) => behind.checked_sub(1)?,
-        Bound::Unbounded => u32::MAX,
-    };
-    (least <= most).then_some((least, most))
-}
 
 /// A row as it lies in the store, with its depth and its id.
 type Found<'r, R> = (u32, NodeId, Entry<<R as Reader>::Bytes<'r>>);
@@ -145,7 +128,7 @@ impl<'r, R: Reader> Descend<'r, R> {
     /// What comes of a row that is none.
     #[cold]
     fn refuse(&mut self, key: &[u8]) -> Error {
-        self.end(refused("its header is cut off").at(key))
+        self.end(no_row().at(key))
     }
 
     /// The next row whole.

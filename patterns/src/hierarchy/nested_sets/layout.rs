@@ -58,8 +58,8 @@ impl Keys {
 
     /// What a key of the tree is of.
     pub(super) fn kind(&self, key: &[u8]) -> Option<Kind> {
-        if let Ok(left) = self.lefts.unpack(key) {
-            return Some(Kind::Left(left));
+        if self.lefts.unpack::<Label>(key).is_ok() {
+            return Some(Kind::Left);
         }
         if let Ok(id) = self.nodes.unpack(key) {
             return Some(Kind::Node(id));
@@ -77,7 +77,7 @@ impl Keys {
 
 /// What a key is of.
 pub(super) enum Kind {
-    Left(Label),
+    Left,
     Node(NodeId),
     Steps,
 }
@@ -107,7 +107,7 @@ impl<B: Deref<Target = [u8]>> Row<B> {
 
 /// The right label and the id of a row.
 pub(super) fn header(bytes: &[u8]) -> Result<(Label, NodeId)> {
-    split_header(bytes).ok_or_else(|| refused("its header is cut off"))
+    split_header(bytes).ok_or_else(no_row)
 }
 
 /// The same without an error, which is a large thing to carry past every row of a walk.
@@ -236,9 +236,18 @@ fn cut_off() -> Error {
     refused("it is cut off")
 }
 
+/// A row whose labels and id are cut off.
+#[cold]
+pub(super) fn no_row() -> Error {
+    let why = "its header is cut off; run check, and restore this key: nothing else holds the node";
+    Error::Value { codec: "nested sets", action: "decode", source: why.into() }
+}
+
 /// Stored bytes that are nothing of nested sets.
 #[cold]
 pub(super) fn refused(why: &'static str) -> Error {
+    let why =
+        format!("{why}; run check, then repair or restore this key (leaf ranges: build them anew)");
     Error::Value { codec: "nested sets", action: "decode", source: why.into() }
 }
 

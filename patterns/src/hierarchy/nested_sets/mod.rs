@@ -83,7 +83,8 @@
 //! [`transact`](keyloom::Store::transact).
 //!
 //! While a subtree is moved or deleted in steps, changes in it, moves and deletions of what it lies in, and nodes that would go
-//! where hidden rows lie are refused ([`TreeError::InSteps`]); the rest of the tree takes changes. Room for a subtree
+//! where hidden rows lie are refused ([`TreeError::InSteps`]), and so is an insert elsewhere for which a window would have to give
+//! way that reaches into the subtree; the rest of the tree takes changes. Room for a subtree
 //! that is moved in steps is made in the first transaction: where the gap is too small, what gives way must fit into that one.
 //!
 //! # When not to use it
@@ -171,7 +172,14 @@ impl<V, C> fmt::Debug for NestedSets<V, C> {
 }
 
 impl<V> NestedSets<V> {
-    /// A tree in `space`, whose values are written with [`Postcard`].
+    /// A tree in `space`, where nothing else may be. Values are written with [`Postcard`].
+    ///
+    /// ```
+    /// use keyloom::Subspace;
+    /// use keyloom_patterns::hierarchy::{NestedSets, Tree};
+    /// let places = NestedSets::<u32>::new(&Subspace::new("places"));
+    /// assert_eq!(places.space(), &Subspace::new("places"));
+    /// ```
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
@@ -179,6 +187,12 @@ impl<V> NestedSets<V> {
 
 impl<V, C> NestedSets<V, C> {
     /// A tree in `space`, whose values are written with the codec `C`.
+    ///
+    /// ```
+    /// use keyloom::{Subspace, value::Json};
+    /// use keyloom_patterns::hierarchy::NestedSets;
+    /// let places = NestedSets::<Vec<String>, Json>::with_codec(&Subspace::new("places"));
+    /// ```
     pub fn with_codec(space: &Subspace) -> Self {
         Self { keys: Keys::new(space), types: PhantomData }
     }

@@ -57,14 +57,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
 
     /// Where the parent or the sibling is that a place names; the first label of all where it names none.
     fn target(&self, what: Placed<'_>, place: Place) -> Result<Position> {
-        let target = match place {
-            Place::First(parent)
-            | Place::Last(parent)
-            | Place::At(parent, _)
-            | Place::Sorted(parent) => parent,
-            Place::Before(sibling) | Place::After(sibling) => Some(sibling),
-        };
-        let Some(target) = target else { return Ok(Position { left: 0, parent: None }) };
+        let Some(target) = place.named() else { return Ok(Position { left: 0, parent: None }) };
         let position = self.named(target)?;
         if what.span.is_some_and(|span| span.contains(position.left)) {
             return Err(TreeError::BelowItself { node: what.id, target }.into());

@@ -7,7 +7,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Order, Reader, Result, Store, Writer};
+use keyloom::{Error, Order, Reader, Result, Store, Writer};
 
 use super::change::{Change, intervals, with_depths};
 use super::labels::{Label, Span};
@@ -16,6 +16,7 @@ use super::place::Placed;
 use super::room::labels_of;
 use super::view::{View, between};
 use crate::batch::BatchSize;
+use crate::hierarchy::tree::unless_newer;
 use crate::hierarchy::{MoveProgress, MoveStep, NodeId, Place, TreeNode};
 
 /// The first byte of the record: the format.
@@ -113,13 +114,29 @@ impl Steps {
     }
 }
 
-/// Begins a move; `false` where the node is there already.
+/// What is under way, of what is stored of it.
+pub(super) fn under_way(keys: &Keys, stored: Option<&[u8]>) -> Result<Option<Steps>> {
+    let Some(bytes) = stored else { return Ok(None) };
+    match unless_newer(Steps::decode(bytes)).map_err(|error| error.at(&keys.steps))? {
+        Some(steps) => Ok(Some(steps)),
+        None => Err(no_record().at(&keys.steps)),
+    }
+}
+
+#[cold]
+fn no_record() -> Error {
+    let why = "nothing can be told of the tree as long as it is there; \
+               delete this key, then run repair (of a copy half made some nodes may be told twice)";
+    Error::Value { codec: "a move in steps of nested sets", action: "decode", source: why.into() }
+}
+
+/// Begins a move, and tells how many keys it wrote; none where the node is there already.
 pub(super) fn begin_move(
     keys: &Keys,
     txn: &mut impl Writer,
     id: NodeId,
     place: Place,
-) -> Result<bool> {
+) -> Result<u64> {
     let (mut change, steps) = {
         let (view, row) = View::of_row(keys, &*txn, id)?;
         let from = row.span();
@@ -127,13 +144,13 @@ pub(super) fn begin_move(
         let node = TreeNode::<_, (), ()>::new(id, row.node(), 0);
         let gap = view.gap(Placed { id, name: node.name()?, span: Some(from) }, place)?;
         if gap.lo < from.first && from.last < gap.hi {
-            return Ok(false);
+            return Ok(0);
         }
         let count = 2 * view.reader.count(keys.lefts(from))?;
         // The subtree stays where it is, and may have to give way itself.
         let room = view.room(&gap, count)?;
         let (Some(first), Some(last)) = (room.labels.first(), room.labels.last()) else {
-            return Ok(false);
+            return Ok(0);
         };
         let to = Going { span: Span { first: *first, last: *last }, parent: gap.parent };
         let new = room.moved.iter().find(|(old, _)| *old == from.first).map(|(_, row)| row.span());
@@ -146,18 +163,18 @@ pub(super) fn begin_move(
         (view.give_way(room.window, &room.moved)?, steps)
     };
     change.writes.put(&keys.steps, &steps.encode())?;
-    change.make(keys, txn)?;
-    Ok(true)
+    change.make(keys, txn)
 }
 
-/// Begins a deletion: from now on nobody sees the subtree.
-pub(super) fn begin_deletion(keys: &Keys, txn: &mut impl Writer, id: NodeId) -> Result<()> {
+/// Begins a deletion: from now on nobody sees the subtree. Tells how many keys it wrote.
+pub(super) fn begin_deletion(keys: &Keys, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
     let steps = {
         let (view, row) = View::of_row(keys, &*txn, id)?;
         view.refuse_other_steps()?;
         Steps { node: id, from: row.span(), to: None, stage: Stage::Clearing }
     };
-    txn.put(&keys.steps, &steps.encode())
+    txn.put(&keys.steps, &steps.encode())?;
+    Ok(1)
 }
 
 impl<R: Reader> View<'_, '_, R> {
@@ -166,17 +183,38 @@ impl<R: Reader> View<'_, '_, R> {
     }
 }
 
-/// Goes on until nothing is under way, or `progress` stops it.
+/// Goes on with what a first transaction has begun, and tells of that one too.
+pub(super) fn go_on_from<S: Store>(
+    keys: &Keys,
+    store: &S,
+    written: u64,
+    mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+) -> Result<MoveProgress> {
+    let steps = under_way(keys, store.snapshot()?.get(&keys.steps)?.as_deref())?;
+    let step = match steps.map(|steps| steps.stage) {
+        Some(Stage::Copying(_)) => MoveStep::Copying,
+        Some(Stage::Clearing) => MoveStep::Clearing,
+        None => MoveStep::Finished,
+    };
+    let begun = MoveProgress { step, keys: written };
+    if progress(&begun).is_break() || step == MoveStep::Finished {
+        return Ok(begun);
+    }
+    go_on(keys, store, written, progress)
+}
+
+/// Goes on until nothing is under way, or `progress` stops it. So many keys were written before.
 pub(super) fn go_on<S: Store>(
     keys: &Keys,
     store: &S,
+    written: u64,
     mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
 ) -> Result<MoveProgress> {
     let mut size = BatchSize::new(BATCH);
     let mut plan = None;
-    let mut done = MoveProgress { step: MoveStep::Finished, keys: 0 };
+    let mut done = MoveProgress { step: MoveStep::Finished, keys: written };
     loop {
-        if let Some(steps) = under_way(keys, &store.snapshot()?)?
+        if let Some(steps) = under_way(keys, store.snapshot()?.get(&keys.steps)?.as_deref())?
             && !steps.has_switched()
             && plan.as_ref().is_none_or(|plan: &Plan| !plan.is_of(&steps))
         {
@@ -191,11 +229,6 @@ pub(super) fn go_on<S: Store>(
     }
 }
 
-fn under_way(keys: &Keys, reader: &impl Reader) -> Result<Option<Steps>> {
-    let bytes = reader.get(&keys.steps)?;
-    bytes.map(|bytes| Steps::decode(&bytes).map_err(|error| error.at(&keys.steps))).transpose()
-}
-
 /// One transaction of it: what is to be done next, and how many keys were written or removed.
 fn step(
     keys: &Keys,
@@ -203,7 +236,8 @@ fn step(
     plan: Option<&Plan>,
     rows: usize,
 ) -> Result<(MoveStep, u64)> {
-    match under_way(keys, txn)? {
+    let steps = under_way(keys, txn.get(&keys.steps)?.as_deref())?;
+    match steps {
         None => Ok((MoveStep::Finished, 0)),
         Some(steps) => match (steps.stage, plan.filter(|plan| plan.is_of(&steps))) {
             (Stage::Clearing, _) => clear(keys, txn, &steps, rows),
@@ -287,9 +321,7 @@ fn copy(
     let step = if last.is_some() { MoveStep::Copying } else { MoveStep::Clearing };
     steps.stage = if last.is_some() { Stage::Copying(last) } else { Stage::Clearing };
     change.writes.put(&keys.steps, &steps.encode())?;
-    let written = change.writes.len() as u64;
-    change.make(keys, txn)?;
-    Ok((step, written))
+    Ok((step, change.make(keys, txn)?))
 }
 
 /// Removes some rows from where the subtree was, or the record when none is left.
@@ -311,7 +343,7 @@ fn clear(
             let at = Positions::decode(&at).map_err(|error| error.at(key))?;
             match at.next {
                 Some(next) => change.put_position(keys, row.id, next.into())?,
-                // A node that was deleted; its id may have been given to another since.
+                // A node that was deleted. That of another begins elsewhere.
                 None if at.now.left == row.left => change.writes.delete(key)?,
                 None => (),
             }
@@ -321,7 +353,6 @@ fn clear(
     if is_done {
         change.writes.delete(&keys.steps)?;
     }
-    let written = change.writes.len() as u64;
-    change.make(keys, txn)?;
-    Ok((if is_done { MoveStep::Finished } else { MoveStep::Clearing }, written))
+    let step = if is_done { MoveStep::Finished } else { MoveStep::Clearing };
+    Ok((step, change.make(keys, txn)?))
 }

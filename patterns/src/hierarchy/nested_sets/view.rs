@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::labels::{Label, Span};
 use super::layout::{Keys, Position, Positions, Row, disagreement};
-use super::steps::Steps;
+use super::steps::{Steps, under_way};
 use crate::hierarchy::tree::unknown;
 use crate::hierarchy::{NodeId, TreeError};
 
@@ -17,6 +17,8 @@ pub(super) struct View<'k, 'r, R: Reader> {
     pub(super) steps: Option<Steps>,
     /// Rows that are not to be seen: those that steps have in hand, and those that are about to be moved.
     pub(super) hidden: SmallVec<[Span; 2]>,
+    /// Of the nodes that were asked for, one that is being deleted in steps.
+    leaving: Option<NodeId>,
 }
 
 impl<R: Reader> Clone for View<'_, '_, R> {
@@ -26,6 +28,7 @@ impl<R: Reader> Clone for View<'_, '_, R> {
             reader: self.reader,
             steps: self.steps,
             hidden: self.hidden.clone(),
+            leaving: self.leaving,
         }
     }
 }
@@ -42,14 +45,17 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         let mut wanted: SmallVec<[KeyBuf; 3]> = smallvec![keys.steps.clone()];
         wanted.extend(ids.iter().map(|id| keys.node(*id)));
         let mut found = reader.get_many(&wanted)?.into_iter();
-        let steps = match found.next().flatten() {
-            Some(bytes) => Some(Steps::decode(&bytes).map_err(|error| error.at(&keys.steps))?),
-            None => None,
-        };
+        let steps = under_way(keys, found.next().flatten().as_deref())?;
         let hidden = steps.and_then(|steps| steps.hidden()).into_iter().collect();
-        let view = Self { keys, reader, steps, hidden };
-        let positions = found.zip(ids).map(|(bytes, id)| view.resolve(*id, bytes.as_deref()));
-        let positions = positions.collect::<Result<_>>()?;
+        let mut view = Self { keys, reader, steps, hidden, leaving: None };
+        let mut positions = Vec::with_capacity(ids.len());
+        for (bytes, id) in found.zip(ids) {
+            let position = view.resolve(*id, bytes.as_deref())?;
+            if bytes.is_some() && position.is_none() {
+                view.leaving = Some(*id);
+            }
+            positions.push(position);
+        }
         Ok((view, positions))
     }
 
@@ -252,6 +258,15 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         match self.steps.filter(|steps| steps.spans().any(|s| s.overlaps(span))) {
             None => Ok(()),
             Some(steps) => Err(self.in_steps(steps.node)),
+        }
+    }
+
+    /// Refuses the id of a node that is being deleted in steps: who asks for it twice should not get two answers, and
+    /// what is left of it still bears it.
+    pub(super) fn refuse_leaving(&self) -> Result<()> {
+        match (self.leaving, self.steps) {
+            (Some(_), Some(steps)) => Err(self.in_steps(steps.node)),
+            _ => Ok(()),
         }
     }
 

@@ -1,9 +1,10 @@
 //! What trees refuse, and what is not as it should be in one.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use keyloom::key::display;
-use keyloom::{Error, KeyBuf};
+use keyloom::{Error, KeyBuf, Result, Subspace};
 
 use super::NodeId;
 
@@ -77,17 +78,17 @@ pub enum TreeError {
         /// How long it may be.
         limit: usize,
     },
-    /// The tree would be deeper than it may be.
+    /// Where names are unique a name is a part of a key, and this one makes it longer than a key may be. Shorten the name.
     #[error(
-        "node {node} would lie {depth} levels deep, the limit is {limit}; move it nearer to its root"
+        "the name of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten the name"
     )]
-    TooDeep {
-        /// The node that would lie too deep.
+    NameTooLong {
+        /// The node whose name it is.
         node: NodeId,
-        /// How deep it would lie.
-        depth: u32,
-        /// How deep it may.
-        limit: u32,
+        /// How long the key would be.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
     },
     /// The tree has no room for more nodes. Keep what lies below some of them in trees of their own.
     #[error(
@@ -127,6 +128,18 @@ fn parent_name(parent: Option<NodeId>) -> String {
     parent.map_or_else(|| "no node (a root)".into(), |parent| format!("node {parent}"))
 }
 
+/// The error for a node that is not there.
+#[cold]
+pub(crate) fn unknown(tree: &Subspace, node: NodeId) -> Error {
+    TreeError::UnknownNode { tree: tree.to_string(), node }.into()
+}
+
+/// The error for a node that is there already.
+#[cold]
+pub(crate) fn exists(tree: &Subspace, node: NodeId) -> Error {
+    TreeError::NodeExists { tree: tree.to_string(), node }.into()
+}
+
 impl From<TreeError> for Error {
     fn from(error: TreeError) -> Self {
         Self::other(error)
@@ -151,8 +164,9 @@ pub enum TreeRule {
     Cycle,
 }
 
-/// One thing that is not as it should be: where, and which rule it breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One thing that is not as it should be: where, and which rule it breaks. Where it stops an operation it is the error,
+/// as an [`Error::Other`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TreeInconsistency {
     /// The key.
     pub key: KeyBuf,
@@ -171,5 +185,122 @@ impl fmt::Display for TreeInconsistency {
             TreeRule::Cycle => "lies below itself",
         };
         write!(f, "the key {} {rule}", display(&self.key))
+    }
+}
+
+/// Tells what a check finds, until nobody wants to hear more.
+pub(crate) struct Findings<F> {
+    found: F,
+    stopped: bool,
+}
+
+impl<F: FnMut(TreeInconsistency) -> ControlFlow<()>> Findings<F> {
+    pub(crate) fn new(found: F) -> Self {
+        Self { found, stopped: false }
+    }
+
+    pub(crate) fn tell(&mut self, key: &[u8], rule: TreeRule) {
+        self.pass_on(TreeInconsistency { key: KeyBuf::from_slice(key), rule });
+    }
+
+    pub(crate) fn pass_on(&mut self, fault: TreeInconsistency) {
+        self.stopped = self.stopped || (self.found)(fault).is_break();
+    }
+
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped
+    }
+}
+
+/// What decodes, `None` where it does not. What a newer program has written is neither right nor wrong: nothing that this one
+/// may judge, or mend.
+pub(crate) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error @ Error::NewerFormat { .. }) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Each kind has its number, so that no kind can come which is not looked at below.
+    fn kind(error: &TreeError) -> usize {
+        match error {
+            TreeError::UnknownNode { .. } => 0,
+            TreeError::NodeExists { .. } => 1,
+            TreeError::BelowItself { .. } => 2,
+            TreeError::NoSuchPosition { .. } => 3,
+            TreeError::NameTaken { .. } => 4,
+            TreeError::OrderedByName { .. } => 5,
+            TreeError::PathTooLong { .. } => 6,
+            TreeError::NameTooLong { .. } => 7,
+            TreeError::TooManyNodes { .. } => 8,
+            TreeError::Broken { .. } => 9,
+            TreeError::InSteps { .. } => 10,
+        }
+    }
+
+    #[test]
+    fn each_message_names_what_it_is_about_the_limit_and_what_to_do() {
+        let tree = || "(\"goods\")".to_owned();
+        let (node, parent) = (7, Some(3));
+        let name = "pears".to_owned();
+        let cases = [
+            (
+                TreeError::UnknownNode { tree: tree(), node },
+                "the tree (\"goods\") has no node 7; insert it first, or name another",
+            ),
+            (
+                TreeError::NodeExists { tree: tree(), node },
+                "the tree (\"goods\") has a node 7 already; take another id, or move that node",
+            ),
+            (
+                TreeError::BelowItself { node, target: 9 },
+                "node 7 cannot go to 9, which is itself or lies below it; move 9 out of it first",
+            ),
+            (
+                TreeError::NoSuchPosition { parent: None, position: 5, children: 2 },
+                "position 5 does not fit: there are 2 other children of no node (a root); take a smaller one, or the last place",
+            ),
+            (
+                TreeError::NameTaken { parent, name, taken_by: 8 },
+                "the name \"pears\" below node 3 belongs to node 8; take another name",
+            ),
+            (
+                TreeError::OrderedByName { tree: tree() },
+                "siblings of the tree (\"goods\") stand in the order of their names; ask for a sorted place",
+            ),
+            (
+                TreeError::PathTooLong { node, bytes: 600, limit: 511 },
+                "the path of node 7 makes a key of 600 bytes, the limit is 511; shorten names or the tree, or let ids be the segments",
+            ),
+            (
+                TreeError::NameTooLong { node, bytes: 600, limit: 511 },
+                "the name of node 7 makes a key of 600 bytes, the limit is 511; shorten the name",
+            ),
+            (
+                TreeError::TooManyNodes { tree: tree(), limit: 32 },
+                "the tree (\"goods\") takes no more than 32 nodes; keep parts of it as trees of their own",
+            ),
+            (
+                TreeError::Broken { tree: tree(), node },
+                "node 7 of the tree (\"goods\") lies below itself, or is not there though others lie below it; run repair",
+            ),
+            (
+                TreeError::InSteps { tree: tree(), node },
+                "node 7 of the tree (\"goods\") is being moved or deleted in steps; finish that first (finish_steps)",
+            ),
+        ];
+        let kinds: BTreeSet<usize> = cases.iter().map(|(error, _)| kind(error)).collect();
+        assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (0..=10).collect::<Vec<_>>());
+        for (error, message) in cases {
+            assert_eq!(error.to_string(), message);
+            assert_eq!(Error::from(error.clone()).downcast_ref(), Some(&error));
+        }
     }
 }

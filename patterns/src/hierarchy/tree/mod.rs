@@ -7,6 +7,7 @@
 //! Depth-first order, a node before its children, is the order of every walk.
 
 mod error;
+mod names;
 mod nested;
 mod node;
 mod place;
@@ -14,15 +15,18 @@ mod steps;
 
 use std::ops::{Deref, RangeBounds};
 
+#[cfg(doc)]
+use keyloom::Error;
 use keyloom::value::Codec;
-use keyloom::{Error, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
+pub(crate) use error::{Findings, exists, unknown, unless_newer};
 pub use error::{TreeError, TreeInconsistency, TreeRule};
+pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::Nested;
-pub(crate) use node::encode_node;
 pub use node::{TreeNode, Visit};
+pub(crate) use node::{depth_bounds, encode_node};
 pub use place::{Orphans, Place};
-pub(crate) use steps::at_once;
 pub use steps::{MoveProgress, MoveStep};
 
 pub(crate) use nested::{dot_of, dump_of};
@@ -43,6 +47,31 @@ pub type VisitOf<'r, T, R> =
 /// What every method says of errors: a node that is not there is a [`TreeError::UnknownNode`], and whatever is refused
 /// is refused before anything is written. A parent `None` stands for the roots, and walks from `None` go
 /// through the whole forest. Costs are told by the models.
+///
+/// ```
+/// use keyloom::{Memory, Reader, Result, Store, Subspace, Writer};
+/// use keyloom_patterns::hierarchy::{AdjacencyList, NestedSets, Place, Tree};
+///
+/// /// Works with every model: which one it is, is said where it is made.
+/// fn goods(tree: &impl Tree<Value = u32>, txn: &mut impl Writer) -> Result<()> {
+///     tree.insert(txn, 1, "fruit", &0, Place::last(None))?;
+///     tree.insert(txn, 2, "pears", &40, Place::last(1))?;
+///     tree.insert(txn, 3, "apples", &70, Place::Before(2))
+/// }
+///
+/// fn pieces(tree: &impl Tree<Value = u32>, reader: &impl Reader) -> Result<u32> {
+///     tree.descendants(reader, 1, ..)?.map(|visit| visit?.node.value()).sum()
+/// }
+///
+/// let (one, other) = (Subspace::new("one"), Subspace::new("other"));
+/// let (list, sets) = (AdjacencyList::<u32>::new(&one), NestedSets::<u32>::new(&other));
+/// let store = Memory::new();
+/// store.transact(|txn| goods(&list, txn))?;
+/// store.transact(|txn| goods(&sets, txn))?;
+/// let snapshot = store.snapshot()?;
+/// assert_eq!((pieces(&list, &snapshot)?, pieces(&sets, &snapshot)?), (110, 110));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
 pub trait Tree: Clone + Send + Sync + 'static {
     /// What a node holds beside its name.
     type Value;
@@ -183,10 +212,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
                     Ok(visit) => visit,
                     Err(error) => return Some(Err(error)),
                 };
-                let has_children =
-                    matches!(visits.peek(), Some(Ok(next)) if next.depth > visit.depth);
-                if !has_children {
-                    return Some(Ok(visit.node));
+                match visits.peek() {
+                    Some(Ok(next)) if next.depth > visit.depth => {}
+                    // Nobody knows what comes behind this one: the error does.
+                    Some(Err(_)) => {}
+                    _ => return Some(Ok(visit.node)),
                 }
             }
         }))
@@ -233,7 +263,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// Adds a node.
     ///
     /// # Errors
-    /// [`TreeError`]: the node is there already, the place is not, a path or a depth is too long.
+    /// [`TreeError`]: the node is there already, the place is not, a path or a name is too long.
     fn insert(
         &self,
         txn: &mut impl Writer,
@@ -271,6 +301,20 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// Deletes a node alone. Its children take its place, or become roots.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Orphans, Tree};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// store.transact(|txn| tree.delete_node(txn, 2, Orphans::Adopted))?;
+    /// assert_eq!(tree.parent(&store.snapshot()?, 3)?, Some(1));
+    /// store.transact(|txn| tree.delete_node(txn, 1, Orphans::Rooted))?;
+    /// assert_eq!(tree.parent(&store.snapshot()?, 3)?, None);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As all of the [contract](Tree); a name that is taken where its children go.
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()>;
@@ -284,19 +328,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
         trees: &[Nested<Self::Value>],
-    ) -> Result<()> {
-        let parent = parent.into();
-        for tree in trees {
-            let mut path: Vec<NodeId> = Vec::new();
-            for (depth, node) in tree.preorder() {
-                path.truncate(depth as usize);
-                let below = path.last().copied().or(parent);
-                self.insert(txn, node.id, &node.name, &node.value, Place::Last(below))?;
-                path.push(node.id);
-            }
-        }
-        Ok(())
-    }
+    ) -> Result<()>;
 
     // ---- the whole ----------------------------------------------------------------------------------------------
 
@@ -314,6 +346,18 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// A node and all below it, or the whole forest, as a graph in the DOT language of Graphviz.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Tree};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// let dot = tree.dot(&store.snapshot()?, 2)?;
+    /// assert_eq!(dot, "digraph tree {\n    2 [label=\"two\"];\n    3 [label=\"three\"];\n    2 -> 3;\n}\n");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`descendants`](Tree::descendants).
     fn dot(&self, reader: &impl Reader, from: impl Into<Option<NodeId>>) -> Result<String> {
@@ -322,11 +366,23 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// Adds all that another tree holds to this one, as the last roots: how one model is turned into another.
     ///
-    /// ```text
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, NestedSets, Tree};
+    /// let space = Subspace::new("tree");
     /// let old = AdjacencyList::<()>::new(&space.child("old"));
     /// let new = NestedSets::<()>::new(&space.child("new"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()))];
+    /// store.transact(|txn| old.load(txn, None, &trees))?;
     /// store.transact(|txn| new.copy_from(txn, &old))?;
+    /// assert_eq!(new.dump(&store.snapshot()?, None)?, trees);
+    /// # Ok::<(), keyloom::Error>(())
     /// ```
+    ///
+    /// The other tree is in memory meanwhile, and this one is written in one transaction. Where a store does not take
+    /// [so much at once](Error::is_too_much_at_once), do it in parts: [`dump`](Tree::dump) one root, or one node and its children, at
+    /// a time, and [`load`](Tree::load) each in a transaction of its own.
     ///
     /// # Errors
     /// As [`dump`](Tree::dump) and [`load`](Tree::load).
@@ -359,7 +415,24 @@ pub trait Tree: Clone + Send + Sync + 'static {
     }
 
     /// [`delete_subtree`](Tree::delete_subtree) of one that is too large for one transaction, as
-    /// [`move_in_steps`](Tree::move_in_steps).
+    /// [`move_in_steps`](Tree::move_in_steps). From the first transaction on no reader sees the nodes; their ids are free again when
+    /// the deletion has ended, and refused until then ([`TreeError::InSteps`]).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, MoveStep, Nested, Tree};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// let done = tree.delete_in_steps(&store, 2, |progress| {
+    ///     println!("{:?}: {} keys", progress.step, progress.keys);
+    ///     std::ops::ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(done.step, MoveStep::Finished);
+    /// assert_eq!(tree.descendant_count(&store.snapshot()?, None)?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`delete_subtree`](Tree::delete_subtree).
@@ -373,7 +446,24 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(steps::at_once(progress))
     }
 
-    /// Goes on with what was begun in steps and did not end; does nothing where all has ended.
+    /// Goes on with what was begun in steps and did not end; does nothing where all has ended. A program that moves or deletes in
+    /// steps calls it when it starts.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{Nested, NestedSets, Tree};
+    /// let tree = NestedSets::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// // It stops after the first transaction, as a program that is killed.
+    /// tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(()))?;
+    /// assert!(store.transact(|txn| tree.load(txn, None, &trees)).is_err());
+    /// tree.finish_steps(&store, |_| ControlFlow::Continue(()))?;
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What the store says.
@@ -387,8 +477,28 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// Everything that is not as it should be, told to `found` until it stops; returns how many keys were looked at.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Tree, TreeRule};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// use std::ops::ControlFlow;
+    /// use keyloom::Writer;
+    /// store.transact(|txn| txn.put(&tree.space().pack("other"), b"of somebody else"))?;
+    /// let mut found = Vec::new();
+    /// tree.check(&store.snapshot()?, |fault| {
+    ///     found.push((fault.to_string(), fault.rule));
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(found, [(r#"the key ("tree", "other") is nothing of this tree"#.into(), TreeRule::Foreign)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// What the store says. What does not decode is no error here, but something found.
+    /// What the store says. What does not decode is no error here, but something found; what a newer program has written is
+    /// [`Error::NewerFormat`], since this one can not judge it.
     fn check(
         &self,
         reader: &impl Reader,
@@ -396,41 +506,25 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ) -> Result<u64>;
 
     /// Makes what can be derived what it should be, and tells how many keys were written or removed. What the model
-    /// takes for the truth and what it derives, it tells.
+    /// takes for the truth and what it derives, it tells. Keys that are nothing of the tree stay where they are.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Tree};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// use keyloom::Writer;
+    /// store.transact(|txn| txn.delete(&tree.space().pack(&("node", 2))))?;
+    /// assert_eq!(tree.repair(&store)?, 1);
+    /// assert_eq!(tree.dump(&store.snapshot()?, None)?, trees);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What the store says.
     fn repair<S: Store>(&self, store: &S) -> Result<u64>;
-}
-
-/// The first of some nodes that has this name.
-pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
-    nodes: impl Iterator<Item = Result<TreeNode<B, V, C>>>,
-    name: &str,
-) -> Result<Option<NodeId>> {
-    for node in nodes {
-        let node = node?;
-        if node.name()? == name {
-            return Ok(Some(node.id()));
-        }
-    }
-    Ok(None)
-}
-
-/// The node that these names lead to, one after the other.
-pub(crate) fn follow<'n>(
-    tree: &impl Tree,
-    reader: &impl Reader,
-    names: impl IntoIterator<Item = &'n str>,
-) -> Result<Option<NodeId>> {
-    let mut node = None;
-    for name in names {
-        node = tree.child_named(reader, node, name)?;
-        if node.is_none() {
-            break;
-        }
-    }
-    Ok(node)
 }
 
 /// The ids from the root down to a node.
@@ -438,10 +532,4 @@ fn path_to<B, V, C>(ancestors: &[TreeNode<B, V, C>], node: NodeId) -> Vec<NodeId
     let mut path: Vec<NodeId> = ancestors.iter().rev().map(TreeNode::id).collect();
     path.push(node);
     path
-}
-
-/// The error for a node that is not there.
-#[cold]
-pub(crate) fn unknown(tree: &Subspace, node: NodeId) -> Error {
-    TreeError::UnknownNode { tree: tree.to_string(), node }.into()
 }

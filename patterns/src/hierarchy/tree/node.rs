@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Bound, Deref, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{Error, Result};
 
-use super::NodeId;
+use super::{NodeId, unless_newer};
+use crate::hierarchy::number;
 
 /// The first byte of what is stored of a node: the format.
 const FORMAT: u8 = 1;
@@ -15,12 +16,7 @@ const FORMAT: u8 = 1;
 /// Appends what all models store of a node alike: the format, the length of the name (LEB128), the name, the value.
 pub(crate) fn encode_node<V, C: Codec<V>>(name: &str, value: &V, out: &mut Vec<u8>) -> Result<()> {
     out.push(FORMAT);
-    let mut length = name.len();
-    while length > 0x7f {
-        out.push((length & 0x7f) as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
+    number::put(name.len() as u64, out);
     out.extend_from_slice(name.as_bytes());
     C::encode(value, out)
 }
@@ -44,24 +40,14 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8])> {
 }
 
 fn name_and_value(mut rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (mut length, mut shift) = (0_usize, 0);
-    loop {
-        let (&byte, behind) = rest.split_first()?;
-        rest = behind;
-        length |= usize::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return rest.split_at_checked(length);
-        }
-        shift += 7;
-        if shift > 28 {
-            return None;
-        }
-    }
+    let length = usize::try_from(number::take(&mut rest)?).ok()?;
+    rest.split_at_checked(length)
 }
 
 #[cold]
 fn refused(why: &'static str) -> Error {
-    Error::Value { codec: "a node of a tree", action: "decode", source: why.into() }
+    let source = format!("{why}; run check, and restore what is at the key").into();
+    Error::Value { codec: "a node of a tree", action: "decode", source }
 }
 
 /// A node: its id, its name and its value, which are decoded when they are asked for.
@@ -115,6 +101,12 @@ impl<B: Deref<Target = [u8]>, V, C: Codec<V>> TreeNode<B, V, C> {
     pub fn value(&self) -> Result<V> {
         C::decode(self.value_bytes()?)
     }
+
+    /// Whether name and value can be read. What a newer program has written is an error.
+    pub(crate) fn is_readable(&self) -> Result<bool> {
+        let node = self.name().and_then(|_| self.value());
+        Ok(unless_newer(node)?.is_some())
+    }
 }
 
 impl<B: Deref<Target = [u8]>, V, C> fmt::Debug for TreeNode<B, V, C> {
@@ -139,4 +131,19 @@ impl<B: Deref<Target = [u8]>, V, C> fmt::Debug for Visit<B, V, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Visit").field("depth", &self.depth).field("node", &self.node).finish()
     }
+}
+
+/// The least and the greatest depth that is asked for, `None` where none is.
+pub(crate) fn depth_bounds(depths: &impl RangeBounds<u32>) -> Option<(u32, u32)> {
+    let least = match depths.start_bound() {
+        Bound::Included(least) => *least,
+        Bound::Excluded(before) => before.checked_add(1)?,
+        Bound::Unbounded => 0,
+    };
+    let most = match depths.end_bound() {
+        Bound::Included(most) => *most,
+        Bound::Excluded(behind) => behind.checked_sub(1)?,
+        Bound::Unbounded => u32::MAX,
+    };
+    (least <= most).then_some((least, most))
 }

@@ -47,9 +47,20 @@ impl Place {
     pub fn sorted(parent: impl Into<Option<NodeId>>) -> Self {
         Self::Sorted(parent.into())
     }
+
+    /// The parent or the sibling that it names, `None` for the roots.
+    pub(crate) fn named(self) -> Option<NodeId> {
+        match self {
+            Self::First(parent)
+            | Self::Last(parent)
+            | Self::At(parent, _)
+            | Self::Sorted(parent) => parent,
+            Self::Before(sibling) | Self::After(sibling) => Some(sibling),
+        }
+    }
 }
 
-/// What becomes of the children of a node that is deleted alone.
+/// What becomes of the children of a node that is [deleted alone](super::Tree::delete_node).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphans {
     /// They take the place of the deleted node, in their order.

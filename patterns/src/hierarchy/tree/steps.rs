@@ -18,7 +18,7 @@ pub enum MoveStep {
 pub struct MoveProgress {
     /// What it is doing.
     pub step: MoveStep,
-    /// Keys written or removed so far.
+    /// Keys written or removed so far, the first transaction counted; 0 where the model needs no steps and did it in one.
     pub keys: u64,
 }
 

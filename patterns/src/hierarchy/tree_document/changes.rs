@@ -8,7 +8,7 @@ use keyloom::value::{Codec, Raw};
 
 use super::document::Document;
 use super::preorder::{Preorder, Row};
-use crate::hierarchy::tree::encode_node;
+use crate::hierarchy::tree::{encode_node, exists};
 use crate::hierarchy::{Nested, NodeId, Orphans, Place, TreeError};
 
 /// Between which rows a node goes.
@@ -185,14 +185,7 @@ impl<V, C: Codec<V>> Document<V, C> {
 
     /// An error where the target of a move is not there, or goes with the node.
     fn expect_outside(&self, id: NodeId, subtree: &Range<usize>, place: Place) -> Result<()> {
-        let target = match place {
-            Place::Before(target) | Place::After(target) => target,
-            Place::First(Some(target))
-            | Place::Last(Some(target))
-            | Place::At(Some(target), _)
-            | Place::Sorted(Some(target)) => target,
-            _ => return Ok(()),
-        };
+        let Some(target) = place.named() else { return Ok(()) };
         if subtree.contains(&self.position(target)?) {
             return Err(TreeError::BelowItself { node: id, target }.into());
         }
@@ -205,6 +198,6 @@ impl<V, C: Codec<V>> Document<V, C> {
 
     #[cold]
     fn exists(&self, node: NodeId) -> keyloom::Error {
-        TreeError::NodeExists { tree: self.tree.space.to_string(), node }.into()
+        exists(&self.tree.space, node)
     }
 }

@@ -7,9 +7,9 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
 
 use super::TreeDocument;
-use super::document::Document;
 use super::head::{Head, Piece};
 use crate::BatchSize;
+use crate::hierarchy::tree::unless_newer;
 use crate::hierarchy::{TreeInconsistency, TreeRule};
 
 /// How many pieces that nobody needs are removed in one transaction.
@@ -43,13 +43,14 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         wrong: &mut Vec<(KeyBuf, TreeRule)>,
     ) -> Result<Option<Head>> {
         let head_key = self.head_key();
-        let head = match reader.get(&head_key)?.map(|bytes| Head::decode(&bytes)).transpose() {
-            Ok(head) => head,
-            Err(_) => {
-                wrong.push((head_key.clone(), TreeRule::Wrong));
-                None
-            }
-        };
+        let stored = reader.get(&head_key)?;
+        let head = stored.as_deref().map(|bytes| unless_newer(Head::decode(bytes))).transpose();
+        let head = head.map_err(|error| error.at(&head_key))?;
+        if head == Some(None) {
+            wrong.push((head_key.clone(), TreeRule::Wrong));
+        }
+        let (is_there, head) = (head.is_some(), head.flatten());
+        let mut has_pieces = false;
         let pieces = head.as_ref().map(|head| &head.pieces[..]).unwrap_or_default();
         let mut expected: BTreeMap<u64, usize> =
             pieces.iter().map(|piece| (piece.number, piece.bytes)).collect();
@@ -60,15 +61,24 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
             let (key, bytes) = entry?;
             *keys += 1;
             let rule = match self.space.unpack::<(&str, u64)>(&key) {
-                Ok(("piece", number)) => match expected.remove(&number) {
-                    Some(length) if length == bytes.len() => continue,
-                    Some(_) => TreeRule::Wrong,
-                    None => TreeRule::Dangling,
-                },
+                Ok(("piece", number)) => {
+                    has_pieces = true;
+                    match expected.remove(&number) {
+                        // Without a head nobody knows which pieces are the document.
+                        _ if head.is_none() => continue,
+                        Some(length) if length == bytes.len() => continue,
+                        Some(_) => TreeRule::Wrong,
+                        None => TreeRule::Dangling,
+                    }
+                }
                 _ if *key == *head_key => continue,
                 _ => TreeRule::Foreign,
             };
             wrong.push((KeyBuf::from_slice(&key), rule));
+        }
+        // A head is written before the first piece, and stays.
+        if has_pieces && !is_there {
+            wrong.push((head_key, TreeRule::Missing));
         }
         wrong.extend(expected.keys().map(|number| (self.piece_key(*number), TreeRule::Missing)));
         Ok(head)
@@ -87,10 +97,12 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         };
         let mut ids = HashSet::new();
         let rows = document.rows.rows().iter().enumerate();
-        let broken =
-            rows.filter(|(position, row)| !ids.insert(row.id) || !is_decoded(&document, *position));
-        for (_, row) in broken {
-            wrong.push((self.key_of(&head.pieces, row.at.start), TreeRule::Wrong));
+        for (position, row) in rows {
+            let key = || self.key_of(&head.pieces, row.at.start);
+            let node = document.rows.node::<V, C>(position);
+            if !node.is_readable().map_err(|error| error.at(&key()))? || !ids.insert(row.id) {
+                wrong.push((key(), TreeRule::Wrong));
+            }
         }
         Ok(())
     }
@@ -120,7 +132,8 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     }
 
     fn remove_some_dangling(&self, txn: &mut impl Writer, most: usize) -> Result<u64> {
-        let head = self.head(txn)?;
+        // Where the head is lost, pieces that nobody names are all that is left of the document.
+        let Some(head) = self.stored_head(txn)? else { return Ok(0) };
         let named: HashSet<u64> = head.pieces.iter().map(|piece| piece.number).collect();
         let mut dangling = Vec::new();
         for entry in txn.range(self.space.range_of(&"piece"), Order::Ascending)? {
@@ -143,9 +156,4 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         txn.put(&self.head_key(), &head.encode())?;
         Ok(dangling.len() as u64 + 1)
     }
-}
-
-fn is_decoded<V, C: Codec<V>>(document: &Document<V, C>, position: usize) -> bool {
-    let node = document.rows.node::<V, C>(position);
-    node.name().is_ok() && node.value().is_ok()
 }

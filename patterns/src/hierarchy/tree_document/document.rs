@@ -9,7 +9,7 @@ use keyloom::{Error, Order, Result};
 use super::TreeDocument;
 use super::head::Head;
 use super::preorder::{DocumentBytes, Preorder, owned, visits};
-use crate::hierarchy::tree::{dot_of, dump_of, unknown};
+use crate::hierarchy::tree::{dot_of, dump_of, first_named, follow_names, unknown};
 use crate::hierarchy::{Nested, NodeId, TreeNode, Visit};
 
 /// A node of a [`Document`].
@@ -260,12 +260,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         parent: impl Into<Option<NodeId>>,
         name: &str,
     ) -> Result<Option<NodeId>> {
-        for child in self.children(parent, Order::Ascending)? {
-            if child.name()? == name {
-                return Ok(Some(child.id()));
-            }
-        }
-        Ok(None)
+        first_named(self.children(parent, Order::Ascending)?.map(Ok), name)
     }
 
     /// The node that these names lead to, beginning with the name of a root.
@@ -273,14 +268,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// # Errors
     /// A node that does not decode.
     pub fn node_at<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Option<NodeId>> {
-        let mut node = None;
-        for name in names {
-            node = self.child_named(node, name)?;
-            if node.is_none() {
-                break;
-            }
-        }
-        Ok(node)
+        follow_names(names, |parent, name| self.child_named(parent, name))
     }
 
     /// The nodes for which `is_meant` says so, each with the path to it: from its root to itself. Each node is shown

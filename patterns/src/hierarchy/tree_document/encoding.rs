@@ -2,9 +2,8 @@
 
 use keyloom::{Error, Result};
 
-use super::number;
 use super::preorder::{Preorder, Row};
-use crate::hierarchy::NodeId;
+use crate::hierarchy::{NodeId, number};
 
 /// A document as it is stored, and where it may be cut into pieces.
 pub(super) struct Text {

@@ -2,7 +2,7 @@
 
 use keyloom::{Error, Result};
 
-use super::number;
+use crate::hierarchy::number;
 
 /// The format that this code writes.
 const FORMAT: u8 = 1;

@@ -95,7 +95,6 @@ mod check;
 mod document;
 mod encoding;
 mod head;
-mod number;
 mod preorder;
 mod stored;
 mod tree;
@@ -148,6 +147,12 @@ impl<V> TreeDocument<V> {
 
 impl<V, C> TreeDocument<V, C> {
     /// The document in `space`, whose values are written with the codec `C`.
+    ///
+    /// ```
+    /// use keyloom::{Subspace, value::Json};
+    /// use keyloom_patterns::hierarchy::TreeDocument;
+    /// let comments = TreeDocument::<Vec<String>, Json>::with_codec(&Subspace::new("comments"));
+    /// ```
     pub fn with_codec(space: &Subspace) -> Self {
         Self { space: space.clone(), piece_bytes: PIECE_BYTES, types: PhantomData }
     }

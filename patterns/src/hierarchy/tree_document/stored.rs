@@ -50,10 +50,13 @@ impl<V, C> TreeDocument<V, C> {
     }
 
     pub(super) fn head(&self, reader: &impl Reader) -> Result<Head> {
+        Ok(self.stored_head(reader)?.unwrap_or_default())
+    }
+
+    pub(super) fn stored_head(&self, reader: &impl Reader) -> Result<Option<Head>> {
         let key = self.head_key();
         let stored = reader.get(&key)?;
-        let head = stored.map(|bytes| Head::decode(&bytes)).transpose();
-        Ok(head.map_err(|error| error.at(&key))?.unwrap_or_default())
+        stored.map(|bytes| Head::decode(&bytes)).transpose().map_err(|error| error.at(&key))
     }
 
     /// The whole tree, in memory. Costs one get, and where the document has pieces one
@@ -87,7 +90,7 @@ impl<V, C> TreeDocument<V, C> {
 
     #[cold]
     fn broken(&self, key: &KeyBuf, rule: TreeRule) -> Error {
-        Error::other(TreeInconsistency { key: key.clone(), rule }.to_string())
+        Error::other(TreeInconsistency { key: key.clone(), rule })
     }
 
     /// Writes a document if its version is still the one that is stored, and tells the new version: one more, or the same
@@ -203,6 +206,18 @@ impl<V, C> TreeDocument<V, C> {
     /// Where the program dies in between, pieces stay that no head names: [`check`](crate::hierarchy::Tree::check) finds them
     /// dangling, [`repair`](crate::hierarchy::Tree::repair) removes them. The head itself, some 6 bytes per piece, must fit into a
     /// transaction.
+    ///
+    /// ```
+    /// use keyloom::{Limits, Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{Place, TreeDocument};
+    /// let outline = TreeDocument::<String>::new(&Subspace::new("outline"));
+    /// let store = Memory::builder().limits(Limits::etcd()).build(); // some 1.5 MB in a transaction
+    /// let mut document = outline.read(&store.snapshot()?)?;
+    /// document.insert(1, "long", &"four megabytes ".repeat(280_000), Place::last(None))?;
+    /// assert!(store.transact(|txn| outline.write(txn, &document)).unwrap_err().is_too_much_at_once());
+    /// assert_eq!(outline.write_in_steps(&store, &document)?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`write`](TreeDocument::write).

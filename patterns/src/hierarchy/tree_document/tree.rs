@@ -176,7 +176,8 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
     }
 
     /// Nothing in a document is derived from anything else. What this removes are pieces that no head names, which a
-    /// [write in steps](TreeDocument::write_in_steps) left that never came to its end; the version goes up with it.
+    /// [write in steps](TreeDocument::write_in_steps) left that never came to its end; the version goes up with it. Where the head
+    /// is lost nothing is removed: the pieces are what is left of the document.
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
         self.remove_dangling(store)
     }

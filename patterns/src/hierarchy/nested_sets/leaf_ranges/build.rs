@@ -8,8 +8,10 @@ use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Writer};
 use super::{LeafRanges, Record};
 use crate::batch::BatchSize;
 use crate::derived::SortedWrites;
-use crate::hierarchy::tree::encode_node;
-use crate::hierarchy::{Nested, NodeId, Tree, TreeError, Visit};
+#[cfg(doc)]
+use crate::hierarchy::TreeError;
+use crate::hierarchy::tree::{encode_node, exists};
+use crate::hierarchy::{Nested, NodeId, Tree, Visit};
 
 /// How many rows one transaction takes, where the store takes as much.
 const BATCH: usize = 10_000;
@@ -68,6 +70,17 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
     ///
     /// Who reads meanwhile sees a part of it: make it known when it is whole. When it fails, take another
     /// subspace, or empty this one.
+    ///
+    /// ```
+    /// use keyloom::{Limits, Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{LeafRanges, Nested};
+    /// let catalogue = LeafRanges::<()>::new(&Subspace::new("catalogue"));
+    /// let store = Memory::builder().limits(Limits::etcd()).build(); // 4,096 writes in a transaction
+    /// let leaves = (1..10_000).map(|id| (2, Nested::new(id, format!("leaf {id}"), ())));
+    /// catalogue.load_rows(&store, std::iter::once((1, Nested::new(0, "root", ()))).chain(leaves))?;
+    /// assert_eq!(catalogue.leaf_count(&store.snapshot()?, 0)?, 9_999);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`load`](LeafRanges::load); [`Error::BadOption`] for a row that lies more than one level below the one before it.
@@ -164,8 +177,7 @@ impl<'t, V, C: Codec<V>> Numbering<'t, V, C> {
             });
         }
         if !self.ids.insert(node.id) {
-            let tree = self.tree.space.to_string();
-            return Err(TreeError::NodeExists { tree, node: node.id }.into());
+            return Err(exists(&self.tree.space, node.id));
         }
         let mut bytes = Vec::new();
         encode_node::<V, C>(&node.name, &node.value, &mut bytes)?;

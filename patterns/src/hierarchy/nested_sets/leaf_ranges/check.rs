@@ -1,13 +1,14 @@
 //! Whether leaves are numbered without a gap, and ranges are those of the leaves.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 
 use keyloom::value::Codec;
 use keyloom::{Entry, KeyBuf, Order, Reader, Result};
 
 use super::{LEAF_HEADER, LeafRanges, Record};
-use crate::hierarchy::{NodeId, TreeInconsistency, TreeRule};
+use crate::hierarchy::tree::unless_newer;
+use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
 
 /// How many keys are looked at together.
 const BATCH: usize = 1_000;
@@ -23,6 +24,27 @@ struct Found {
 impl<V, C: Codec<V>> LeafRanges<V, C> {
     /// Everything that is not as it should be, told to `found` until it stops; returns how many keys were looked at. Holds
     /// a record of each node in memory. What is found is not repaired but built anew, from where the tree came.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{LeafRanges, Nested};
+    /// let catalogue = LeafRanges::<u32>::new(&Subspace::new("catalogue"));
+    /// let store = Memory::new();
+    /// let fruit = Nested::new(2, "fruit", 0).with(Nested::new(3, "apple", 120));
+    /// let shop = [Nested::new(1, "shop", 0).with(fruit)];
+    /// store.transact(|txn| catalogue.load(txn, &shop))?;
+    /// use std::ops::ControlFlow;
+    /// use keyloom::Writer;
+    /// store.transact(|txn| txn.delete(&catalogue.space().pack(&("node", 3))))?;
+    /// let mut found = Vec::new();
+    /// let keys = catalogue.check(&store.snapshot()?, |fault| {
+    ///     found.push(fault.to_string());
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(keys, 3);
+    /// assert_eq!(found[0], r#"the key ("catalogue", "node", 1) dangles: nothing in the tree asks for it"#);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What the store says. What does not decode is no error here, but something found.
@@ -42,7 +64,7 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
             };
             let page = reader.page(range, Order::Ascending, BATCH)?;
             looked_at += page.entries.len() as u64;
-            page.entries.into_iter().for_each(|entry| self.take_in(entry, &mut all));
+            page.entries.into_iter().try_for_each(|entry| self.take_in(entry, &mut all))?;
             last = page.last;
             if last.is_none() {
                 break;
@@ -56,19 +78,40 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
         Ok(looked_at)
     }
 
-    fn take_in<B: std::ops::Deref<Target = [u8]>>(&self, (key, bytes): Entry<B>, all: &mut Found) {
+    fn take_in<B: Deref<Target = [u8]>>(
+        &self,
+        (key, bytes): Entry<B>,
+        all: &mut Found,
+    ) -> Result<()> {
+        let mut look_at_node = |from: usize| {
+            let node = TreeNode::<_, V, C>::new(0, bytes.get(from..).unwrap_or_default(), 0);
+            let is_readable = node.is_readable().map_err(|error| error.at(&key))?;
+            if !is_readable {
+                let key = KeyBuf::from_slice(&key);
+                all.faults.push(TreeInconsistency { key, rule: TreeRule::Foreign });
+            }
+            Ok::<_, keyloom::Error>(())
+        };
         if let Ok(number) = self.leaves.unpack::<u64>(&key)
             && let Some(id) = bytes.first_chunk::<LEAF_HEADER>()
         {
+            look_at_node(LEAF_HEADER)?;
             all.leaves.insert(number, u64::from_be_bytes(*id));
-        } else if let Ok(id) = self.nodes.unpack::<u64>(&key)
-            && let Ok(record) = Record::decode(&bytes)
-        {
-            all.nodes.insert(id, record);
-        } else {
-            all.faults
-                .push(TreeInconsistency { key: KeyBuf::from_slice(&key), rule: TreeRule::Foreign });
+            return Ok(());
         }
+        if let Ok(id) = self.nodes.unpack::<u64>(&key) {
+            let record = unless_newer(Record::decode(&bytes)).map_err(|error| error.at(&key))?;
+            if let Some(record) = record {
+                if !record.is_leaf {
+                    look_at_node(record.bytes)?;
+                }
+                all.nodes.insert(id, record);
+                return Ok(());
+            }
+        }
+        let key = KeyBuf::from_slice(&key);
+        all.faults.push(TreeInconsistency { key, rule: TreeRule::Foreign });
+        Ok(())
     }
 
     fn faults(&self, all: Found) -> Vec<TreeInconsistency> {
@@ -97,7 +140,7 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
             let key = self.nodes.pack(id);
             let Record { first, last, is_leaf, above, .. } = record;
             let rule = match (is_leaf, leaves.get(first), below.get(id)) {
-                (true, None, _) => TreeRule::Dangling,
+                (true, found, _) if found != Some(id) => TreeRule::Dangling,
                 (false, _, None) => TreeRule::Dangling,
                 (false, _, Some(found)) if *found != (*first, *last, last - first + 1) => {
                     TreeRule::Wrong

@@ -120,6 +120,12 @@ impl<V> LeafRanges<V> {
 
 impl<V, C> LeafRanges<V, C> {
     /// A tree in `space`, whose values are written with the codec `C`.
+    ///
+    /// ```
+    /// use keyloom::{Subspace, value::Json};
+    /// use keyloom_patterns::hierarchy::LeafRanges;
+    /// let catalogue = LeafRanges::<Vec<String>, Json>::with_codec(&Subspace::new("catalogue"));
+    /// ```
     pub fn with_codec(space: &Subspace) -> Self {
         let (leaves, nodes) = (space.child("leaf"), space.child("node"));
         Self { space: space.clone(), leaves, nodes, types: PhantomData }
@@ -182,9 +188,12 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
         let key = self.nodes.pack(&id);
         let Some(bytes) = reader.get(&key)? else { return Ok(None) };
         let record = Record::decode(&bytes).map_err(|error| error.at(&key))?;
-        match record.is_leaf {
-            true => self.leaf(reader, record.first),
-            false => Ok(Some(TreeNode::new(id, bytes, record.bytes))),
+        if !record.is_leaf {
+            return Ok(Some(TreeNode::new(id, bytes, record.bytes)));
+        }
+        match self.leaf(reader, record.first)? {
+            Some(leaf) if leaf.id() == id => Ok(Some(leaf)),
+            _ => Err(refused("the leaf of its number is another").at(&key)),
         }
     }
 
@@ -266,6 +275,21 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
     /// The inner nodes that contain a node, from its parent up to its root. Costs 1 get for the node and 1 for each of
     /// them, those in one round trip.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{LeafRanges, Nested};
+    /// let catalogue = LeafRanges::<u32>::new(&Subspace::new("catalogue"));
+    /// let store = Memory::new();
+    /// let fruit = Nested::new(2, "fruit", 0).with(Nested::new(3, "apple", 120));
+    /// let shop = [Nested::new(1, "shop", 0).with(fruit)];
+    /// store.transact(|txn| catalogue.load(txn, &shop))?;
+    /// let snapshot = store.snapshot()?;
+    /// let above = catalogue.containing(&snapshot, 3)?;
+    /// let names = above.iter().map(|node| node.name()).collect::<keyloom::Result<Vec<_>>>()?;
+    /// assert_eq!(names, ["fruit", "shop"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`numbers`](LeafRanges::numbers).
     pub fn containing<'r, R: Reader>(
@@ -285,6 +309,20 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
     }
 
     /// Whether `node` lies below the inner node `above`; no node lies below itself. Costs 2 gets in one round trip.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{LeafRanges, Nested};
+    /// let catalogue = LeafRanges::<u32>::new(&Subspace::new("catalogue"));
+    /// let store = Memory::new();
+    /// let fruit = Nested::new(2, "fruit", 0).with(Nested::new(3, "apple", 120));
+    /// let shop = [Nested::new(1, "shop", 0).with(fruit)];
+    /// store.transact(|txn| catalogue.load(txn, &shop))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert!(catalogue.contains(&snapshot, 1, 3)?);
+    /// assert!(!catalogue.contains(&snapshot, 3, 3)?);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`numbers`](LeafRanges::numbers), of both nodes.

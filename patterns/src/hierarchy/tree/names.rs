@@ -1,0 +1,45 @@
+//! From names to nodes.
+
+use std::ops::Deref;
+
+use keyloom::{Reader, Result};
+
+use super::{NodeId, Tree, TreeNode};
+
+/// The first of some nodes that has this name.
+pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
+    nodes: impl Iterator<Item = Result<TreeNode<B, V, C>>>,
+    name: &str,
+) -> Result<Option<NodeId>> {
+    for node in nodes {
+        let node = node?;
+        if node.name()? == name {
+            return Ok(Some(node.id()));
+        }
+    }
+    Ok(None)
+}
+
+/// The node that these names lead to, one after the other, of a tree.
+pub(crate) fn follow<'n>(
+    tree: &impl Tree,
+    reader: &impl Reader,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<Option<NodeId>> {
+    follow_names(names, |parent, name| tree.child_named(reader, parent, name))
+}
+
+/// The node that these names lead to; `child` tells which child has a name.
+pub(crate) fn follow_names<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    mut child: impl FnMut(Option<NodeId>, &str) -> Result<Option<NodeId>>,
+) -> Result<Option<NodeId>> {
+    let mut node = None;
+    for name in names {
+        node = child(node, name)?;
+        if node.is_none() {
+            break;
+        }
+    }
+    Ok(node)
+}
