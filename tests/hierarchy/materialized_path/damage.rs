@@ -129,3 +129,20 @@ fn a_record_of_steps_that_cannot_be_read_names_its_key_and_the_remedy() {
     model.repair(&store).unwrap();
     compare_whole(model, &store.snapshot().unwrap(), &oracle);
 }
+
+#[test]
+fn a_value_that_does_not_decode_is_told() {
+    for (model, rules) in both() {
+        let store = Memory::new();
+        filled(&store, &model, rules);
+        let snapshot = store.snapshot().unwrap();
+        let path = snapshot.get(&space().pack(&("node", 11))).unwrap().unwrap();
+        let key = [space().child("path").prefix(), path].concat();
+        let record = snapshot.get(&key).unwrap().unwrap().to_vec();
+        drop(snapshot);
+        // A number that goes on where the record ends.
+        let damaged = [&record[..record.len() - 1], &[0x80]].concat();
+        store.transact(|txn| txn.put(&key, &damaged)).unwrap();
+        assert_eq!(faults(&model, &store), [TreeRule::Foreign]);
+    }
+}

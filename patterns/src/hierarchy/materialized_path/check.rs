@@ -128,6 +128,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if !has_its_name {
             findings.tell(key, TreeRule::Wrong);
         }
+        if !TreeNode::<_, V, C>::new(id, record, self.layout.header()).is_readable()? {
+            findings.tell(key, TreeRule::Foreign);
+        }
         Ok(Some((id, path)))
     }
 
