@@ -2,7 +2,6 @@
 
 use keyloom::value::Raw;
 use keyloom::{Error, KeyBuf, KeyRange, MAX_KEY_BYTES, Reader, Result, Subspace};
-
 use smallvec::{SmallVec, smallvec};
 
 use super::super::tree::{TreeError, encode_node, unknown};

@@ -5,6 +5,7 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::{Codec, Raw};
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use smallvec::SmallVec;
 
 use super::NestedSets;
 use super::change::Going;
@@ -18,6 +19,7 @@ use crate::hierarchy::tree::{NodeOf, VisitOf, depth_bounds, encode_node, exists,
 use crate::hierarchy::{
     MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode,
 };
+use crate::table::get_many;
 
 impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     type Value = V;
@@ -74,19 +76,19 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         id: NodeId,
     ) -> Result<Vec<NodeOf<'r, Self, R>>> {
         let (view, position) = View::of_node(&self.keys, reader, id)?;
-        let (mut ids, mut lefts) = (Vec::new(), Vec::<KeyBuf>::new());
+        let (mut ids, mut lefts) = (SmallVec::<[NodeId; 4]>::new(), SmallVec::<[KeyBuf; 4]>::new());
         let mut at = (id, position);
         while let Some(above) = view.above(at)? {
             ids.push(above.0);
             lefts.push(self.keys.left(above.1.left));
             at = above;
         }
-        let rows = reader.get_many(&lefts)?.into_iter().zip(ids).zip(&lefts);
-        let nodes = rows.map(|((bytes, id), left)| match bytes {
-            Some(bytes) => Ok(TreeNode::new(id, bytes, HEADER)),
-            None => Err(disagreement(left)),
-        });
-        nodes.collect()
+        let mut ancestors = Vec::with_capacity(ids.len());
+        for ((bytes, id), left) in get_many(reader, &lefts)?.into_iter().zip(ids).zip(&lefts) {
+            let bytes = bytes.ok_or_else(|| disagreement(left))?;
+            ancestors.push(TreeNode::new(id, bytes, HEADER));
+        }
+        Ok(ancestors)
     }
 
     fn sibling<'r, R: Reader>(

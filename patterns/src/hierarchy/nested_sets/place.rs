@@ -4,7 +4,7 @@ use keyloom::{Reader, Result};
 
 use super::descend::Descend;
 use super::labels::{Gap, Side, Span};
-use super::layout::{HEADER, Position};
+use super::layout::{HEADER, Position, disagreement};
 use super::view::{RowOf, View, between};
 use crate::hierarchy::{NodeId, Place, TreeError, TreeNode};
 
@@ -37,6 +37,10 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
             (Place::Before(_), at) => view.before(at)?,
             (Place::After(sibling), at) => view.after(sibling, at)?,
         };
+        if gap.lo >= gap.hi {
+            // A row whose ends are not where its neighbours say.
+            return Err(disagreement(&self.keys.left(gap.lo)));
+        }
         view.refuse_gap_in_steps(&gap)?;
         Ok(gap)
     }
