@@ -15,8 +15,10 @@
 //!
 //! The parent of a root is null. The count of children is a key of its own, which is added to and not read: kept in
 //! the record of the parent, it would make each insert read and write that record, and meet whoever renames the
-//! parent. So inserts below one parent meet only where they go to the same place; all of those that go to the end do, since each
-//! goes behind the last.
+//! parent. On a store with atomic additions, which [`Memory`](keyloom::Memory) is, inserts below one parent meet only where they go
+//! to the same place; all of those that go to the end do, since each goes behind the last. On PostgreSQL and etcd an addition
+//! reads, so all inserts and deletions below one parent conflict there, and each costs a round trip more for every parent
+//! whose count changes: two for a move from one to the other.
 //!
 //! A rank is a string of bytes between those of the neighbours. Ranks at both ends count on, and stay short: 1,000,000
 //! children one behind the other, or one before the other, have ranks of up to 4 bytes. Between two neighbours a rank grows longer

@@ -31,7 +31,10 @@
 //! Paths are of *ids*, or of *names* ([`of_names`](MaterializedPath::of_names)). Ids never change, so a rename is one write,
 //! and siblings stand in any order. Names make keys that read as the paths of files do, and one `get` finds a node by
 //! its names; in return names are unique among siblings, siblings stand in the order of their names, and a rename
-//! rewrites the subtree.
+//! rewrites the subtree. So paths of names do not take the place of another model unseen: every [`Place`] but
+//! [`Sorted`](Place::Sorted) is refused ([`TreeError::OrderedByName`](super::TreeError::OrderedByName)), and
+//! [`load`](Tree::load) and [`copy_from`](Tree::copy_from) refuse two siblings of one name
+//! ([`TreeError::NameTaken`](super::TreeError::NameTaken)).
 //!
 //! # Layout
 //!
@@ -49,7 +52,8 @@
 //! Ranks are numbers with a fraction, so that there is one between any two. They are short: a byte or two where nodes are
 //! loaded, put at an end, or put in places here and there. Many put in one place make them longer there, and before they
 //! have more than 16 bytes, those around are spread again within the transaction, with what lies below them; not where
-//! that would be more than 1,000 nodes, there they go on growing.
+//! that would be more than 1,000 nodes, there they go on growing, until a path does not fit into a key
+//! ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)).
 //!
 //! # Invariants
 //!
@@ -73,7 +77,7 @@
 //! | `descendant_count` | 2 gets, a count of n keys | | 2 |
 //! | `children`, `sibling`, `descendants` to a depth | 2 gets; the subtrees of what is told are stepped over (up to 16 keys) or left by a new range, whichever is less: a child costs up to two ranges and some keys | | 1 and those of the ranges |
 //! | `child_named`, `node_at` of names | 3, 2 gets | | 2 |
-//! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](Place::At) and [`Sorted`](Place::Sorted) walk over the children. Of names: 4 gets | 2 | 2 or 3, and the commit |
+//! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](Place::At) and [`Sorted`](Place::Sorted) walk over the children. Of names: 4 gets | 2, and what is spread again | 2 or 3, and the commit; more where ranks are spread again |
 //! | `set_value`, `rename` by id | 3 gets | 1 | 2, and the commit |
 //! | `move_to`, `rename` by name | as `insert`, the subtree | 1 + 2 n | as `insert`, 1 more |
 //! | `delete_subtree` | 2 gets, the subtree | 1 + n | 2, and the commit |
@@ -81,8 +85,10 @@
 //! | `load` | 2 + n gets | 2 n | 2, and the commit |
 //! | in steps | the subtree twice | 4 n, and 4 | 2 to 3 and the commit, per 1,000 nodes |
 //!
-//! A range that is deleted counts as one key. Ranks that are spread again add 1 + 2 keys per node below the siblings that
-//! they belong to: in the worst case, where each of 1,500 nodes is put beside the last one, some keys per insert.
+//! A range that is deleted counts as one key. Ranks that are spread again add a range deletion for each sibling that gets
+//! another one, and 2 keys for each node of its subtree, itself included: up to 1,000 nodes in one insert. Each such sibling is also read, in three
+//! ranges or more, and PostgreSQL waits for each deleted range but the first of a transaction. Over many inserts that is little: in
+//! the worst case, where each of 1,500 nodes is put beside the last one, some keys per insert.
 //!
 //! # Work in steps
 //!
@@ -96,8 +102,9 @@
 //!
 //! * Subtrees move often, and are large: the [adjacency list](super::AdjacencyList) moves them by a few writes.
 //! * Children are asked for, and much lies below each: that costs a range per child.
-//! * The tree is deep. A key has 511 bytes: paths of ids reach 80 levels and more, names of 30 bytes 15. What does not fit is
-//!   refused ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)), before anything is written.
+//! * The tree is deep. A key has 511 bytes: some eighty levels of ids below 65,536, forty of ids of 64 bits, fewer where ranks
+//!   grew; fifteen of names of 30 bytes. What does not fit is refused
+//!   ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)), before anything is written.
 //!
 //! # Check and repair
 //!
@@ -174,6 +181,10 @@ impl<V, C> MaterializedPath<V, C> {
     }
 
     /// The same with paths of names: unique among siblings, which stand in the order of their names.
+    ///
+    /// It takes no other place than [`Place::Sorted`], and refuses two siblings of one name, in a
+    /// [`load`](Tree::load) or [`copy_from`](Tree::copy_from) too. So a program that was written for another model, or for
+    /// paths of ids, may have to change.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
