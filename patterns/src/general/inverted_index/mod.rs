@@ -92,7 +92,8 @@
 //!
 //! * An id is in the container of a value if and only if its record has the value; the columns say the same by id. So do the slices of an integer.
 //! * Every record has one id, and every id in use one record. Of the others below the next one, each is free.
-//! * A container has an id or more, is in the smallest form, and belongs to a chunk that has such ids.
+//! * A container has an id or more, and belongs to a chunk that has such ids. It is in the smallest form of the first three, or a
+//!   bitset where that would take more than 1,900 bytes.
 //!
 //! # Cost
 //!
