@@ -14,6 +14,7 @@ mod oracle;
 mod scan;
 #[path = "../servers/mod.rs"]
 mod servers;
+mod trees;
 
 use hierarchy::{
     bad_input_is_refused_and_nothing_is_written, conflicts_lead_to_the_same_end,
@@ -27,6 +28,7 @@ use scan::{
     pages_join_to_the_whole_whatever_is_written_in_between,
     scans_find_what_a_filter_over_all_keys_finds, tables_of_paths_are_searched_as_they_are,
 };
+use trees::trees_of_names_are_searched_as_they_are;
 
 on_every_store! {
     scans_find_what_a_filter_over_all_keys_finds,
@@ -36,6 +38,7 @@ on_every_store! {
     continuations_of_other_patterns_are_refused,
     keys_that_are_no_paths_are_named,
     tables_of_paths_are_searched_as_they_are,
+    trees_of_names_are_searched_as_they_are,
     rebuilt_from_scratch_equals_maintained_step_by_step,
     queries_find_what_a_filter_over_all_records_finds,
     damage_is_found_and_mended,

@@ -49,9 +49,9 @@ fn fill(store: &impl Store, rng: &mut Rng, count: usize) -> BTreeSet<(Vec<u8>, V
 }
 
 /// A pattern, and the same written down independently.
-type Case = (PathPattern, Box<dyn Fn(&[String]) -> bool>);
+pub type Case = (PathPattern, Box<dyn Fn(&[String]) -> bool>);
 
-fn random_case(rng: &mut Rng) -> Case {
+pub fn random_case(rng: &mut Rng) -> Case {
     match rng.u8(..20) {
         0..=7 => {
             let items = naive::lquery(rng);
