@@ -33,7 +33,9 @@
 //! neither a null nor bytes sorts behind strings, so it comes behind all that is below the node.
 //!
 //! A [`Table`](crate::Table) whose record key is a [`LabelPath`] has such keys, and so has a [`PathHierarchy`],
-//! which indexes the records of any table by a path that they hold in a text. [`Paths`] searches all of them.
+//! which indexes the records of any table by a path that they hold in a text. So have the paths of a
+//! [`MaterializedPath`](super::MaterializedPath) [of names](super::MaterializedPath::of_names), in the subspace `"path"` of the tree; while
+//! something is moved in steps there, both places are shown. [`Paths`] searches all of them.
 //!
 //! # Invariants
 //!
