@@ -114,6 +114,7 @@ fn report(
             &mut [("keyloom", &mut own), ("SQLite", &mut of_sqlite)];
         compare(&name, times, rounds.clamp(5, 30), contenders);
     }
+    tell_what_is_gone(&own, &mut || _ = sqlite::report(&mut query, audience));
     let mut intersect = || assert_eq!(ask(Some(ReportWay::Intersect)), expected.len());
     let mut walk = || assert_eq!(ask(Some(ReportWay::Walk)), expected.len());
     let mut count = || _ = keyloom::audience(&index, audience).count(&snapshot).unwrap();
@@ -123,6 +124,30 @@ fn report(
         ("the audience alone", &mut count),
     ];
     compare(name, 1, 15, contenders);
+}
+
+/// What the first reports cost behind a query of SQLite's: what has gone from the caches comes back by and by, and what has gone
+/// from the map of the file costs page faults.
+fn tell_what_is_gone(own: &dyn Fn(), of_sqlite: &mut dyn FnMut()) {
+    of_sqlite();
+    let reports: Vec<_> = (0..3)
+        .map(|_| {
+            let (before, started) = (page_faults(), Instant::now());
+            own();
+            let us = started.elapsed().as_secs_f64() * 1e6;
+            format!("{us:.0} us with {} page faults", page_faults() - before)
+        })
+        .collect();
+    println!("    behind a query of SQLite's: {}", reports.join(", then "));
+}
+
+/// How many page faults the process has had, of both kinds; 0 where the system does not tell.
+fn page_faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold anything but ends with the last bracket.
+    let numbers = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+    let faults = numbers.skip(7).step_by(2).take(2);
+    faults.filter_map(|number| number.parse::<u64>().ok()).sum()
 }
 
 /// The way to ask SQLite that is the quickest for an audience, and how many milliseconds it takes.
