@@ -75,7 +75,7 @@ impl<V, C> TreeDocument<V, C> {
         Ok(Document { tree: self.clone(), head, text_bytes, rows })
     }
 
-    fn text(&self, reader: &impl Reader, pieces: &[Piece]) -> Result<Vec<u8>> {
+    pub(super) fn text(&self, reader: &impl Reader, pieces: &[Piece]) -> Result<Vec<u8>> {
         let keys: Vec<KeyBuf> = pieces.iter().map(|piece| self.piece_key(piece.number)).collect();
         let mut text = Vec::with_capacity(pieces.iter().map(|piece| piece.bytes).sum());
         for ((stored, piece), key) in reader.get_many(&keys)?.into_iter().zip(pieces).zip(&keys) {
