@@ -5,12 +5,14 @@ use std::ops::Deref;
 
 #[cfg(feature = "etcd")]
 use crate::Etcd;
+#[cfg(feature = "foundationdb")]
+use crate::FoundationDb;
 #[cfg(feature = "postgres")]
 use crate::Postgres;
 use crate::memory::{MemoryEntries, MemorySnapshot, MemoryTransaction, Tracked};
 use crate::{
-    Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Result, RetryPolicy, Store,
-    Transaction, Writer,
+    AtomicOp, Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Result, RetryPolicy,
+    Store, Transaction, Writer,
 };
 #[cfg(feature = "lmdb")]
 use crate::{
@@ -26,6 +28,7 @@ use crate::{
 /// | `lmdb:PATH` | `Lmdb` in the directory `PATH` | `lmdb` |
 /// | `postgres://user:password@host:port/database?table=name` | `Postgres` | `postgres` |
 /// | `etcd://host:port,host:port/name` | `Etcd` | `etcd` |
+/// | `fdb:CLUSTER_FILE?name=name` | `FoundationDb` | `foundationdb` |
 ///
 /// It is an enum and not a trait object: a read costs one branch more than on the backend itself, and
 /// still copies nothing in memory and on LMDB. Options that an address does not hold are set on the
@@ -52,6 +55,9 @@ pub enum AnyStore {
     /// On etcd.
     #[cfg(feature = "etcd")]
     Etcd(Etcd),
+    /// On FoundationDB.
+    #[cfg(feature = "foundationdb")]
+    FoundationDb(FoundationDb),
 }
 
 /// The backends, once: runs `$do` with what the variant holds.
@@ -65,6 +71,8 @@ macro_rules! on {
             $any::Postgres($inner) => $do,
             #[cfg(feature = "etcd")]
             $any::Etcd($inner) => $do,
+            #[cfg(feature = "foundationdb")]
+            $any::FoundationDb($inner) => $do,
         }
     };
 }
@@ -82,9 +90,10 @@ impl AnyStore {
             (Some("lmdb"), _) => lmdb(address),
             (Some("postgres" | "postgresql"), _) => postgres(address),
             (Some("etcd"), _) => etcd(address),
+            (Some("fdb"), _) => foundation_db(address),
             _ => Err(Error::refused_address(
                 address,
-                "it is memory:, lmdb:PATH, postgres://… or etcd://…",
+                "it is memory:, lmdb:PATH, postgres://…, etcd://… or fdb:CLUSTER_FILE",
             )),
         }
     }
@@ -113,6 +122,7 @@ opens!(lmdb, "lmdb", address => match address.strip_prefix("lmdb:") {
 });
 opens!(postgres, "postgres", address => Ok(Postgres::open(address)?.into()));
 opens!(etcd, "etcd", address => Ok(Etcd::open(address)?.into()));
+opens!(foundation_db, "foundationdb", address => Ok(FoundationDb::open(address)?.into()));
 
 impl Store for AnyStore {
     type Snapshot<'s> = AnySnapshot<'s>;
@@ -154,6 +164,9 @@ pub enum AnySnapshot<'s> {
     /// On etcd.
     #[cfg(feature = "etcd")]
     Etcd(crate::etcd::EtcdSnapshot),
+    /// On FoundationDB.
+    #[cfg(feature = "foundationdb")]
+    FoundationDb(crate::foundationdb::FoundationDbSnapshot),
 }
 
 /// A transaction of an [`AnyStore`].
@@ -172,6 +185,9 @@ pub enum AnyTransaction<'s> {
     /// On etcd.
     #[cfg(feature = "etcd")]
     Etcd(crate::etcd::EtcdTransaction),
+    /// On FoundationDB.
+    #[cfg(feature = "foundationdb")]
+    FoundationDb(crate::foundationdb::FoundationDbTransaction),
 }
 
 /// Bytes read from an [`AnyStore`]: the engine's own where it keeps them at hand, else owned.
@@ -218,6 +234,9 @@ pub enum AnyEntries<'r> {
     /// On etcd, noting what a transaction reads.
     #[cfg(feature = "etcd")]
     EtcdTracked(crate::etcd::EtcdTrackedEntries<'r>),
+    /// On FoundationDB.
+    #[cfg(feature = "foundationdb")]
+    FoundationDb(crate::foundationdb::FoundationDbEntries<'r>),
 }
 
 macro_rules! from {
@@ -242,6 +261,8 @@ from! {
     AnyStore::Postgres(Postgres),
     #[cfg(feature = "etcd")]
     AnyStore::Etcd(Etcd),
+    #[cfg(feature = "foundationdb")]
+    AnyStore::FoundationDb(FoundationDb),
     AnyBytes<'a>::Borrowed(&'a [u8]),
     #[cfg(feature = "_remote")]
     AnyBytes<'a>::Owned(bytes::Bytes),
@@ -255,6 +276,8 @@ from! {
     AnyEntries<'a>::Etcd(crate::etcd::EtcdEntries<'a>),
     #[cfg(feature = "etcd")]
     AnyEntries<'a>::EtcdTracked(crate::etcd::EtcdTrackedEntries<'a>),
+    #[cfg(feature = "foundationdb")]
+    AnyEntries<'a>::FoundationDb(crate::foundationdb::FoundationDbEntries<'a>),
     AnySnapshot<'a>::Memory(MemorySnapshot<'a>),
     #[cfg(feature = "lmdb")]
     AnySnapshot<'a>::Lmdb(LmdbSnapshot<'a>),
@@ -262,6 +285,8 @@ from! {
     AnySnapshot<'a>::Postgres(crate::postgres::PostgresSnapshot),
     #[cfg(feature = "etcd")]
     AnySnapshot<'a>::Etcd(crate::etcd::EtcdSnapshot),
+    #[cfg(feature = "foundationdb")]
+    AnySnapshot<'a>::FoundationDb(crate::foundationdb::FoundationDbSnapshot),
     AnyTransaction<'a>::Memory(MemoryTransaction<'a>),
     #[cfg(feature = "lmdb")]
     AnyTransaction<'a>::Lmdb(LmdbTransaction<'a>),
@@ -269,6 +294,8 @@ from! {
     AnyTransaction<'a>::Postgres(crate::postgres::PostgresTransaction),
     #[cfg(feature = "etcd")]
     AnyTransaction<'a>::Etcd(crate::etcd::EtcdTransaction),
+    #[cfg(feature = "foundationdb")]
+    AnyTransaction<'a>::FoundationDb(crate::foundationdb::FoundationDbTransaction),
 }
 
 type AnyEntry<'r> = Entry<AnyBytes<'r>>;
@@ -293,6 +320,8 @@ impl<'r> Iterator for AnyEntries<'r> {
             Self::Etcd(entries) => entries.next()?.map(entry),
             #[cfg(feature = "etcd")]
             Self::EtcdTracked(entries) => entries.next()?.map(entry),
+            #[cfg(feature = "foundationdb")]
+            Self::FoundationDb(entries) => entries.next()?.map(entry),
         };
         Some(next)
     }
@@ -381,16 +410,18 @@ impl Writer for AnyTransaction<'_> {
         on!(Self, self, txn => txn.delete_range(range))
     }
 
-    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
-        on!(Self, self, txn => txn.add(key, delta))
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
+        on!(Self, self, txn => txn.apply(key, operation))
     }
 
-    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        on!(Self, self, txn => txn.min(key, bound))
-    }
-
-    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        on!(Self, self, txn => txn.max(key, bound))
+    fn put_versionstamped(
+        &mut self,
+        clock: &[u8],
+        prefix: &[u8],
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        on!(Self, self, txn => txn.put_versionstamped(clock, prefix, suffix, value))
     }
 }
 
@@ -415,6 +446,8 @@ impl fmt::Display for AnyStore {
             Self::Postgres(store) => f.write_str(store.place()),
             #[cfg(feature = "etcd")]
             Self::Etcd(store) => f.write_str(store.place()),
+            #[cfg(feature = "foundationdb")]
+            Self::FoundationDb(store) => f.write_str(store.place()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::{Entry, KeyRange, Limits, Order, Page, Reader, Result, Writer};
+use crate::{AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, Writer};
 
 /// A [`Writer`] behind a pointer.
 ///
@@ -36,9 +36,14 @@ trait Erased {
     fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()>;
     fn delete(&mut self, key: &[u8]) -> Result<()>;
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()>;
-    fn add(&mut self, key: &[u8], delta: i64) -> Result<()>;
-    fn min(&mut self, key: &[u8], bound: u64) -> Result<()>;
-    fn max(&mut self, key: &[u8], bound: u64) -> Result<()>;
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()>;
+    fn put_versionstamped(
+        &mut self,
+        clock: &[u8],
+        prefix: &[u8],
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<()>;
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
     fn count(&self, range: KeyRange<'_>) -> Result<u64>;
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
@@ -108,16 +113,18 @@ impl<W: Writer> Erased for W {
         Writer::delete_range(self, range)
     }
 
-    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
-        Writer::add(self, key, delta)
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
+        Writer::apply(self, key, operation)
     }
 
-    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        Writer::min(self, key, bound)
-    }
-
-    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        Writer::max(self, key, bound)
+    fn put_versionstamped(
+        &mut self,
+        clock: &[u8],
+        prefix: &[u8],
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        Writer::put_versionstamped(self, clock, prefix, suffix, value)
     }
 }
 
@@ -201,16 +208,18 @@ impl Writer for DynWriter<'_> {
         self.0.delete_range(range)
     }
 
-    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
-        self.0.add(key, delta)
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
+        self.0.apply(key, operation)
     }
 
-    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        self.0.min(key, bound)
-    }
-
-    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        self.0.max(key, bound)
+    fn put_versionstamped(
+        &mut self,
+        clock: &[u8],
+        prefix: &[u8],
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        self.0.put_versionstamped(clock, prefix, suffix, value)
     }
 }
 

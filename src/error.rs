@@ -261,6 +261,15 @@ pub enum Error {
         /// What broke.
         source: BoxedError,
     },
+    /// The cluster asks to run the transaction again later: it recovers, is behind, or limits the load. Nothing of
+    /// this one was kept; [`Store::transact`](crate::Store::transact) runs it again by itself.
+    #[error("{store} asks to run the transaction again: {source}; nothing was committed")]
+    ServerBusy {
+        /// The cluster.
+        store: Box<str>,
+        /// What it said.
+        source: BoxedError,
+    },
     /// The store was lost during commit: the writes may be there or not, or come a moment later. Make
     /// the transaction idempotent, and run it again: let it look first, *in the transaction that writes*,
     /// whether it has happened. A look in a snapshot before may be too early.
@@ -385,7 +394,7 @@ impl Error {
     /// An address that cannot be opened. Shows no more of it than what certainly holds no password.
     pub(crate) fn refused_address(address: &str, why: &'static str) -> Self {
         let value = match address.split_once(':') {
-            Some((scheme @ ("memory" | "lmdb"), rest)) => format!("{scheme}:{rest}"),
+            Some((scheme @ ("memory" | "lmdb" | "fdb"), rest)) => format!("{scheme}:{rest}"),
             Some((scheme @ ("postgres" | "postgresql" | "etcd"), _)) => format!("{scheme}:…"),
             // A path, perhaps, to which the scheme is missing.
             _ if !address.contains(['=', '@']) => address.into(),
@@ -425,7 +434,7 @@ impl Error {
 
     fn asks_for_another_run(&self) -> bool {
         match self {
-            Self::Conflict { .. } | Self::ConnectionLost { .. } => true,
+            Self::Conflict { .. } | Self::ConnectionLost { .. } | Self::ServerBusy { .. } => true,
             // `begin` makes the map larger, as long as it may grow.
             Self::MapFull { map_bytes, max_map_bytes } => map_bytes < max_map_bytes,
             _ => false,

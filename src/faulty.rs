@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
-    Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction, Writer,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction,
+    Writer,
 };
 
 /// Wraps a store and makes its n-th operation fail.
@@ -236,19 +237,20 @@ impl<W: Writer> Writer for FaultyReader<'_, W> {
         self.inner.delete_range(range)
     }
 
-    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
         self.check()?;
-        self.inner.add(key, delta)
+        self.inner.apply(key, operation)
     }
 
-    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
+    fn put_versionstamped(
+        &mut self,
+        clock: &[u8],
+        prefix: &[u8],
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
         self.check()?;
-        self.inner.min(key, bound)
-    }
-
-    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        self.check()?;
-        self.inner.max(key, bound)
+        self.inner.put_versionstamped(clock, prefix, suffix, value)
     }
 }
 

@@ -74,6 +74,7 @@ compile_error!(
 );
 
 mod any;
+mod atomic;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod dynamic;
@@ -81,6 +82,8 @@ pub mod error;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 mod faulty;
+#[cfg(feature = "foundationdb")]
+pub mod foundationdb;
 pub mod key;
 mod limits;
 #[cfg(feature = "lmdb")]
@@ -96,7 +99,10 @@ mod store;
 pub mod value;
 mod writer_slot;
 
+#[cfg(feature = "foundationdb")]
+pub use crate::foundationdb::FoundationDb;
 pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction};
+pub use atomic::AtomicOp;
 pub use dynamic::DynWriter;
 pub use error::{BoxedError, Error, Result};
 #[cfg(feature = "etcd")]

@@ -5,8 +5,10 @@ use std::ops::Sub;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::key::Versionstamp;
 use crate::{
-    Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store, Transaction, Writer,
+    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
+    Transaction, Writer,
 };
 
 /// Wraps a store and counts gets, ranges, keys, bytes and round trips.
@@ -285,19 +287,20 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
         self.inner.delete_range(range)
     }
 
-    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
-        self.meter.wrote(key.len() + size_of_val(&delta));
-        self.inner.add(key, delta)
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
+        self.meter.wrote(key.len() + operation.bytes());
+        self.inner.apply(key, operation)
     }
 
-    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        self.meter.wrote(key.len() + size_of_val(&bound));
-        self.inner.min(key, bound)
-    }
-
-    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        self.meter.wrote(key.len() + size_of_val(&bound));
-        self.inner.max(key, bound)
+    fn put_versionstamped(
+        &mut self,
+        clock: &[u8],
+        prefix: &[u8],
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        self.meter.wrote(prefix.len() + size_of::<Versionstamp>() + suffix.len() + value.len());
+        self.inner.put_versionstamped(clock, prefix, suffix, value)
     }
 }
 

@@ -17,7 +17,8 @@
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
-use crate::{Error, KeyBuf, KeyRange, Limits, Order, Result, error::shown};
+use crate::atomic::{AtomicOp, apply_by_reading, decode_counter, stamp_by_counting};
+use crate::{Error, KeyBuf, KeyRange, Limits, Order, Result};
 
 /// An ordered key-value store.
 ///
@@ -278,7 +279,7 @@ pub trait Reader {
     /// # Errors
     /// [`Error::NotACounter`], or as [`get`](Reader::get).
     fn counter(&self, key: &[u8]) -> Result<i64> {
-        Ok(read_counter(self, key)?.unwrap_or(0))
+        Ok(self.get(key)?.map(|value| decode_counter(key, &value)).transpose()?.unwrap_or(0))
     }
 }
 
@@ -353,7 +354,7 @@ pub trait Writer: Reader {
     ///
     /// A counter is 8 bytes, little-endian, two's complement: the form that stores with atomic
     /// operations of their own expect. Such a store adds without reading, so hot counters do not
-    /// conflict there; this default reads and writes.
+    /// conflict there.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -365,10 +366,10 @@ pub trait Writer: Reader {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotACounter`], or as [`put`](Writer::put).
+    /// [`Error::NotACounter`], unless the store does not look ([`apply`](Writer::apply)); or as
+    /// [`put`](Writer::put).
     fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
-        let old = read_counter(self, key)?;
-        self.put(key, &CounterOp::Add(delta).apply(old).to_le_bytes())
+        self.apply(key, AtomicOp::Add(delta))
     }
 
     /// Lowers the counter at `key` to `bound` if it is larger, or sets it where there is none.
@@ -378,8 +379,7 @@ pub trait Writer: Reader {
     /// # Errors
     /// As [`add`](Writer::add).
     fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        let old = read_counter(self, key)?;
-        self.put(key, &CounterOp::Min(bound).apply(old).to_le_bytes())
+        self.apply(key, AtomicOp::Min(bound))
     }
 
     /// Raises the counter at `key` to `bound` if it is smaller, or sets it where there is none.
@@ -389,8 +389,102 @@ pub trait Writer: Reader {
     /// # Errors
     /// As [`add`](Writer::add).
     fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        let old = read_counter(self, key)?;
-        self.put(key, &CounterOp::Max(bound).apply(old).to_le_bytes())
+        self.apply(key, AtomicOp::Max(bound))
+    }
+
+    /// Appends `tail` to the value of `key`, or sets it where there is none. A value that would become
+    /// longer than the store takes stays as it is, as in FoundationDB: whoever must know looks.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store, Writer};
+    /// let store = Memory::new();
+    /// store.transact(|txn| txn.append_if_fits(b"log", b"one;"))?;
+    /// store.transact(|txn| txn.append_if_fits(b"log", b"two;"))?;
+    /// assert_eq!(store.snapshot()?.get(b"log")?, Some(&b"one;two;"[..]));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Writer::put).
+    fn append_if_fits(&mut self, key: &[u8], tail: &[u8]) -> Result<()> {
+        self.apply(key, AtomicOp::AppendIfFits(tail.into()))
+    }
+
+    /// Removes `key` if its value is `expected`: a counter that has come back to 0, say, without another writer's
+    /// addition in between being lost.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store, Writer};
+    /// let store = Memory::new();
+    /// store.transact(|txn| txn.add(b"open", 1))?;
+    /// store.transact(|txn| {
+    ///     txn.add(b"open", -1)?;
+    ///     txn.compare_and_clear(b"open", &0_i64.to_le_bytes())
+    /// })?;
+    /// assert_eq!(store.snapshot()?.get(b"open")?, None);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Writer::put).
+    fn compare_and_clear(&mut self, key: &[u8], expected: &[u8]) -> Result<()> {
+        self.apply(key, AtomicOp::CompareAndClear(expected.into()))
+    }
+
+    /// Does what [`add`](Writer::add), [`min`](Writer::min), [`max`](Writer::max),
+    /// [`append_if_fits`](Writer::append_if_fits) and [`compare_and_clear`](Writer::compare_and_clear) say:
+    /// the one of them that a store overrides.
+    ///
+    /// A store that can do these without reading does, so that transactions that do them to one key do not
+    /// conflict. It does not look at the value then either: where that is no counter, [`Error::NotACounter`] comes
+    /// when the counter is read; or, after another addition, its first eight bytes, filled up with zeros,
+    /// were taken for one. This default reads and writes.
+    ///
+    /// # Errors
+    /// As these methods.
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
+        apply_by_reading(self, key, &operation)
+    }
+
+    /// Puts `value` under the key `prefix`, [versionstamp](crate::key::Versionstamp), `suffix`: the versionstamps of
+    /// one `prefix` ascend in the order of the commits.
+    ///
+    /// On a store that assigns versions to commits the stamp is made at commit: nobody reads it, and writers that do
+    /// this at the same time do not conflict. What was put so cannot be read before the commit. Elsewhere this takes
+    /// the next number from the counter at `clock`, which nothing else is to use: a key that all writers change. It
+    /// begins behind the last stamp that is there.
+    ///
+    /// The stamp is in the key as the twelve bytes that follow the type code of a versionstamp in a tuple. So
+    /// `prefix` ends with that code: pack a tuple up to the stamp, and push
+    /// [`Versionstamp::TYPE_CODE`](crate::key::Versionstamp::TYPE_CODE).
+    ///
+    /// ```
+    /// use keyloom::key::Versionstamp;
+    /// use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
+    /// let log = Subspace::new("log");
+    /// let mut prefix = log.prefix().to_vec();
+    /// prefix.push(Versionstamp::TYPE_CODE);
+    /// let store = Memory::new();
+    /// for line in ["one", "two"] {
+    ///     store.transact(|txn| txn.put_versionstamped(b"clock", &prefix, b"", line.as_bytes()))?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let entries = snapshot.range(log.range(), Order::Ascending)?.collect::<Result<Vec<_>, _>>()?;
+    /// let (one, two): (Versionstamp, Versionstamp) = (log.unpack(entries[0].0)?, log.unpack(entries[1].0)?);
+    /// assert!(one < two && entries[1].1 == b"two");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotACounter`] for the clock, or as [`put`](Writer::put).
+    fn put_versionstamped(
+        &mut self,
+        clock: &[u8],
+        prefix: &[u8],
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        stamp_by_counting(self, clock, prefix, suffix, value)
     }
 }
 
@@ -412,38 +506,6 @@ pub trait Transaction: Writer {
     /// to do here.
     fn must_restart(&self) -> bool {
         false
-    }
-}
-
-/// An operation on a counter that a store may apply without the transaction having read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CounterOp {
-    Add(i64),
-    Min(u64),
-    Max(u64),
-}
-
-impl CounterOp {
-    /// The counter after the operation.
-    pub(crate) fn apply(self, old: Option<i64>) -> i64 {
-        match (self, old) {
-            (Self::Add(delta), old) => old.unwrap_or(0).wrapping_add(delta),
-            (Self::Min(bound) | Self::Max(bound), None) => bound.cast_signed(),
-            (Self::Min(bound), Some(old)) => old.cast_unsigned().min(bound).cast_signed(),
-            (Self::Max(bound), Some(old)) => old.cast_unsigned().max(bound).cast_signed(),
-        }
-    }
-}
-
-fn read_counter<R: Reader + ?Sized>(reader: &R, key: &[u8]) -> Result<Option<i64>> {
-    reader.get(key)?.map(|value| decode_counter(key, &value)).transpose()
-}
-
-/// The counter that `value` holds.
-pub(crate) fn decode_counter(key: &[u8], value: &[u8]) -> Result<i64> {
-    match value.try_into() {
-        Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
-        Err(_) => Err(Error::NotACounter { key: shown(key), bytes: value.len() }),
     }
 }
 

@@ -66,6 +66,9 @@ broken! {
     a_page_that_skips_aa_is_caught: PageSkips;
     a_big_endian_counter_is_caught: BigEndianCounter;
     signed_min_and_max_are_caught: SignedMinMax;
+    an_append_that_replaces_is_caught: AppendReplaces;
+    a_key_that_is_cleared_at_any_value_is_caught: ClearsAnything;
+    versionstamps_that_repeat_are_caught: StampsRepeat;
     own_writes_invisible_in_ranges_are_caught: BlindRanges;
     a_range_delete_that_keeps_the_first_key_is_caught: DeleteRangeKeepsFirst;
     a_batch_in_another_order_is_caught: SortedBatch;

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::compare::{blob, ensure, found, get, root, same};
-use crate::{Error, Reader, Result, Store, Writer};
+use crate::{Error, Reader, Result, Store, Transaction, Writer};
 
 pub(super) fn a_counter_is_8_bytes_little_endian<S: Store>(store: &S) -> Outcome {
     store.transact(|txn| {
@@ -100,14 +100,39 @@ pub(super) fn a_value_of_another_length_is_not_a_counter<S: Store>(store: &S) ->
         let value = vec![1; length];
         store.transact(|txn| txn.put(b"n", &value))?;
         refused(length, store.snapshot()?.counter(b"n"))?;
-        let mut txn = store.begin()?;
-        refused(length, txn.counter(b"n"))?;
-        refused(length, txn.add(b"n", 1))?;
-        refused(length, txn.min(b"n", 1))?;
-        refused(length, txn.max(b"n", 1))?;
-        same("the value after it was refused", &get(&txn, b"n")?, &Some(blob(value)))?;
+        refused(length, store.begin()?.counter(b"n"))?;
+        refused_or_taken(store, &value, "add", |txn| txn.add(b"n", 1), |old| old + 1)?;
+        refused_or_taken(store, &value, "min", |txn| txn.min(b"n", 7), |old| old.min(7))?;
+        refused_or_taken(store, &value, "max", |txn| txn.max(b"n", 7), |old| old.max(7))?;
     }
     Ok(())
+}
+
+/// A store that looks refuses to count what is no counter, and changes nothing. One that does not look takes the first
+/// eight bytes, filled up with zeros, and nothing else.
+fn refused_or_taken<S: Store>(
+    store: &S,
+    value: &[u8],
+    what: &str,
+    operation: impl Fn(&mut S::Transaction<'_>) -> Result<()>,
+    right: impl Fn(u64) -> u64,
+) -> Outcome {
+    store.transact(|txn| txn.put(b"n", value))?;
+    let mut txn = store.begin()?;
+    match operation(&mut txn) {
+        Ok(()) => {
+            let mut taken = [0; 8];
+            taken.iter_mut().zip(value).for_each(|(byte, old)| *byte = *old);
+            let right = right(u64::from_le_bytes(taken)).to_le_bytes();
+            txn.commit()?;
+            let left = get(&store.snapshot()?, b"n")?;
+            same(&format!("{what} of {value:?}, taken as a counter"), &left, &Some(blob(right)))
+        }
+        error => {
+            refused(value.len(), error)?;
+            same("the value after it was refused", &get(&txn, b"n")?, &Some(blob(value)))
+        }
+    }
 }
 
 fn refused<T: std::fmt::Debug>(length: usize, answer: Result<T>) -> Outcome {

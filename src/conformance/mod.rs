@@ -32,6 +32,7 @@
 //! purpose, one for each mistake that stores are known to make.
 
 mod atomicity;
+mod atomics;
 mod batches;
 mod blob;
 mod compare;
@@ -387,6 +388,14 @@ laws! {
         min_and_max_compare_as_unsigned_numbers,
         a_value_of_another_length_is_not_a_counter,
         counters_add_up_within_and_across_transactions,
+    ],
+    Atomics, "what is applied without being read comes out as if it had been", atomics: [
+        an_append_keeps_what_was_there,
+        an_append_that_does_not_fit_changes_nothing,
+        a_key_is_cleared_only_at_the_value_expected,
+        a_transaction_sees_what_it_applied,
+        a_refused_key_is_refused_by_every_operation,
+        versionstamps_ascend_with_the_commits,
     ],
     Transact, "transact commits once, or not at all", transact: [
         what_the_body_returns_comes_back,

@@ -24,6 +24,15 @@ impl Versionstamp {
         let [u0, u1] = user.to_be_bytes();
         Self([t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, u0, u1])
     }
+
+    /// The byte before a versionstamp in a tuple.
+    pub const TYPE_CODE: u8 = code::VERSIONSTAMP;
+
+    /// The stamp number `count` on a store that counts what it stamps.
+    pub(crate) fn of_a_counter(count: i64) -> Self {
+        let [c0, c1, c2, c3, c4, c5, c6, c7] = count.to_be_bytes();
+        Self::new([c0, c1, c2, c3, c4, c5, c6, c7, 0, 0], 0)
+    }
 }
 
 impl fmt::Display for Versionstamp {

@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use super::entry::Entry;
 use super::tree::Tree;
 use super::{MemoryEntries, Shared, State};
+use crate::atomic::Applied;
 use crate::error::shown;
-use crate::store::{CounterOp, decode_counter};
-use crate::{Error, KeyBuf, KeyRange, Order, Result};
+use crate::{AtomicOp, Error, KeyBuf, KeyRange, Order, Result};
 
 /// One write, in a form that can be applied to a newer state than the one it was made on.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) enum Write {
     Put(Entry),
     Delete(KeyBuf),
     DeleteRange(KeyRange<'static>),
-    Counter(KeyBuf, CounterOp),
+    Atomic(KeyBuf, AtomicOp<'static>),
 }
 
 /// The writes of one committed transaction.
@@ -32,7 +32,7 @@ pub(crate) struct Committed {
 }
 
 impl Write {
-    pub(super) fn apply(&self, tree: &mut Tree) -> Result<()> {
+    pub(super) fn apply(&self, tree: &mut Tree, max_value_bytes: usize) -> Result<()> {
         match self {
             Self::Put(entry) => tree.insert(entry.clone()),
             Self::Delete(key) => tree.remove(key),
@@ -41,12 +41,12 @@ impl Write {
                     tree.remove_range(bounds);
                 }
             }
-            Self::Counter(key, op) => {
-                let old = match tree.get(key) {
-                    Some(value) => Some(decode_counter(key, value)?),
-                    None => None,
-                };
-                tree.insert(Entry::new(key, &op.apply(old).to_le_bytes()));
+            Self::Atomic(key, operation) => {
+                match operation.apply(key, tree.get(key), max_value_bytes)? {
+                    Applied::Put(value) => tree.insert(Entry::new(key, &value)),
+                    Applied::Clear => tree.remove(key),
+                    Applied::Keep => {}
+                }
             }
         }
         Ok(())
@@ -56,7 +56,7 @@ impl Write {
     fn meets(&self, reads: &Reads) -> Option<Box<str>> {
         match self {
             Self::Put(entry) => reads.saw(entry.key()),
-            Self::Delete(key) | Self::Counter(key, _) => reads.saw(key),
+            Self::Delete(key) | Self::Atomic(key, _) => reads.saw(key),
             Self::DeleteRange(range) => reads.saw_part_of(range),
         }
     }
@@ -152,7 +152,8 @@ impl<'s> Footprint<'s> {
             state.tree = tree;
         } else {
             let mut newest = state.tree.clone();
-            self.writes.iter().try_for_each(|write| write.apply(&mut newest))?;
+            let most = self.began.shared.limits.max_value_bytes;
+            self.writes.iter().try_for_each(|write| write.apply(&mut newest, most))?;
             state.tree = newest;
         }
         state.version += 1;

@@ -8,10 +8,10 @@ use super::optimistic::{Footprint, Tracked, Write};
 use super::tree::Tree;
 use super::{MemoryEntries, Shared};
 use crate::limits::TransactionSize;
-use crate::store::CounterOp;
 use crate::writer_slot::WriterTurn;
 use crate::{
-    Error, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key, check_value,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key,
+    check_value,
 };
 
 /// A transaction of a [`Memory`](crate::Memory) store.
@@ -50,23 +50,11 @@ impl<'s> MemoryTransaction<'s> {
     fn write(&mut self, write: Write, bytes: usize) -> Result<()> {
         self.shared.check_age(self.started)?;
         self.written.charge(bytes, &self.shared.limits)?;
-        write.apply(&mut self.tree)?;
+        write.apply(&mut self.tree, self.shared.limits.max_value_bytes)?;
         if let Mode::Optimistic(footprint) = &mut self.mode {
             footprint.wrote(write);
         }
         Ok(())
-    }
-
-    fn count(&mut self, key: &[u8], op: CounterOp) -> Result<()> {
-        check_key(key)?;
-        let counted = self.write(Write::Counter(key.into(), op), key.len() + size_of::<i64>());
-        if let (Err(Error::NotACounter { .. }), Mode::Optimistic(footprint)) =
-            (&counted, &self.mode)
-        {
-            // The answer told something about the value, so it was a read.
-            footprint.read_key(key);
-        }
-        counted
     }
 }
 
@@ -120,16 +108,17 @@ impl Writer for MemoryTransaction<'_> {
         self.write(Write::DeleteRange(range.into_owned()), 0)
     }
 
-    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
-        self.count(key, CounterOp::Add(delta))
-    }
-
-    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        self.count(key, CounterOp::Min(bound))
-    }
-
-    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        self.count(key, CounterOp::Max(bound))
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
+        operation.check(key, self.shared.limits.max_value_bytes)?;
+        let bytes = key.len() + operation.bytes();
+        let applied = self.write(Write::Atomic(key.into(), operation.into_owned()), bytes);
+        if let (Err(Error::NotACounter { .. }), Mode::Optimistic(footprint)) =
+            (&applied, &self.mode)
+        {
+            // The answer told something about the value, so it was a read.
+            footprint.read_key(key);
+        }
+        applied
     }
 }
 

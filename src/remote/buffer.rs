@@ -111,6 +111,7 @@ impl Buffer {
     }
 
     /// The ranges to delete, and then the keys to set (`None`: to delete).
+    #[cfg(any(feature = "postgres", feature = "etcd"))] // The third keeps nothing here.
     pub(crate) fn into_parts(self) -> (Spans, BTreeMap<KeyBuf, Option<Bytes>>) {
         (self.cleared, self.keys)
     }

@@ -88,13 +88,13 @@ impl Link {
     }
 
     /// Lets `work` go on without anybody waiting for it.
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code))] // etcd has nothing to tidy up.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))] // The others have nothing to tidy up.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(work);
     }
 
     /// Counts `waits` more, for a request that asked again within itself.
-    #[cfg(feature = "etcd")]
+    #[cfg(any(feature = "etcd", feature = "foundationdb"))]
     pub(crate) fn waited_also(&self, waits: usize) {
         self.round_trips.fetch_add(waits as u64, Relaxed);
     }

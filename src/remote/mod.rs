@@ -22,5 +22,5 @@ pub use reader::{RemoteSnapshot, RemoteTransaction};
 
 pub(crate) use buffer::Buffer;
 pub(crate) use link::{Link, Outcome};
-pub(crate) use session::{Fetched, Pair, Session, WriteSession};
+pub(crate) use session::{Fetched, Native, Pair, Session, Write, WriteSession};
 pub(crate) use span::{Span, Spans};

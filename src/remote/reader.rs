@@ -6,11 +6,13 @@ use bytes::Bytes;
 
 use super::buffer::Known;
 use super::pages::{FIRST_PAGE, FIRST_PAGE_OF_TRANSACTION, LARGEST_PAGE};
-use super::{Buffer, Pair, RemoteEntries, Session, Span, WriteSession};
+use super::{Buffer, Native, Pair, RemoteEntries, Session, Span, Write, WriteSession};
+use crate::atomic::{apply_by_reading, stamp_by_counting};
+use crate::key::Versionstamp;
 use crate::limits::TransactionSize;
 use crate::{
-    Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Result, Transaction, Writer, check_key,
-    check_value,
+    AtomicOp, Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Result, Transaction, Writer,
+    check_key, check_value,
 };
 
 /// A view of a store behind a network that never changes. Owns what it needs: it can be kept in a
@@ -177,8 +179,18 @@ reads!(RemoteTransaction, self => Parts {
 });
 
 impl<S: WriteSession> RemoteTransaction<S> {
-    fn wrote(&mut self, bytes: usize) -> Result<()> {
-        self.size.charge(bytes, &self.limits)?;
+    fn write(&mut self, write: Write<'_>) -> Result<()> {
+        let (key, value) = match &write {
+            Write::Put(key, value) => (key.len(), value.len()),
+            Write::Delete(key) => (key.len(), 0),
+            Write::DeleteSpan(_) => (0, 0),
+        };
+        self.session.write(&mut self.buffer, write)?;
+        self.wrote(key, value)
+    }
+
+    fn wrote(&mut self, key_bytes: usize, value_bytes: usize) -> Result<()> {
+        self.size.charge(self.session.weight(key_bytes, value_bytes), &self.limits)?;
         self.session.relieve(&mut self.buffer)
     }
 }
@@ -187,8 +199,7 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         check_value(key, value, self.limits.max_value_bytes)?;
-        self.buffer.put(key, value);
-        self.wrote(key.len() + value.len())
+        self.write(Write::Put(key, value))
     }
 
     fn limits(&self) -> Limits {
@@ -197,15 +208,38 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         check_key(key)?;
-        self.buffer.delete(key);
-        self.wrote(key.len())
+        self.write(Write::Delete(key))
     }
 
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
-        if let Some(span) = Span::of(&range) {
-            self.buffer.delete_span(span);
+        match Span::of(&range) {
+            Some(span) => self.write(Write::DeleteSpan(span)),
+            None => Ok(()),
         }
-        self.wrote(0)
+    }
+
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
+        operation.check(key, self.limits.max_value_bytes)?;
+        match self.session.apply(key, &operation)? {
+            Native::Done => self.wrote(key.len(), operation.bytes()),
+            Native::Unknown => apply_by_reading(self, key, &operation),
+        }
+    }
+
+    fn put_versionstamped(
+        &mut self,
+        clock: &[u8],
+        prefix: &[u8],
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let key = [prefix, &[0; size_of::<Versionstamp>()], suffix].concat();
+        check_key(&key)?;
+        check_value(&key, value, self.limits.max_value_bytes)?;
+        match self.session.put_versionstamped(prefix, suffix, value)? {
+            Native::Done => self.wrote(key.len(), value.len()),
+            Native::Unknown => stamp_by_counting(self, clock, prefix, suffix, value),
+        }
     }
 }
 

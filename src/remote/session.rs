@@ -5,10 +5,17 @@
 use bytes::Bytes;
 
 use super::{Buffer, Span};
-use crate::{Order, Result};
+use crate::{AtomicOp, Order, Result};
 
 /// Keys and values as a server sent them: owned, shared when cloned.
 pub type Pair = (Bytes, Bytes);
+
+/// Whether a server did an operation itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Native {
+    Done,
+    Unknown,
+}
 
 /// Some entries of a span, and whether there are more behind them.
 #[derive(Debug)]
@@ -29,8 +36,46 @@ pub trait Session {
     fn count(&self, span: &Span) -> Result<u64>;
 }
 
+/// One write.
+#[derive(Clone, Debug)]
+pub enum Write<'w> {
+    Put(&'w [u8], &'w [u8]),
+    Delete(&'w [u8]),
+    DeleteSpan(Span),
+}
+
 /// A session that can also write.
 pub trait WriteSession: Session {
+    /// Takes a write: into `buffer`, unless the client of the server keeps one of its own.
+    fn write(&mut self, buffer: &mut Buffer, write: Write<'_>) -> Result<()> {
+        match write {
+            Write::Put(key, value) => buffer.put(key, value),
+            Write::Delete(key) => buffer.delete(key),
+            Write::DeleteSpan(span) => buffer.delete_span(span),
+        }
+        Ok(())
+    }
+
+    /// Does `operation` without reading, if the server can.
+    fn apply(&mut self, _key: &[u8], _operation: &AtomicOp<'_>) -> Result<Native> {
+        Ok(Native::Unknown)
+    }
+
+    /// Writes under a key that the server completes at the commit, if it can.
+    fn put_versionstamped(
+        &mut self,
+        _prefix: &[u8],
+        _suffix: &[u8],
+        _value: &[u8],
+    ) -> Result<Native> {
+        Ok(Native::Unknown)
+    }
+
+    /// How much of the limit of a transaction a write takes.
+    fn weight(&self, key_bytes: usize, value_bytes: usize) -> usize {
+        key_bytes + value_bytes
+    }
+
     /// Sends what is in `buffer` ahead of the commit, if it has grown large and the server takes
     /// writes before the commit.
     fn relieve(&mut self, buffer: &mut Buffer) -> Result<()>;

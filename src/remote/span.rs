@@ -152,6 +152,7 @@ impl Spans {
         self.0.len()
     }
 
+    #[cfg(any(feature = "postgres", feature = "etcd", test))]
     pub(crate) fn into_iter(self) -> impl Iterator<Item = Span> {
         self.0.into_iter().map(|(start, end)| Span { start, end })
     }

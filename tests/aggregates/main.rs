@@ -8,7 +8,7 @@ mod common;
 mod faults;
 #[path = "../common/laws.rs"]
 mod laws;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
 mod shapes;

@@ -10,7 +10,7 @@ mod fixture;
 mod group_by;
 mod ranked;
 mod roll_up;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
 mod sketches;

@@ -56,6 +56,12 @@ pub enum Flaw {
     BigEndianCounter,
     /// `min` and `max` compare as signed numbers.
     SignedMinMax,
+    /// `append_if_fits` throws away what was there.
+    AppendReplaces,
+    /// `compare_and_clear` does not compare.
+    ClearsAnything,
+    /// Two commits have one versionstamp.
+    StampsRepeat,
     /// Ranges of a transaction do not show its own writes.
     BlindRanges,
     /// `delete_range` keeps the first key.
@@ -72,7 +78,7 @@ pub enum Flaw {
 
 impl Flaw {
     /// All mistakes, without [`Flaw::None`].
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::LostWrite,
         Self::DirtyRead,
         Self::MovingSnapshot,
@@ -97,6 +103,9 @@ impl Flaw {
         Self::PageSkips,
         Self::BigEndianCounter,
         Self::SignedMinMax,
+        Self::AppendReplaces,
+        Self::ClearsAnything,
+        Self::StampsRepeat,
         Self::BlindRanges,
         Self::DeleteRangeKeepsFirst,
         Self::SortedBatch,
@@ -149,6 +158,9 @@ impl Flaw {
             Self::PageSkips => (Law::Pages, "a_page_begins_right_behind_the_last_key"),
             Self::BigEndianCounter => (Law::Counters, "a_counter_is_8_bytes_little_endian"),
             Self::SignedMinMax => (Law::Counters, "min_and_max_compare_as_unsigned_numbers"),
+            Self::AppendReplaces => (Law::Atomics, "an_append_keeps_what_was_there"),
+            Self::ClearsAnything => (Law::Atomics, "a_key_is_cleared_only_at_the_value_expected"),
+            Self::StampsRepeat => (Law::Atomics, "versionstamps_ascend_with_the_commits"),
             Self::BlindRanges => (Law::OwnWrites, "a_transaction_sees_its_own_puts"),
             Self::DeleteRangeKeepsFirst => {
                 (Law::Deletes, "a_deleted_range_is_gone_and_its_neighbours_stay")

@@ -5,9 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
+use keyloom::key::Versionstamp;
 use keyloom::memory::MemoryTransaction;
 use keyloom::{
-    Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction, Writer, check_key,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction, Writer,
+    check_key, check_value,
 };
 
 use super::reading::{entries, part, value};
@@ -84,6 +86,22 @@ impl<'s> BentTransaction<'s> {
         self.bent.uncommitted().push(write.clone());
         self.writes.push(write);
         Ok(())
+    }
+
+    fn count_unsigned(&mut self, key: &[u8], bound: u64, of: fn(u64, u64) -> u64) -> Result<()> {
+        self.count(key, |old| of(old.map_or(bound, i64::cast_unsigned), bound).cast_signed())
+    }
+
+    fn append(&mut self, key: &[u8], tail: &[u8]) -> Result<()> {
+        check_key(key)?;
+        let most = self.bent.limits().max_value_bytes;
+        check_value(key, tail, most)?;
+        let old = self.get(key)?.unwrap_or_default();
+        match self.bent.flaw {
+            Flaw::AppendReplaces => self.put(key, tail),
+            _ if old.len() + tail.len() > most => Ok(()),
+            _ => self.put(key, &[&old, tail].concat()),
+        }
     }
 
     fn count(&mut self, key: &[u8], change: impl Fn(Option<i64>) -> i64) -> Result<()> {
@@ -166,32 +184,46 @@ impl Writer for BentTransaction<'_> {
         kept.map_or(Ok(()), |kept| self.write(kept))
     }
 
-    fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
-        self.count(key, |old| old.unwrap_or(0).wrapping_add(delta))
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
+        let signed = self.bent.flaw == Flaw::SignedMinMax;
+        match operation {
+            AtomicOp::Add(delta) => self.count(key, |old| old.unwrap_or(0).wrapping_add(delta)),
+            AtomicOp::Min(bound) if signed => {
+                self.count(key, |old| old.unwrap_or(i64::MAX).min(bound.cast_signed()))
+            }
+            AtomicOp::Max(bound) if signed => {
+                self.count(key, |old| old.unwrap_or(i64::MIN).max(bound.cast_signed()))
+            }
+            AtomicOp::Min(bound) => self.count_unsigned(key, bound, u64::min),
+            AtomicOp::Max(bound) => self.count_unsigned(key, bound, u64::max),
+            AtomicOp::AppendIfFits(tail) => self.append(key, &tail),
+            AtomicOp::CompareAndClear(expected) => {
+                let is_it = self.get(key)?.as_deref() == Some(&expected[..]);
+                match is_it || self.bent.flaw == Flaw::ClearsAnything {
+                    true => self.delete(key),
+                    false => Ok(()),
+                }
+            }
+            other => Err(Error::other(format!("{other:?} is not known here"))),
+        }
     }
 
-    fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        let signed = self.bent.flaw == Flaw::SignedMinMax;
-        let smaller = |old: i64| {
-            if signed {
-                old.min(bound.cast_signed())
-            } else {
-                old.cast_unsigned().min(bound).cast_signed()
-            }
+    fn put_versionstamped(
+        &mut self,
+        clock: &[u8],
+        prefix: &[u8],
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let now = match self.bent.flaw {
+            // As a clock that stands still.
+            Flaw::StampsRepeat => 1,
+            _ => self.counter(clock)? + 1,
         };
-        self.count(key, |old| old.map_or(bound.cast_signed(), smaller))
-    }
-
-    fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
-        let signed = self.bent.flaw == Flaw::SignedMinMax;
-        let larger = |old: i64| {
-            if signed {
-                old.max(bound.cast_signed())
-            } else {
-                old.cast_unsigned().max(bound).cast_signed()
-            }
-        };
-        self.count(key, |old| old.map_or(bound.cast_signed(), larger))
+        let [a, b, c, d, e, f, g, h] = now.to_be_bytes();
+        let stamp = Versionstamp::new([a, b, c, d, e, f, g, h, 0, 0], 0);
+        self.put(&[prefix, &stamp.0, suffix].concat(), value)?;
+        self.put(clock, &now.to_le_bytes())
     }
 }
 

@@ -68,5 +68,22 @@ macro_rules! on_every_server {
                 }
             })+
         }
+        $crate::on_foundationdb! { $($law),+ }
+    };
+}
+
+/// Runs each generic test function on FoundationDB, as far as there is a cluster. Needs the module `servers` in the
+/// root of the test.
+#[macro_export]
+macro_rules! on_foundationdb {
+    ($($law:ident),+ $(,)?) => {
+        #[cfg(feature = "foundationdb")]
+        mod on_foundationdb {
+            $(#[test] fn $law() {
+                if let Some(store) = $crate::servers::stores::foundationdb::open() {
+                    super::$law(&*store)
+                }
+            })+
+        }
     };
 }

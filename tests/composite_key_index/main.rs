@@ -9,7 +9,7 @@ mod faults;
 mod fixture;
 mod maintenance;
 mod queries;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
 

@@ -10,7 +10,7 @@ mod faults;
 mod fixture;
 mod maintenance;
 mod propagation;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
 

@@ -11,7 +11,7 @@ mod extents;
 #[path = "../common/laws.rs"]
 mod laws;
 mod points;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
 mod space_time;

@@ -14,6 +14,9 @@ mod nested_sets;
 mod operations;
 mod oracle;
 mod questions;
+#[cfg(feature = "foundationdb")]
+#[path = "../servers/mod.rs"]
+mod servers;
 mod tree_document;
 mod writers;
 
@@ -50,14 +53,20 @@ macro_rules! model {
             fn readers_keep_the_tree_that_they_began_with(store: &(impl Store + Clone)) {
                 laws::readers_keep_the_tree_that_they_began_with(store, $make, $rules);
             }
-            on_every_store! {
-                it_agrees_with_the_oracle,
-                a_fault_at_any_operation_leaves_nothing_half_done,
-                a_conflict_at_any_operation_is_retried_to_the_same_end,
-                what_is_refused_is_refused_before_anything_is_written,
-                what_is_dumped_can_be_loaded_again,
-                readers_keep_the_tree_that_they_began_with,
+            macro_rules! run {
+                ($on:ident) => {
+                    $on! {
+                        it_agrees_with_the_oracle,
+                        a_fault_at_any_operation_leaves_nothing_half_done,
+                        a_conflict_at_any_operation_is_retried_to_the_same_end,
+                        what_is_refused_is_refused_before_anything_is_written,
+                        what_is_dumped_can_be_loaded_again,
+                        readers_keep_the_tree_that_they_began_with,
+                    }
+                };
             }
+            run!(on_every_store);
+            run!(on_foundationdb);
 
             #[test]
             fn writers_in_threads_leave_a_whole_tree() {

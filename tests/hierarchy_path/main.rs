@@ -30,19 +30,25 @@ use scan::{
 };
 use trees::trees_of_names_are_searched_as_they_are;
 
-on_every_store! {
-    scans_find_what_a_filter_over_all_keys_finds,
-    a_literal_beginning_reads_only_its_range,
-    a_skip_scan_does_not_read_what_it_skips,
-    pages_join_to_the_whole_whatever_is_written_in_between,
-    continuations_of_other_patterns_are_refused,
-    keys_that_are_no_paths_are_named,
-    tables_of_paths_are_searched_as_they_are,
-    trees_of_names_are_searched_as_they_are,
-    rebuilt_from_scratch_equals_maintained_step_by_step,
-    queries_find_what_a_filter_over_all_records_finds,
-    damage_is_found_and_mended,
-    faults_leave_nothing_half_done,
-    conflicts_lead_to_the_same_end,
-    bad_input_is_refused_and_nothing_is_written,
+macro_rules! run {
+    ($on:ident) => {
+        $on! {
+            scans_find_what_a_filter_over_all_keys_finds,
+            a_literal_beginning_reads_only_its_range,
+            a_skip_scan_does_not_read_what_it_skips,
+            pages_join_to_the_whole_whatever_is_written_in_between,
+            continuations_of_other_patterns_are_refused,
+            keys_that_are_no_paths_are_named,
+            tables_of_paths_are_searched_as_they_are,
+            trees_of_names_are_searched_as_they_are,
+            rebuilt_from_scratch_equals_maintained_step_by_step,
+            queries_find_what_a_filter_over_all_records_finds,
+            damage_is_found_and_mended,
+            faults_leave_nothing_half_done,
+            conflicts_lead_to_the_same_end,
+            bad_input_is_refused_and_nothing_is_written,
+        }
+    };
 }
+run!(on_every_store);
+run!(on_foundationdb);

@@ -10,7 +10,7 @@ mod faults;
 mod fixture;
 mod kinds;
 mod processes;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
 mod states;

@@ -10,7 +10,7 @@ mod laws;
 mod per_key;
 mod races;
 mod schedules;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
 mod subjects;

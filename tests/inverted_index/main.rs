@@ -12,6 +12,6 @@ mod integers;
 #[path = "../common/laws.rs"]
 mod laws;
 mod reports;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;

@@ -1,6 +1,6 @@
 //! Servers that die while a store is at work: every transaction becomes what its writer was told.
 //! `KEYLOOM_KILLS=25` kills them more often.
-#![cfg(any(feature = "postgres", feature = "etcd"))]
+#![cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "../faults/mod.rs"]
@@ -8,7 +8,9 @@ mod faults;
 #[path = "../servers/mod.rs"]
 mod servers;
 
-use servers::{Cut, Proxy, Server, or_skip};
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+use servers::{Cut, Proxy};
+use servers::{Server, or_skip};
 
 /// How often a server is killed under load: a few times, or what the environment asks for.
 fn kills() -> usize {
@@ -76,5 +78,22 @@ fn an_etcd_cluster_behind_proxies_that_lose_answers() {
         _ => proxies.iter().for_each(Proxy::drop_connections),
     });
     println!("{report}; {} cuts", proxies.iter().map(Proxy::cuts).sum::<usize>());
+    report.assert_sound();
+}
+
+#[cfg(feature = "foundationdb")]
+#[test]
+fn a_foundationdb_cluster_whose_processes_are_killed_one_after_the_other() {
+    let start = || servers::FoundationDbCluster::start(4);
+    let Some(mut cluster) = or_skip(Server::FoundationDb, start) else { return };
+    let store = keyloom::FoundationDb::open(&cluster.address()).unwrap();
+    let report = faults::campaign(&store, kills(), |round| {
+        let next = round % cluster.processes();
+        cluster.kill(next);
+        // The others take over, before it is back.
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        cluster.start_again(next);
+    });
+    println!("{}: {report}", servers::FoundationDbCluster::version());
     report.assert_sound();
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests of the PostgreSQL and etcd backends need, on Debian and its descendants:
+# Installs what the tests of the PostgreSQL and etcd backends need, and all backends to be built, on Debian and its descendants:
 #
 #     tests/servers/install.sh
 #
@@ -7,8 +7,8 @@
 # where everything is there already. Needs root, or sudo.
 set -euo pipefail
 
-# The last two build the crate `etcd-client`: `protoc`, and the files that its own import.
-packages=(postgresql etcd-server protobuf-compiler libprotobuf-dev)
+# Three build crates: `protoc` and the files that its own import `etcd-client`, libclang `foundationdb`.
+packages=(postgresql etcd-server protobuf-compiler libprotobuf-dev libclang-dev)
 
 missing=()
 for package in "${packages[@]}"; do

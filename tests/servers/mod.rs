@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_imports, reason = "each test crate takes what it needs")]
 
 mod etcd;
+mod foundationdb;
 mod postgres;
 mod process;
 mod proxy;
@@ -16,6 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub use etcd::EtcdCluster;
+pub use foundationdb::FoundationDbCluster;
 pub use postgres::Postgres;
 pub use proxy::{Cut, Mode, Proxy};
 
@@ -23,6 +25,7 @@ pub use proxy::{Cut, Mode, Proxy};
 pub enum Server {
     Postgres,
     Etcd,
+    FoundationDb,
 }
 
 /// Whether the programs of a server are installed, or what is missing.
@@ -30,9 +33,13 @@ pub fn available(what: Server) -> Result<(), String> {
     let programs: &[&str] = match what {
         Server::Postgres => &["postgres", "initdb", "setpriv"],
         Server::Etcd => &["etcd"],
+        Server::FoundationDb => &["fdbserver", "fdbcli"],
     };
     match programs.iter().find(|program| !is_installed(program)) {
         None => Ok(()),
+        Some(missing) if what == Server::FoundationDb => {
+            Err(format!("there is no `{missing}`; FoundationDB is in no package registry"))
+        }
         Some(missing) => Err(format!("there is no `{missing}`; run tests/servers/install.sh")),
     }
 }
@@ -47,10 +54,13 @@ pub fn shared(what: Server) -> Option<String> {
     let name = match what {
         Server::Postgres => "KEYLOOM_POSTGRES",
         Server::Etcd => "KEYLOOM_ETCD",
+        Server::FoundationDb => "FDB_CLUSTER_FILE",
     };
-    unless_missing(
-        env::var(name).map_err(|_| format!("{name} is not set; use tests/servers/with.sh")),
-    )
+    let remedy = match what {
+        Server::Postgres | Server::Etcd => "use tests/servers/with.sh",
+        Server::FoundationDb => "let it name the file of a cluster",
+    };
+    unless_missing(env::var(name).map_err(|_| format!("{name} is not set; {remedy}")))
 }
 
 fn unless_missing<T>(found: Result<T, String>) -> Option<T> {

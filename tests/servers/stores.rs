@@ -66,3 +66,26 @@ pub mod etcd {
         Some(Temporary(Etcd::open(&format!("{members}/{}", fresh_name())).unwrap()))
     }
 }
+
+/// A store in the shared FoundationDB cluster.
+#[cfg(feature = "foundationdb")]
+pub mod foundationdb {
+    use keyloom::FoundationDb;
+    use keyloom::foundationdb::FoundationDbOptions;
+
+    use super::{Temporary, fresh_name};
+    use crate::servers::{Server, shared};
+
+    pub fn address() -> Option<String> {
+        Some(format!("fdb:{}", shared(Server::FoundationDb)?))
+    }
+
+    pub fn open() -> Option<Temporary<FoundationDb>> {
+        open_with(FoundationDb::options())
+    }
+
+    pub fn open_with(options: FoundationDbOptions) -> Option<Temporary<FoundationDb>> {
+        let address = address()?;
+        Some(Temporary(options.name(fresh_name()).open(&address).unwrap()))
+    }
+}

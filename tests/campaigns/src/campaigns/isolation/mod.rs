@@ -4,7 +4,7 @@
 //! in memory, on LMDB and on servers, and processes on one LMDB file.
 
 mod processes;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 mod servers;
 
 use anyhow::Result;
@@ -221,10 +221,10 @@ impl Target for Processes {
     }
 }
 
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 use self::servers::on_servers;
 
-#[cfg(not(any(feature = "postgres", feature = "etcd")))]
+#[cfg(not(any(feature = "postgres", feature = "etcd", feature = "foundationdb")))]
 fn on_servers() -> Result<Vec<Box<dyn Target>>> {
     Ok(Vec::new())
 }

@@ -5,7 +5,7 @@ use keyloom_list_append::{Plan, Report, try_campaign};
 
 use super::Target;
 
-/// One store for each server that there is, as `tests/servers/with.sh` tells them.
+/// One store for each server that there is, as `tests/servers/with.sh` and `FDB_CLUSTER_FILE` tell them.
 pub fn on_servers() -> Result<Vec<Box<dyn Target>>> {
     let name = format!("keyloom_campaign_{}", std::process::id());
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
@@ -19,6 +19,11 @@ pub fn on_servers() -> Result<Vec<Box<dyn Target>>> {
         let members = address.rsplit_once('/').map_or(&*address, |(members, _)| members);
         let store = keyloom::Etcd::open(&format!("{members}/{name}"))?;
         targets.push(Box::new(super::OnThreads::new("etcd", store)));
+    }
+    #[cfg(feature = "foundationdb")]
+    if let Ok(file) = std::env::var("FDB_CLUSTER_FILE") {
+        let store = keyloom::FoundationDb::open(&format!("fdb:{file}?name={name}"))?;
+        targets.push(Box::new(super::OnThreads::new("FoundationDB", store)));
     }
     Ok(targets)
 }

@@ -1,0 +1,163 @@
+//! Operations on a value that a store may do without the transaction having read it.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use crate::error::shown;
+use crate::key::Versionstamp;
+use crate::{Error, KeyRange, Reader, Result, Writer, check_key, check_value};
+
+/// An operation on the value of a key that a store may do without the transaction having read it; see
+/// [`Writer::apply`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AtomicOp<'v> {
+    /// See [`Writer::add`].
+    Add(i64),
+    /// See [`Writer::min`].
+    Min(u64),
+    /// See [`Writer::max`].
+    Max(u64),
+    /// See [`Writer::append_if_fits`].
+    AppendIfFits(Cow<'v, [u8]>),
+    /// See [`Writer::compare_and_clear`].
+    CompareAndClear(Cow<'v, [u8]>),
+}
+
+/// What becomes of a value.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    Put(SmallVec<[u8; 8]>),
+    Clear,
+    Keep,
+}
+
+impl AtomicOp<'_> {
+    /// What a store is told beside the key: the number as in a counter, or the bytes.
+    ///
+    /// ```
+    /// use keyloom::AtomicOp;
+    /// assert_eq!(&AtomicOp::Add(-2).operand()[..], (-2_i64).to_le_bytes());
+    /// ```
+    pub fn operand(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::Add(delta) => delta.to_le_bytes().to_vec().into(),
+            Self::Min(bound) | Self::Max(bound) => bound.to_le_bytes().to_vec().into(),
+            Self::AppendIfFits(bytes) | Self::CompareAndClear(bytes) => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// How many bytes the [operand](AtomicOp::operand) has.
+    ///
+    /// ```
+    /// use keyloom::AtomicOp;
+    /// assert_eq!(AtomicOp::Add(1).bytes(), 8);
+    /// ```
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Add(_) | Self::Min(_) | Self::Max(_) => size_of::<i64>(),
+            Self::AppendIfFits(bytes) | Self::CompareAndClear(bytes) => bytes.len(),
+        }
+    }
+
+    pub(crate) fn into_owned(self) -> AtomicOp<'static> {
+        match self {
+            Self::Add(delta) => AtomicOp::Add(delta),
+            Self::Min(bound) => AtomicOp::Min(bound),
+            Self::Max(bound) => AtomicOp::Max(bound),
+            Self::AppendIfFits(tail) => AtomicOp::AppendIfFits(tail.into_owned().into()),
+            Self::CompareAndClear(value) => AtomicOp::CompareAndClear(value.into_owned().into()),
+        }
+    }
+
+    /// Refuses what no store could do.
+    pub(crate) fn check(&self, key: &[u8], max_value_bytes: usize) -> Result<()> {
+        check_key(key)?;
+        match self {
+            Self::AppendIfFits(tail) => check_value(key, tail, max_value_bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// What becomes of the value of `key`, which is `old` now.
+    pub(crate) fn apply(
+        &self,
+        key: &[u8],
+        old: Option<&[u8]>,
+        max_value_bytes: usize,
+    ) -> Result<Applied> {
+        let counter = || old.map(|value| decode_counter(key, value)).transpose();
+        let put = |number: i64| Applied::Put(SmallVec::from_slice(&number.to_le_bytes()));
+        let unsigned = |number: u64| put(number.cast_signed());
+        Ok(match self {
+            Self::Add(delta) => put(counter()?.unwrap_or(0).wrapping_add(*delta)),
+            Self::Min(bound) => {
+                unsigned(counter()?.map_or(*bound, |old| old.cast_unsigned().min(*bound)))
+            }
+            Self::Max(bound) => {
+                unsigned(counter()?.map_or(*bound, |old| old.cast_unsigned().max(*bound)))
+            }
+            Self::AppendIfFits(tail) => {
+                let old = old.unwrap_or_default();
+                match old.len() + tail.len() <= max_value_bytes {
+                    true => Applied::Put([old, tail].concat().into()),
+                    false => Applied::Keep,
+                }
+            }
+            Self::CompareAndClear(value) if old == Some(value) => Applied::Clear,
+            Self::CompareAndClear(_) => Applied::Keep,
+        })
+    }
+}
+
+/// Reads, and writes what comes of it.
+pub(crate) fn apply_by_reading<W: Writer + ?Sized>(
+    txn: &mut W,
+    key: &[u8],
+    operation: &AtomicOp<'_>,
+) -> Result<()> {
+    let most = txn.limits().max_value_bytes;
+    operation.check(key, most)?;
+    let applied = operation.apply(key, txn.get(key)?.as_deref(), most)?;
+    match applied {
+        Applied::Put(value) => txn.put(key, &value),
+        Applied::Clear => txn.delete(key),
+        Applied::Keep => Ok(()),
+    }
+}
+
+/// Takes the next number of the counter at `clock` as a versionstamp, and puts `value` under it. Where there is no
+/// counter yet, it goes on behind the last stamp: the entries may come from a store that stamps by itself.
+pub(crate) fn stamp_by_counting<W: Writer + ?Sized>(
+    txn: &mut W,
+    clock: &[u8],
+    prefix: &[u8],
+    suffix: &[u8],
+    value: &[u8],
+) -> Result<()> {
+    let last = match txn.get(clock)? {
+        Some(count) => decode_counter(clock, &count)?,
+        None => last_stamp(txn, prefix)?,
+    };
+    let now = last.wrapping_add(1);
+    let stamp = Versionstamp::of_a_counter(now);
+    // Before the clock goes on, so that a refused key changes nothing.
+    txn.put(&[prefix, &stamp.0, suffix].concat(), value)?;
+    txn.put(clock, &now.to_le_bytes())
+}
+
+/// The number in the last stamp behind `prefix`, 0 where there is none.
+fn last_stamp<R: Reader + ?Sized>(reader: &R, prefix: &[u8]) -> Result<i64> {
+    let last = reader.last(KeyRange::prefix(prefix))?;
+    let stamp = last.as_ref().and_then(|(key, _)| key.get(prefix.len()..)?.first_chunk());
+    Ok(stamp.map_or(0, |stamp| i64::from_be_bytes(*stamp)))
+}
+
+/// The counter that `value` holds.
+pub(crate) fn decode_counter(key: &[u8], value: &[u8]) -> Result<i64> {
+    match value.try_into() {
+        Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
+        Err(_) => Err(Error::NotACounter { key: shown(key), bytes: value.len() }),
+    }
+}

@@ -1,0 +1,49 @@
+//! Transactions that are to run again.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use foundationdb::{FdbError, FdbResult, Transaction, TransactionCommitError};
+
+/// A transaction that failed, so that the next one of its thread waits as long as the cluster wants.
+///
+/// How long that is, [`Transaction::on_error`] knows: longer with each failure of the same transaction, and longest
+/// where the cluster limits the load.
+pub(super) enum Failed {
+    Read(Transaction, FdbError),
+    Commit(TransactionCommitError),
+}
+
+impl Failed {
+    /// Waits, and gives the transaction back as if it were new.
+    pub(super) async fn again(self) -> FdbResult<Transaction> {
+        match self {
+            Self::Read(txn, error) => txn.on_error(error).await,
+            Self::Commit(error) => error.on_error().await,
+        }
+    }
+}
+
+/// The last failure of each thread.
+#[derive(Default)]
+pub(super) struct Again(Mutex<HashMap<ThreadId, (Instant, Failed)>>);
+
+/// After how long nobody means to run it again: as long as the client itself waits at the most.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(1);
+
+impl Again {
+    pub(super) fn put(&self, failed: Failed) {
+        let now = Instant::now();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, (at, _)| now.duration_since(*at) < FORGOTTEN_AFTER);
+        all.insert(thread::current().id(), (now, failed));
+    }
+
+    pub(super) fn take(&self) -> Option<Failed> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, failed) = all.remove(&thread::current().id())?;
+        (at.elapsed() < FORGOTTEN_AFTER).then_some(failed)
+    }
+}

@@ -1,0 +1,70 @@
+//! What FoundationDB's errors mean to a program.
+
+use std::time::Duration;
+
+use foundationdb::FdbError;
+
+use crate::remote::Link;
+use crate::{Error, Limits};
+
+/// Codes that have a name here; all others go by what the client says of them.
+mod code {
+    pub(super) const TRANSACTION_TOO_OLD: i32 = 1007;
+    pub(super) const NOT_COMMITTED: i32 = 1020;
+    pub(super) const TRANSACTION_TIMED_OUT: i32 = 1031;
+    pub(super) const TRANSACTION_TOO_LARGE: i32 = 2101;
+}
+
+/// The client's own words and its number.
+#[derive(Debug, thiserror::Error)]
+#[error("{error} ({})", error.code())]
+struct Said {
+    error: FdbError,
+}
+
+/// What was asked when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Read,
+    Commit,
+}
+
+/// An error of a read or a commit, of a transaction that is so old.
+pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> Error {
+    let said = Said { error };
+    match (error.code(), asked) {
+        (code::NOT_COMMITTED, _) => Error::Conflict { what: "what it read".into() },
+        (code::TRANSACTION_TOO_OLD, _) if has_aged(age) => {
+            let limit_ms = Limits::foundationdb().max_age_ms.unwrap_or_default();
+            Error::TooOld { age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX), limit_ms }
+        }
+        (code::TRANSACTION_TOO_LARGE, _) => {
+            let limit = Limits::foundationdb().max_transaction_bytes.unwrap_or_default();
+            // What it read counts too, and only the client knows how much that is.
+            Error::TransactionTooLarge { unit: "bytes", actual: limit + 1, limit }
+        }
+        (code::TRANSACTION_TIMED_OUT, Asked::Commit) => {
+            Error::CommitUnknown { source: said.into() }
+        }
+        (code::TRANSACTION_TIMED_OUT, Asked::Read) => link.lost(said),
+        (_, Asked::Commit) if error.is_maybe_committed() => {
+            Error::CommitUnknown { source: said.into() }
+        }
+        _ if error.is_retryable() => {
+            Error::ServerBusy { store: link.place().into(), source: said.into() }
+        }
+        _ => Error::Backend(said.into()),
+    }
+}
+
+/// Whether a transaction is too old because it took long. Else the cluster jumped ahead, as it does when it recovers, and
+/// the same work can succeed.
+fn has_aged(age: Duration) -> bool {
+    const MOST_OF_THE_LIMIT: Duration = Duration::from_millis(4_500);
+    age >= MOST_OF_THE_LIMIT
+}
+
+/// An error of opening, or of an option.
+pub(super) fn of_setup(error: FdbError) -> Error {
+    Error::Backend(Said { error }.into())
+}

@@ -1,0 +1,126 @@
+//! How to open a store on FoundationDB.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use foundationdb::Database;
+
+use super::address::{Address, checked_name};
+use super::again::Again;
+use super::keyspace::Keyspace;
+use super::{FoundationDb, Shared, error, network};
+use crate::remote::Link;
+use crate::{Result, RetryPolicy, pack};
+
+/// Options of a [`FoundationDb`] store.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use keyloom::FoundationDb;
+/// let store = FoundationDb::options()
+///     .name("cities")
+///     .timeout(Duration::from_secs(10))
+///     .open("fdb:/etc/foundationdb/fdb.cluster")?;
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct FoundationDbOptions {
+    name: Option<String>,
+    prefix: Option<Vec<u8>>,
+    timeout: Duration,
+    retry_policy: RetryPolicy,
+    network_runs: bool,
+}
+
+impl Default for FoundationDbOptions {
+    fn default() -> Self {
+        // The pauses are the cluster's.
+        let (first_pause, max_pause) = (Duration::ZERO, Duration::ZERO);
+        let retry_policy = RetryPolicy { first_pause, max_pause, ..RetryPolicy::of_a_server() };
+        let timeout = Duration::from_secs(30);
+        Self { name: None, prefix: None, timeout, retry_policy, network_runs: false }
+    }
+}
+
+impl FoundationDbOptions {
+    /// The name of the store among those of the cluster: 1 to 64 ASCII letters, digits, dots, underscores and hyphens. Its
+    /// keys begin with the tuple of this one string, so `fdb.Subspace((name,))` holds them in every binding.
+    /// A name in the address comes before this one. Default: `keyloom`.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The bytes that all keys of the store begin with, instead of a [name](FoundationDbOptions::name): the prefix of a directory
+    /// of FoundationDB's directory layer, for example. With no bytes at all, keys that begin with `FF` are
+    /// refused, for they are the cluster's own.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<Vec<u8>>) -> Self {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// How long to wait for one answer of the cluster. Default: 30 seconds; then there is an
+    /// [`Error::ConnectionLost`](crate::Error::ConnectionLost), or for a commit an [`Error::CommitUnknown`](crate::Error::CommitUnknown).
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How often [`transact`](crate::Store::transact) runs a transaction again, and after which pauses *beside* those that the
+    /// cluster asks for. Default: [`RetryPolicy::of_a_server`], without pauses.
+    #[must_use]
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry_policy = policy;
+        self
+    }
+
+    /// Whether the program has started FoundationDB's network itself, with the crate `foundationdb` and its API version
+    /// 730. It can be started once in a process. Default: `false`; then it is started with the first store,
+    /// and stopped when the process exits.
+    #[must_use]
+    pub fn network_runs(mut self, runs: bool) -> Self {
+        self.network_runs = runs;
+        self
+    }
+
+    /// Opens the store at `address`, `fdb:CLUSTER_FILE?name=NAME`. Without a file it is the one that all clients take:
+    /// `FDB_CLUSTER_FILE`, else `/etc/foundationdb/fdb.cluster`.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](crate::Error::BadOption), [`Error::ConnectionLost`](crate::Error::ConnectionLost) when nobody answers, or what the client
+    /// says.
+    pub fn open(self, address: &str) -> Result<FoundationDb> {
+        let address = Address::parse(address)?;
+        let name = match (address.name.clone(), &self.name) {
+            (Some(name), _) => name,
+            (None, name) => checked_name(name.as_deref().unwrap_or("keyloom"))?,
+        };
+        let prefix = match &self.prefix {
+            Some(prefix) => prefix.clone(),
+            None => pack(&(&*name,)).to_vec(),
+        };
+        let file = address.existing_file()?;
+        let path = file.map(|path| path.display().to_string());
+        let place = format!(
+            "fdb:{}, {}",
+            path.as_deref().unwrap_or_default(),
+            crate::key::display(&prefix)
+        );
+        if !self.network_runs {
+            network::start()?;
+        }
+        let shared = Shared {
+            database: Database::new(path.as_deref()).map_err(error::of_setup)?,
+            link: Link::new(&place, self.timeout)?,
+            keys: Keyspace::new(&prefix),
+            again: Again::default(),
+            retry_policy: self.retry_policy,
+        };
+        let store = FoundationDb { shared: Arc::new(shared) };
+        store.look()?;
+        Ok(store)
+    }
+}

@@ -1,0 +1,287 @@
+//! A transaction of FoundationDB's client while a snapshot or a transaction has it.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use foundationdb::options::{MutationType, StreamingMode, TransactionOption};
+use foundationdb::{
+    FdbError, FdbResult, KeySelector, RangeOption, Transaction, TransactionCommitError,
+};
+use futures_util::future::try_join_all;
+
+use super::Shared;
+use super::again::Failed;
+use super::error::{self, Asked};
+use crate::error::shown;
+use crate::remote::{Buffer, Fetched, Native, Outcome, Session, Span, Write, WriteSession};
+use crate::{AtomicOp, Error, Order, Result};
+
+/// Reads at one version, and commits.
+pub struct FoundationDbSession {
+    shared: Arc<Shared>,
+    /// There until it is dropped.
+    txn: Option<Transaction>,
+    kind: Kind,
+    /// When it asked which version it reads.
+    began: Cell<Option<Instant>>,
+    failed: Cell<Option<Broken>>,
+    has_written: bool,
+    /// How many versionstamps it has asked for.
+    stamped: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Only reads, so nothing of what it reads can conflict.
+    Snapshot,
+    Transaction,
+}
+
+/// How a transaction ended before its commit.
+#[derive(Clone, Copy, Debug)]
+enum Broken {
+    /// The cluster said so; whether another run can mend it.
+    Said { error: FdbError, restart: bool },
+    /// Nobody said anything.
+    Silent,
+}
+
+/// The error of everything behind a read that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("an earlier read of this transaction failed; begin another one")]
+struct FailedBefore;
+
+/// A transaction numbers its versionstamps in two bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("a transaction takes 65,536 versionstamps; use another one for the rest")]
+struct TooManyStamps;
+
+impl FoundationDbSession {
+    pub(super) fn new(shared: Arc<Shared>, txn: Transaction, kind: Kind) -> Result<Self> {
+        txn.set_option(match kind {
+            // There is nothing of its own that a snapshot could read.
+            Kind::Snapshot => TransactionOption::ReadYourWritesDisable,
+            // So that a conflict can say where it was.
+            Kind::Transaction => TransactionOption::ReportConflictingKeys,
+        })
+        .map_err(error::of_setup)?;
+        let (began, failed) = (Cell::default(), Cell::default());
+        Ok(Self { shared, txn: Some(txn), kind, began, failed, has_written: false, stamped: 0 })
+    }
+
+    /// Fixes the version that is read.
+    pub(super) fn look(&self) -> Result<()> {
+        self.began.set(Some(Instant::now()));
+        self.ask(|txn| txn.get_read_version()).map(drop)
+    }
+
+    fn txn(&self) -> Result<&Transaction> {
+        match (&self.txn, self.failed.get()) {
+            (Some(txn), None) => Ok(txn),
+            _ if self.must_restart() => Err(Error::Conflict { what: "an earlier read".into() }),
+            _ => Err(Error::Backend(FailedBefore.into())),
+        }
+    }
+
+    fn age(&self) -> Duration {
+        self.began.get().map(|began| began.elapsed()).unwrap_or_default()
+    }
+
+    /// Waits for one answer of the cluster.
+    fn ask<'t, T, F>(&'t self, request: impl FnOnce(&'t Transaction) -> F) -> Result<T>
+    where
+        F: Future<Output = FdbResult<T>>,
+    {
+        let txn = self.txn()?;
+        if self.began.get().is_none() {
+            self.began.set(Some(Instant::now()));
+            // The client asks for the version first.
+            self.shared.link.waited_also(1);
+        }
+        match self.shared.link.wait(request(txn)) {
+            Outcome::Answered(Ok(answer)) => Ok(answer),
+            Outcome::Answered(Err(code)) => {
+                let error = error::of(code, Asked::Read, self.age(), &self.shared.link);
+                let restart = error.is_retryable();
+                self.failed.set(Some(Broken::Said { error: code, restart }));
+                Err(error)
+            }
+            Outcome::Refused(error) => Err(error),
+            Outcome::TimedOut => {
+                self.failed.set(Some(Broken::Silent));
+                Err(self.shared.link.silent())
+            }
+        }
+    }
+
+    /// Snapshot reads where nothing can conflict: the client need not remember them.
+    fn is_snapshot(&self) -> bool {
+        self.kind == Kind::Snapshot
+    }
+
+    /// Where a transaction met another one, as far as the client knows: it asks nobody.
+    fn place_of_conflict(&self, failed: &TransactionCommitError) -> Option<Box<str>> {
+        let link = &self.shared.link;
+        let Outcome::Answered(Ok(ranges)) =
+            link.wait_uncounted(link.timeout(), failed.conflicting_keys())
+        else {
+            return None;
+        };
+        let first = ranges.first()?;
+        Some(format!("key {}", shown(self.shared.keys.inner(first.begin()))).into())
+    }
+
+    fn refused(&self, failed: TransactionCommitError) -> Error {
+        let mut error = error::of(*failed, Asked::Commit, self.age(), &self.shared.link);
+        if let Error::Conflict { what } = &mut error
+            && let Some(place) = self.place_of_conflict(&failed)
+        {
+            *what = place;
+        }
+        if error.is_retryable() {
+            self.shared.again.put(Failed::Commit(failed));
+        }
+        error
+    }
+}
+
+impl Session for FoundationDbSession {
+    fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        // All requests are under way before the first answer is waited for.
+        let get = |txn: &Transaction, key: &[u8]| {
+            txn.get(&self.shared.keys.outer(key), self.is_snapshot())
+        };
+        let values = self.ask(|txn| try_join_all(keys.iter().map(|key| get(txn, key))))?;
+        Ok(values.into_iter().map(|value| Some(Bytes::from_owner(value?))).collect())
+    }
+
+    fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched> {
+        let (begin, end) = self.shared.keys.bounds(span);
+        let range = RangeOption {
+            begin: KeySelector::first_greater_or_equal(begin),
+            end: KeySelector::first_greater_or_equal(end),
+            limit: Some(limit),
+            // As much as a server sends at once.
+            mode: StreamingMode::WantAll,
+            reverse: order == Order::Descending,
+            ..RangeOption::default()
+        };
+        let values = self.ask(|txn| txn.get_range(&range, 1, self.is_snapshot()))?;
+        let entries = self.shared.keys.entries(&values);
+        Ok(Fetched { more: values.more() || entries.len() >= limit, entries })
+    }
+
+    fn count(&self, span: &Span) -> Result<u64> {
+        // Nobody counts for the client.
+        let mut rest = Some(span.clone());
+        let mut count = 0;
+        while let Some(span) = rest.take() {
+            let Fetched { entries, more } = self.fetch(&span, Order::Ascending, usize::MAX)?;
+            count += entries.len() as u64;
+            rest = match entries.last() {
+                Some((last, _)) if more => span.behind(Order::Ascending, last),
+                _ => None,
+            };
+        }
+        Ok(count)
+    }
+}
+
+impl WriteSession for FoundationDbSession {
+    fn write(&mut self, _: &mut Buffer, write: Write<'_>) -> Result<()> {
+        let txn = self.txn()?;
+        let keys = &self.shared.keys;
+        match write {
+            Write::Put(key, value) => txn.set(&keys.outer(key), value),
+            Write::Delete(key) => txn.clear(&keys.outer(key)),
+            Write::DeleteSpan(span) => {
+                let (begin, end) = keys.bounds(&span);
+                txn.clear_range(&begin, &end);
+            }
+        }
+        self.has_written = true;
+        Ok(())
+    }
+
+    fn apply(&mut self, key: &[u8], operation: &AtomicOp<'_>) -> Result<Native> {
+        let kind = match operation {
+            AtomicOp::Add(_) => MutationType::Add,
+            AtomicOp::Min(_) => MutationType::Min,
+            AtomicOp::Max(_) => MutationType::Max,
+            AtomicOp::AppendIfFits(_) => MutationType::AppendIfFits,
+            AtomicOp::CompareAndClear(_) => MutationType::CompareAndClear,
+        };
+        self.txn()?.atomic_op(&self.shared.keys.outer(key), &operation.operand(), kind);
+        self.has_written = true;
+        Ok(Native::Done)
+    }
+
+    fn put_versionstamped(&mut self, prefix: &[u8], suffix: &[u8], value: &[u8]) -> Result<Native> {
+        let number = u16::try_from(self.stamped).map_err(|_| Error::other(TooManyStamps))?;
+        let mut key = self.shared.keys.outer(prefix);
+        let place = u32::try_from(key.len()).unwrap_or(u32::MAX);
+        // Ten bytes for the cluster to fill in, and where they stand.
+        key.extend([0; 10]);
+        key.extend(number.to_be_bytes());
+        key.extend(suffix);
+        key.extend(place.to_le_bytes());
+        self.txn()?.atomic_op(&key, value, MutationType::SetVersionstampedKey);
+        self.has_written = true;
+        self.stamped += 1;
+        Ok(Native::Done)
+    }
+
+    fn weight(&self, key_bytes: usize, value_bytes: usize) -> usize {
+        // What the client counts: the write itself, and the range of keys that it may conflict with, from the key to
+        // the key behind it.
+        const WRITE: usize = 40;
+        const RANGE: usize = 32;
+        let key = self.shared.keys.prefix_bytes() + key_bytes;
+        WRITE + key + value_bytes + RANGE + 2 * key + 1
+    }
+
+    fn relieve(&mut self, _: &mut Buffer) -> Result<()> {
+        // The client keeps the writes until the commit.
+        Ok(())
+    }
+
+    fn commit(mut self, _: Buffer) -> Result<()> {
+        self.txn()?;
+        let Some(txn) = self.txn.take().filter(|_| self.has_written) else { return Ok(()) };
+        match self.shared.link.wait(txn.commit()) {
+            Outcome::Answered(Ok(_)) => Ok(()),
+            Outcome::Answered(Err(failed)) => Err(self.refused(failed)),
+            Outcome::Refused(error) => Err(error),
+            Outcome::TimedOut => Err(self.shared.link.silent_at_commit()),
+        }
+    }
+
+    fn must_restart(&self) -> bool {
+        match self.failed.get() {
+            Some(Broken::Said { restart, .. }) => restart,
+            Some(Broken::Silent) => true,
+            None => false,
+        }
+    }
+}
+
+impl Drop for FoundationDbSession {
+    /// What may run again is kept, for how long to wait before.
+    fn drop(&mut self) {
+        if let (Some(txn), Some(Broken::Said { error, restart: true })) =
+            (self.txn.take(), self.failed.get())
+        {
+            self.shared.again.put(Failed::Read(txn, error));
+        }
+    }
+}
+
+impl fmt::Debug for FoundationDbSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FoundationDbSession").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
