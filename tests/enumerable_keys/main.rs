@@ -8,9 +8,10 @@ mod faults;
 #[path = "../common/laws.rs"]
 mod laws;
 mod orders;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
+mod stamps;
 mod threads;
 mod walks;
 
@@ -23,6 +24,9 @@ use faults::{
 use orders::{
     between_shards_there_is_no_order_and_one_last_id_loses_records,
     records_of_time_lie_in_the_buckets_of_their_ids,
+};
+use stamps::{
+    records_come_in_the_order_of_their_commits, who_follows_the_stamps_sees_each_record_once,
 };
 use threads::{
     blocks_give_no_number_twice, numbers_are_dense_and_in_the_order_of_the_commits,
@@ -42,6 +46,8 @@ macro_rules! run {
             between_shards_there_is_no_order_and_one_last_id_loses_records,
             numbers_are_dense_and_in_the_order_of_the_commits,
             blocks_give_no_number_twice,
+            records_come_in_the_order_of_their_commits,
+            who_follows_the_stamps_sees_each_record_once,
             who_follows_the_shards_sees_each_record_once,
             operations_cost_what_the_documentation_says,
             a_fault_at_any_operation_leaves_nothing_half_done,

@@ -10,6 +10,7 @@
 //! | [`Blocks`] | the same numbers, handed out from blocks | once per block | unique; ascending in one process, with gaps |
 //! | [`TimeBuckets`] | `(user, day, UUIDv7)` | nobody: clocks | that of the clocks, to the millisecond |
 //! | [`Sharded`] | `(user, shard, 1)`, ... | all writers of one shard | that of the commits *in each shard*; none between shards |
+//! | [`Stamped`] | `(user, versionstamp)` | nobody, where the store numbers its commits; elsewhere as `Enumerated` | that of the commits, with gaps |
 //!
 //! # Layout
 //!
@@ -21,6 +22,8 @@
 //! | [`TimeBuckets`] | subspace, container, bucket, UUIDv7 | the record |
 //! | [`Sharded`] | subspace, "last", (container, shard) | as of a sequence |
 //! | | subspace, "record", container, shard, number | the record |
+//! | [`Stamped`] | subspace, "record", container, versionstamp | the record |
+//! | | subspace, "clock", container | the last stamp, as of a sequence; only on a store that does not number its commits |
 //!
 //! ```text
 //! ("mail", "last",   "ada")     ->  03 00 00 00 00 00 00 00
@@ -39,7 +42,7 @@
 //!   "everything behind the last that I have seen" a correct way to follow a container.
 //!
 //! Neither blocks nor times nor shards give that last property; for [`Sharded`] it holds in each shard,
-//! and [`read_new`](Sharded::read_new) goes by that.
+//! and [`read_new`](Sharded::read_new) goes by that. [`Stamped`] gives it with stamps instead of numbers.
 //!
 //! # Cost
 //!
@@ -52,6 +55,9 @@
 //! | [`Enumerated::append`], [`Sharded::append`] | 1 | | 2 | 1 |
 //! | [`Enumerated::append`], bounded and full | 2 | | 3 | 2 |
 //! | [`TimeBuckets::append`], [`put`](TimeBuckets::put) | | | 1 | 0 |
+//! | [`Stamped::append`], where the store numbers its commits | | | 1 | 0 |
+//! | [`Stamped::append`] elsewhere | 1, and at first 2 | 0, and at first 1 | 2 | 1, and at first 3 |
+//! | [`Stamped::read_new`] | | 1, reads what it returns | | 1 |
 //! | a walk of n records: [`Enumerated::range`], [`TimeBuckets::range`] | | 1, reads n | | 1 |
 //! | [`TimeBuckets::buckets`], of which there are n | | n + 1, reads n | | n + 1 |
 //! | [`TimeBuckets::drop_before`] | | | 1 | 0 |
@@ -63,7 +69,7 @@
 //!
 //! * A dense sequence is one key that all its writers change, so they go one after the other, and on a
 //!   store that finds conflicts at commit they run again. With many writers of one container take blocks,
-//!   times or shards.
+//!   times or shards; on FoundationDB, stamps.
 //! * Numbers in order tell how many there are, and let anybody guess the next one. Where that matters,
 //!   show the world another key.
 //! * A time in a key is a time that cannot be changed. For an event that is dated later, index the date.
@@ -71,12 +77,14 @@
 //! # Source
 //!
 //! "Enumerable keys" in I. Katsov, *NoSQL Data Modeling Techniques* (2012), with its mailbox
-//! (`userID_messageID`) and its daily buckets. The time-ordered ids are UUIDs of version 7 (RFC 9562).
+//! (`userID_messageID`) and its daily buckets. The time-ordered ids are UUIDs of version 7 (RFC 9562). Versionstamps are
+//! FoundationDB's, whose Record Layer orders its change log by them (C. Chrysafis et al., 2019).
 
 mod blocks;
 mod enumerated;
 mod sequence;
 mod sharded;
+mod stamped;
 mod time_buckets;
 mod time_ordered;
 mod walk;
@@ -85,5 +93,6 @@ pub use blocks::Blocks;
 pub use enumerated::{Behind, Enumerated, NumberedRecords};
 pub use sequence::Sequence;
 pub use sharded::{Positions, Sharded, ShardedId};
+pub use stamped::{Stamped, StampedRecords};
 pub use time_buckets::{TimeBuckets, TimedRecords};
 pub use time_ordered::{Uuid, first_id_at, id_time_ms, ids_between, time_ordered_id};
