@@ -4,11 +4,13 @@
 //! ```text
 //! cargo run --release --example far_away
 //! cargo run --release --example far_away --features postgres,etcd -- postgres://user@host/database
+//! cargo run --release --example far_away --features foundationdb -- fdb:CLUSTER_FILE
 //! ```
 //!
 //! Everything lies in the subspace `far_away`, which is emptied before and after.
 
 mod meeting;
+mod patterns;
 mod waits;
 
 use std::error::Error;
@@ -41,5 +43,6 @@ fn run() -> FarResult {
     store.transact(|txn| txn.delete_range(space.range()))?;
     waits::print(&store, &space.child("waits"))?;
     meeting::print(&store, &space.child("meeting"))?;
+    patterns::print(&store, &space.child("patterns"))?;
     Ok(store.transact(|txn| txn.delete_range(space.range()))?)
 }

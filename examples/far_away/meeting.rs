@@ -15,36 +15,51 @@ const EACH: u64 = 100;
 /// How many records stand in each part of a sequence before the writers begin.
 const BEFORE: u64 = 1_000;
 
+/// A transaction of a writer: which writer, and which of its transactions it is.
+pub type Body<'b> = &'b (dyn Fn(&mut Txn<'_>, u64, u64) -> Result<()> + Sync);
 type Txn<'t> = <FarStore as Store>::Transaction<'t>;
+
+/// How `writers` fared that committed `each` transactions at the same time.
+pub struct Met {
+    pub runs_per_commit: f64,
+    pub commits_per_second: f64,
+}
+
+/// Lets them meet.
+pub fn meet(store: &FarStore, writers: u64, each: u64, body: Body<'_>) -> FarResult<Met> {
+    let (runs, given_up) = (AtomicU64::default(), AtomicU64::default());
+    let started = Instant::now();
+    let write = |writer: u64| -> Result<()> {
+        for n in 0..each {
+            let done = store.transact(|txn| {
+                runs.fetch_add(1, Relaxed);
+                body(txn, writer, n)
+            });
+            match done {
+                Err(Error::RetriesExhausted { .. }) => given_up.fetch_add(1, Relaxed),
+                done => done.map(|()| 0)?,
+            };
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let writers: Vec<_> =
+            (0..writers).map(|writer| scope.spawn(move || write(writer))).collect();
+        let panicked = |_| Err(Error::other("a writer panicked"));
+        writers.into_iter().try_for_each(|writer| writer.join().unwrap_or_else(panicked))
+    })?;
+    let commits = (writers * each - given_up.load(Relaxed)) as f64;
+    Ok(Met {
+        runs_per_commit: runs.load(Relaxed) as f64 / commits,
+        commits_per_second: commits / started.elapsed().as_secs_f64(),
+    })
+}
 
 pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     println!("\n{:<64} {:>9} {:>9}", "runs per commit, 8 writers", "counted", "commits/s");
-    let line = |what: &str, body: &(dyn Fn(&mut Txn<'_>, u64, u64) -> Result<()> + Sync)| {
-        let (runs, given_up) = (AtomicU64::default(), AtomicU64::default());
-        let started = Instant::now();
-        let write = |writer: u64| -> Result<()> {
-            for n in 0..EACH {
-                let done = store.transact(|txn| {
-                    runs.fetch_add(1, Relaxed);
-                    body(txn, writer, n)
-                });
-                match done {
-                    Err(Error::RetriesExhausted { .. }) => given_up.fetch_add(1, Relaxed),
-                    done => done.map(|()| 0)?,
-                };
-            }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let writers: Vec<_> =
-                (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
-            let panicked = |_| Err(Error::other("a writer panicked"));
-            writers.into_iter().try_for_each(|writer| writer.join().unwrap_or_else(panicked))
-        })?;
-        let commits = WRITERS * EACH - given_up.load(Relaxed);
-        let per_commit = runs.load(Relaxed) as f64 / commits as f64;
-        let speed = commits as f64 / started.elapsed().as_secs_f64();
-        println!("{what:<64} {per_commit:>9.2} {speed:>9.0}");
+    let line = |what: &str, body: Body<'_>| {
+        let Met { runs_per_commit, commits_per_second } = meet(store, WRITERS, EACH, body)?;
+        println!("{what:<64} {runs_per_commit:>9.2} {commits_per_second:>9.0}");
         FarResult::Ok(())
     };
 
