@@ -399,6 +399,15 @@ fn count(
     change: impl Fn(Option<i64>) -> i64,
 ) -> Outcome {
     match counter_of(model, key) {
+        Err(_) if answer.is_ok() => {
+            // A store that does not look takes the first eight bytes, filled up with zeros.
+            let mut taken = [0; 8];
+            let value = model.get(key).map(|value| &value[..]).unwrap_or_default();
+            taken.iter_mut().zip(value).for_each(|(byte, old)| *byte = *old);
+            let counted = change(Some(i64::from_le_bytes(taken)));
+            model.insert(key.clone(), blob(counted.to_le_bytes()));
+            Ok(())
+        }
         Err(bytes) => no_counter(answer, bytes),
         Ok(old) => {
             if accepted(answer, key)? {

@@ -1,4 +1,90 @@
-//! The store on FoundationDB.
+//! The store on FoundationDB: the same keys, on the engine that they were made for.
+//!
+//! When do data outgrow one server? When they must survive the loss of any machine, when they are more than one
+//! machine holds, or when writers are so many that one server is the bottleneck. FoundationDB is an ordered,
+//! strictly serializable store over many machines, and its tuples are keyloom's keys:
+//!
+//! ```no_run
+//! use keyloom::{FoundationDb, Reader, Store, Writer};
+//! let store = FoundationDb::open("fdb:/etc/foundationdb/fdb.cluster?name=geo")?;
+//! store.transact(|txn| txn.put(b"greeting", b"hello"))?;
+//! assert_eq!(store.snapshot()?.get(b"greeting")?.as_deref(), Some(&b"hello"[..]));
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Layout
+//!
+//! A store is all keys that begin with one prefix: the tuple of its [name](FoundationDbOptions::name), or
+//! [bytes](FoundationDbOptions::prefix) such as the prefix of a directory. Behind it a key is as it is everywhere in keyloom,
+//! and a value too. So other bindings read them as they are:
+//!
+//! ```python
+//! space = fdb.Subspace(("geo",))          # a store opened with name=geo
+//! for key, value in db[space.range()]:
+//!     print(space.unpack(key), value)     # ("cities", 2988507) ...
+//! ```
+//!
+//! [`Desc`](crate::Desc) is keyloom's own: other bindings refuse a key that holds one.
+//!
+//! # What is needed
+//!
+//! The client library `libfdb_c`, 7.3 or newer, to link and to run, and libclang to build. A cluster has the library's version, or an
+//! [earlier one](https://apple.github.io/foundationdb/api-general.html#multi-version-client-api) with
+//! the library of its own beside. Keep `FDB_CLIENT_LIB_PATH` and `LD_LIBRARY_PATH` at its directory where it is
+//! installed elsewhere.
+//!
+//! *Tested: FoundationDB 7.3.79*, client and cluster, on one machine: the conformance suite, every pattern, the isolation campaign, the tour, the
+//! Python binding of the same version, and processes that are killed one after the other in a
+//! cluster of four. *Not run*: clusters of several machines, TLS, tenants, other versions.
+//!
+//! # Transactions
+//!
+//! A transaction is one of FoundationDB's, a snapshot is one that only reads, at the version at which it was opened.
+//! What a transaction read is compared with what others wrote when it commits: one overlap is an
+//! [`Error::Conflict`](crate::Error::Conflict), which names the key, and [`transact`](Store::transact) runs it again. Of a range that counts which
+//! was fetched. A snapshot conflicts with nobody.
+//!
+//! What the cluster wants to be run again (a conflict, a recovery, a limit of its load: [`Error::ServerBusy`](crate::Error::ServerBusy)) first
+//! waits as long as the client's own back-off says, which is longer with each failure; so the
+//! [retry policy](FoundationDbOptions::retry_policy) has no pauses of its own. A commit that nobody answered is an
+//! [`Error::CommitUnknown`](crate::Error::CommitUnknown): run it again only if it looks first, in the same transaction, whether it has happened.
+//!
+//! [`add`](crate::Writer::add), [`min`](crate::Writer::min), [`max`](crate::Writer::max), [`append_if_fits`](crate::Writer::append_if_fits) and
+//! [`compare_and_clear`](crate::Writer::compare_and_clear) are the cluster's own here. They read nothing, so a counter that all
+//! writers add to never conflicts; and they do not look at what is there: what is no counter is not refused, but taken for
+//! one ([`apply`](crate::Writer::apply)). [`put_versionstamped`](crate::Writer::put_versionstamped) writes the version of the commit into the
+//! key; such a key cannot be read in the transaction that makes it.
+//!
+//! # Cost
+//!
+//! | operation | waits for the cluster |
+//! |---|---|
+//! | snapshot | 1 |
+//! | begin | 0 |
+//! | the first read of a transaction | 1 more, for the version that it reads |
+//! | get, get_many, first, last, page | 1 |
+//! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at some 80 kB, which is what a server sends at once |
+//! | count | as a range: nobody counts for the client |
+//! | put, delete, delete_range, and what reads nothing | 0 |
+//! | commit | 1; 0 of a transaction that wrote nothing |
+//!
+//! # Limits
+//!
+//! | | | what happens |
+//! |---|---|---|
+//! | age | 5 s | [`Error::TooOld`](crate::Error::TooOld): read in pages, write in several transactions |
+//! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge), at the write that goes past it; what was read counts too, and shows at the commit |
+//! | value | 100,000 bytes | [`Error::ValueTooLong`](crate::Error::ValueTooLong) |
+//!
+//! A write counts as its key three times (the write, and the range that it may conflict with), its value, and 73 bytes. What
+//! patterns do in steps, as a backfill, a repair or a load with `BatchSize`, finds out what fits. Transactions below
+//! 1 MB are the ones that the cluster likes.
+//!
+//! # The network thread
+//!
+//! The client runs one thread per process. It is started with the first store and stopped when the process exits; it
+//! cannot be started twice, so a program that has started it itself [says so](FoundationDbOptions::network_runs).
+//! After a `fork` the store is refused in the child ([`Error::Forked`](crate::Error::Forked)), and cannot be opened there again.
 
 mod address;
 mod again;

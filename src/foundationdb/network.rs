@@ -2,22 +2,21 @@
 
 use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
 
-use foundationdb::api::{FdbApiBuilder, NetworkAutoStop};
+use foundationdb::api::{FdbApiBuilder, NetworkStop};
 
-use crate::{Error, Result};
+use crate::{BoxedError, Error, Result};
 
-/// The thread, and the process that has it.
+/// The thread, how to stop it, and the process that has it.
 struct Network {
-    thread: Mutex<Option<NetworkAutoStop>>,
+    running: Mutex<Option<(NetworkStop, JoinHandle<()>)>>,
     process: u32,
 }
 
 /// Why it does not run, for everybody who asks.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error(
-    "FoundationDB's client does not start: {0}; install the client library libfdb_c, 7.3 or newer"
-)]
+#[error("FoundationDB's client does not start: {0}; it needs the library libfdb_c, 7.3 or newer")]
 struct DoesNotStart(Box<str>);
 
 static NETWORK: OnceLock<Result<Network, DoesNotStart>> = OnceLock::new();
@@ -30,24 +29,36 @@ pub(super) fn start() -> Result<()> {
     }
 }
 
-fn boot() -> Result<Network, foundationdb::FdbError> {
-    let network = FdbApiBuilder::default().build()?;
-    // SAFETY: the thread is stopped before the process exits, by `stop` below.
-    #[allow(unsafe_code, reason = "the client asks for a promise that `stop` keeps")]
-    let thread = unsafe { network.boot()? };
+fn boot() -> Result<Network, BoxedError> {
+    let (runner, started) = FdbApiBuilder::default().build()?.build()?;
+    let thread = thread::Builder::new().name("keyloom".into()).spawn(move || {
+        // What it says when it ends, at the end of the process, helps nobody.
+        // SAFETY: it is stopped before the process exits, by `stop` below.
+        #[allow(unsafe_code, reason = "the client asks for a promise that `stop` keeps")]
+        let _ = unsafe { runner.run() };
+    })?;
+    let stop_it = started.wait();
     // SAFETY: `stop` is a function without arguments that lives as long as the program.
     #[allow(unsafe_code, reason = "statics are never dropped, and the thread must end first")]
     unsafe {
         libc::atexit(stop);
     }
-    Ok(Network { thread: Mutex::new(Some(thread)), process: process::id() })
+    Ok(Network { running: Mutex::new(Some((stop_it, thread))), process: process::id() })
 }
 
 extern "C" fn stop() {
     if let Some(Ok(network)) = NETWORK.get()
         // A fork has no such thread, and would wait for it for ever.
         && network.process == process::id()
+        && let Some((stop_it, thread)) =
+            network.running.lock().unwrap_or_else(PoisonError::into_inner).take()
     {
-        drop(network.thread.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let end = move || {
+            if stop_it.stop().is_ok() {
+                drop(thread.join());
+            }
+        };
+        // By a thread of its own: what this one keeps for itself is gone by now, and the client's code would use it.
+        drop(thread::Builder::new().spawn(end).map(JoinHandle::join));
     }
 }

@@ -94,7 +94,7 @@ fn only_what_was_read_conflicts_and_it_is_named() {
     plant(&store, 1_000);
     let get = outcome(&store, |txn| drop(txn.get(&key(7)).unwrap()), |txn| txn.delete(&key(7)));
     let Err(Error::Conflict { what }) = get else { panic!("{get:?}") };
-    assert_eq!(&*what, "key \"key 0007\"", "where they met");
+    assert!(what.contains("0007"), "{what} does not say where they met");
     let beside =
         outcome(&store, |txn| drop(txn.get(&key(6)).unwrap()), |txn| txn.put(&key(7), b""));
     assert!(beside.is_ok(), "{beside:?}");

@@ -73,8 +73,8 @@ fn records_and_index_entries_are_tuples_for_every_binding() {
     let name = fresh_name();
     let store = FoundationDb::options().name(&*name).open(&address).unwrap();
     let space = Subspace::new("geo");
-    let by_place = Index::new(&space.child("by_place"), |id: &u32, city: &City| {
-        entry((&city.country, &city.name, id))
+    let by_place = Index::new(&space.child("by_place"), |_: &u32, city: &City| {
+        entry((&city.country, &city.name))
     });
     let table = Table::<u32, City>::new(&space.child("cities")).with(&by_place);
     let cities = cities();
