@@ -131,6 +131,8 @@ struct Shared {
     link: Link,
     keys: Keyspace,
     retry_policy: RetryPolicy,
+    // Last: all else may use it.
+    _network: Option<network::User>,
 }
 
 impl FoundationDb {

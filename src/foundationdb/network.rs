@@ -1,6 +1,7 @@
 //! FoundationDB's client runs one thread per process, which is started once and never again.
 
 use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -20,12 +21,34 @@ struct Network {
 struct DoesNotStart(Box<str>);
 
 static NETWORK: OnceLock<Result<Network, DoesNotStart>> = OnceLock::new();
+/// How many stores there are that use it.
+static USERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Starts the thread, unless it runs.
-pub(super) fn start() -> Result<()> {
-    match NETWORK.get_or_init(|| boot().map_err(|error| DoesNotStart(error.to_string().into()))) {
-        Ok(_) => Ok(()),
-        Err(why) => Err(Error::Backend(why.clone().into())),
+/// A store's part in the network.
+#[derive(Debug)]
+pub(super) struct User(());
+
+impl User {
+    /// Starts the thread, unless it runs.
+    pub(super) fn start() -> Result<Self> {
+        match NETWORK.get_or_init(|| boot().map_err(|error| DoesNotStart(error.to_string().into())))
+        {
+            Ok(_) => {
+                USERS.fetch_add(1, Relaxed);
+                Ok(Self(()))
+            }
+            Err(why) => Err(Error::Backend(why.clone().into())),
+        }
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if USERS.fetch_sub(1, Relaxed) == 1 {
+            // Once more, for what is registered last is done first: before what the client has made for itself
+            // meanwhile, and its thread still uses, is destroyed.
+            stop_at_exit();
+        }
     }
 }
 
@@ -38,12 +61,16 @@ fn boot() -> Result<Network, BoxedError> {
         let _ = unsafe { runner.run() };
     })?;
     let stop_it = started.wait();
+    stop_at_exit();
+    Ok(Network { running: Mutex::new(Some((stop_it, thread))), process: process::id() })
+}
+
+fn stop_at_exit() {
     // SAFETY: `stop` is a function without arguments that lives as long as the program.
     #[allow(unsafe_code, reason = "statics are never dropped, and the thread must end first")]
     unsafe {
         libc::atexit(stop);
     }
-    Ok(Network { running: Mutex::new(Some((stop_it, thread))), process: process::id() })
 }
 
 extern "C" fn stop() {

@@ -8,7 +8,8 @@ use foundationdb::Database;
 use super::address::{Address, checked_name};
 use super::again::Again;
 use super::keyspace::Keyspace;
-use super::{FoundationDb, Shared, error, network};
+use super::network::User;
+use super::{FoundationDb, Shared, error};
 use crate::remote::Link;
 use crate::{Result, RetryPolicy, pack};
 
@@ -109,15 +110,14 @@ impl FoundationDbOptions {
             path.as_deref().unwrap_or_default(),
             crate::key::display(&prefix)
         );
-        if !self.network_runs {
-            network::start()?;
-        }
+        let network = if self.network_runs { None } else { Some(User::start()?) };
         let shared = Shared {
             database: Database::new(path.as_deref()).map_err(error::of_setup)?,
             link: Link::new(&place, self.timeout)?,
             keys: Keyspace::new(&prefix),
             again: Again::default(),
             retry_policy: self.retry_policy,
+            _network: network,
         };
         let store = FoundationDb { shared: Arc::new(shared) };
         store.look()?;
