@@ -50,6 +50,8 @@ pub mod index_without_transactions {}
 pub mod lmdb {}
 #[doc = include_str!("src/far_away.md")]
 pub mod far_away {}
+#[doc = include_str!("src/foundationdb.md")]
+pub mod foundationdb {}
 #[doc = include_str!("src/reliability.md")]
 pub mod reliability {}
 

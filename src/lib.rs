@@ -1,5 +1,5 @@
 //! Data modeling on ordered key-value stores: a small store trait, order-preserving keys, and
-//! backends in memory, on LMDB, on PostgreSQL and in etcd.
+//! backends in memory, on LMDB, on PostgreSQL, in etcd and on FoundationDB.
 //!
 //! An ordered key-value store gives a program sorted keys, ranges and transactions, and little else.
 //! keyloom is what is needed to build on that: this crate holds the store, the keys and the values;
@@ -47,6 +47,7 @@
 //! | `Lmdb` (feature `lmdb`, on by default) | data of one machine: a memory-mapped file, durable commits, readers beside the writer |
 //! | `Postgres` (feature `postgres`) | data or writers of more than one machine; PostgreSQL, and by the same statements CockroachDB and YugabyteDB |
 //! | `Etcd` (feature `etcd`) | what is small and must survive the loss of machines |
+//! | `FoundationDb` (feature `foundationdb`) | writers and data of many machines; counters and logs that do not conflict |
 //! | [`AnyStore`] | one of them, by an address, when the program runs |
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
@@ -62,7 +63,8 @@
 //!
 //! `lmdb` (default): the LMDB backend. `postgres`: the PostgreSQL backend. `etcd`: the etcd backend,
 //! whose client needs `protoc` and its standard `.proto` files to be built (Debian: `protobuf-compiler`
-//! and `libprotobuf-dev`). `tls`: TLS for these two. `conformance`: the suite for backends, with
+//! and `libprotobuf-dev`). `tls`: TLS for these two. `foundationdb`: the FoundationDB backend, which needs libclang to be
+//! built and the client library `libfdb_c` to be linked and run. `conformance`: the suite for backends, with
 //! proptest.
 
 #[cfg(all(

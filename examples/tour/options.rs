@@ -14,7 +14,8 @@ Usage: tour [OPTIONS]
                      lmdb:DIRECTORY
                      postgres://user:password@host:port/database?table=name
                      etcd://host:port,host:port/name
-                   the last two with `cargo run --features postgres,etcd`
+                     fdb:CLUSTER_FILE?name=name
+                   the last three with `cargo run --features postgres,etcd,foundationdb`
   --data DIR       where the data files are [default: examples/data of the source]
   -h, --help       this text
 ";

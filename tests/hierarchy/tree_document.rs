@@ -344,20 +344,22 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
     assert_eq!(findings(&one, store).len(), 1);
 }
 
-macro_rules! run {
-    ($on:ident) => {
-        $on! {
-            a_small_document_is_one_key,
-            a_change_of_a_large_document_writes_the_pieces_that_it_changed,
-            a_write_is_refused_when_another_has_written_since,
-            nodes_are_found_with_their_paths,
-            a_value_may_be_longer_than_a_piece,
-            check_names_the_key_and_the_rule,
-        }
-    };
+on_every_store! {
+    a_small_document_is_one_key,
+    a_change_of_a_large_document_writes_the_pieces_that_it_changed,
+    a_write_is_refused_when_another_has_written_since,
+    nodes_are_found_with_their_paths,
+    a_value_may_be_longer_than_a_piece,
+    check_names_the_key_and_the_rule,
 }
-run!(on_every_store);
-run!(on_foundationdb);
+
+// Without those that count the waits of a store without a server.
+on_foundationdb! {
+    a_write_is_refused_when_another_has_written_since,
+    nodes_are_found_with_their_paths,
+    a_value_may_be_longer_than_a_piece,
+    check_names_the_key_and_the_rule,
+}
 
 #[test]
 fn a_lost_head_is_told_and_no_piece_is_removed_for_it() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{Error, Metered, Store, Writer};
+use keyloom::{Error, Metered, Reader, Store, Writer};
 use keyloom_patterns::Circle;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::dimensionality_reduction::Everywhere;
@@ -149,7 +149,9 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             // Two for other widths, one to find each bin and one to find no other, and those that leap.
             assert!(leaps <= 2 + bins + 1 + useless / 8, "{explain}");
             let per_hit = (explain.keys_scanned - bins) as f64 / wanted as f64;
-            assert!(per_hit <= most, "{ranges}, {times:?}: {explain}");
+            // Where entries come in pages, it is cheaper to step over them.
+            let is_near = snapshot.entries_at_hand() == 0;
+            assert!(per_hit <= most || !is_near, "{ranges}, {times:?}: {explain}");
         }
     }
 }

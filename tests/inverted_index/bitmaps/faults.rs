@@ -38,8 +38,9 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(writing(&store, |txn| bitmap.remove_many(txn, many()).map(drop)), [10, 0, 10, 10]);
     assert_eq!(writing(&store, |txn| bitmap.insert_many(txn, []).map(drop)), [0; 4]);
     // The chunks are read together, and the commit is waited for.
-    let alone = waits(&store, |_| Ok(()));
-    assert_eq!(waits(&store, |txn| bitmap.insert_many(txn, many()).map(drop)) - alone, 1);
+    let waited = waits(&store, |txn| bitmap.insert_many(txn, many()).map(drop));
+    // Some stores ask first which version a transaction reads.
+    assert!(waited == 2 || (waited == 3 && store.round_trips().is_some()), "{waited}");
     store.transact(|txn| bitmap.remove_many(txn, many())).unwrap();
 
     let all = in_ten_chunks();
