@@ -17,6 +17,9 @@ pub struct LmdbEntries<'r> {
     walk: Walk<'r>,
     /// The first key behind the walk when it ascends, the last key of it when it descends.
     stop: Option<KeyBuf>,
+    /// What is not an entry of an ascending walk. It comes by way of this, since a result that some call may write lies in
+    /// memory whoever makes it, and so would every entry of a scan.
+    found: Option<Result<Entry<'r>>>,
     shared: &'r Shared,
 }
 
@@ -38,7 +41,7 @@ impl<'r> LmdbEntries<'r> {
         order: Order,
     ) -> Result<Self> {
         let Some((start, end)) = range.normalized() else {
-            return Ok(Self { walk: Walk::Ended, stop: None, shared });
+            return Ok(Self { walk: Walk::Ended, stop: None, found: None, shared });
         };
         let database = &shared.database;
         let (walk, stop) = match order {
@@ -58,13 +61,15 @@ impl<'r> LmdbEntries<'r> {
             }
         };
         let walk = walk.map_err(|error| shared.explain(error))?;
-        Ok(Self { walk, stop, shared })
+        Ok(Self { walk, stop, found: None, shared })
     }
 
+    /// Ends the walk, and leaves what ended it where `next` takes it from.
     #[cold]
-    fn end(&mut self, error: Option<heed::Error>) -> Option<Result<Entry<'r>>> {
+    #[inline(never)]
+    fn end(&mut self, error: Option<heed::Error>) {
         self.walk = Walk::Ended;
-        error.map(|error| Err(self.shared.explain(error)))
+        self.found = error.map(|error| Err(self.shared.explain(error)));
     }
 }
 
@@ -105,15 +110,20 @@ macro_rules! step {
 }
 
 impl<'r> LmdbEntries<'r> {
-    /// The next entry of a walk that descends.
+    /// Looks for the next entry of a walk that descends, and leaves it where `next` takes it from.
     #[inline(never)]
+    fn descend(&mut self) {
+        self.found = self.next_descending();
+    }
+
     fn next_descending(&mut self) -> Option<Result<Entry<'r>>> {
         let error = match &mut self.walk {
             Walk::FromLast(walk) => step!(walk, &self.stop, is_not_below),
             Walk::Descending(walk) => step!(walk, &self.stop, is_not_below),
             Walk::FromFirst(_) | Walk::Ascending(_) | Walk::Ended => None,
         };
-        self.end(error)
+        self.end(error);
+        self.found.take()
     }
 }
 
@@ -136,9 +146,13 @@ impl<'r> Iterator for LmdbEntries<'r> {
         let error = match &mut self.walk {
             Walk::FromFirst(walk) => step!(walk, &self.stop, is_below),
             Walk::Ascending(walk) => step!(walk, &self.stop, is_below),
-            _ => return self.next_descending(),
+            _ => {
+                self.descend();
+                return self.found.take();
+            }
         };
-        self.end(error)
+        self.end(error);
+        self.found.take()
     }
 }
 

@@ -8,7 +8,7 @@ use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
 use super::super::tree::depth_bounds;
 use super::super::{NodeId, TreeNode, Visit};
 use super::layout::{Layout, foreign};
-use super::path::{ESCAPE, Measured, is_within};
+use super::path::{ESCAPE, Measured, Segments, is_within};
 use crate::walk::Walk;
 
 /// Where a walk begins, and what of it is told.
@@ -80,13 +80,9 @@ pub(super) struct WholeWalk<'r, R: Reader> {
     entries: Option<R::Entries<'r>>,
     /// What lies behind that which is hidden.
     rest: Option<KeyRange<'static>>,
-    last: Option<Last<R::Bytes<'r>>>,
-}
-
-/// The entry that a walk came to last. Most nodes are siblings of the one before, so of their keys only the last segment
-/// is new.
-struct Last<B> {
-    key: B,
+    /// The key that the walk came to last, and where its last segment lies. Most nodes are siblings of the one before, so of
+    /// their keys only the last segment is new, and mostly that lies as the one before did.
+    last: Option<R::Bytes<'r>>,
     measured: Measured,
 }
 
@@ -102,18 +98,35 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
             }
         }
         let entries = Some(reader.range(range, Order::Ascending)?);
-        Ok(Self { reader, origin, entries, rest, last: None })
+        Ok(Self { reader, origin, entries, rest, last: None, measured: Measured::default() })
     }
 
+    /// Whether the last segment of a key lies where that of the last one did, of which then nothing is written again: what is
+    /// read right behind a write, in other pieces, has to wait for it.
     #[inline(always)]
-    fn measure(&self, key: &[u8]) -> Option<Measured> {
-        let (segments, skip) = (self.origin.layout.segments, self.origin.skip);
+    fn is_like_last(&self, key: &[u8]) -> bool {
+        let (layout, measured) = (&self.origin.layout, &self.measured);
         match &self.last {
-            Some(last) if begins_alike(key, &last.key, skip..last.measured.last_at) => {
-                segments.measure_like(key, last.measured, &last.key)
+            Some(last) if layout.segments == Segments::Ids => {
+                begins_alike(key, last, self.origin.skip..measured.last_at)
+                    && measured.has_shape_of(key, last)
+            }
+            _ => false,
+        }
+    }
+
+    /// Measures a key that is not like the last one; false where it is no path.
+    #[inline(always)]
+    fn measure(&mut self, key: &[u8]) -> bool {
+        let (segments, skip) = (self.origin.layout.segments, self.origin.skip);
+        let measured = match &self.last {
+            Some(last) if begins_alike(key, last, skip..self.measured.last_at) => {
+                segments.measure_last(key, self.measured)
             }
             _ => segments.measure_from(key, skip),
-        }
+        };
+        self.measured = measured.unwrap_or(self.measured);
+        measured.is_some()
     }
 
     #[cold]
@@ -133,15 +146,16 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         loop {
             match self.entries.as_mut()?.next() {
                 Some(Ok((key, record))) => {
-                    let measured = self.measure(&key);
-                    let found = measured
-                        .and_then(|found| Some((found, self.origin.id(found, &key, &record)?)));
-                    let Some((measured, id)) = found else {
+                    let id = match self.is_like_last(&key) || self.measure(&key) {
+                        true => self.origin.id(self.measured, &key, &record),
+                        false => None,
+                    };
+                    let Some(id) = id else {
                         self.end();
                         return Some(Err(foreign(&key)));
                     };
-                    let depth = measured.depth;
-                    self.last = Some(Last { key, measured });
+                    let depth = self.measured.depth;
+                    self.last = Some(key);
                     if depth >= self.origin.min {
                         let node = TreeNode::new(id, record, self.origin.layout.header());
                         return Some(Ok(Visit { depth, node }));
@@ -161,20 +175,23 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
     }
 }
 
-/// Whether two keys have the same bytes in a range, at whose end a segment ends in both.
+/// Whether two keys that begin alike have the same bytes in a range behind that, at whose end a segment ends in both.
 ///
-/// Looks at eight bytes at a time, the last of which may have been looked at before: that is sooner done than called for.
+/// Looks at eight bytes at a time, the last of which may have been looked at before, or lie before the range: that is sooner
+/// done than called for.
 #[inline(always)]
 fn begins_alike(one: &[u8], other: &[u8], range: Range<usize>) -> bool {
     let ends = one.get(range.end) != Some(&ESCAPE);
-    let (Some(one), Some(other)) = (one.get(range.clone()), other.get(range)) else { return false };
+    let (Some(one), Some(other)) = (one.get(..range.end), other.get(..range.end)) else {
+        return false;
+    };
     let (Some(one_end), Some(other_end)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) else {
         return ends && one == other;
     };
-    let words = one.chunks_exact(8).zip(other.chunks_exact(8));
+    let behind = |key| <[u8]>::get(key, range.start..).unwrap_or_default().chunks_exact(8);
     let word = |bytes: &[u8]| bytes.first_chunk::<8>().copied().map(u64::from_ne_bytes);
     ends && u64::from_ne_bytes(*one_end) == u64::from_ne_bytes(*other_end)
-        && words.rev().all(|(one, other)| word(one) == word(other))
+        && behind(one).zip(behind(other)).rev().all(|(one, other)| word(one) == word(other))
 }
 
 /// A subtree down to some depth: steps over what lies deeper, or begins a new range behind it.

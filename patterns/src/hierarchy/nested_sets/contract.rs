@@ -21,6 +21,18 @@ use crate::hierarchy::{
 };
 use crate::table::get_many;
 
+/// Where the row of a node lies.
+struct RowKey {
+    id: NodeId,
+    key: KeyBuf,
+}
+
+impl AsRef<[u8]> for RowKey {
+    fn as_ref(&self) -> &[u8] {
+        &self.key
+    }
+}
+
 impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     type Value = V;
     type Codec = C;
@@ -31,8 +43,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     }
 
     fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>> {
-        let (view, found) = View::open(&self.keys, reader, &[id])?;
-        let Some(position) = found.into_iter().next().flatten() else { return Ok(None) };
+        let (view, Some(position)) = View::of(&self.keys, reader, id)? else { return Ok(None) };
         let row = view.row_at(id, position.left)?;
         Ok(Some(TreeNode::new(id, row.bytes, HEADER)))
     }
@@ -76,17 +87,16 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         id: NodeId,
     ) -> Result<Vec<NodeOf<'r, Self, R>>> {
         let (view, position) = View::of_node(&self.keys, reader, id)?;
-        let (mut ids, mut lefts) = (SmallVec::<[NodeId; 4]>::new(), SmallVec::<[KeyBuf; 4]>::new());
+        let mut above = SmallVec::<[RowKey; 4]>::new();
         let mut at = (id, position);
-        while let Some(above) = view.above(at)? {
-            ids.push(above.0);
-            lefts.push(self.keys.left(above.1.left));
-            at = above;
+        while let Some(next) = view.above(at)? {
+            above.push(RowKey { id: next.0, key: self.keys.left(next.1.left) });
+            at = next;
         }
-        let mut ancestors = Vec::with_capacity(ids.len());
-        for ((bytes, id), left) in get_many(reader, &lefts)?.into_iter().zip(ids).zip(&lefts) {
-            let bytes = bytes.ok_or_else(|| disagreement(left))?;
-            ancestors.push(TreeNode::new(id, bytes, HEADER));
+        let mut ancestors = Vec::with_capacity(above.len());
+        for (bytes, RowKey { id, key }) in get_many(reader, &above)?.into_iter().zip(&above) {
+            let bytes = bytes.ok_or_else(|| disagreement(key))?;
+            ancestors.push(TreeNode::new(*id, bytes, HEADER));
         }
         Ok(ancestors)
     }

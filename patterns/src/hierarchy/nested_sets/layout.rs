@@ -130,6 +130,20 @@ pub(super) struct Position {
     pub(super) parent: Option<NodeId>,
 }
 
+impl Position {
+    /// `None` where the bytes are no position and nothing else.
+    #[inline]
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let (left, parent) = bytes.split_first_chunk()?;
+        let parent = match parent.split_first()? {
+            (0, []) => None,
+            (1, id) => Some(NodeId::from_be_bytes(id.try_into().ok()?)),
+            _ => return None,
+        };
+        Some(Self { left: Label::from_be_bytes(*left), parent })
+    }
+}
+
 /// What is stored of where a node is. While its subtree is moved in steps it has two places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Positions {
@@ -158,7 +172,18 @@ impl Positions {
         bytes
     }
 
+    #[inline]
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+        // As all are but those in a move in steps, and read without a result for each piece.
+        match bytes {
+            [FORMAT, 1, only @ ..] => Position::of(only).map(Self::from),
+            _ => None,
+        }
+        .map_or_else(|| Self::decode_any(bytes), Ok)
+    }
+
+    #[cold]
+    fn decode_any(bytes: &[u8]) -> Result<Self> {
         let mut input = Input::of("a position of nested sets", bytes)?;
         let count = input.byte()?;
         let now = input.position()?;

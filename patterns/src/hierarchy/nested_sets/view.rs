@@ -36,6 +36,14 @@ impl<R: Reader> Clone for View<'_, '_, R> {
 pub(super) type RowOf<'r, R> = Row<<R as Reader>::Bytes<'r>>;
 
 impl<'k, 'r, R: Reader> View<'k, 'r, R> {
+    /// The view, of what is stored of a move or a deletion in steps.
+    fn new(keys: &'k Keys, reader: &'r R, steps: Option<&[u8]>) -> Result<Self> {
+        let steps = under_way(keys, steps)?;
+        let hidden = steps.and_then(|steps| steps.hidden());
+        let hidden = hidden.map_or_else(SmallVec::new, |hidden| smallvec![hidden]);
+        Ok(Self { keys, reader, steps, hidden, leaving: None })
+    }
+
     /// The view, and where some nodes are, `None` for those that are not there. Costs one round trip.
     pub(super) fn open(
         keys: &'k Keys,
@@ -45,26 +53,32 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         let mut wanted: SmallVec<[KeyBuf; 3]> = smallvec![keys.steps.clone()];
         wanted.extend(ids.iter().map(|id| keys.node(*id)));
         let mut found = reader.get_many(&wanted)?.into_iter();
-        let steps = under_way(keys, found.next().flatten().as_deref())?;
-        let hidden = steps.and_then(|steps| steps.hidden()).into_iter().collect();
-        let mut view = Self { keys, reader, steps, hidden, leaving: None };
+        let mut view = Self::new(keys, reader, found.next().flatten().as_deref())?;
         let mut positions = Vec::with_capacity(ids.len());
         for (bytes, id) in found.zip(ids) {
-            let position = view.resolve(*id, bytes.as_deref())?;
-            if bytes.is_some() && position.is_none() {
-                view.leaving = Some(*id);
-            }
-            positions.push(position);
+            positions.push(view.asked(*id, bytes.as_deref())?);
         }
         Ok((view, positions))
     }
 
+    /// [`open`](View::open) for one node: most questions begin with it, so it allocates as little as can be.
+    pub(super) fn of(
+        keys: &'k Keys,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<(Self, Option<Position>)> {
+        let found = reader.get_many(&[&keys.steps[..], &keys.node(id)])?;
+        let stored = |n: usize| found.get(n).and_then(Option::as_deref);
+        let mut view = Self::new(keys, reader, stored(0))?;
+        let position = view.asked(id, stored(1))?;
+        Ok((view, position))
+    }
+
     /// The view, and where a node is that must be there.
     pub(super) fn of_node(keys: &'k Keys, reader: &'r R, id: NodeId) -> Result<(Self, Position)> {
-        let (view, found) = Self::open(keys, reader, &[id])?;
-        match found.into_iter().next().flatten() {
-            Some(position) => Ok((view, position)),
-            None => Err(unknown(&keys.space, id)),
+        match Self::of(keys, reader, id)? {
+            (view, Some(position)) => Ok((view, position)),
+            (_, None) => Err(unknown(&keys.space, id)),
         }
     }
 
@@ -79,6 +93,16 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok((view, row))
     }
 
+    /// Where a node is that was asked for with the view.
+    fn asked(&mut self, id: NodeId, bytes: Option<&[u8]>) -> Result<Option<Position>> {
+        let position = self.resolve(id, bytes)?;
+        if bytes.is_some() && position.is_none() {
+            self.leaving = Some(id);
+        }
+        Ok(position)
+    }
+
+    #[inline]
     fn resolve(&self, id: NodeId, bytes: Option<&[u8]>) -> Result<Option<Position>> {
         let Some(bytes) = bytes else { return Ok(None) };
         let positions = Positions::decode(bytes).map_err(|error| error.at(&self.keys.node(id)))?;
@@ -91,6 +115,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok((!is_hidden).then_some(position))
     }
 
+    #[inline]
     pub(super) fn position(&self, id: NodeId) -> Result<Option<Position>> {
         self.resolve(id, self.reader.get(&self.keys.node(id))?.as_deref())
     }
@@ -101,6 +126,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     }
 
     /// Where a node is that the tree itself names.
+    #[inline]
     fn expected(&self, id: NodeId) -> Result<Position> {
         self.position(id)?.ok_or_else(|| disagreement(&self.keys.node(id)))
     }
@@ -230,6 +256,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     }
 
     /// The parent of a node, and where it is.
+    #[inline]
     pub(super) fn above(&self, (id, at): (NodeId, Position)) -> Result<Option<(NodeId, Position)>> {
         let Some(parent) = at.parent else { return Ok(None) };
         let above = self.expected(parent)?;
