@@ -45,9 +45,10 @@ fn wrong(
     all: &BTreeMap<u16, Edges>,
     areas: &[Edges],
 ) -> usize {
-    let snapshot = store.snapshot().unwrap();
     let asked = areas.iter().flat_map(|area| queries(things, area));
     let is_wrong = |(query, wanted): &(ExtentQuery<'_, u16>, _)| {
+        // A new one for each query: some stores keep them for seconds only.
+        let snapshot = store.snapshot().unwrap();
         ids(query.clone().extents(&snapshot).unwrap()) != expected(all, wanted)
     };
     asked.filter(is_wrong).count()
