@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// Languages of blocks that are not meant to run.
-const NOT_RUST: [&str; 3] = ["text", "sh", "toml"];
+const NOT_RUST: [&str; 4] = ["text", "sh", "python", "toml"];
 
 /// A fenced block: the line on which it begins, what stands behind the fence, and its lines.
 struct Block<'t> {

@@ -450,7 +450,8 @@ pub trait Writer: Reader {
     /// one `prefix` ascend in the order of the commits.
     ///
     /// On a store that assigns versions to commits the stamp is made at commit: nobody reads it, and writers that do
-    /// this at the same time do not conflict. What was put so cannot be read before the commit. Elsewhere this takes
+    /// this at the same time do not conflict. What was put so cannot be read before the commit, and with it not the keys among which it may come to
+    /// stand: read first. Elsewhere this takes
     /// the next number from the counter at `clock`, which nothing else is to use: a key that all writers change. It
     /// begins behind the last stamp that is there.
     ///

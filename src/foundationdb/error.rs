@@ -12,6 +12,7 @@ mod code {
     pub(super) const TRANSACTION_TOO_OLD: i32 = 1007;
     pub(super) const NOT_COMMITTED: i32 = 1020;
     pub(super) const TRANSACTION_TIMED_OUT: i32 = 1031;
+    pub(super) const ACCESSED_UNREADABLE: i32 = 1036;
     pub(super) const TRANSACTION_TOO_LARGE: i32 = 2101;
 }
 
@@ -21,6 +22,13 @@ mod code {
 struct Said {
     error: FdbError,
 }
+
+/// A read of what the transaction has put under a versionstamp, or could have.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this transaction put something under a versionstamp, so it cannot read the keys that it may stand among: {0}; read first, or in another transaction"
+)]
+struct Unreadable(#[source] Said);
 
 /// What was asked when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +51,7 @@ pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> E
             // What it read counts too, and only the client knows how much that is.
             Error::TransactionTooLarge { unit: "bytes", actual: limit + 1, limit }
         }
+        (code::ACCESSED_UNREADABLE, _) => Error::Backend(Unreadable(said).into()),
         (code::TRANSACTION_TIMED_OUT, Asked::Commit) => {
             Error::CommitUnknown { source: said.into() }
         }

@@ -41,29 +41,31 @@
 //!
 //! A transaction is one of FoundationDB's, a snapshot is one that only reads, at the version at which it was opened.
 //! What a transaction read is compared with what others wrote when it commits: one overlap is an
-//! [`Error::Conflict`](crate::Error::Conflict), which names the key, and [`transact`](Store::transact) runs it again. Of a range that counts which
+//! [`Error::Conflict`](crate::Error::Conflict), which names the key that was read, or where a range begins of which something was
+//! changed, and [`transact`](Store::transact) runs it again. Of a range that counts which
 //! was fetched. A snapshot conflicts with nobody.
 //!
 //! What the cluster wants to be run again (a conflict, a recovery, a limit of its load: [`Error::ServerBusy`](crate::Error::ServerBusy)) first
-//! waits as long as the client's own back-off says, which is longer with each failure; so the
-//! [retry policy](FoundationDbOptions::retry_policy) has no pauses of its own. A commit that nobody answered is an
+//! waits as long as the client's own back-off says, which is longer with each failure: the next transaction or snapshot of the
+//! thread does, so the [retry policy](FoundationDbOptions::retry_policy) has next to no pauses of its own. A commit that nobody answered is an
 //! [`Error::CommitUnknown`](crate::Error::CommitUnknown): run it again only if it looks first, in the same transaction, whether it has happened.
 //!
 //! [`add`](crate::Writer::add), [`min`](crate::Writer::min), [`max`](crate::Writer::max), [`append_if_fits`](crate::Writer::append_if_fits) and
 //! [`compare_and_clear`](crate::Writer::compare_and_clear) are the cluster's own here. They read nothing, so a counter that all
 //! writers add to never conflicts; and they do not look at what is there: what is no counter is not refused, but taken for
 //! one ([`apply`](crate::Writer::apply)). [`put_versionstamped`](crate::Writer::put_versionstamped) writes the version of the commit into the
-//! key; such a key cannot be read in the transaction that makes it.
+//! key. **Read before you stamp**: a transaction that has done so cannot read where such a key may come to stand, which is
+//! everything from its prefix on to the end of the stamps, if it has read nothing before; else the end of them.
 //!
 //! # Cost
 //!
 //! | operation | waits for the cluster |
 //! |---|---|
 //! | snapshot | 1 |
-//! | begin | 0 |
+//! | begin | 0; what the back-off takes, where the thread's last transaction failed |
 //! | the first read of a transaction | 1 more, for the version that it reads |
 //! | get, get_many, first, last, page | 1 |
-//! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at some 80 kB, which is what a server sends at once |
+//! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at 80 kB, which is what a server sends and the client asks for at once |
 //! | count | as a range: nobody counts for the client |
 //! | put, delete, delete_range, and what reads nothing | 0 |
 //! | commit | 1; 0 of a transaction that wrote nothing |
@@ -76,9 +78,17 @@
 //! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge), at the write that goes past it; what was read counts too, and shows at the commit |
 //! | value | 100,000 bytes | [`Error::ValueTooLong`](crate::Error::ValueTooLong) |
 //!
-//! A write counts as its key three times (the write, and the range that it may conflict with), its value, and 73 bytes. What
+//! As the client counts: a put is its key three times (the write, and the range that it may conflict with), its value, and 69
+//! bytes; a delete its key four times and 70; the prefix of the store is part of the key. What
 //! patterns do in steps, as a backfill, a repair or a load with `BatchSize`, finds out what fits. Transactions below
-//! 1 MB are the ones that the cluster likes.
+//! 1 MB are the ones that the cluster likes, and [`batch_priority`](FoundationDbOptions::batch_priority) lets them wait for others.
+//!
+//! # What is not offered
+//!
+//! Tenants, tags, cached read versions and risky causal reads, watches, and options of single transactions. TLS and clients of several
+//! versions are set by the environment that FoundationDB's client reads (`FDB_TLS_CERTIFICATE_FILE`,
+//! `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so on); neither was tried. Automatic idempotency is not used: FoundationDB 7.3
+//! calls it not ready for general use.
 //!
 //! # The network thread
 //!
@@ -96,6 +106,7 @@ mod session;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use foundationdb::{Database, Transaction};
 
@@ -131,6 +142,7 @@ struct Shared {
     link: Link,
     keys: Keyspace,
     retry_policy: RetryPolicy,
+    batch_priority: bool,
     // Last: all else may use it.
     _network: Option<network::User>,
 }
@@ -155,13 +167,13 @@ impl FoundationDb {
         self.shared.link.place()
     }
 
-    fn session(&self, txn: Transaction, kind: Kind) -> Result<FoundationDbSession> {
-        FoundationDbSession::new(Arc::clone(&self.shared), txn, kind)
+    fn session(&self, kind: Kind) -> Result<FoundationDbSession> {
+        self.shared.link.refuse_fork()?;
+        FoundationDbSession::new(Arc::clone(&self.shared), self.transaction()?, kind)
     }
 
     fn look(&self) -> Result<FoundationDbSession> {
-        let txn = self.shared.database.create_trx().map_err(error::of_setup)?;
-        let session = self.session(txn, Kind::Snapshot)?;
+        let session = self.session(Kind::Snapshot)?;
         session.look()?;
         Ok(session)
     }
@@ -169,8 +181,10 @@ impl FoundationDb {
     /// The transaction that failed before on this thread, when it has waited as long as it should; or a new one.
     fn transaction(&self) -> Result<Transaction> {
         let Shared { link, again, database, .. } = &*self.shared;
+        // The longest back-off that there is, that of a cluster which has no more memory for requests, takes 30 seconds.
+        const LONGEST: Duration = Duration::from_secs(60);
         if let Some(failed) = again.take()
-            && let Outcome::Answered(Ok(txn)) = link.wait_uncounted(link.timeout(), failed.again())
+            && let Outcome::Answered(Ok(txn)) = link.wait_uncounted(LONGEST, failed.again())
         {
             return Ok(txn);
         }
@@ -193,8 +207,7 @@ impl Store for FoundationDb {
     }
 
     fn begin(&self) -> Result<FoundationDbTransaction> {
-        let session = self.session(self.transaction()?, Kind::Transaction)?;
-        Ok(RemoteTransaction::new(session, self.limits()))
+        Ok(RemoteTransaction::new(self.session(Kind::Transaction)?, self.limits()))
     }
 
     fn limits(&self) -> Limits {

@@ -17,7 +17,9 @@ struct Network {
 
 /// Why it does not run, for everybody who asks.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("FoundationDB's client does not start: {0}; it needs the library libfdb_c, 7.3 or newer")]
+#[error(
+    "FoundationDB's client does not start: {0}; it needs the library libfdb_c, 7.3 or newer, and must not run already, unless the option `network_runs` says so"
+)]
 struct DoesNotStart(Box<str>);
 
 static NETWORK: OnceLock<Result<Network, DoesNotStart>> = OnceLock::new();
@@ -33,6 +35,13 @@ impl User {
     pub(super) fn start() -> Result<Self> {
         match NETWORK.get_or_init(|| boot().map_err(|error| DoesNotStart(error.to_string().into())))
         {
+            Ok(Network { process: opened_by, .. }) if *opened_by != process::id() => {
+                Err(Error::Forked {
+                    path: "fdb:".into(),
+                    opened_by: *opened_by,
+                    here: process::id(),
+                })
+            }
             Ok(_) => {
                 USERS.fetch_add(1, Relaxed);
                 Ok(Self(()))

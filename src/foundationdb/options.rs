@@ -1,5 +1,6 @@
 //! How to open a store on FoundationDB.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::keyspace::Keyspace;
 use super::network::User;
 use super::{FoundationDb, Shared, error};
 use crate::remote::Link;
-use crate::{Result, RetryPolicy, pack};
+use crate::{Error, Result, RetryPolicy, pack};
 
 /// Options of a [`FoundationDb`] store.
 ///
@@ -31,15 +32,23 @@ pub struct FoundationDbOptions {
     timeout: Duration,
     retry_policy: RetryPolicy,
     network_runs: bool,
+    batch_priority: bool,
 }
 
 impl Default for FoundationDbOptions {
     fn default() -> Self {
-        // The pauses are the cluster's.
-        let (first_pause, max_pause) = (Duration::ZERO, Duration::ZERO);
+        // The pauses that matter are the cluster's.
+        let (first_pause, max_pause) = (Duration::from_millis(1), Duration::from_millis(10));
         let retry_policy = RetryPolicy { first_pause, max_pause, ..RetryPolicy::of_a_server() };
         let timeout = Duration::from_secs(30);
-        Self { name: None, prefix: None, timeout, retry_policy, network_runs: false }
+        Self {
+            name: None,
+            prefix: None,
+            timeout,
+            retry_policy,
+            network_runs: false,
+            batch_priority: false,
+        }
     }
 }
 
@@ -54,8 +63,8 @@ impl FoundationDbOptions {
     }
 
     /// The bytes that all keys of the store begin with, instead of a [name](FoundationDbOptions::name): the prefix of a directory
-    /// of FoundationDB's directory layer, for example. With no bytes at all, keys that begin with `FF` are
-    /// refused, for they are the cluster's own.
+    /// of FoundationDB's directory layer, for example. One byte at least and 1,024 at the most; not `FF` first, for such keys are
+    /// the cluster's own.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<Vec<u8>>) -> Self {
         self.prefix = Some(prefix.into());
@@ -71,7 +80,7 @@ impl FoundationDbOptions {
     }
 
     /// How often [`transact`](crate::Store::transact) runs a transaction again, and after which pauses *beside* those that the
-    /// cluster asks for. Default: [`RetryPolicy::of_a_server`], without pauses.
+    /// cluster asks for. Default: [`RetryPolicy::of_a_server`], with pauses of 1 to 10 ms.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
@@ -84,6 +93,14 @@ impl FoundationDbOptions {
     #[must_use]
     pub fn network_runs(mut self, runs: bool) -> Self {
         self.network_runs = runs;
+        self
+    }
+
+    /// Whether the cluster may let the transactions of this handle wait while others have work for it: for loads, backfills and
+    /// repairs. Default: `false`.
+    #[must_use]
+    pub fn batch_priority(mut self, batch: bool) -> Self {
+        self.batch_priority = batch;
         self
     }
 
@@ -100,27 +117,44 @@ impl FoundationDbOptions {
             (None, name) => checked_name(name.as_deref().unwrap_or("keyloom"))?,
         };
         let prefix = match &self.prefix {
-            Some(prefix) => prefix.clone(),
+            Some(prefix) => checked_prefix(prefix)?.to_vec(),
             None => pack(&(&*name,)).to_vec(),
         };
         let file = address.existing_file()?;
-        let path = file.map(|path| path.display().to_string());
-        let place = format!(
-            "fdb:{}, {}",
-            path.as_deref().unwrap_or_default(),
-            crate::key::display(&prefix)
-        );
+        let path = file.map(utf8).transpose()?;
+        let place = format!("fdb:{}, {}", path.unwrap_or_default(), crate::key::display(&prefix));
         let network = if self.network_runs { None } else { Some(User::start()?) };
         let shared = Shared {
-            database: Database::new(path.as_deref()).map_err(error::of_setup)?,
+            database: Database::new(path).map_err(error::of_setup)?,
             link: Link::new(&place, self.timeout)?,
             keys: Keyspace::new(&prefix),
             again: Again::default(),
             retry_policy: self.retry_policy,
+            batch_priority: self.batch_priority,
             _network: network,
         };
         let store = FoundationDb { shared: Arc::new(shared) };
         store.look()?;
         Ok(store)
     }
+}
+
+fn checked_prefix(prefix: &[u8]) -> Result<&[u8]> {
+    const MOST_BYTES: usize = 1_024;
+    match prefix.first() {
+        Some(first) if *first < 0xFF && prefix.len() <= MOST_BYTES => Ok(prefix),
+        _ => Err(Error::BadOption {
+            what: "the prefix",
+            value: crate::key::display(prefix).to_string(),
+            why: "it has 1 to 1,024 bytes, of which the first is not FF",
+        }),
+    }
+}
+
+fn utf8(path: &Path) -> Result<&str> {
+    path.to_str().ok_or_else(|| Error::BadOption {
+        what: "the cluster file",
+        value: path.display().to_string(),
+        why: "its path is not UTF-8, as the client wants it",
+    })
 }

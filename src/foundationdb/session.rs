@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use super::again::Failed;
 use super::error::{self, Asked};
 use crate::error::shown;
 use crate::remote::{Buffer, Fetched, Native, Outcome, Session, Span, Write, WriteSession};
-use crate::{AtomicOp, Error, Order, Result};
+use crate::{AtomicOp, Error, Order, Result, successor};
 
 /// Reads at one version, and commits.
 pub struct FoundationDbSession {
@@ -44,31 +45,29 @@ pub(super) enum Kind {
 /// How a transaction ended before its commit.
 #[derive(Clone, Copy, Debug)]
 enum Broken {
-    /// The cluster said so; whether another run can mend it.
-    Said { error: FdbError, restart: bool },
+    /// The cluster said so, when the transaction was so old.
+    Said(FdbError, Duration),
     /// Nobody said anything.
     Silent,
 }
 
-/// The error of everything behind a read that failed.
+/// There is no transaction any more.
 #[derive(Debug, thiserror::Error)]
-#[error("an earlier read of this transaction failed; begin another one")]
-struct FailedBefore;
-
-/// A transaction numbers its versionstamps in two bytes.
-#[derive(Debug, thiserror::Error)]
-#[error("a transaction takes 65,536 versionstamps; use another one for the rest")]
-struct TooManyStamps;
+#[error("this transaction has ended; begin another one")]
+struct Ended;
 
 impl FoundationDbSession {
     pub(super) fn new(shared: Arc<Shared>, txn: Transaction, kind: Kind) -> Result<Self> {
-        txn.set_option(match kind {
+        let option = match kind {
             // There is nothing of its own that a snapshot could read.
             Kind::Snapshot => TransactionOption::ReadYourWritesDisable,
             // So that a conflict can say where it was.
             Kind::Transaction => TransactionOption::ReportConflictingKeys,
-        })
-        .map_err(error::of_setup)?;
+        };
+        txn.set_option(option).map_err(error::of_setup)?;
+        if shared.batch_priority {
+            txn.set_option(TransactionOption::PriorityBatch).map_err(error::of_setup)?;
+        }
         let (began, failed) = (Cell::default(), Cell::default());
         Ok(Self { shared, txn: Some(txn), kind, began, failed, has_written: false, stamped: 0 })
     }
@@ -82,8 +81,16 @@ impl FoundationDbSession {
     fn txn(&self) -> Result<&Transaction> {
         match (&self.txn, self.failed.get()) {
             (Some(txn), None) => Ok(txn),
-            _ if self.must_restart() => Err(Error::Conflict { what: "an earlier read".into() }),
-            _ => Err(Error::Backend(FailedBefore.into())),
+            (_, Some(broken)) => Err(self.error(broken)),
+            (None, None) => Err(Error::Backend(Ended.into())),
+        }
+    }
+
+    /// What everybody is told who asks this transaction after it has failed.
+    fn error(&self, broken: Broken) -> Error {
+        match broken {
+            Broken::Said(error, age) => error::of(error, Asked::Read, age, &self.shared.link),
+            Broken::Silent => self.shared.link.silent(),
         }
     }
 
@@ -102,20 +109,16 @@ impl FoundationDbSession {
             // The client asks for the version first.
             self.shared.link.waited_also(1);
         }
-        match self.shared.link.wait(request(txn)) {
-            Outcome::Answered(Ok(answer)) => Ok(answer),
-            Outcome::Answered(Err(code)) => {
-                let error = error::of(code, Asked::Read, self.age(), &self.shared.link);
-                let restart = error.is_retryable();
-                self.failed.set(Some(Broken::Said { error: code, restart }));
-                Err(error)
-            }
-            Outcome::Refused(error) => Err(error),
-            Outcome::TimedOut => {
-                self.failed.set(Some(Broken::Silent));
-                Err(self.shared.link.silent())
-            }
-        }
+        // How old it is by its own doing: a cluster that recovers lets it wait.
+        let age = self.age();
+        let broken = match self.shared.link.wait(request(txn)) {
+            Outcome::Answered(Ok(answer)) => return Ok(answer),
+            Outcome::Answered(Err(error)) => Broken::Said(error, age),
+            Outcome::Refused(error) => return Err(error),
+            Outcome::TimedOut => Broken::Silent,
+        };
+        self.failed.set(Some(broken));
+        Err(self.error(broken))
     }
 
     /// Snapshot reads where nothing can conflict: the client need not remember them.
@@ -125,18 +128,22 @@ impl FoundationDbSession {
 
     /// Where a transaction met another one, as far as the client knows: it asks nobody.
     fn place_of_conflict(&self, failed: &TransactionCommitError) -> Option<Box<str>> {
-        let link = &self.shared.link;
-        let Outcome::Answered(Ok(ranges)) =
-            link.wait_uncounted(link.timeout(), failed.conflicting_keys())
-        else {
+        let Shared { link, keys, .. } = &*self.shared;
+        let look = || link.wait_uncounted(link.timeout(), failed.conflicting_keys());
+        // The binding asserts that no pair of bounds is cut in two, which many of them are.
+        let Ok(Outcome::Answered(Ok(ranges))) = catch_unwind(AssertUnwindSafe(look)) else {
             return None;
         };
-        let first = ranges.first()?;
-        Some(format!("key {}", shown(self.shared.keys.inner(first.begin()))).into())
+        let (begin, end) = ranges.first().map(|range| (range.begin(), range.end()))?;
+        let key = shown(keys.inner(begin));
+        Some(match *end == *successor(begin) {
+            true => format!("key {key}").into(),
+            false => format!("what it read from key {key} on").into(),
+        })
     }
 
-    fn refused(&self, failed: TransactionCommitError) -> Error {
-        let mut error = error::of(*failed, Asked::Commit, self.age(), &self.shared.link);
+    fn refused(&self, failed: TransactionCommitError, age: Duration) -> Error {
+        let mut error = error::of(*failed, Asked::Commit, age, &self.shared.link);
         if let Error::Conflict { what } = &mut error
             && let Some(place) = self.place_of_conflict(&failed)
         {
@@ -221,7 +228,9 @@ impl WriteSession for FoundationDbSession {
     }
 
     fn put_versionstamped(&mut self, prefix: &[u8], suffix: &[u8], value: &[u8]) -> Result<Native> {
-        let number = u16::try_from(self.stamped).map_err(|_| Error::other(TooManyStamps))?;
+        let (actual, limit) = (self.stamped as usize + 1, 1 << 16);
+        let too_many = |_| Error::TransactionTooLarge { unit: "versionstamps", actual, limit };
+        let number = u16::try_from(self.stamped).map_err(too_many)?;
         let mut key = self.shared.keys.outer(prefix);
         let place = u32::try_from(key.len()).unwrap_or(u32::MAX);
         // Ten bytes for the cluster to fill in, and where they stand.
@@ -235,13 +244,24 @@ impl WriteSession for FoundationDbSession {
         Ok(Native::Done)
     }
 
-    fn weight(&self, key_bytes: usize, value_bytes: usize) -> usize {
-        // What the client counts: the write itself, and the range of keys that it may conflict with, from the key to
-        // the key behind it.
-        const WRITE: usize = 40;
-        const RANGE: usize = 32;
-        let key = self.shared.keys.prefix_bytes() + key_bytes;
-        WRITE + key + value_bytes + RANGE + 2 * key + 1
+    fn weight(&self, write: &Write<'_>) -> usize {
+        // What the client counts: the write itself, and the range of keys that it may conflict with.
+        const WRITE: usize = 44;
+        const RANGE: usize = 24;
+        let keys = &self.shared.keys;
+        let bounds = |key: &[u8]| 2 * (keys.prefix_bytes() + key.len()) + 1;
+        WRITE
+            + RANGE
+            + match write {
+                Write::Put(key, value) => {
+                    keys.prefix_bytes() + key.len() + value.len() + bounds(key)
+                }
+                Write::Delete(key) => 2 * bounds(key),
+                Write::DeleteSpan(span) => {
+                    let (begin, end) = keys.bounds(span);
+                    2 * (begin.len() + end.len())
+                }
+            }
     }
 
     fn relieve(&mut self, _: &mut Buffer) -> Result<()> {
@@ -252,28 +272,25 @@ impl WriteSession for FoundationDbSession {
     fn commit(mut self, _: Buffer) -> Result<()> {
         self.txn()?;
         let Some(txn) = self.txn.take().filter(|_| self.has_written) else { return Ok(()) };
+        let age = self.age();
         match self.shared.link.wait(txn.commit()) {
             Outcome::Answered(Ok(_)) => Ok(()),
-            Outcome::Answered(Err(failed)) => Err(self.refused(failed)),
+            Outcome::Answered(Err(failed)) => Err(self.refused(failed, age)),
             Outcome::Refused(error) => Err(error),
             Outcome::TimedOut => Err(self.shared.link.silent_at_commit()),
         }
     }
 
     fn must_restart(&self) -> bool {
-        match self.failed.get() {
-            Some(Broken::Said { restart, .. }) => restart,
-            Some(Broken::Silent) => true,
-            None => false,
-        }
+        self.failed.get().is_some_and(|broken| self.error(broken).is_retryable())
     }
 }
 
 impl Drop for FoundationDbSession {
     /// What may run again is kept, for how long to wait before.
     fn drop(&mut self) {
-        if let (Some(txn), Some(Broken::Said { error, restart: true })) =
-            (self.txn.take(), self.failed.get())
+        if let (true, Some(txn), Some(Broken::Said(error, _))) =
+            (self.must_restart(), self.txn.take(), self.failed.get())
         {
             self.shared.again.put(Failed::Read(txn, error));
         }

@@ -69,11 +69,8 @@ impl Link {
         timeout: Duration,
         request: F,
     ) -> Outcome<F::Output> {
-        let here = std::process::id();
-        if here != self.process {
-            // A fork has the connections and not the thread that drives them.
-            let path = (&*self.place).into();
-            return Outcome::Refused(Error::Forked { path, opened_by: self.process, here });
+        if let Err(error) = self.refuse_fork() {
+            return Outcome::Refused(error);
         }
         let _context = self.handle.enter();
         // Unconstrained: a task that waits here cannot give way, so its budget must not end.
@@ -84,6 +81,18 @@ impl Link {
         match pollster::block_on(request) {
             Ok(answer) => Outcome::Answered(answer),
             Err(_) => Outcome::TimedOut,
+        }
+    }
+
+    /// A fork has the connections and not the thread that drives them.
+    pub(crate) fn refuse_fork(&self) -> Result<()> {
+        let here = std::process::id();
+        match here == self.process {
+            true => Ok(()),
+            false => {
+                let path = (&*self.place).into();
+                Err(Error::Forked { path, opened_by: self.process, here })
+            }
         }
     }
 

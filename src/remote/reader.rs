@@ -180,18 +180,15 @@ reads!(RemoteTransaction, self => Parts {
 
 impl<S: WriteSession> RemoteTransaction<S> {
     fn write(&mut self, write: Write<'_>) -> Result<()> {
-        let (key, value) = match &write {
-            Write::Put(key, value) => (key.len(), value.len()),
-            Write::Delete(key) => (key.len(), 0),
-            Write::DeleteSpan(_) => (0, 0),
-        };
+        let weight = self.session.weight(&write);
         self.session.write(&mut self.buffer, write)?;
-        self.wrote(key, value)
+        self.size.charge(weight, &self.limits)?;
+        self.session.relieve(&mut self.buffer)
     }
 
-    fn wrote(&mut self, key_bytes: usize, value_bytes: usize) -> Result<()> {
-        self.size.charge(self.session.weight(key_bytes, value_bytes), &self.limits)?;
-        self.session.relieve(&mut self.buffer)
+    /// After a write that the server does itself, which weighs as much as a put.
+    fn done(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.size.charge(self.session.weight(&Write::Put(key, value)), &self.limits)
     }
 }
 
@@ -221,7 +218,7 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
     fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
         operation.check(key, self.limits.max_value_bytes)?;
         match self.session.apply(key, &operation)? {
-            Native::Done => self.wrote(key.len(), operation.bytes()),
+            Native::Done => self.done(key, &operation.operand()),
             Native::Unknown => apply_by_reading(self, key, &operation),
         }
     }
@@ -237,7 +234,7 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
         check_key(&key)?;
         check_value(&key, value, self.limits.max_value_bytes)?;
         match self.session.put_versionstamped(prefix, suffix, value)? {
-            Native::Done => self.wrote(key.len(), value.len()),
+            Native::Done => self.done(&key, value),
             Native::Unknown => stamp_by_counting(self, clock, prefix, suffix, value),
         }
     }

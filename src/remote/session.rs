@@ -72,8 +72,12 @@ pub trait WriteSession: Session {
     }
 
     /// How much of the limit of a transaction a write takes.
-    fn weight(&self, key_bytes: usize, value_bytes: usize) -> usize {
-        key_bytes + value_bytes
+    fn weight(&self, write: &Write<'_>) -> usize {
+        match write {
+            Write::Put(key, value) => key.len() + value.len(),
+            Write::Delete(key) => key.len(),
+            Write::DeleteSpan(_) => 0,
+        }
     }
 
     /// Sends what is in `buffer` ahead of the commit, if it has grown large and the server takes

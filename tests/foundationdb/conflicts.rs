@@ -8,6 +8,7 @@ use keyloom::key::Versionstamp;
 use keyloom::{
     Error, FoundationDb, KeyRange, Order, Reader, Result, Store, Subspace, Transaction, Writer,
 };
+use keyloom_patterns::general::enumerable_keys::Stamped;
 
 use crate::cluster::{fresh, is_conflict, key, plant};
 
@@ -104,6 +105,19 @@ fn only_what_was_read_conflicts_and_it_is_named() {
     };
     assert!(is_conflict(&outcome(&store, |txn| walk(txn), |txn| txn.put(&key(100), b""))));
     assert!(outcome(&store, |txn| walk(txn), |txn| txn.put(&key(500), b"")).is_ok());
+    let Err(Error::Conflict { what }) = outcome(&store, walk, |txn| txn.put(&key(101), b"")) else {
+        panic!("the walk has read it")
+    };
+    assert!(what.contains("from key") && what.contains("on"), "{what}");
+    // Many places at once, of keys of several lengths.
+    let many: Vec<Vec<u8>> = (0..200).map(|n| "k".repeat(n % 7 * 40 + 1).into_bytes()).collect();
+    let met = outcome(
+        &store,
+        |txn| drop(txn.get_many(&many).unwrap()),
+        |txn| txn.delete_range(KeyRange::all()),
+    );
+    assert!(is_conflict(&met), "{met:?}");
+    plant(&store, 1_000);
     let gone = |txn: &mut FoundationDbTransaction| {
         txn.delete_range(KeyRange::half_open(&key(50), &key(60)))
     };
@@ -111,7 +125,27 @@ fn only_what_was_read_conflicts_and_it_is_named() {
 }
 
 #[test]
-fn a_snapshot_conflicts_with_nobody() {
+fn a_transaction_that_stamps_reads_first() {
+    let store = fresh!();
+    let log = Stamped::<u8, u8>::new(&Subspace::new("log"));
+    store.transact(|txn| log.append(txn, &1, &7)).unwrap();
+    let (stamp, _) = log.read_new(&store.snapshot().unwrap(), &1, None, 1).unwrap()[0];
+    store
+        .transact(|txn| {
+            assert_eq!(log.get(txn, &1, stamp)?, Some(7));
+            log.append(txn, &1, &8)
+        })
+        .unwrap();
+    let mut txn = store.begin().unwrap();
+    log.append(&mut txn, &1, &9).unwrap();
+    let error = log.read_new(&txn, &1, None, 9).unwrap_err();
+    assert!(error.to_string().contains("read first") && !error.is_retryable(), "{error}");
+    drop(txn);
+    assert_eq!(log.read_new(&store.snapshot().unwrap(), &1, None, 9).unwrap().len(), 2);
+}
+
+#[test]
+fn a_snapshot_stays_as_it_is_while_others_delete() {
     let store = fresh!();
     plant(&store, 10);
     let snapshot = store.snapshot().unwrap();

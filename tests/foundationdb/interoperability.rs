@@ -114,10 +114,9 @@ fn a_descending_element_is_refused_by_other_bindings() {
     store.transact(|txn| txn.put(&keyloom::pack(&Desc(7)), b"")).unwrap();
     let outcome = std::panic::catch_unwind(|| python("read", &name));
     clear(&store);
-    assert!(
-        !matches!(outcome, Ok(Some(_))),
-        "a Desc is a user type, which the binding does not know"
-    );
+    let Err(panic) = outcome else { return assert!(matches!(outcome, Ok(None)), "it was read") };
+    let said = panic.downcast_ref::<String>().unwrap();
+    assert!(said.contains("Unknown data type"), "{said}");
 }
 
 #[test]
@@ -160,11 +159,6 @@ fn a_directory_is_a_store() {
     let table = Table::<u32, City>::new(&Subspace::new("cities"));
     let cities = cities();
     store.transact(|txn| table.put_many(txn, &cities)).unwrap();
-    // The same directory as the subspace of a store that has no prefix of its own.
-    let bare = FoundationDb::options().prefix("").open(&address).unwrap();
-    let within = Subspace::from_bytes(&bytes(&printed[0]));
-    let same = Table::<u32, City>::new(&within.child("cities"));
-    assert_eq!(same.get(&bare.snapshot().unwrap(), &2_988_507).unwrap().unwrap(), cities[0].1);
     let seen = seen_by_python("list", &path).unwrap();
     let keys: Vec<&Value> = seen.iter().map(|(key, _)| key).collect();
     assert_eq!(

@@ -46,25 +46,63 @@ fn two_names_are_two_stores_and_one_name_is_one() {
 }
 
 #[test]
-fn without_a_prefix_the_keys_of_the_cluster_itself_are_refused() {
+fn a_prefix_that_reaches_the_keys_of_the_cluster_is_refused() {
     let Some(address) = address() else { return };
-    let store = FoundationDb::options().prefix("").open(&address).unwrap();
-    let key = fresh_name();
-    store.transact(|txn| txn.put(key.as_bytes(), b"bare")).unwrap();
-    assert!(store.snapshot().unwrap().get(key.as_bytes()).unwrap().is_some());
-    store.transact(|txn| txn.delete(key.as_bytes())).unwrap();
-    let error = store.transact(|txn| txn.put(b"\xFF/x", b"")).unwrap_err();
-    assert!(!error.is_retryable() && !error.maybe_committed(), "{error:?}");
+    for prefix in [vec![], vec![0xFF], vec![0xFF, 0xFF, 1], vec![1; 1_025]] {
+        let error = FoundationDb::options().prefix(prefix).open(&address).unwrap_err();
+        assert!(matches!(error, Error::BadOption { what: "the prefix", .. }), "{error:?}");
+    }
+    // The longest key still fits behind the longest prefix, and the last prefix has an end.
+    for prefix in [vec![1; 1_024], vec![0xFE; 1_024]] {
+        let store = FoundationDb::options().prefix(prefix).open(&address).unwrap();
+        let key = [0xFF; keyloom::MAX_KEY_BYTES];
+        store.transact(|txn| txn.put(&key, b"last")).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(snapshot.get(&key).unwrap().as_deref(), Some(&b"last"[..]));
+        assert_eq!(snapshot.count(KeyRange::all()).unwrap(), 1);
+        store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+        assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 0);
+    }
+}
+
+/// In a process of its own: this one goes on.
+#[test]
+fn a_fork_is_refused_at_once() {
+    let store = fresh!();
+    store.transact(|txn| txn.put(b"a", b"1")).unwrap();
+    // SAFETY: the child only asks the store, which refuses, and leaves without unwinding or handlers.
+    #[allow(unsafe_code)]
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = |error: Option<Error>| matches!(error, Some(Error::Forked { .. }));
+        let is_refused = refused(store.begin().err())
+            && refused(store.snapshot().err())
+            && refused(FoundationDb::open(&address().unwrap()).err());
+        // SAFETY: it ends the child, and nothing else.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::_exit(if is_refused { 7 } else { 8 })
+        }
+    }
+    let mut status = 0;
+    // SAFETY: the child is ours, and the status lives as long as the call.
+    #[allow(unsafe_code)]
+    let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!((waited, libc::WEXITSTATUS(status)), (child, 7));
+    assert!(store.snapshot().unwrap().get(b"a").unwrap().is_some(), "the parent goes on");
 }
 
 #[test]
-fn handles_go_to_other_threads_and_outlive_each_other() {
-    let store = fresh!();
-    let clone = store.clone();
+fn a_snapshot_goes_to_another_thread_and_outlives_its_store() {
+    let Some(address) = address() else { return };
+    let name = fresh_name();
+    let open = || FoundationDb::options().name(&*name).open(&address).unwrap();
+    let store = open();
     let snapshot = std::thread::spawn(move || {
-        clone.transact(|txn| txn.put(b"a", b"1")).unwrap();
-        clone.snapshot().unwrap()
+        store.transact(|txn| txn.put(b"a", b"1")).unwrap();
+        store.snapshot().unwrap()
     });
     let snapshot = snapshot.join().unwrap();
+    open().transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
     assert_eq!(snapshot.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
 }

@@ -95,5 +95,6 @@ fn a_foundationdb_cluster_whose_processes_are_killed_one_after_the_other() {
         cluster.start_again(next);
     });
     println!("{}: {report}", servers::FoundationDbCluster::version());
-    report.assert_sound();
+    let noticed = report.unknown_committed + report.unknown_lost + report.retried;
+    assert!(noticed > 0, "nobody noticed that processes were killed");
 }

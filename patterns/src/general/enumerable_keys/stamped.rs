@@ -23,7 +23,11 @@ use crate::table::{RecordKey, Records, Table};
 /// one below it. Records of one transaction are in the order in which they were appended.
 ///
 /// **Not** promised: that stamps are dense, or that the writer learns its stamp. A record that must be found again by
-/// its writer carries an id of its own. What a transaction has appended it cannot read before it is committed.
+/// its writer carries an id of its own. **Read a log before you append to it**: what a transaction has appended it cannot
+/// read before it is committed, nor, on FoundationDB, the records among which that may come to stand.
+///
+/// Stamps are those of one cluster. Where records are copied or restored to one whose versions are lower, new stamps would lie before
+/// old ones: go on in another container there, or let the operator advance the version (`fdbcli`: `advanceversion`).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
