@@ -1,6 +1,7 @@
 //! Every store and every wrapper keeps the laws of the store.
+#![allow(clippy::unwrap_used)]
 
-use keyloom::{Faulty, Limits, Memory, Metered, conformance};
+use keyloom::{Error, Faulty, Limits, Memory, Metered, Reader, Store, Writer, conformance};
 
 #[test]
 fn memory_keeps_the_laws() {
@@ -31,6 +32,31 @@ fn metered_memory_keeps_the_laws() {
 #[test]
 fn faulty_memory_without_a_fault_keeps_the_laws() {
     conformance::check(|| Ok(Faulty::new(Memory::new())));
+}
+
+/// The suite lets a store that has operations of its own take what is no counter for one. These stores look, and refuse.
+fn what_is_no_counter_is_refused(store: &impl Store) {
+    store.transact(|txn| txn.put(b"n", b"abc")).unwrap();
+    let mut txn = store.begin().unwrap();
+    for outcome in [txn.add(b"n", 1), txn.min(b"n", 1), txn.max(b"n", 1)] {
+        assert!(matches!(outcome, Err(Error::NotACounter { bytes: 3, .. })), "{outcome:?}");
+    }
+    assert_eq!(txn.get(b"n").unwrap().as_deref(), Some(&b"abc"[..]));
+}
+
+#[test]
+fn memory_refuses_what_is_no_counter() {
+    what_is_no_counter_is_refused(&Memory::new());
+    what_is_no_counter_is_refused(&Memory::builder().optimistic(true).build());
+    what_is_no_counter_is_refused(&Metered::new(Memory::new()));
+    what_is_no_counter_is_refused(&Faulty::new(Memory::new()));
+}
+
+#[cfg(feature = "lmdb")]
+#[test]
+fn lmdb_refuses_what_is_no_counter() {
+    let directory = tempfile::tempdir().unwrap();
+    what_is_no_counter_is_refused(&keyloom::Lmdb::open(directory.path()).unwrap());
 }
 
 #[cfg(feature = "lmdb")]

@@ -75,6 +75,10 @@ pub enum Operation {
     Min(Blob, u64),
     /// [`Writer::max`].
     Max(Blob, u64),
+    /// [`Writer::append_if_fits`].
+    Append(Blob, Blob),
+    /// [`Writer::compare_and_clear`].
+    Clear(Blob, Blob),
     /// Takes a snapshot and keeps it, across whatever is committed later.
     Keep,
     /// Drops a snapshot that was kept.
@@ -177,6 +181,8 @@ pub fn operations(length: usize) -> impl Strategy<Value = Vec<Operation>> {
         2 => (keys(), delta()).prop_map(|(key, delta)| Operation::Add(key, delta)),
         1 => (keys(), any::<u64>()).prop_map(|(key, bound)| Operation::Min(key, bound)),
         1 => (keys(), any::<u64>()).prop_map(|(key, bound)| Operation::Max(key, bound)),
+        1 => (keys(), values()).prop_map(|(key, tail)| Operation::Append(key, tail)),
+        1 => (keys(), values()).prop_map(|(key, value)| Operation::Clear(key, value)),
         2 => Just(Operation::Keep),
         1 => (0..4_usize).prop_map(Operation::Release),
         3 => (views(), keys()).prop_map(|(view, key)| Operation::Get(view, key)),
@@ -286,7 +292,9 @@ impl<'s, S: Store> Replay<'s, S> {
             | Operation::DeleteRange(_)
             | Operation::Add(..)
             | Operation::Min(..)
-            | Operation::Max(..) => {
+            | Operation::Max(..)
+            | Operation::Append(..)
+            | Operation::Clear(..) => {
                 let (txn, model) = self.writer()?;
                 write(txn, model, operation)
             }
@@ -365,6 +373,16 @@ fn write<W: Writer>(txn: &mut W, model: &mut Model, operation: &Operation) -> Ou
         Operation::Max(key, bound) => {
             let max = |old: i64| old.cast_unsigned().max(*bound).cast_signed();
             count(txn.max(key, *bound), model, key, |old| old.map_or(bound.cast_signed(), max))?;
+        }
+        Operation::Append(key, tail) => {
+            // No history comes near the longest value.
+            let is_key = accepted(txn.append_if_fits(key, tail), key)?;
+            is_key.then(|| model.entry(key.clone()).or_default().0.extend_from_slice(tail));
+        }
+        Operation::Clear(key, value) => {
+            let is_key = accepted(txn.compare_and_clear(key, value), key)?;
+            let is_it = is_key && model.get(key) == Some(value);
+            is_it.then(|| model.remove(key));
         }
         _ => {}
     }

@@ -2,7 +2,7 @@
 
 use keyloom::{BoxedError, Etcd, Faulty, Metered, Store, conformance::Suite};
 
-use crate::server::{Cleanup, Server};
+use crate::server::{Cleanup, Server, fresh};
 
 fn check<S: Store>(suite: &Suite, wrap: impl Fn(Etcd) -> S) {
     let Some(server) = Server::from_environment() else { return };
@@ -31,4 +31,13 @@ fn metered_etcd_keeps_the_laws() {
 #[test]
 fn faulty_etcd_without_a_fault_keeps_the_laws() {
     check(&small(), Faulty::new);
+}
+
+#[test]
+fn etcd_refuses_what_is_no_counter() {
+    use keyloom::{Error, Writer};
+    let (store, _cleanup) = fresh!();
+    store.transact(|txn| txn.put(b"n", b"abc")).unwrap();
+    let refused = store.transact(|txn| txn.add(b"n", 1));
+    assert!(matches!(refused, Err(Error::NotACounter { bytes: 3, .. })), "{refused:?}");
 }

@@ -29,3 +29,12 @@ fn metered_postgres_keeps_the_laws() {
 fn faulty_postgres_without_a_fault_keeps_the_laws() {
     check(Faulty::new);
 }
+
+#[test]
+fn postgres_refuses_what_is_no_counter() {
+    use keyloom::{Error, Writer};
+    let Some(store) = open() else { return };
+    store.transact(|txn| txn.put(b"n", b"abc")).unwrap();
+    let refused = store.transact(|txn| txn.add(b"n", 1));
+    assert!(matches!(refused, Err(Error::NotACounter { bytes: 3, .. })), "{refused:?}");
+}
