@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Order, Store, Subspace};
 use keyloom_patterns::general::enumerable_keys::{
-    Blocks, Positions, Sequence, Sharded, first_id_at, time_ordered_id,
+    Blocks, Positions, Sequence, Sharded, Stamped, first_id_at, time_ordered_id,
 };
 use keyloom_patterns::{Enumerated, TimeBuckets};
 
@@ -20,6 +20,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     let days = TimeBuckets::<u32, String>::daily(&space.child("days"));
     let shards = NonZeroU32::new(8).unwrap();
     let sharded = Sharded::<u32, String>::new(&space.child("sharded"), shards);
+    let stamped = Stamped::<u32, String>::new(&space.child("stamped"));
     let sequence = Sequence::<u32>::new(&space.child("numbers"));
     let blocks = Blocks::new(&sequence, 1_000);
     let text = "a message of some forty bytes, more or less".to_owned();
@@ -42,6 +43,9 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     });
     group.bench_function("append to a day", |b| {
         b.iter(|| store.transact(|txn| days.append(txn, &2, &text)).unwrap());
+    });
+    group.bench_function("append under a stamp", |b| {
+        b.iter(|| store.transact(|txn| stamped.append(txn, &2, &text)).unwrap());
     });
     group.bench_function("number from a block of 1,000", |b| {
         b.iter(|| blocks.next(store, &1).unwrap());

@@ -4,7 +4,7 @@
 #     tests/memory.sh [--result FILE]
 #
 # * Every `unsafe` stands behind a comment that says why it is sound, those of the library in the LMDB
-#   backend. They are listed.
+#   backend, and two that start and stop the thread of FoundationDB's client. They are listed.
 # * AddressSanitizer, where the toolchain has its runtime: the unit tests and the laws of the stores,
 #   on LMDB too.
 # * Valgrind, where it is installed: the unit tests of the core, without LMDB. It sees reads of bytes that
@@ -65,7 +65,8 @@ for place in "${places[@]}"; do
         awk '/SAFETY:/ { why = "" } /SAFETY:/,!/^ *\/\// { sub(/^ *\/\/ /, ""); if (!/unsafe|^ *let /) why = why " " $0 } END { print why }')
     echo "$file:$line:${why:- no reason is given}"
     [[ -n $why ]] || fail "$file:$line: unsafe without a reason"
-    [[ $file == @(src/lmdb|tests|benches)/* ]] || fail "$file:$line: unsafe in the library, outside of the LMDB backend"
+    [[ $file == @(src/lmdb|src/foundationdb|tests|benches)/* ]] ||
+        fail "$file:$line: unsafe in the library, outside of the backends of LMDB and FoundationDB"
 done
 
 checkers=()

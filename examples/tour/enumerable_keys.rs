@@ -2,7 +2,7 @@
 
 use keyloom::value::Postcard;
 use keyloom::{Order, Result, Store, Subspace, Writer};
-use keyloom_patterns::general::enumerable_keys::{first_id_at, ids_between};
+use keyloom_patterns::general::enumerable_keys::{Stamped, first_id_at, ids_between};
 use keyloom_patterns::{Enumerated, Index, Table, TimeBuckets, entry};
 
 use crate::cities::City;
@@ -20,6 +20,7 @@ pub struct EnumerableKeys {
     by_place: Index<u32, City>,
     journal: Enumerated<String, String>,
     by_day: TimeBuckets<String, String, Postcard>,
+    changes: Stamped<String, String>,
     loaded: Subspace,
 }
 
@@ -35,6 +36,7 @@ impl EnumerableKeys {
             by_place,
             journal: Enumerated::new(&space.child("journal")),
             by_day: TimeBuckets::daily(&space.child("by_day")),
+            changes: Stamped::new(&space.child("changes")),
             loaded: space.child("loaded"),
         }
     }
@@ -69,6 +71,7 @@ impl Step for EnumerableKeys {
                 self.journal.append(txn, &paris(), &city.name)?;
                 let id = first_id_at(FIRST_DAY * DAY_MS + hour * HOUR_MS);
                 self.by_day.put(txn, &paris(), id, &city.name)?;
+                self.changes.append(txn, &paris(), &city.name)?;
             }
             txn.put(&loaded, b"")
         })?;
@@ -97,6 +100,16 @@ impl Step for EnumerableKeys {
             let lines = self.by_day.range(snapshot, &paris(), before, Order::Descending)?;
             let lines = lines.take(1).map(|line| line.map(|(_, city)| city));
             Ok((lines.collect::<Result<_>>()?, ()))
-        })
+        })?;
+        ask(
+            store,
+            "Which two changes came behind the first hundred, in the order of their commits?",
+            |snapshot| {
+                let seen = self.changes.read_new(snapshot, &paris(), None, 100)?;
+                let last = seen.last().map(|(stamp, _)| *stamp);
+                let new = self.changes.read_new(snapshot, &paris(), last, 2)?;
+                Ok((new.into_iter().map(|(_, city)| city).collect(), ()))
+            },
+        )
     }
 }

@@ -29,6 +29,8 @@ pub struct FoundationDbSession {
     kind: Kind,
     /// When it asked which version it reads.
     began: Cell<Option<Instant>>,
+    /// How long it waited for a cluster that recovered.
+    delayed: Cell<Duration>,
     failed: Cell<Option<Broken>>,
     has_written: bool,
     /// How many versionstamps it has asked for.
@@ -41,6 +43,9 @@ pub(super) enum Kind {
     Snapshot,
     Transaction,
 }
+
+/// A cluster that takes longer to answer is recovering.
+const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 
 /// How a transaction ended before its commit.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +73,16 @@ impl FoundationDbSession {
         if shared.batch_priority {
             txn.set_option(TransactionOption::PriorityBatch).map_err(error::of_setup)?;
         }
-        let (began, failed) = (Cell::default(), Cell::default());
-        Ok(Self { shared, txn: Some(txn), kind, began, failed, has_written: false, stamped: 0 })
+        Ok(Self {
+            shared,
+            txn: Some(txn),
+            kind,
+            began: Cell::default(),
+            delayed: Cell::default(),
+            failed: Cell::default(),
+            has_written: false,
+            stamped: 0,
+        })
     }
 
     /// Fixes the version that is read.
@@ -94,8 +107,10 @@ impl FoundationDbSession {
         }
     }
 
+    /// How old it is by its own doing.
     fn age(&self) -> Duration {
-        self.began.get().map(|began| began.elapsed()).unwrap_or_default()
+        let age = self.began.get().map(|began| began.elapsed()).unwrap_or_default();
+        age.saturating_sub(self.delayed.get())
     }
 
     /// Waits for one answer of the cluster.
@@ -109,9 +124,10 @@ impl FoundationDbSession {
             // The client asks for the version first.
             self.shared.link.waited_also(1);
         }
-        // How old it is by its own doing: a cluster that recovers lets it wait.
-        let age = self.age();
-        let broken = match self.shared.link.wait(request(txn)) {
+        let (age, asked) = (self.age(), Instant::now());
+        let answer = self.shared.link.wait(request(txn));
+        self.delayed.set(self.delayed.get() + asked.elapsed().saturating_sub(LONGEST_ANSWER));
+        let broken = match answer {
             Outcome::Answered(Ok(answer)) => return Ok(answer),
             Outcome::Answered(Err(error)) => Broken::Said(error, age),
             Outcome::Refused(error) => return Err(error),
