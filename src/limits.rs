@@ -19,9 +19,9 @@ pub struct Limits {
     pub max_key_bytes: usize,
     /// The longest value.
     pub max_value_bytes: usize,
-    /// The most bytes of keys and values that one transaction may write.
+    /// The most bytes that one transaction may write, as the store counts them: keys and values, and on FoundationDB more.
     pub max_transaction_bytes: Option<usize>,
-    /// The most writes (puts, deletes and range deletes) of one transaction.
+    /// The most writes (puts, deletes, range deletes and atomic operations) of one transaction.
     pub max_transaction_operations: Option<usize>,
     /// How long a snapshot or a transaction may live, in milliseconds.
     pub max_age_ms: Option<u64>,
@@ -45,7 +45,8 @@ impl Limits {
     /// five seconds.
     ///
     /// Give them to [`Memory::builder`](crate::Memory::builder) to find out early whether a program
-    /// fits.
+    /// fits. Memory counts keys and values; a cluster counts each key three or four times, some 70 bytes with each write, and what
+    /// is read. So leave room, or let [too much at once](crate::Error::is_too_much_at_once) be halved.
     pub fn foundationdb() -> Self {
         Self {
             max_value_bytes: 100_000,

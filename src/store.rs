@@ -393,7 +393,8 @@ pub trait Writer: Reader {
     }
 
     /// Appends `tail` to the value of `key`, or sets it where there is none. A value that would become
-    /// longer than the store takes stays as it is, as in FoundationDB: whoever must know looks.
+    /// longer than the store takes stays as it is, as in FoundationDB, **without an error**: the tail is lost. Where that
+    /// matters, read the value first; then it is a read, and can conflict.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -436,9 +437,8 @@ pub trait Writer: Reader {
     /// the one of them that a store overrides.
     ///
     /// A store that can do these without reading does, so that transactions that do them to one key do not
-    /// conflict. It does not look at the value then either: where that is no counter, [`Error::NotACounter`] comes
-    /// when the counter is read; or, after another addition, its first eight bytes, filled up with zeros,
-    /// were taken for one. This default reads and writes.
+    /// conflict. It does not look at the value then either: of one that is no counter it takes the first eight bytes,
+    /// filled up with zeros, for one. This default reads and writes.
     ///
     /// # Errors
     /// As these methods.

@@ -7,8 +7,9 @@
 //! ```no_run
 //! use keyloom::{FoundationDb, Reader, Store, Writer};
 //! let store = FoundationDb::open("fdb:/etc/foundationdb/fdb.cluster?name=geo")?;
-//! store.transact(|txn| txn.put(b"greeting", b"hello"))?;
-//! assert_eq!(store.snapshot()?.get(b"greeting")?.as_deref(), Some(&b"hello"[..]));
+//! let greeting = keyloom::pack(&("greeting",));
+//! store.transact(|txn| txn.put(&greeting, b"hello"))?;
+//! assert_eq!(store.snapshot()?.get(&greeting)?.as_deref(), Some(&b"hello"[..]));
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
@@ -16,22 +17,24 @@
 //!
 //! A store is all keys that begin with one prefix: the tuple of its [name](FoundationDbOptions::name), or
 //! [bytes](FoundationDbOptions::prefix) such as the prefix of a directory. Behind it a key is as it is everywhere in keyloom,
-//! and a value too. So other bindings read them as they are:
+//! and a value too. So other bindings read what [`Subspace`](crate::Subspace), [`pack`](crate::pack) and the patterns make:
 //!
 //! ```python
 //! space = fdb.Subspace(("geo",))          # a store opened with name=geo
 //! for key, value in db[space.range()]:
-//!     print(space.unpack(key), value)     # ("cities", 2988507) ...
+//!     print(space.unpack(key), value)     # ("greeting",), ("cities", 2988507) ...
 //! ```
+//!
+//! A key that is no tuple, such as `b"greeting"`, is a key too, and `unpack` refuses it.
 //!
 //! [`Desc`](crate::Desc) is keyloom's own: other bindings refuse a key that holds one.
 //!
 //! # What is needed
 //!
-//! The client library `libfdb_c`, 7.3 or newer, to link and to run, and libclang to build. A cluster has the library's version, or an
-//! [earlier one](https://apple.github.io/foundationdb/api-general.html#multi-version-client-api) with
-//! the library of its own beside. Keep `FDB_CLIENT_LIB_PATH` and `LD_LIBRARY_PATH` at its directory where it is
-//! installed elsewhere.
+//! The client library `libfdb_c`, 7.3 or newer, to link and to run, and libclang to build. The library has the cluster's version; for an
+//! older cluster put its own library beside, as FoundationDB's
+//! [multi-version client](https://apple.github.io/foundationdb/api-general.html#multi-version-client-api) wants it. Where it
+//! lies on no default path, `LIBRARY_PATH` names its directory to build and `LD_LIBRARY_PATH` to run.
 //!
 //! *Tested: FoundationDB 7.3.79*, client and cluster, on one machine: the conformance suite, every pattern, the isolation campaign, the tour, the
 //! Python binding of the same version, and processes that are killed one after the other in a
@@ -46,16 +49,21 @@
 //! was fetched. A snapshot conflicts with nobody.
 //!
 //! What the cluster wants to be run again (a conflict, a recovery, a limit of its load: [`Error::ServerBusy`](crate::Error::ServerBusy)) first
-//! waits as long as the client's own back-off says, which is longer with each failure: the next transaction or snapshot of the
-//! thread does, so the [retry policy](FoundationDbOptions::retry_policy) has next to no pauses of its own. A commit that nobody answered is an
+//! waits as long as the client's own back-off says, which is longer with each failure. It is the thread's *next* transaction or snapshot
+//! that waits, an unrelated one too if it begins within a second; so the
+//! [retry policy](FoundationDbOptions::retry_policy) has next to no pauses of its own. A commit that nobody answered is an
 //! [`Error::CommitUnknown`](crate::Error::CommitUnknown): run it again only if it looks first, in the same transaction, whether it has happened.
 //!
 //! [`add`](crate::Writer::add), [`min`](crate::Writer::min), [`max`](crate::Writer::max), [`append_if_fits`](crate::Writer::append_if_fits) and
 //! [`compare_and_clear`](crate::Writer::compare_and_clear) are the cluster's own here. They read nothing, so a counter that all
 //! writers add to never conflicts; and they do not look at what is there: what is no counter is not refused, but taken for
 //! one ([`apply`](crate::Writer::apply)). [`put_versionstamped`](crate::Writer::put_versionstamped) writes the version of the commit into the
-//! key. **Read before you stamp**: a transaction that has done so cannot read where such a key may come to stand, which is
-//! everything from its prefix on to the end of the stamps, if it has read nothing before; else the end of them.
+//! key. **Read before you stamp**: behind it FoundationDB refuses to read the keys among which the new one may land, which are those from
+//! the version that the transaction reads on, or all stamps of the prefix if it has read nothing before. The error is not retryable. Other stores allow the
+//! read, so tests in memory do not notice.
+//!
+//! None of these but `min` and `max` is idempotent. After a [`CommitUnknown`](crate::Error::CommitUnknown) run them again only together
+//! with a read that tells whether they have happened, of a key of the request's own, which meets nobody.
 //!
 //! # Cost
 //!
@@ -63,7 +71,7 @@
 //! |---|---|
 //! | snapshot | 1 |
 //! | begin | 0; what the back-off takes, where the thread's last transaction failed |
-//! | the first read of a transaction | 1 more, for the version that it reads |
+//! | the first read of a transaction, or the commit of one that read nothing | 1 more, for a version |
 //! | get, get_many, first, last, page | 1 |
 //! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at 80 kB, which is what a server sends and the client asks for at once |
 //! | count | as a range: nobody counts for the client |
@@ -74,7 +82,7 @@
 //!
 //! | | | what happens |
 //! |---|---|---|
-//! | age | 5 s | [`Error::TooOld`](crate::Error::TooOld): read in pages, write in several transactions |
+//! | age, from the first read on | 5 s | [`Error::TooOld`](crate::Error::TooOld): read in pages, write in several transactions |
 //! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge), at the write that goes past it; what was read counts too, and shows at the commit |
 //! | value | 100,000 bytes | [`Error::ValueTooLong`](crate::Error::ValueTooLong) |
 //!
@@ -85,7 +93,9 @@
 //!
 //! # What is not offered
 //!
-//! Tenants, tags, cached read versions and risky causal reads, watches, and options of single transactions. TLS and clients of several
+//! Tenants, tags, cached read versions and risky causal reads, watches, options of single transactions, reads within a transaction that do
+//! not conflict, conflict ranges by hand, the versionstamp of a commit and versionstamps in values, atomic operations on bits and
+//! byte strings. TLS and clients of several
 //! versions are set by the environment that FoundationDB's client reads (`FDB_TLS_CERTIFICATE_FILE`,
 //! `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so on); neither was tried. Automatic idempotency is not used: FoundationDB 7.3
 //! calls it not ready for general use.

@@ -62,7 +62,7 @@ impl FoundationDbOptions {
         self
     }
 
-    /// The bytes that all keys of the store begin with, instead of a [name](FoundationDbOptions::name): the prefix of a directory
+    /// The bytes that all keys of the store begin with, instead of a [name](FoundationDbOptions::name), also the one of the options: the prefix of a directory
     /// of FoundationDB's directory layer, for example. One byte at least and 1,024 at the most; not `FF` first, for such keys are
     /// the cluster's own.
     #[must_use]
@@ -112,6 +112,11 @@ impl FoundationDbOptions {
     /// says.
     pub fn open(self, address: &str) -> Result<FoundationDb> {
         let address = Address::parse(address)?;
+        if let (Some(_), Some(name)) = (&self.prefix, &address.name) {
+            let why =
+                "a store has a name or a prefix; leave out the name of the address, or the prefix";
+            return Err(Error::BadOption { what: "the name", value: name.clone(), why });
+        }
         let name = match (address.name.clone(), &self.name) {
             (Some(name), _) => name,
             (None, name) => checked_name(name.as_deref().unwrap_or("keyloom"))?,

@@ -288,6 +288,10 @@ impl WriteSession for FoundationDbSession {
     fn commit(mut self, _: Buffer) -> Result<()> {
         self.txn()?;
         let Some(txn) = self.txn.take().filter(|_| self.has_written) else { return Ok(()) };
+        if self.began.get().is_none() {
+            // The client asks for a version first, for the ranges that it writes.
+            self.shared.link.waited_also(1);
+        }
         let age = self.age();
         match self.shared.link.wait(txn.commit()) {
             Outcome::Answered(Ok(_)) => Ok(()),

@@ -52,6 +52,9 @@ fn a_prefix_that_reaches_the_keys_of_the_cluster_is_refused() {
         let error = FoundationDb::options().prefix(prefix).open(&address).unwrap_err();
         assert!(matches!(error, Error::BadOption { what: "the prefix", .. }), "{error:?}");
     }
+    let error =
+        FoundationDb::options().prefix([1]).open(&format!("{address}?name=both")).unwrap_err();
+    assert!(error.to_string().contains("a name or a prefix"), "{error}");
     // The longest key still fits behind the longest prefix, and the last prefix has an end.
     for prefix in [vec![1; 1_024], vec![0xFE; 1_024]] {
         let store = FoundationDb::options().prefix(prefix).open(&address).unwrap();

@@ -10,7 +10,7 @@
 //! | [`Blocks`] | the same numbers, handed out from blocks | once per block | unique; ascending in one process, with gaps |
 //! | [`TimeBuckets`] | `(user, day, UUIDv7)` | nobody: clocks | that of the clocks, to the millisecond |
 //! | [`Sharded`] | `(user, shard, 1)`, ... | all writers of one shard | that of the commits *in each shard*; none between shards |
-//! | [`Stamped`] | `(user, versionstamp)` | nobody, where the store numbers its commits; elsewhere as `Enumerated` | that of the commits, with gaps |
+//! | [`Stamped`] | `(user, versionstamp)` | nobody, where the store numbers its commits; elsewhere as `Enumerated` | that of the commits; with gaps, where the store numbers them |
 //!
 //! # Layout
 //!

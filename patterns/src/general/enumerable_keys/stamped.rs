@@ -26,6 +26,9 @@ use crate::table::{RecordKey, Records, Table};
 /// its writer carries an id of its own. **Read a log before you append to it**: what a transaction has appended it cannot
 /// read before it is committed, nor, on FoundationDB, the records among which that may come to stand.
 ///
+/// After a commit of unknown outcome an append that runs again may append twice, and the writer does not know where to look: let the
+/// transaction put, and look for, a key of the request's own.
+///
 /// Stamps are those of one cluster. Where records are copied or restored to one whose versions are lower, new stamps would lie before
 /// old ones: go on in another container there, or let the operator advance the version (`fdbcli`: `advanceversion`).
 ///
