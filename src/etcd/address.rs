@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use crate::remote::checked_name;
 use crate::{Error, Result};
 
 const SCHEME: &str = "etcd://";
 const DEFAULT_PORT: u16 = 2379;
-const MOST_NAME_BYTES: usize = 64;
 
 /// What an address says.
 #[derive(Clone, PartialEq, Eq)]
@@ -59,19 +59,6 @@ impl Address {
         })?;
         Ok(Self { members, user, name: name.map(checked_name).transpose()? })
     }
-}
-
-/// Refuses what is no name of a store.
-pub(super) fn checked_name(name: &str) -> Result<String> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if (1..=MOST_NAME_BYTES).contains(&name.len()) && name.chars().all(allowed) {
-        return Ok(name.to_owned());
-    }
-    Err(Error::BadOption {
-        what: "the name",
-        value: name.to_owned(),
-        why: "a name is 1 to 64 letters, digits, dots, underscores and hyphens of ASCII",
-    })
 }
 
 /// `host:port` of one member.
@@ -178,14 +165,5 @@ mod tests {
     fn debug_does_not_show_the_password() {
         let shown = format!("{:?}", Address::parse("etcd://ada:secret@a/n").unwrap());
         assert!(shown.contains("ada") && !shown.contains("secret"), "{shown}");
-    }
-
-    #[test]
-    fn names_are_short_and_have_no_slash() {
-        let longest = "n".repeat(64);
-        assert!(checked_name(&longest).is_ok());
-        for name in ["", "/", "a/", "a/b", "a b", "\u{fc}", "a\0", &"n".repeat(65)] {
-            assert!(checked_name(name).is_err(), "{name:?}");
-        }
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use etcd_client::ConnectOptions;
 
 use super::Etcd;
-use super::address::{Address, checked_name};
+use super::address::Address;
 use super::room::Room;
+use crate::remote::checked_name;
 use crate::{Error, Result, RetryPolicy};
 
 /// Options of an [`Etcd`] store.

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::remote::checked_name;
 use crate::{Error, Result};
 
 const SCHEME: &str = "fdb:";
-const MOST_NAME_BYTES: usize = 64;
 
 /// What an address says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,19 +47,6 @@ impl Address {
             path => Ok(path.as_deref()),
         }
     }
-}
-
-/// Refuses what is no name of a store.
-pub(super) fn checked_name(name: &str) -> Result<String> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if (1..=MOST_NAME_BYTES).contains(&name.len()) && name.chars().all(allowed) {
-        return Ok(name.to_owned());
-    }
-    Err(Error::BadOption {
-        what: "the name",
-        value: name.to_owned(),
-        why: "a name is 1 to 64 letters, digits, dots, underscores and hyphens of ASCII",
-    })
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use foundationdb::Database;
 
-use super::address::{Address, checked_name};
+use super::address::Address;
 use super::again::Again;
 use super::keyspace::Keyspace;
 use super::network::User;
 use super::{FoundationDb, Shared, error};
-use crate::remote::Link;
+use crate::remote::{Link, checked_name};
 use crate::{Error, Result, RetryPolicy, pack};
 
 /// Options of a [`FoundationDb`] store.

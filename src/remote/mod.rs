@@ -10,6 +10,8 @@
 
 mod buffer;
 mod link;
+#[cfg(any(feature = "etcd", feature = "foundationdb"))]
+mod name;
 mod pages;
 mod reader;
 mod session;
@@ -22,5 +24,7 @@ pub use reader::{RemoteSnapshot, RemoteTransaction};
 
 pub(crate) use buffer::Buffer;
 pub(crate) use link::{Link, Outcome};
+#[cfg(any(feature = "etcd", feature = "foundationdb"))]
+pub(crate) use name::checked_name;
 pub(crate) use session::{Fetched, Native, Pair, Session, Write, WriteSession};
 pub(crate) use span::{Span, Spans};
