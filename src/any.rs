@@ -12,7 +12,7 @@ use crate::Postgres;
 use crate::memory::{MemoryEntries, MemorySnapshot, MemoryTransaction, Tracked};
 use crate::{
     AtomicOp, Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Result, RetryPolicy,
-    Store, Transaction, Writer,
+    Store, Transaction, VersionstampedKey, Writer,
 };
 #[cfg(feature = "lmdb")]
 use crate::{
@@ -414,14 +414,8 @@ impl Writer for AnyTransaction<'_> {
         on!(Self, self, txn => txn.apply(key, operation))
     }
 
-    fn put_versionstamped(
-        &mut self,
-        clock: &[u8],
-        prefix: &[u8],
-        suffix: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
-        on!(Self, self, txn => txn.put_versionstamped(clock, prefix, suffix, value))
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
+        on!(Self, self, txn => txn.put_versionstamped(key, value))
     }
 }
 

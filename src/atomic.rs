@@ -25,6 +25,43 @@ pub enum AtomicOp<'v> {
     CompareAndClear(Cow<'v, [u8]>),
 }
 
+/// A key that the store completes when the transaction commits; see [`Writer::put_versionstamped`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionstampedKey<'k> {
+    /// What stands before the stamp, the [type code](Versionstamp::TYPE_CODE) of one at its end.
+    pub prefix: &'k [u8],
+    /// What stands behind it.
+    pub suffix: &'k [u8],
+    /// The key of the counter that gives the stamps of this prefix on a store that makes none itself. Nothing else is
+    /// to use it.
+    pub clock: &'k [u8],
+}
+
+impl VersionstampedKey<'_> {
+    /// The key with a stamp in its place.
+    ///
+    /// ```
+    /// use keyloom::VersionstampedKey;
+    /// use keyloom::key::Versionstamp;
+    /// let key = VersionstampedKey { prefix: b"log\x33", suffix: b"", clock: b"clock" };
+    /// assert_eq!(key.with(Versionstamp::new([7; 10], 1)), b"log\x33\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x00\x01");
+    /// ```
+    pub fn with(&self, stamp: Versionstamp) -> Vec<u8> {
+        [self.prefix, &stamp.0, self.suffix].concat()
+    }
+
+    /// How many bytes it has, the stamp among them.
+    ///
+    /// ```
+    /// use keyloom::VersionstampedKey;
+    /// let key = VersionstampedKey { prefix: b"log\x33", suffix: b"", clock: b"clock" };
+    /// assert_eq!(key.bytes(), 4 + 12);
+    /// ```
+    pub fn bytes(&self) -> usize {
+        self.prefix.len() + size_of::<Versionstamp>() + self.suffix.len()
+    }
+}
+
 /// What becomes of a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
@@ -131,20 +168,17 @@ pub(crate) fn apply_by_reading<W: Writer + ?Sized>(
 /// counter yet, it goes on behind the last stamp: the entries may come from a store that stamps by itself.
 pub(crate) fn stamp_by_counting<W: Writer + ?Sized>(
     txn: &mut W,
-    clock: &[u8],
-    prefix: &[u8],
-    suffix: &[u8],
+    key: &VersionstampedKey<'_>,
     value: &[u8],
 ) -> Result<()> {
-    let last = match txn.get(clock)? {
-        Some(count) => decode_counter(clock, &count)?,
-        None => last_stamp(txn, prefix)?,
+    let last = match txn.get(key.clock)? {
+        Some(count) => decode_counter(key.clock, &count)?,
+        None => last_stamp(txn, key.prefix)?,
     };
     let now = last.wrapping_add(1);
-    let stamp = Versionstamp::of_a_counter(now);
     // Before the clock goes on, so that a refused key changes nothing.
-    txn.put(&[prefix, &stamp.0, suffix].concat(), value)?;
-    txn.put(clock, &now.to_le_bytes())
+    txn.put(&key.with(Versionstamp::of_a_counter(now)), value)?;
+    txn.put(key.clock, &now.to_le_bytes())
 }
 
 /// The number in the last stamp behind `prefix`, 0 where there is none.

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::{AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, Writer};
+use crate::{
+    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, VersionstampedKey, Writer,
+};
 
 /// A [`Writer`] behind a pointer.
 ///
@@ -37,13 +39,7 @@ trait Erased {
     fn delete(&mut self, key: &[u8]) -> Result<()>;
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()>;
     fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()>;
-    fn put_versionstamped(
-        &mut self,
-        clock: &[u8],
-        prefix: &[u8],
-        suffix: &[u8],
-        value: &[u8],
-    ) -> Result<()>;
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()>;
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
     fn count(&self, range: KeyRange<'_>) -> Result<u64>;
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
@@ -117,14 +113,8 @@ impl<W: Writer> Erased for W {
         Writer::apply(self, key, operation)
     }
 
-    fn put_versionstamped(
-        &mut self,
-        clock: &[u8],
-        prefix: &[u8],
-        suffix: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
-        Writer::put_versionstamped(self, clock, prefix, suffix, value)
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
+        Writer::put_versionstamped(self, key, value)
     }
 }
 
@@ -212,14 +202,8 @@ impl Writer for DynWriter<'_> {
         self.0.apply(key, operation)
     }
 
-    fn put_versionstamped(
-        &mut self,
-        clock: &[u8],
-        prefix: &[u8],
-        suffix: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
-        self.0.put_versionstamped(clock, prefix, suffix, value)
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
+        self.0.put_versionstamped(key, value)
     }
 }
 

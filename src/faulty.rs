@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
     AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction,
-    Writer,
+    VersionstampedKey, Writer,
 };
 
 /// Wraps a store and makes its n-th operation fail.
@@ -242,15 +242,9 @@ impl<W: Writer> Writer for FaultyReader<'_, W> {
         self.inner.apply(key, operation)
     }
 
-    fn put_versionstamped(
-        &mut self,
-        clock: &[u8],
-        prefix: &[u8],
-        suffix: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
         self.check()?;
-        self.inner.put_versionstamped(clock, prefix, suffix, value)
+        self.inner.put_versionstamped(key, value)
     }
 }
 

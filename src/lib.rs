@@ -97,6 +97,7 @@ pub mod postgres;
 mod range;
 #[cfg(feature = "_remote")]
 pub mod remote;
+mod retry;
 mod store;
 pub mod value;
 mod writer_slot;
@@ -104,7 +105,7 @@ mod writer_slot;
 #[cfg(feature = "foundationdb")]
 pub use crate::foundationdb::FoundationDb;
 pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction};
-pub use atomic::AtomicOp;
+pub use atomic::{AtomicOp, VersionstampedKey};
 pub use dynamic::DynWriter;
 pub use error::{BoxedError, Error, Result};
 #[cfg(feature = "etcd")]
@@ -119,4 +120,5 @@ pub use metered::{Cost, Metered, MeteredEntries, MeteredReader};
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
 pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
-pub use store::{Entry, Page, Reader, RetryPolicy, Store, Transaction, Writer};
+pub use retry::RetryPolicy;
+pub use store::{Entry, Page, Reader, Store, Transaction, Writer};

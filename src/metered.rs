@@ -5,10 +5,9 @@ use std::ops::Sub;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::key::Versionstamp;
 use crate::{
     AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
-    Transaction, Writer,
+    Transaction, VersionstampedKey, Writer,
 };
 
 /// Wraps a store and counts gets, ranges, keys, bytes and round trips.
@@ -292,15 +291,9 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
         self.inner.apply(key, operation)
     }
 
-    fn put_versionstamped(
-        &mut self,
-        clock: &[u8],
-        prefix: &[u8],
-        suffix: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
-        self.meter.wrote(prefix.len() + size_of::<Versionstamp>() + suffix.len() + value.len());
-        self.inner.put_versionstamped(clock, prefix, suffix, value)
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
+        self.meter.wrote(key.bytes() + value.len());
+        self.inner.put_versionstamped(key, value)
     }
 }
 

@@ -15,10 +15,10 @@
 //! 5. What was committed before an error stays.
 
 use std::ops::Deref;
-use std::time::{Duration, Instant};
 
 use crate::atomic::{AtomicOp, apply_by_reading, decode_counter, stamp_by_counting};
-use crate::{Error, KeyBuf, KeyRange, Limits, Order, Result};
+use crate::retry::run;
+use crate::{Error, KeyBuf, KeyRange, Limits, Order, Result, RetryPolicy, VersionstampedKey};
 
 /// An ordered key-value store.
 ///
@@ -446,28 +446,27 @@ pub trait Writer: Reader {
         apply_by_reading(self, key, &operation)
     }
 
-    /// Puts `value` under the key `prefix`, [versionstamp](crate::key::Versionstamp), `suffix`: the versionstamps of
-    /// one `prefix` ascend in the order of the commits.
+    /// Puts `value` under a key that holds the [versionstamp](crate::key::Versionstamp) of the commit: the stamps of one prefix ascend in the
+    /// order of the commits.
     ///
     /// On a store that assigns versions to commits the stamp is made at commit: nobody reads it, and writers that do
-    /// this at the same time do not conflict. What was put so cannot be read before the commit, and with it not the keys among which it may come to
-    /// stand: read first. Elsewhere this takes
-    /// the next number from the counter at `clock`, which nothing else is to use: a key that all writers change. It
-    /// begins behind the last stamp that is there.
+    /// this at the same time do not conflict. What was put so cannot be read before the commit, and with it not the keys
+    /// among which it may come to stand: read first. Elsewhere this takes the next number from the counter at the key's
+    /// `clock`, a key that all writers change, which begins behind the last stamp that is there.
     ///
     /// The stamp is in the key as the twelve bytes that follow the type code of a versionstamp in a tuple. So
-    /// `prefix` ends with that code: pack a tuple up to the stamp, and push
+    /// the prefix ends with that code: pack a tuple up to the stamp, and push
     /// [`Versionstamp::TYPE_CODE`](crate::key::Versionstamp::TYPE_CODE).
     ///
     /// ```
     /// use keyloom::key::Versionstamp;
-    /// use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
+    /// use keyloom::{Memory, Order, Reader, Store, Subspace, VersionstampedKey, Writer};
     /// let log = Subspace::new("log");
-    /// let mut prefix = log.prefix().to_vec();
-    /// prefix.push(Versionstamp::TYPE_CODE);
+    /// let prefix = [log.prefix(), &[Versionstamp::TYPE_CODE]].concat();
+    /// let key = VersionstampedKey { prefix: &prefix, suffix: b"", clock: b"clock" };
     /// let store = Memory::new();
     /// for line in ["one", "two"] {
-    ///     store.transact(|txn| txn.put_versionstamped(b"clock", &prefix, b"", line.as_bytes()))?;
+    ///     store.transact(|txn| txn.put_versionstamped(&key, line.as_bytes()))?;
     /// }
     /// let snapshot = store.snapshot()?;
     /// let entries = snapshot.range(log.range(), Order::Ascending)?.collect::<Result<Vec<_>, _>>()?;
@@ -478,14 +477,8 @@ pub trait Writer: Reader {
     ///
     /// # Errors
     /// [`Error::NotACounter`] for the clock, or as [`put`](Writer::put).
-    fn put_versionstamped(
-        &mut self,
-        clock: &[u8],
-        prefix: &[u8],
-        suffix: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
-        stamp_by_counting(self, clock, prefix, suffix, value)
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
+        stamp_by_counting(self, key, value)
     }
 }
 
@@ -507,119 +500,5 @@ pub trait Transaction: Writer {
     /// to do here.
     fn must_restart(&self) -> bool {
         false
-    }
-}
-
-/// How [`Store::transact`] retries.
-///
-/// ```
-/// use keyloom::RetryPolicy;
-/// let impatient = RetryPolicy { max_attempts: 3, ..RetryPolicy::default() };
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryPolicy {
-    /// How often the body runs at the most, the first time included.
-    pub max_attempts: u32,
-    /// The longest pause before the second attempt. It doubles with each attempt.
-    pub first_pause: Duration,
-    /// The longest pause of all.
-    pub max_pause: Duration,
-    /// How long to go on beginning new attempts, however few there were.
-    pub max_elapsed: Option<Duration>,
-}
-
-impl Default for RetryPolicy {
-    /// 20 attempts, pauses from 1 ms to 1 s.
-    fn default() -> Self {
-        Self {
-            max_attempts: 20,
-            first_pause: Duration::from_millis(1),
-            max_pause: Duration::from_secs(1),
-            max_elapsed: None,
-        }
-    }
-}
-
-impl RetryPolicy {
-    /// 40 attempts, pauses from 1 ms to 1 s: some fifteen seconds in all, enough for a server to be
-    /// started again or for a cluster to elect another leader. No new attempt after 60 seconds, since
-    /// attempts may take long when a server is silent. The default of stores that have a server.
-    pub fn of_a_server() -> Self {
-        let max_elapsed = Some(Duration::from_secs(60));
-        Self { max_attempts: 40, max_elapsed, ..Self::default() }
-    }
-
-    /// The pause before attempt `attempt` (the second has number 2): anything between nothing and
-    /// twice the last bound, at random, so that writers that met once do not meet again.
-    fn pause(&self, attempt: u32) -> Duration {
-        let doublings = attempt.saturating_sub(2).min(31);
-        let longest = self.first_pause.saturating_mul(1 << doublings).min(self.max_pause);
-        longest.mul_f64(fastrand::f64())
-    }
-}
-
-/// The loop behind both forms of `transact`.
-fn run<S: Store + ?Sized, T, E: From<Error>>(
-    store: &S,
-    mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
-    is_retryable: impl Fn(&E) -> bool,
-    give_up: impl Fn(u32, E) -> E,
-) -> Result<T, E> {
-    let policy = store.retry_policy();
-    let started = Instant::now();
-    let is_over = || policy.max_elapsed.is_some_and(|most| started.elapsed() >= most);
-    let mut attempt = 1;
-    loop {
-        let failure = match run_once(store, &mut body, &is_retryable)? {
-            Ran::Committed(value) => return Ok(value),
-            Ran::InVain(failure) => failure,
-        };
-        if attempt >= policy.max_attempts || is_over() {
-            return Err(match failure {
-                Failure::OfBody(error) => give_up(attempt, error),
-                Failure::OfStore(source) => {
-                    Error::RetriesExhausted { attempts: attempt, source: Box::new(source) }.into()
-                }
-            });
-        }
-        attempt += 1;
-        std::thread::sleep(policy.pause(attempt));
-    }
-}
-
-enum Ran<T, E> {
-    Committed(T),
-    /// Nothing was kept, and another run may succeed.
-    InVain(Failure<E>),
-}
-
-enum Failure<E> {
-    OfBody(E),
-    OfStore(Error),
-}
-
-/// Begins, runs the body and commits, once. The transaction is gone when this returns.
-fn run_once<S: Store + ?Sized, T, E: From<Error>>(
-    store: &S,
-    body: &mut impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
-    is_retryable: &impl Fn(&E) -> bool,
-) -> Result<Ran<T, E>, E> {
-    let retried_or_not = |error: Error| match error.is_retryable() {
-        true => Ok(Ran::InVain(Failure::OfStore(error))),
-        false => Err(error.into()),
-    };
-    let mut txn = match store.begin() {
-        Ok(txn) => txn,
-        Err(error) => return retried_or_not(error),
-    };
-    match body(&mut txn) {
-        Ok(value) => match txn.commit() {
-            Ok(()) => Ok(Ran::Committed(value)),
-            Err(error) => retried_or_not(error),
-        },
-        Err(error) if txn.must_restart() || is_retryable(&error) => {
-            Ok(Ran::InVain(Failure::OfBody(error)))
-        }
-        Err(error) => Err(error),
     }
 }

@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::compare::{blob, ensure, found, get, root, same};
 use crate::key::Versionstamp;
-use crate::{Error, KeyRange, Order, Reader, Store, Subspace, Writer};
+use crate::{Error, KeyRange, Order, Reader, Store, Subspace, VersionstampedKey, Writer};
 
 pub(super) fn an_append_keeps_what_was_there<S: Store>(store: &S) -> Outcome {
     store.transact(|txn| {
@@ -88,7 +88,7 @@ pub(super) fn a_refused_key_is_refused_by_every_operation<S: Store>(store: &S) -
         txn.compare_and_clear(&long, b""),
         txn.add(&long, 1),
         // The stamp is twelve bytes of the key.
-        txn.put_versionstamped(b"clock", &long[..400], &long[..100], b""),
+        txn.put_versionstamped(&key(&long[..400], &long[..100]), b""),
     ];
     for outcome in outcomes {
         match outcome {
@@ -102,6 +102,10 @@ pub(super) fn a_refused_key_is_refused_by_every_operation<S: Store>(store: &S) -
     }
 }
 
+fn key<'k>(prefix: &'k [u8], suffix: &'k [u8]) -> VersionstampedKey<'k> {
+    VersionstampedKey { prefix, suffix, clock: b"clock" }
+}
+
 pub(super) fn versionstamps_ascend_with_the_commits<S: Store>(store: &S) -> Outcome {
     let log = Subspace::new("log");
     let mut prefix = log.prefix().to_vec();
@@ -109,7 +113,7 @@ pub(super) fn versionstamps_ascend_with_the_commits<S: Store>(store: &S) -> Outc
     for round in 0..10_u8 {
         store.transact(|txn| {
             (0..3).try_for_each(|n| {
-                txn.put_versionstamped(b"clock", &prefix, &crate::pack(&"end"), &[round, n])
+                txn.put_versionstamped(&key(&prefix, &crate::pack(&"end")), &[round, n])
             })
         })?;
     }

@@ -39,8 +39,8 @@ impl Session for SnapshotSession {
         Ok(Fetched { entries: entries.into_iter().map(|(entry, _)| entry).collect(), more })
     }
 
-    fn count(&self, span: &Span) -> Result<u64> {
-        Ok(self.shared.entries(span, Wanted::Count, Some(self.revision))?.count)
+    fn count(&self, span: &Span) -> Result<Option<u64>> {
+        Ok(Some(self.shared.entries(span, Wanted::Count, Some(self.revision))?.count))
     }
 }
 
@@ -110,8 +110,8 @@ impl Session for TransactionSession {
         Ok(Fetched { entries, more: read.more })
     }
 
-    fn count(&self, span: &Span) -> Result<u64> {
-        Ok(self.entries(span, Wanted::Keys, |span, _| span)?.count)
+    fn count(&self, span: &Span) -> Result<Option<u64>> {
+        Ok(Some(self.entries(span, Wanted::Keys, |span, _| span)?.count))
     }
 }
 

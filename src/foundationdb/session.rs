@@ -18,8 +18,9 @@ use super::Shared;
 use super::again::Failed;
 use super::error::{self, Asked};
 use crate::error::shown;
+use crate::key::Versionstamp;
 use crate::remote::{Buffer, Fetched, Native, Outcome, Session, Span, Write, WriteSession};
-use crate::{AtomicOp, Error, Order, Result, successor};
+use crate::{AtomicOp, Error, Order, Result, VersionstampedKey, successor};
 
 /// Reads at one version, and commits.
 pub struct FoundationDbSession {
@@ -198,19 +199,8 @@ impl Session for FoundationDbSession {
         Ok(Fetched { more: values.more() || entries.len() >= limit, entries })
     }
 
-    fn count(&self, span: &Span) -> Result<u64> {
-        // Nobody counts for the client.
-        let mut rest = Some(span.clone());
-        let mut count = 0;
-        while let Some(span) = rest.take() {
-            let Fetched { entries, more } = self.fetch(&span, Order::Ascending, usize::MAX)?;
-            count += entries.len() as u64;
-            rest = match entries.last() {
-                Some((last, _)) if more => span.behind(Order::Ascending, last),
-                _ => None,
-            };
-        }
-        Ok(count)
+    fn count(&self, _: &Span) -> Result<Option<u64>> {
+        Ok(None)
     }
 }
 
@@ -243,18 +233,15 @@ impl WriteSession for FoundationDbSession {
         Ok(Native::Done)
     }
 
-    fn put_versionstamped(&mut self, prefix: &[u8], suffix: &[u8], value: &[u8]) -> Result<Native> {
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<Native> {
         let (actual, limit) = (self.stamped as usize + 1, 1 << 16);
         let too_many = |_| Error::TransactionTooLarge { unit: "versionstamps", actual, limit };
         let number = u16::try_from(self.stamped).map_err(too_many)?;
-        let mut key = self.shared.keys.outer(prefix);
-        let place = u32::try_from(key.len()).unwrap_or(u32::MAX);
-        // Ten bytes for the cluster to fill in, and where they stand.
-        key.extend([0; 10]);
-        key.extend(number.to_be_bytes());
-        key.extend(suffix);
-        key.extend(place.to_le_bytes());
-        self.txn()?.atomic_op(&key, value, MutationType::SetVersionstampedKey);
+        // Ten bytes are for the cluster to fill in, and behind the key it is told where they stand.
+        let mut outer = self.shared.keys.outer(&key.with(Versionstamp::new([0; 10], number)));
+        let place = self.shared.keys.prefix_bytes() + key.prefix.len();
+        outer.extend(u32::try_from(place).unwrap_or(u32::MAX).to_le_bytes());
+        self.txn()?.atomic_op(&outer, value, MutationType::SetVersionstampedKey);
         self.has_written = true;
         self.stamped += 1;
         Ok(Native::Done)

@@ -324,7 +324,7 @@ impl Session for PostgresSession {
         Ok(Fetched { more: entries.len() == limit || bytes >= PAGE_BYTES, entries })
     }
 
-    fn count(&self, span: &Span) -> Result<u64> {
+    fn count(&self, span: &Span) -> Result<Option<u64>> {
         let statement = self.shared.sql.count(span.end.is_some());
         let count = |client| async move {
             let rows = match &span.end {
@@ -333,7 +333,7 @@ impl Session for PostgresSession {
             };
             rows?.first().map_or(Ok(0), |row| row.try_get::<_, i64>(0))
         };
-        self.ask(count).map(i64::cast_unsigned)
+        self.ask(count).map(|count| Some(count.cast_unsigned()))
     }
 }
 

@@ -100,7 +100,7 @@ impl Buffer {
     }
 
     /// Bytes of the keys and values that wait.
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code))] // etcd takes no writes ahead.
+    #[cfg(feature = "postgres")] // The others take no writes ahead.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -97,7 +97,7 @@ impl Link {
     }
 
     /// Lets `work` go on without anybody waiting for it.
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code))] // The others have nothing to tidy up.
+    #[cfg(feature = "postgres")] // The others have nothing to tidy up.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(work);
     }

@@ -11,8 +11,8 @@ use crate::atomic::{apply_by_reading, stamp_by_counting};
 use crate::key::Versionstamp;
 use crate::limits::TransactionSize;
 use crate::{
-    AtomicOp, Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Result, Transaction, Writer,
-    check_key, check_value,
+    AtomicOp, Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Result, Transaction,
+    VersionstampedKey, Writer, check_key, check_value,
 };
 
 /// A view of a store behind a network that never changes. Owns what it needs: it can be kept in a
@@ -104,8 +104,10 @@ impl<'r, S: Session> Parts<'r, S> {
 
     fn count(&self, range: &KeyRange<'_>) -> Result<u64> {
         let Some(span) = Span::of(range) else { return Ok(0) };
-        if self.buffer.is_none_or(|buffer| buffer.leaves_whole(&span)) {
-            return self.session.count(&span);
+        if self.buffer.is_none_or(|buffer| buffer.leaves_whole(&span))
+            && let Some(count) = self.session.count(&span)?
+        {
+            return Ok(count);
         }
         // Which of the own writes are new to the server only a walk can tell.
         self.range(range, Order::Ascending, LARGEST_PAGE)
@@ -223,19 +225,13 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
         }
     }
 
-    fn put_versionstamped(
-        &mut self,
-        clock: &[u8],
-        prefix: &[u8],
-        suffix: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
-        let key = [prefix, &[0; size_of::<Versionstamp>()], suffix].concat();
-        check_key(&key)?;
-        check_value(&key, value, self.limits.max_value_bytes)?;
-        match self.session.put_versionstamped(prefix, suffix, value)? {
-            Native::Done => self.done(&key, value),
-            Native::Unknown => stamp_by_counting(self, clock, prefix, suffix, value),
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
+        let stamped = key.with(Versionstamp::new([0; 10], 0));
+        check_key(&stamped)?;
+        check_value(&stamped, value, self.limits.max_value_bytes)?;
+        match self.session.put_versionstamped(key, value)? {
+            Native::Done => self.done(&stamped, value),
+            Native::Unknown => stamp_by_counting(self, key, value),
         }
     }
 }

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use super::{Buffer, Span};
-use crate::{AtomicOp, Order, Result};
+use crate::{AtomicOp, Order, Result, VersionstampedKey};
 
 /// Keys and values as a server sent them: owned, shared when cloned.
 pub type Pair = (Bytes, Bytes);
@@ -32,8 +32,8 @@ pub trait Session {
     /// At most `limit` entries of `span`, from its beginning in `order`.
     fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched>;
 
-    /// How many keys lie in `span`.
-    fn count(&self, span: &Span) -> Result<u64>;
+    /// How many keys lie in `span`; `None` where nobody counts for the client.
+    fn count(&self, span: &Span) -> Result<Option<u64>>;
 }
 
 /// One write.
@@ -64,8 +64,7 @@ pub trait WriteSession: Session {
     /// Writes under a key that the server completes at the commit, if it can.
     fn put_versionstamped(
         &mut self,
-        _prefix: &[u8],
-        _suffix: &[u8],
+        _key: &VersionstampedKey<'_>,
         _value: &[u8],
     ) -> Result<Native> {
         Ok(Native::Unknown)

@@ -8,8 +8,8 @@ use std::time::Duration;
 use keyloom::key::Versionstamp;
 use keyloom::memory::MemoryTransaction;
 use keyloom::{
-    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction, Writer,
-    check_key, check_value,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction,
+    VersionstampedKey, Writer, check_key, check_value,
 };
 
 use super::reading::{entries, part, value};
@@ -208,22 +208,16 @@ impl Writer for BentTransaction<'_> {
         }
     }
 
-    fn put_versionstamped(
-        &mut self,
-        clock: &[u8],
-        prefix: &[u8],
-        suffix: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
         let now = match self.bent.flaw {
             // As a clock that stands still.
             Flaw::StampsRepeat => 1,
-            _ => self.counter(clock)? + 1,
+            _ => self.counter(key.clock)? + 1,
         };
         let [a, b, c, d, e, f, g, h] = now.to_be_bytes();
         let stamp = Versionstamp::new([a, b, c, d, e, f, g, h, 0, 0], 0);
-        self.put(&[prefix, &stamp.0, suffix].concat(), value)?;
-        self.put(clock, &now.to_le_bytes())
+        self.put(&key.with(stamp), value)?;
+        self.put(key.clock, &now.to_le_bytes())
     }
 }
 

@@ -6,7 +6,8 @@ use std::thread;
 use keyloom::foundationdb::FoundationDbTransaction;
 use keyloom::key::Versionstamp;
 use keyloom::{
-    Error, FoundationDb, KeyRange, Order, Reader, Result, Store, Subspace, Transaction, Writer,
+    Error, FoundationDb, KeyRange, Order, Reader, Result, Store, Subspace, Transaction,
+    VersionstampedKey, Writer,
 };
 use keyloom_patterns::general::enumerable_keys::Stamped;
 
@@ -65,7 +66,8 @@ fn the_other_operations_never_conflict_either() {
         txn.max(b"max", number)?;
         txn.append_if_fits(b"list", &[7])?;
         txn.compare_and_clear(b"absent", b"")?;
-        txn.put_versionstamped(b"clock", &prefix, b"", &number.to_le_bytes())
+        let key = VersionstampedKey { prefix: &prefix, suffix: b"", clock: b"clock" };
+        txn.put_versionstamped(&key, &number.to_le_bytes())
     });
     assert_eq!(ran, 160);
     let snapshot = store.snapshot().unwrap();
@@ -92,7 +94,7 @@ fn outcome(
 #[test]
 fn only_what_was_read_conflicts_and_it_is_named() {
     let store = fresh!();
-    plant(&store, 1_000);
+    plant(&*store, 1_000);
     let get = outcome(&store, |txn| drop(txn.get(&key(7)).unwrap()), |txn| txn.delete(&key(7)));
     let Err(Error::Conflict { what }) = get else { panic!("{get:?}") };
     assert!(what.contains("0007"), "{what} does not say where they met");
@@ -117,7 +119,7 @@ fn only_what_was_read_conflicts_and_it_is_named() {
         |txn| txn.delete_range(KeyRange::all()),
     );
     assert!(is_conflict(&met), "{met:?}");
-    plant(&store, 1_000);
+    plant(&*store, 1_000);
     let gone = |txn: &mut FoundationDbTransaction| {
         txn.delete_range(KeyRange::half_open(&key(50), &key(60)))
     };
@@ -147,7 +149,7 @@ fn a_transaction_that_stamps_reads_first() {
 #[test]
 fn a_snapshot_stays_as_it_is_while_others_delete() {
     let store = fresh!();
-    plant(&store, 10);
+    plant(&*store, 10);
     let snapshot = store.snapshot().unwrap();
     let seen = snapshot.count(KeyRange::all()).unwrap();
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 
 use keyloom::key::Versionstamp;
 use keyloom::value::{Codec, Postcard};
-use keyloom::{KeyBuf, Order, Reader, Result, Subspace, Writer};
+use keyloom::{KeyBuf, Order, Reader, Result, Subspace, VersionstampedKey, Writer};
 
 use super::walk::ids;
 use crate::table::{RecordKey, Records, Table};
@@ -97,7 +97,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Stamped<C, V, K> {
         prefix.push(Versionstamp::TYPE_CODE);
         let mut bytes = Vec::new();
         K::encode(value, &mut bytes).map_err(|error| error.at(&prefix))?;
-        txn.put_versionstamped(&self.clocks.pack(&(container,)), &prefix, b"", &bytes)
+        let clock = self.clocks.pack(&(container,));
+        txn.put_versionstamped(
+            &VersionstampedKey { prefix: &prefix, suffix: b"", clock: &clock },
+            &bytes,
+        )
     }
 
     /// A record by its stamp. Costs one get.
