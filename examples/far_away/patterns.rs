@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use keyloom::{Reader, Subspace, Writer};
+use keyloom::{Reader, Store, Subspace, Writer};
 use keyloom_patterns::general::aggregation::{Totals, contribution};
 use keyloom_patterns::general::enumerable_keys::{Sharded, Stamped};
 use keyloom_patterns::hierarchy::{AdjacencyList, NestedSets, NodeId, Place, Tree};
@@ -86,7 +86,6 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
 }
 
 fn clear(store: &FarStore, space: &Subspace) -> FarResult {
-    use keyloom::Store;
     Ok(store.transact(|txn| txn.delete_range(space.range()))?)
 }
 
@@ -102,7 +101,6 @@ trait Roots {
 
 impl<T: Tree<Value = u64>> Roots for T {
     fn insert_root(&self, store: &FarStore, id: u64) -> FarResult {
-        use keyloom::Store;
         let name = format!("root {id}");
         Ok(store.transact(|txn| self.insert(txn, id, &name, &0, Place::last(None)))?)
     }

@@ -30,7 +30,7 @@ impl Failed {
 #[derive(Default)]
 pub(super) struct Again(Mutex<HashMap<ThreadId, (Instant, Failed)>>);
 
-/// After how long nobody means to run it again: as long as the client itself waits at the most.
+/// After how long nobody means to run it again: who does begins at once, but for the few milliseconds of the retry policy.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(1);
 
 impl Again {

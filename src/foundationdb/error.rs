@@ -48,8 +48,9 @@ pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> E
         }
         (code::TRANSACTION_TOO_LARGE, _) => {
             let limit = Limits::foundationdb().max_transaction_bytes.unwrap_or_default();
-            // What it read counts too, and only the client knows how much that is.
-            Error::TransactionTooLarge { unit: "bytes", actual: limit + 1, limit }
+            // What it read counts too, and the client does not say how much that is.
+            let unit = "bytes at the least, with what it read";
+            Error::TransactionTooLarge { unit, actual: limit + 1, limit }
         }
         (code::ACCESSED_UNREADABLE, _) => Error::Backend(Unreadable(said).into()),
         (code::TRANSACTION_TIMED_OUT, Asked::Commit) => {

@@ -4,6 +4,7 @@ use keyloom::{
     DynWriter, Error, Fault, Faulty, KeyRange, Order, Result, Store, Transaction, Writer,
 };
 
+use crate::common::looks_before_it_adds;
 use crate::fixture::{Click, Clicks, apply, clear, dump, history, property, sample};
 
 pub fn what_is_attached_is_maintained_checked_and_rebuilt(store: &(impl Store + Clone)) {
@@ -196,15 +197,7 @@ pub fn bad_input_is_refused_with_a_reason_and_nothing_is_written(store: &(impl S
         let click = Click { site: site.into(), bytes: 3, ..sample(4) };
         store.transact(|txn| clicks.table.put(txn, &50, &click))
     };
-    // A store that has an addition of its own does not look at what it adds to.
-    let looks = store
-        .begin()
-        .and_then(|mut txn| {
-            txn.put(b"is this a counter?", b"no")?;
-            txn.add(b"is this a counter?", 1)
-        })
-        .is_err();
-    if looks {
+    if looks_before_it_adds(store) {
         named(put("site 1").unwrap_err());
     }
     assert!(put("site 2").is_ok());

@@ -4,9 +4,10 @@ use keyloom::{DynWriter, Error, Metered, Result, Store, Subspace, Writer};
 use keyloom_patterns::general::atomic_aggregates::{AppendLimit, Full, OutOfBounds};
 use keyloom_patterns::{AtomicTable, Counters};
 
+use crate::common::looks_before_it_adds;
 use crate::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, dump_all, faults_leave_nothing_half_done,
-    looks_before_it_adds, refused, waits, writing,
+    refused, waits, writing,
 };
 use crate::model::Lists;
 

@@ -26,14 +26,6 @@ pub fn dump_all(store: &impl Store) -> Dump {
     dump(&store.snapshot().unwrap(), KeyRange::all())
 }
 
-/// Whether the store looks at what it adds to. One that has an operation of its own for it does not.
-pub fn looks_before_it_adds(store: &impl Store) -> bool {
-    let key = b"is this a counter?";
-    let mut txn = store.begin().unwrap();
-    txn.put(key, b"no").unwrap();
-    txn.add(key, 1).is_err()
-}
-
 /// Runs a property with the default number of cases, 256 unless the environment asks for another.
 pub fn property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
     cases(ProptestConfig::default().cases, strategy, law);

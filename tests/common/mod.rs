@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory};
+use keyloom::{Lmdb, Memory, Reader, Store, Writer};
 
 /// An LMDB store in a directory that goes when it goes.
 pub struct TemporaryLmdb {
@@ -31,6 +31,24 @@ impl Deref for TemporaryLmdb {
 /// A store whose transactions run side by side and conflict.
 pub fn optimistic_memory() -> Memory {
     Memory::builder().optimistic(true).build()
+}
+
+/// Whether the store looks at what it adds to. One that has an operation of its own for it does not.
+#[allow(dead_code, reason = "each test binary uses some of it")]
+pub fn looks_before_it_adds(store: &impl Store) -> bool {
+    let key = b"is this a counter?";
+    let mut txn = store.begin().unwrap();
+    txn.put(key, b"no").unwrap();
+    txn.add(key, 1).is_err()
+}
+
+/// How often a transaction waits for the version that it reads, before it reads.
+#[allow(dead_code, reason = "each test binary uses some of it")]
+pub fn waits_for_the_version(store: &impl Store) -> u64 {
+    let waits = || store.round_trips().unwrap_or_default();
+    let before = waits();
+    drop(store.begin().unwrap().get(b"key").unwrap());
+    (waits() - before).saturating_sub(1)
 }
 
 /// Runs each generic test function on every store: `on_every_store! { a_law, another_law }`.

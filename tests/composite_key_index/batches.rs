@@ -13,6 +13,7 @@ use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::{BatchSize, Table};
 use proptest::collection::vec;
 
+use crate::common::waits_for_the_version;
 use crate::fixture::{Cities, City, apply, city, clear, dump, fill, history, property, sample};
 
 fn samples(ids: impl IntoIterator<Item = u16>) -> Vec<(u16, City)> {
@@ -56,12 +57,11 @@ fn cost_is(store: &impl Store, cost: [u64; 5], expected: [u64; 5]) {
     assert_eq!(cost[1..], expected[1..]);
     let [at_least, at_most] = match store.round_trips() {
         None => [expected[0]; 2],
-        Some(before) => {
-            // Some ask first which version a transaction reads; each of these transactions waits three times, or less.
-            drop(store.begin().unwrap().get(b"key").unwrap());
-            let for_the_version = store.round_trips().unwrap() - before - 1;
+        Some(_) => {
+            // Each of these transactions waits three times, or less.
             let transactions = expected[0].div_ceil(3);
-            [expected[0] - transactions, expected[0] + 1 + transactions * for_the_version]
+            let for_versions = transactions * waits_for_the_version(store);
+            [expected[0] - transactions, expected[0] + 1 + for_versions]
         }
     };
     assert!((at_least..=at_most).contains(&cost[0]), "{cost:?} is not {expected:?}");
@@ -145,7 +145,11 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
     let snapshot = metered.snapshot().unwrap();
     let (faults, cost) = metered.measure(|_| cities.by_size.check(&snapshot, &bare));
     assert_eq!(faults.unwrap(), []);
-    cost_is(store, counts(cost), [12, 6_000, 6, 12_000, 0]);
+    match waits_for_the_version(store) {
+        0 => assert_eq!(counts(cost), [12, 6_000, 6, 12_000, 0]),
+        // Its pages end at so many bytes, which may cut one of these in two.
+        _ => cost_is(store, counts(cost), [12, 6_000, 6, 12_000, 0]),
+    }
 
     let lookup = |country| {
         let order = Order::Ascending;

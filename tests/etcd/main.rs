@@ -7,6 +7,9 @@
 #[cfg(feature = "etcd")]
 mod conflicts;
 #[cfg(feature = "etcd")]
+#[path = "../common/round_trips.rs"]
+mod contract;
+#[cfg(feature = "etcd")]
 mod escalation;
 #[cfg(feature = "etcd")]
 mod failures;

@@ -1,24 +1,16 @@
 //! What each operation costs, in waits for the server: exactly.
 
-use keyloom::{Desc, KeyRange, Metered, Order, Reader, Store, Subspace, Transaction, Writer};
-use keyloom_patterns::{Index, Table, entry};
+use keyloom::{Store, Writer};
 
-use crate::server::{Server, fresh, key, plant, waits};
+use crate::contract::{self, Contract};
+use crate::server::{Server, fresh, waits};
+
+const CONTRACT: Contract = Contract { for_the_version: 0, of_writes: 1, of_own_write: 0 };
 
 #[test]
 fn a_snapshot_costs_one_and_each_read_one() {
     let (store, _cleanup) = fresh!();
-    plant(&store, 100);
-    let (snapshot, cost) = waits(&store, || store.snapshot().unwrap());
-    assert_eq!(cost, 1);
-    assert_eq!(waits(&store, || snapshot.get(&key(7)).unwrap().unwrap()).1, 1);
-    assert_eq!(waits(&store, || snapshot.count(KeyRange::all()).unwrap()), (100, 1));
-    assert_eq!(waits(&store, || snapshot.first(KeyRange::all()).unwrap().unwrap()).1, 1);
-    assert_eq!(waits(&store, || snapshot.last(KeyRange::all()).unwrap().unwrap()).1, 1);
-    for order in [Order::Ascending, Order::Descending] {
-        let (page, cost) = waits(&store, || snapshot.page(KeyRange::all(), order, 50).unwrap());
-        assert_eq!((page.entries.len(), page.last.is_some(), cost), (50, true, 1));
-    }
+    contract::a_snapshot_costs_one_and_each_read_one(&store);
 }
 
 #[test]
@@ -26,88 +18,36 @@ fn a_thousand_keys_cost_one() {
     // A commit of another test, between the requests of the first read, would cost one more.
     let Some(server) = Server::alone() else { return };
     let (store, _cleanup) = server.fresh(keyloom::Etcd::options());
-    plant(&store, 1_000);
-    let keys: Vec<Vec<u8>> = (0..1_100).rev().map(key).collect();
-    let snapshot = store.snapshot().unwrap();
-    let (values, cost) = waits(&store, || snapshot.get_many(&keys).unwrap());
-    assert_eq!(cost, 1);
-    assert!(values.iter().enumerate().all(|(n, value)| value.is_some() == (n >= 100)));
-    let txn = store.begin().unwrap();
-    let (in_transaction, cost) = waits(&store, || txn.get_many(&keys).unwrap());
-    assert_eq!((in_transaction, cost), (values, 1), "the first read of a transaction too");
-    assert_eq!(waits(&store, || txn.get_many(&keys).unwrap()).1, 1);
+    contract::a_thousand_keys_cost_one(&store, &CONTRACT);
 }
 
 #[test]
 fn a_range_costs_one_for_each_page() {
     let (store, _cleanup) = fresh!();
-    plant(&store, 3_000);
-    let snapshot = store.snapshot().unwrap();
-    let txn = store.begin().unwrap();
-    for order in [Order::Ascending, Order::Descending] {
-        // 1,024 and the rest.
-        let (count, cost) =
-            waits(&store, || snapshot.range(KeyRange::all(), order).unwrap().count());
-        assert_eq!((count, cost), (3_000, 2));
-        let (_, cost) = waits(&store, || {
-            snapshot.range(KeyRange::all(), order).unwrap().take(1_000).for_each(drop);
-        });
-        assert_eq!(cost, 1);
-        // 128, 512, 2,048 and the rest.
-        let (count, cost) = waits(&store, || txn.range(KeyRange::all(), order).unwrap().count());
-        assert_eq!((count, cost), (3_000, 4));
-    }
+    contract::a_range_costs_one_for_each_page(&store, 3_000, [2, 4]);
 }
 
 #[test]
 fn a_transaction_that_only_writes_costs_one() {
     let (store, _cleanup) = fresh!();
-    let write = || {
-        store.transact(|txn| {
-            txn.put(b"a", b"")?;
-            txn.delete(b"b")?;
-            txn.delete_range(KeyRange::prefix(b"c"))
-        })
-    };
-    assert_eq!(waits(&store, || write().unwrap()).1, 1);
-    assert_eq!(waits(&store, || plant(&store, 4_096)).1, 1);
+    contract::a_transaction_that_only_writes_costs_what_its_engine_asks_for(&store, &CONTRACT);
 }
 
 #[test]
 fn a_transaction_costs_one_for_each_read_and_one_for_the_commit() {
     let (store, _cleanup) = fresh!();
-    let (mut txn, cost) = waits(&store, || store.begin().unwrap());
-    assert_eq!(cost, 0);
-    assert_eq!(waits(&store, || txn.get(b"a").unwrap()).1, 1);
-    assert_eq!(waits(&store, || txn.count(KeyRange::prefix(b"b")).unwrap()).1, 1);
-    txn.put(b"a", b"1").unwrap();
-    assert_eq!(waits(&store, || txn.get(b"a").unwrap()).1, 0, "its own write");
-    assert_eq!(waits(&store, || txn.commit().unwrap()).1, 1);
+    contract::a_transaction_costs_one_for_each_read_and_one_for_the_commit(&store, &CONTRACT);
     assert_eq!(waits(&store, || store.transact(|txn| txn.add(b"n", 1)).unwrap()).1, 2);
 }
 
 #[test]
 fn a_commit_without_writes_costs_nothing() {
     let (store, _cleanup) = fresh!();
-    assert_eq!(waits(&store, || store.begin().unwrap().commit().unwrap()).1, 0);
-    let txn = store.begin().unwrap();
-    txn.get(b"a").unwrap();
-    assert_eq!(waits(&store, || txn.commit().unwrap()).1, 0);
+    contract::a_commit_without_writes_costs_nothing(&store);
 }
 
 #[test]
 fn a_thousand_records_of_an_index_cost_two() {
     let (store, _cleanup) = fresh!();
-    let store = Metered::new(store);
-    let space = Subspace::new("scores");
-    let by_score = Index::new(&space.child("by_score"), |_: &u32, score: &u32| entry(Desc(*score)));
-    let scores = Table::<u32, u32>::new(&space.child("scores")).with(&by_score);
-    store
-        .transact(|txn| (0..1_200).try_for_each(|n| scores.put(txn, &n, &(n * 7 % 1_000))))
-        .unwrap();
-    let snapshot = store.snapshot().unwrap();
-    let (best, cost) = store.measure(|_| {
-        by_score.records(&snapshot, &scores, (), Order::Ascending, 1_000, None).unwrap()
-    });
-    assert_eq!((best.records.len(), cost.round_trips), (1_000, 2));
+    contract::a_thousand_records_of_an_index_cost_two(&store);
 }

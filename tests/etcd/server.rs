@@ -7,7 +7,9 @@ use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use etcd_client::{Client, DeleteOptions};
 use keyloom::etcd::EtcdOptions;
-use keyloom::{Error, Etcd, Store, Writer};
+use keyloom::{Error, Etcd};
+
+pub use crate::contract::{key, plant, waits};
 
 /// The servers, or `None` when there are none and that is allowed.
 #[derive(Clone)]
@@ -121,23 +123,6 @@ macro_rules! fresh {
     };
 }
 pub(crate) use fresh;
-
-/// Four digits, so that keys are in the order of their numbers.
-pub fn key(n: usize) -> Vec<u8> {
-    format!("key {n:04}").into_bytes()
-}
-
-/// Puts `key(0)` to `key(count - 1)`.
-pub fn plant(store: &Etcd, count: usize) {
-    store.transact(|txn| (0..count).try_for_each(|n| txn.put(&key(n), b"planted"))).unwrap();
-}
-
-/// How often `work` waits for the server.
-pub fn waits<T>(store: &Etcd, work: impl FnOnce() -> T) -> (T, u64) {
-    let before = store.round_trips().unwrap();
-    let done = work();
-    (done, store.round_trips().unwrap() - before)
-}
 
 pub fn is_conflict(result: &keyloom::Result<()>) -> bool {
     matches!(result, Err(Error::Conflict { .. }))

@@ -21,7 +21,7 @@ fn limits_are_those_of_foundationdb() {
 #[test]
 fn a_snapshot_that_grew_too_old_says_to_read_in_pages() {
     let store = fresh!();
-    plant(&store, 10);
+    plant(&*store, 10);
     let snapshot = store.snapshot().unwrap();
     let page = snapshot.page(KeyRange::all(), Order::Ascending, 4).unwrap();
     thread::sleep(Duration::from_millis(7_000));
@@ -38,7 +38,7 @@ fn a_snapshot_that_grew_too_old_says_to_read_in_pages() {
 #[test]
 fn a_transaction_that_took_too_long_is_too_much_at_once() {
     let store = fresh!();
-    plant(&store, 2);
+    plant(&*store, 2);
     let mut txn = store.begin().unwrap();
     txn.get(&key(0)).unwrap();
     txn.put(&key(1), b"late").unwrap();
@@ -98,7 +98,7 @@ fn a_transaction_over_the_limit_is_refused_before_it_is_sent() {
 #[test]
 fn what_a_transaction_reads_counts_too() {
     let store = fresh!();
-    plant(&store, 1);
+    plant(&*store, 1);
     let mut txn = store.begin().unwrap();
     // Each read is remembered, with its key twice.
     let keys: Vec<Vec<u8>> = (0..12_000).map(|n| format!("{n:0480}").into_bytes()).collect();

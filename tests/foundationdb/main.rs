@@ -7,6 +7,9 @@
 #[cfg(feature = "foundationdb")]
 mod conflicts;
 #[cfg(feature = "foundationdb")]
+#[path = "../common/round_trips.rs"]
+mod contract;
+#[cfg(feature = "foundationdb")]
 mod interoperability;
 #[cfg(feature = "foundationdb")]
 mod isolated;
@@ -24,7 +27,9 @@ mod servers;
 
 #[cfg(feature = "foundationdb")]
 mod cluster {
-    use keyloom::{Error, FoundationDb, Store, Writer};
+    use keyloom::Error;
+
+    pub use crate::contract::{key, plant, waits};
 
     /// A fresh store, or the end of the test.
     macro_rules! fresh {
@@ -36,23 +41,6 @@ mod cluster {
         };
     }
     pub(crate) use fresh;
-
-    /// Four digits, so that keys are in the order of their numbers.
-    pub fn key(n: usize) -> Vec<u8> {
-        format!("key {n:04}").into_bytes()
-    }
-
-    /// Puts `key(0)` to `key(count - 1)`.
-    pub fn plant(store: &FoundationDb, count: usize) {
-        store.transact(|txn| (0..count).try_for_each(|n| txn.put(&key(n), b"planted"))).unwrap();
-    }
-
-    /// How often `work` waits for the cluster.
-    pub fn waits<T>(store: &FoundationDb, work: impl FnOnce() -> T) -> (T, u64) {
-        let before = store.round_trips().unwrap();
-        let done = work();
-        (done, store.round_trips().unwrap() - before)
-    }
 
     pub fn is_conflict(result: &keyloom::Result<()>) -> bool {
         matches!(result, Err(Error::Conflict { .. }))

@@ -10,6 +10,9 @@ mod conflicts;
 #[cfg(feature = "postgres")]
 mod conformance;
 #[cfg(feature = "postgres")]
+#[path = "../common/round_trips.rs"]
+mod contract;
+#[cfg(feature = "postgres")]
 mod failures;
 #[cfg(feature = "postgres")]
 mod isolated;

@@ -5,7 +5,10 @@ use keyloom::{
 };
 use keyloom_patterns::{Index, Table, entry};
 
+use crate::contract::{self, Contract};
 use crate::servers::stores::postgres::open;
+
+const CONTRACT: Contract = Contract { for_the_version: 0, of_writes: 2, of_own_write: 0 };
 
 /// A store with `n` numbered keys.
 fn filled(store: &Postgres, n: u32) {
@@ -130,4 +133,19 @@ fn an_index_lookup_of_1000_records_waits_twice() {
     });
     assert_eq!(found.iter().flatten().count(), 1_000);
     assert_eq!((cost.round_trips, cost.ranges, cost.gets), (2, 1, 1_000), "by range");
+}
+
+#[test]
+fn the_contract_of_every_store_behind_a_network() {
+    let Some(store) = open() else { return };
+    contract::a_snapshot_costs_one_and_each_read_one(&*store);
+    contract::a_thousand_keys_cost_one(&*store, &CONTRACT);
+    contract::a_commit_without_writes_costs_nothing(&*store);
+    let Some(store) = open() else { return };
+    contract::a_range_costs_one_for_each_page(&*store, 3_000, [2, 4]);
+    let Some(store) = open() else { return };
+    contract::a_transaction_costs_one_for_each_read_and_one_for_the_commit(&*store, &CONTRACT);
+    contract::a_transaction_that_only_writes_costs_what_its_engine_asks_for(&*store, &CONTRACT);
+    let Some(store) = open() else { return };
+    contract::a_thousand_records_of_an_index_cost_two(&*store);
 }

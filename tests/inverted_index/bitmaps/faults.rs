@@ -7,6 +7,7 @@ use keyloom_patterns::general::inverted_index::{Bitmap, CHUNK_IDS};
 use roaring::RoaringBitmap;
 
 use super::sets::{LAST_CHUNK, Set, bitmap, put};
+use crate::common::waits_for_the_version;
 use crate::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, faults_leave_nothing_half_done, refused,
     waits, writing,
@@ -39,8 +40,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(writing(&store, |txn| bitmap.insert_many(txn, []).map(drop)), [0; 4]);
     // The chunks are read together, and the commit is waited for.
     let waited = waits(&store, |txn| bitmap.insert_many(txn, many()).map(drop));
-    // Some stores ask first which version a transaction reads.
-    assert!(waited == 2 || (waited == 3 && store.round_trips().is_some()), "{waited}");
+    assert_eq!(waited, 2 + waits_for_the_version(&store));
     store.transact(|txn| bitmap.remove_many(txn, many())).unwrap();
 
     let all = in_ten_chunks();
