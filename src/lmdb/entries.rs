@@ -157,7 +157,8 @@ impl<'r> Iterator for LmdbEntries<'r> {
 }
 
 impl fmt::Debug for LmdbEntries<'_> {
+    /// No key and no value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LmdbEntries").field("stop", &self.stop).finish_non_exhaustive()
+        f.debug_struct("LmdbEntries").finish_non_exhaustive()
     }
 }

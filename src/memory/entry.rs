@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// | the rest | the value |
 ///
 /// One piece instead of two saves a cache miss per read, which is most of what a read costs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Entry(Arc<[u8]>);
 
 const LENGTH_BYTES: usize = size_of::<u16>();

@@ -20,7 +20,7 @@ pub(super) const LEAF_ENTRIES: usize = 32;
 /// of each key (its *head*) are kept side by side, so that a search compares numbers that lie
 /// together; only keys with equal heads are looked up in their entries. A search through the entries
 /// alone waited for memory at each of its steps and took 1.7 times as long.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Leaf {
     prefix: Separator,
     heads: SmallVec<[u64; LEAF_ENTRIES]>,

@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fmt;
 
 use super::entry::Entry;
 use super::tree::Tree;
@@ -16,7 +17,7 @@ use crate::error::shown;
 use crate::{AtomicOp, Error, KeyBuf, KeyRange, Order, Result};
 
 /// One write, in a form that can be applied to a newer state than the one it was made on.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Write {
     Put(Entry),
     Delete(KeyBuf),
@@ -25,10 +26,19 @@ pub(super) enum Write {
 }
 
 /// The writes of one committed transaction.
-#[derive(Debug)]
 pub(crate) struct Committed {
     version: u64,
     writes: Vec<Write>,
+}
+
+impl fmt::Debug for Committed {
+    /// Counts, and no key and no value; so with all that is here.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Committed")
+            .field("version", &self.version)
+            .field("writes", &self.writes.len())
+            .finish()
+    }
 }
 
 impl Write {
@@ -63,10 +73,19 @@ impl Write {
 }
 
 /// What a transaction read.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Reads {
     keys: BTreeSet<KeyBuf>,
     ranges: Vec<KeyRange<'static>>,
+}
+
+impl fmt::Debug for Reads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reads")
+            .field("keys", &self.keys.len())
+            .field("ranges", &self.ranges.len())
+            .finish()
+    }
 }
 
 impl Reads {
@@ -86,15 +105,23 @@ impl Reads {
 }
 
 /// The reads and writes of an open transaction.
-#[derive(Debug)]
 pub(super) struct Footprint<'s> {
     began: Began<'s>,
     reads: RefCell<Reads>,
     writes: Vec<Write>,
 }
 
+impl fmt::Debug for Footprint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Footprint")
+            .field("version", &self.began.version)
+            .field("reads", &self.reads)
+            .field("writes", &self.writes.len())
+            .finish()
+    }
+}
+
 /// Counts the transaction as open until it is dropped.
-#[derive(Debug)]
 struct Began<'s> {
     shared: &'s Shared,
     version: u64,
@@ -194,13 +221,21 @@ pub struct Tracked<'r> {
 }
 
 /// How far a range was walked.
-#[derive(Debug)]
 struct Walk<'r> {
     reads: &'r RefCell<Reads>,
     position: usize,
     order: Order,
     last: Option<&'r [u8]>,
     ended: bool,
+}
+
+impl fmt::Debug for Walk<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Walk")
+            .field("order", &self.order)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'r> Tracked<'r> {

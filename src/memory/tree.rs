@@ -17,6 +17,7 @@
 //! branch itself. A node that runs empty is taken out; nodes that are only thin are left as they
 //! are (free-at-empty), which keeps deletion simple and costs little where keys come back.
 
+use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -31,13 +32,13 @@ const BRANCH_CHILDREN: usize = 32;
 /// More levels than a tree ever has: each has at least 15 times as many nodes as the one above.
 const USUAL_DEPTH: usize = 8;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct Branch {
     separators: SmallVec<[Separator; BRANCH_CHILDREN - 1]>,
     children: SmallVec<[Node; BRANCH_CHILDREN]>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Node {
     Leaf(Arc<Leaf>),
     Branch(Arc<Branch>),
@@ -47,9 +48,16 @@ enum Node {
 type Split = (Separator, Node);
 
 /// The entries of a store, in the order of their keys.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Tree {
     root: Node,
+}
+
+impl fmt::Debug for Tree {
+    /// The number of entries, and no key and no value. Visits every leaf.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tree").field("entries", &self.root.entries()).finish()
+    }
 }
 
 impl Tree {
@@ -119,6 +127,14 @@ impl Default for Node {
 }
 
 impl Node {
+    /// The number of entries at and below this node.
+    fn entries(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.entries().len(),
+            Self::Branch(branch) => branch.children.iter().map(Self::entries).sum(),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         match self {
             Self::Leaf(leaf) => leaf.entries().is_empty(),
@@ -235,7 +251,6 @@ fn separator_between(left: &[u8], right: &[u8]) -> Separator {
 }
 
 /// The entries of a range, in order.
-#[derive(Debug)]
 pub(super) struct Walk<'r> {
     /// For each branch on the path to the leaf, the children that are still to come.
     pending: SmallVec<[std::slice::Iter<'r, Node>; USUAL_DEPTH]>,
@@ -243,6 +258,13 @@ pub(super) struct Walk<'r> {
     order: Order,
     /// The bound at which the walk stops. A leaf is cut there once, so entries are not compared.
     to: Bound<KeyBuf>,
+}
+
+impl fmt::Debug for Walk<'_> {
+    /// The order, and no key and no value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Walk").field("order", &self.order).finish_non_exhaustive()
+    }
 }
 
 impl<'r> Walk<'r> {
