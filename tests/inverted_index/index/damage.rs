@@ -1,11 +1,13 @@
 //! What is stored and is not as it should be.
 
 use std::fmt::Debug;
+use std::ops::ControlFlow;
 
 use keyloom::{KeyBuf, KeyRange, Store, Subspace, Writer, pack};
-use keyloom_patterns::Inconsistency;
+use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::inverted_index::{FieldValues, InvertedIndex, one};
 use keyloom_patterns::table::RecordKey;
+use keyloom_patterns::{Inconsistency, Table};
 
 use super::fixture::{Audience, User, audience, by_number, clear_index, name, sample};
 use super::model::compare;
@@ -225,4 +227,29 @@ pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_mended(
             assert_eq!(now.faults(store), []);
         }
     }
+}
+
+/// A NUL is escaped in a key, so such a name is stored in other bytes than its own.
+pub fn repair_keeps_fields_whose_names_hold_nul(store: &impl Store) {
+    let index = InvertedIndex::new(&Subspace::new("index"))
+        .field("ci\0ty", |_: &u32, user: &User| one(user.city.as_ref()))
+        .field("\0", |_, user| one((user.visits, "a\0")))
+        .integers("cents\0", |_, user| user.cents);
+    let table = Table::new(&Subspace::new("users")).with(&index);
+    let users: Vec<(u32, User)> = (0..200).map(|n| (n, sample(n))).collect();
+    store.transact(|txn| table.put_many(txn, &users)).unwrap();
+    let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
+    assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+    for batch in [1, 1_000] {
+        let options = RepairOptions { batch, resume: None };
+        let done = index.repair(store, &table, &options, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!((done.written, done.removed), (0, 0));
+        assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole);
+    }
+    let cities = index.term("ci\0ty", "city 1").unwrap().count(&store.snapshot().unwrap()).unwrap();
+    let expected = users.iter().filter(|(_, user)| user.city.as_deref() == Some("city 1"));
+    assert_eq!(cities, expected.count() as u64);
+    assert!(cities > 0);
+    let all = index.term("\0", (0, "a\0")).unwrap().count(&store.snapshot().unwrap()).unwrap();
+    assert_eq!(all, 200);
 }

@@ -15,7 +15,8 @@ mod strikes;
 use damage::{
     a_column_of_records_that_hold_nothing_there_is_found_and_mended,
     columns_of_a_function_that_yields_less_than_before_are_found_and_mended,
-    every_kind_of_damage_is_found_and_mended, strays_in_other_blocks_are_found_and_mended,
+    every_kind_of_damage_is_found_and_mended, repair_keeps_fields_whose_names_hold_nul,
+    strays_in_other_blocks_are_found_and_mended,
 };
 use faults::{
     a_conflict_at_any_operation_is_retried_to_the_same_end,
@@ -40,6 +41,7 @@ on_every_store! {
     where_keys_are_ids_rebuilt_equals_maintained_byte_for_byte,
     every_kind_of_damage_is_found_and_mended,
     strays_in_other_blocks_are_found_and_mended,
+    repair_keeps_fields_whose_names_hold_nul,
     a_column_of_records_that_hold_nothing_there_is_found_and_mended,
     columns_of_a_function_that_yields_less_than_before_are_found_and_mended,
     a_table_that_is_full_already_is_built_by_chunks,

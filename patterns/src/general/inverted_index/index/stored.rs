@@ -1,5 +1,6 @@
 //! What is stored and explained by no record.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -75,12 +76,13 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let part = part.and_then(|part| self.space.unpack::<&str>(part).ok());
         let stored = match part {
             Some("all") => self.all.space().unpack(key).ok().map(Stored::Container),
+            // A name with a NUL is escaped in the key, so it cannot be borrowed from there.
             Some("terms") => {
-                let parts = self.space.unpack::<(&str, &str, Element, u64)>(key);
+                let parts = self.space.unpack::<(&str, Cow<'_, str>, Element, u64)>(key);
                 parts.ok().map(|parts| Stored::Container(parts.3))
             }
             Some("integers") => {
-                let parts = self.space.unpack::<(&str, &str, u64, u8)>(key);
+                let parts = self.space.unpack::<(&str, Cow<'_, str>, u64, u8)>(key);
                 parts.ok().map(|parts| Stored::Container(parts.2))
             }
             Some("direct") => self.fields.iter().find_map(|field| {
