@@ -2,8 +2,8 @@
 
 use geo::{Distance, Haversine, Point};
 use keyloom::Error;
-use keyloom_patterns::Position;
-use keyloom_patterns::general::dimensionality_reduction::EARTH_RADIUS;
+use keyloom_patterns::general::dimensionality_reduction::{Area, EARTH_RADIUS};
+use keyloom_patterns::{Circle, Position};
 
 use super::fixture::{place, position};
 use crate::laws::property;
@@ -30,6 +30,35 @@ fn the_antipode_is_half_the_way_around() {
         let distance = position(from).distance(&position(to));
         assert!((distance - half).abs() < 1.0, "{from:?}: {distance}");
     }
+}
+
+/// How far a place is from the equator along its meridian, on the ellipsoid WGS84.
+fn from_equator_wgs84(latitude: f64) -> f64 {
+    let (a, f) = (6_378_137.0, 1.0 / 298.257_223_563);
+    let e2: f64 = f * (2.0 - f);
+    let steps = 2_000;
+    let step = latitude.to_radians() / f64::from(steps);
+    let radius = |n: u32| {
+        let sine = ((f64::from(n) + 0.5) * step).sin();
+        a * (1.0 - e2) / (1.0 - e2 * sine * sine).powf(1.5)
+    };
+    (0..steps).map(radius).sum::<f64>() * step
+}
+
+/// Along a meridian at the equator the sphere exceeds WGS84 most.
+#[test]
+fn a_radius_enlarged_by_the_documented_share_loses_no_place() {
+    let equator = position((0.0, 12.0));
+    for latitude in [0.001, 0.1, 1.0, 5.0, 20.0, 60.0, 90.0] {
+        let radius = from_equator_wgs84(latitude);
+        let enlarged = |percent: f64| Circle::new(equator, radius * (1.0 + percent / 100.0));
+        let place = position((latitude, 12.0));
+        assert!(enlarged(0.57).unwrap().contains(&place), "{latitude}");
+        assert_eq!(enlarged(0.5).unwrap().contains(&place), latitude > 30.0, "{latitude}");
+    }
+    let pole = from_equator_wgs84(90.0) - from_equator_wgs84(89.0);
+    let shorter = 1.0 - position((89.0, 0.0)).distance(&position((90.0, 0.0))) / pole;
+    assert!((0.0044..0.0045).contains(&shorter), "{shorter}");
 }
 
 #[test]

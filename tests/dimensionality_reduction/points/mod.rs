@@ -11,6 +11,7 @@ mod fixture;
 mod maintenance;
 mod queries;
 mod real;
+mod round_trips;
 
 use faults::{
     a_catalog_refuses_what_its_indexes_refuse,
@@ -26,6 +27,7 @@ use queries::{
     every_query_finds_what_a_look_at_all_points_finds,
     grids_count_what_a_look_at_all_points_counts, pages_join_to_the_whole,
 };
+use round_trips::a_small_circle_waits_once;
 
 macro_rules! run {
     ($on:ident) => {
@@ -41,6 +43,7 @@ macro_rules! run {
             a_catalog_refuses_what_its_indexes_refuse,
             a_fault_while_reading_ends_a_query,
             bad_input_is_refused_and_nothing_is_lost,
+            a_small_circle_waits_once,
         }
     };
 }

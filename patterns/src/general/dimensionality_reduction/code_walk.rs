@@ -20,15 +20,27 @@ const MOST_IN_A_ROW: usize = 8;
 /// About as many steps take the time of a seek.
 const STEPS_PER_SEEK: usize = 16;
 
-/// How many ranges a query begins with, and how many times more it goes on with, unless it is told otherwise.
+/// How many ranges a query begins with on a local store, and how many times more it goes on with, unless it is told
+/// otherwise.
 pub(super) const FIRST_RANGES: usize = 4;
 const MORE_RANGES: usize = 4;
 /// As many keys are read in the time that one more range takes: to be found, and to be begun.
 const KEYS_PER_RANGE: usize = 32;
 
+/// How many ranges a query begins with, unless it is told otherwise. Where entries are prefetched, each range is a round trip
+/// and its first page is free: one range, from whose pages the walk leaps where they end in vain.
+pub(super) fn first_ranges(reader: &impl Reader) -> usize {
+    match reader.entries_at_hand() {
+        0 => FIRST_RANGES,
+        _ => 1,
+    }
+}
+
 /// When more ranges pay.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
+    /// How many ranges there were first.
+    first: usize,
     /// How many ranges there would be next.
     next: usize,
     /// What each of them costs, in keys.
@@ -39,11 +51,13 @@ struct Patience {
 
 impl Patience {
     fn new(reader: &impl Reader) -> Self {
-        Self::of(reader.entries_at_hand().max(KEYS_PER_RANGE))
+        let keys_per_range = reader.entries_at_hand().max(KEYS_PER_RANGE);
+        Self { first: first_ranges(reader), next: 0, keys_per_range, in_vain: 0 }.anew()
     }
 
-    fn of(keys_per_range: usize) -> Self {
-        Self { next: FIRST_RANGES * MORE_RANGES, keys_per_range, in_vain: 0 }
+    /// The same, before any key was read.
+    fn anew(self) -> Self {
+        Self { next: self.first * MORE_RANGES, in_vain: 0, ..self }
     }
 
     /// A key was read in vain. Whether it is time for more ranges, and for how many.
@@ -107,7 +121,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         Self { walk, space, cover, range: 0, run: 0, useless: 0, before: None, patience: None }
     }
 
-    /// The same walk, which begins with the cover of [`FIRST_RANGES`] and takes more ranges where they pay; see
+    /// The same walk, which begins with the cover of [`first_ranges`] and takes more ranges where they pay; see
     /// [`CodeWalk::next_in_finer`].
     pub(super) fn that_refines(self, reader: &R) -> Self {
         Self { patience: Some(Patience::new(reader)), ..self }
@@ -123,9 +137,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
 
     /// The same, where more ranges have to pay anew.
     pub(super) fn begin(&mut self, space: Subspace, cover: Cover) {
-        if let Some(Patience { keys_per_range, .. }) = self.patience {
-            self.patience = Some(Patience::of(keys_per_range));
-        }
+        self.patience = self.patience.map(Patience::anew);
         self.go_on(space, cover);
     }
 

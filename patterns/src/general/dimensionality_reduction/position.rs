@@ -5,7 +5,11 @@ use std::fmt;
 use keyloom::{Error, Result};
 
 /// The radius of the sphere in metres: the mean radius of the Earth, as the IUGG has it (Moritz, *Geodetic
-/// Reference System 1980*). The Earth is flatter: its own distances differ by up to half a percent.
+/// Reference System 1980*).
+///
+/// The Earth is flatter. A distance on this sphere is up to 0.57 % longer than the geodesic on the WGS84 ellipsoid (a short
+/// one along a meridian at the equator), and up to 0.45 % shorter (at a pole). To find every place within a geodesic
+/// distance, use a radius that is 0.57 % larger, and measure what is found.
 pub const EARTH_RADIUS: f64 = 6_371_008.8;
 
 /// A position: latitude and longitude in degrees.

@@ -6,7 +6,7 @@ use keyloom::{Error, Order, Reader, Result, Subspace};
 
 use super::area::{Area, Relation};
 use super::cell::OnSphere;
-use super::code_walk::{CodeWalk, FIRST_RANGES, Only};
+use super::code_walk::{CodeWalk, FIRST_RANGES, Only, first_ranges};
 use super::cover::Cover;
 use super::cover_part::CoverPart;
 use super::grid::{Grid, Occupied};
@@ -68,10 +68,13 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
 
     /// The same query in at most so many ranges.
     ///
-    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. Unless it is
-    /// told otherwise a query begins with 4, and takes 4 times as many for the rest of the area whenever as many
-    /// keys were read in vain as these cost: about 32 keys each, or a page on a store behind a network. So it
-    /// costs at most about twice what the best number would have cost.
+    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. By default a
+    /// query begins with 4, and takes 4 times as many for the rest of the area whenever as many keys were read in
+    /// vain as these cost: about 32 keys each. A query that reads 100 keys or more costs at most about twice what
+    /// the best number of ranges would cost. One that reads fewer costs its 4 ranges, where 1 may do.
+    ///
+    /// On a remote store a range is a round trip and returns a page. There a query begins with 1 range, and a range
+    /// costs as much as a page.
     ///
     /// # Errors
     /// [`Error::BadOption`] for 0.
@@ -91,8 +94,8 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
         Subspace::new(&(area.south(), area.west(), area.north(), area.east()))
     }
 
-    fn cover(&self) -> Cover {
-        Cover::of(&OnSphere(&self.area), self.ranges.unwrap_or(FIRST_RANGES))
+    fn cover(&self, first_ranges: usize) -> Cover {
+        Cover::of(&OnSphere(&self.area), self.ranges.unwrap_or(first_ranges))
     }
 
     /// What the query reads, in the order of the codes: for each of its ranges the parts that lie in the area or
@@ -100,14 +103,14 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     ///
     /// This is what [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) and the
     /// first [`page`](AreaQuery::page) go through when the query was told [how many ranges](AreaQuery::in_ranges)
-    /// it may take; else it is what they begin with. What is sorted by distance is found in another way.
+    /// it may take; else it is what they begin with on a local store. What is sorted by distance is found in another way.
     pub fn cover_parts(&self) -> Vec<CoverPart> {
-        self.cover().parts()
+        self.cover(FIRST_RANGES).parts()
     }
 
-    /// How many ranges the query takes, or begins with when it was not told how many.
+    /// How many ranges the query takes; by default, how many it begins with on a local store.
     pub fn ranges(&self) -> usize {
-        self.cover().ranges.len()
+        self.cover(FIRST_RANGES).ranges.len()
     }
 }
 
@@ -117,7 +120,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// # Errors
     /// What the store says; the iterator too.
     pub fn points<R: Reader>(self, reader: &R) -> Result<Points<'_, 'q, R, K, A>> {
-        let cover = self.cover();
+        let cover = self.cover(first_ranges(reader));
         Ok(self.walk(reader, cover))
     }
 
@@ -212,7 +215,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     ) -> Result<PointPage<R::Bytes<'r>, K>> {
         let (query, space) = (self.name(), self.space.clone());
         let walk = |from: Option<u64>| {
-            let cover = self.cover().from(from);
+            let cover = self.cover(first_ranges(reader)).from(from);
             Ok(self.walk(reader, cover))
         };
         let (points, next) = page(&query, (&space, 1), limit, after, walk)?;

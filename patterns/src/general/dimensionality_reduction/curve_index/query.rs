@@ -6,7 +6,7 @@ use std::ops::{Bound, RangeBounds};
 use keyloom::{Error, Reader, Result, Subspace};
 
 use super::super::area::Relation;
-use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only, refuse_others};
+use super::super::code_walk::{CodeWalk, Only, first_ranges, refuse_others};
 use super::super::cover::{Cover, Region};
 use super::super::curve::Morton;
 use super::super::interval::{Interval, all_of};
@@ -135,8 +135,8 @@ where
 
     /// The same query in at most so many ranges.
     ///
-    /// More ranges lie closer to the box: fewer keys are read in vain, and more ranges are begun. Unless it is told
-    /// otherwise a query begins with 4, and takes more where they pay; see
+    /// More ranges lie closer to the box: fewer keys are read in vain, and more ranges are begun. By default a query
+    /// begins with 4, or with 1 on a remote store, and takes more where they pay; see
     /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
     ///
     /// # Errors
@@ -151,8 +151,8 @@ where
         Self { only: Some(only), ..self }
     }
 
-    fn cover(&self) -> Cover {
-        Cover::of(&self.cells, self.ranges.unwrap_or(FIRST_RANGES))
+    fn cover(&self, reader: &impl Reader) -> Cover {
+        Cover::of(&self.cells, self.ranges.unwrap_or_else(|| first_ranges(reader)))
     }
 }
 
@@ -166,7 +166,7 @@ where
     /// [`Error::BadOption`] when there are entries of other dimensions in the index; what the store says; the
     /// iterator too.
     pub fn points<R: Reader>(self, reader: &R) -> Result<CurvePoints<'_, 'q, R, K, N>> {
-        let cover = self.cover();
+        let cover = self.cover(reader);
         self.walk(reader, cover)
     }
 
@@ -203,7 +203,7 @@ where
     ) -> Result<CurvePage<R::Bytes<'r>, K, N>> {
         let (query, space) = (self.bounds.name(), self.space.clone());
         let walk = |from: Option<u64>| {
-            let cover = self.cover().from(from);
+            let cover = self.cover(reader).from(from);
             self.walk(reader, cover)
         };
         let (points, next) = page(&query, (&space, 1), limit, after, walk)?;

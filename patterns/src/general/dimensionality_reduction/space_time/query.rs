@@ -7,7 +7,7 @@ use keyloom::{Error, Reader, Result, Subspace};
 
 use super::super::area::Area;
 use super::super::cell::OnSphere;
-use super::super::code_walk::{CodeWalk, FIRST_RANGES, Only, refuse_others};
+use super::super::code_walk::{CodeWalk, Only, first_ranges, refuse_others};
 use super::super::cover::Cover;
 use super::super::interval::Interval;
 use super::super::page::page;
@@ -71,8 +71,8 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
 
     /// The same query in at most so many ranges in each bin.
     ///
-    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. Unless it is told
-    /// otherwise a query begins each bin with 4, and takes more where they pay; see
+    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. By default a query
+    /// begins each bin with 4, or with 1 on a remote store, and takes more where they pay; see
     /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
     ///
     /// It is for each bin, since each holds the whole area anew.
@@ -135,7 +135,8 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
             value: format!("{} ms, where {stored} ms are stored", self.bins.width_ms),
             why: "entries of another width would be missed: declare that one, or repair the index",
         })?;
-        Ok(Events { walk, bins, bin: 0, from, whole: None, query: self })
+        let ranges = self.ranges.unwrap_or_else(|| first_ranges(reader));
+        Ok(Events { walk, bins, bin: 0, from, ranges, whole: None, query: self })
     }
 
     /// How many there are. Reads all of them.
@@ -184,6 +185,8 @@ pub struct Events<'r, 'q, R: Reader, K, A> {
     bins: Option<(i64, i64)>,
     /// Where the first of them begins, when it is not at its beginning.
     from: Option<(i64, u64)>,
+    /// How many ranges each bin begins with.
+    ranges: usize,
     /// The cover of a bin all of whose times are asked for: it is the same in each.
     whole: Option<Cover>,
 }
@@ -240,7 +243,7 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
 
     fn cover(&mut self, bin: i64) -> Cover {
         let region = self.query.region(bin);
-        let ranges = self.query.ranges.unwrap_or(FIRST_RANGES);
+        let ranges = self.ranges;
         if region.times != Interval::all(LAST_CELL) {
             return Cover::of(&region, ranges);
         }
