@@ -1,7 +1,9 @@
 //! The one error type of the crate, grouped by who can do something about it.
 
 use std::error::Error as StdError;
+use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::key::DecodeError;
 
@@ -131,16 +133,18 @@ pub enum Error {
         /// How much the store takes.
         limit: usize,
     },
-    /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) grows it
-    /// and runs the transaction again, as long as the map may grow.
-    #[error(
-        "the memory map of {map_bytes} bytes is full; run the transaction again, the map grows up to {max_map_bytes} bytes, or open the store with a larger `max_map_bytes`"
-    )]
+    /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) runs the
+    /// transaction again if dead readers were cleared, and otherwise grows the map, as long as it may
+    /// grow. Else end the oldest reader, delete something, or open the store with a larger
+    /// `max_map_bytes`.
+    #[error("the memory map of {map_bytes} bytes is full; {}", held.remedy(&map_remedy(*map_bytes, *max_map_bytes)))]
     MapFull {
         /// The size of the map.
         map_bytes: usize,
         /// The size up to which it grows by itself.
         max_map_bytes: usize,
+        /// The readers that keep freed pages from being reused.
+        held: HeldPages,
     },
     /// The memory map of an LMDB store must grow, which needs a moment without snapshots, but some
     /// stayed open. Drop them before writing; take long reads in pages.
@@ -201,18 +205,22 @@ pub enum Error {
         source: BoxedError,
     },
     /// The disk took no more: it is full, or the file reached the size that the system allows. What was
-    /// committed before stays; free some room and run the transaction again.
-    #[error("the disk took no more of {path}: {source}; free some room and try again")]
+    /// committed before stays; free some room and run the transaction again. On LMDB,
+    /// [`Store::transact`](crate::Store::transact) runs it again if dead readers were cleared.
+    #[error("the disk took no more of {path}: {source}; {}", held.remedy("free some room and try again"))]
     DiskFull {
         /// The store.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+        /// The readers that keep freed pages from being reused, on LMDB.
+        held: HeldPages,
     },
     /// Every reader slot is taken by a live snapshot. Drop snapshots earlier, or open the store with
-    /// more slots.
+    /// more slots. The first process that opens a store decides how many there are: close the store
+    /// everywhere to get more.
     #[error(
-        "all {max_readers} reader slots are taken; drop snapshots earlier or open the store with more slots"
+        "all {max_readers} reader slots are taken; drop snapshots earlier, or close the store in all processes and open it with a larger `max_readers`"
     )]
     ReadersFull {
         /// How many slots there are.
@@ -436,7 +444,10 @@ impl Error {
         match self {
             Self::Conflict { .. } | Self::ConnectionLost { .. } | Self::ServerBusy { .. } => true,
             // `begin` makes the map larger, as long as it may grow.
-            Self::MapFull { map_bytes, max_map_bytes } => map_bytes < max_map_bytes,
+            Self::MapFull { map_bytes, max_map_bytes, held } => {
+                map_bytes < max_map_bytes || held.dead_readers > 0
+            }
+            Self::DiskFull { held, .. } => held.dead_readers > 0,
             _ => false,
         }
     }
@@ -484,6 +495,66 @@ impl Error {
             };
         }
         false
+    }
+}
+
+/// The readers that keep an LMDB store from reusing pages that were freed. All zero on other stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldPages {
+    /// How many readers of dead processes were just cleared. If there were any, running the
+    /// transaction again can succeed.
+    pub dead_readers: u32,
+    /// The reader that sees the oldest commit, if there are newer ones.
+    pub oldest_reader: Option<OldestReader>,
+}
+
+/// An open snapshot of an LMDB store, in this process or another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OldestReader {
+    /// The process that holds it.
+    pub process: u32,
+    /// How many transactions were committed since it began.
+    pub commits: u64,
+    /// How long it has been open; `None` for a snapshot of another process.
+    pub age: Option<Duration>,
+}
+
+impl HeldPages {
+    /// What to do: `otherwise`, unless readers are the reason.
+    fn remedy(&self, otherwise: &str) -> String {
+        match (self.dead_readers, self.oldest_reader) {
+            (0, None) => otherwise.into(),
+            (0, Some(reader)) => {
+                format!("end {reader}, which keeps freed pages from being reused, or {otherwise}")
+            }
+            (dead, _) => format!("{dead} readers of dead processes were cleared, run it again"),
+        }
+    }
+}
+
+impl fmt::Display for OldestReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, commits, age } = self;
+        match age {
+            Some(age) => {
+                let age_ms = age.as_millis();
+                write!(
+                    f,
+                    "the snapshot of this process that is {age_ms} ms and {commits} commits old"
+                )
+            }
+            None => write!(f, "the snapshot of process {process} that is {commits} commits old"),
+        }
+    }
+}
+
+fn map_remedy(map_bytes: usize, max_map_bytes: usize) -> String {
+    if map_bytes < max_map_bytes {
+        format!("run the transaction again, the map grows up to {max_map_bytes} bytes")
+    } else {
+        "delete something, or open the store with a larger `max_map_bytes`".into()
     }
 }
 

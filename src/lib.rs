@@ -107,7 +107,7 @@ pub use crate::foundationdb::FoundationDb;
 pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction};
 pub use atomic::{AtomicOp, VersionstampedKey};
 pub use dynamic::DynWriter;
-pub use error::{BoxedError, Error, Result};
+pub use error::{BoxedError, Error, HeldPages, OldestReader, Result};
 #[cfg(feature = "etcd")]
 pub use etcd::Etcd;
 pub use faulty::{Fault, Faulty, FaultyEntries, FaultyReader};

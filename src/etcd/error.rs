@@ -6,7 +6,7 @@ use etcd_client::Error as EtcdError;
 use tonic::Code;
 
 use crate::remote::Link;
-use crate::{BoxedError, Error};
+use crate::{BoxedError, Error, HeldPages};
 
 /// An error of etcd or of the connection to it, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -172,7 +172,8 @@ pub(super) fn of_commit(link: &Link, error: &EtcdError) -> Error {
 
 fn full(link: &Link) -> Error {
     let why = "etcd's quota is used up: compact, defragment and disarm the alarm";
-    Error::DiskFull { path: link.place().into(), source: std::io::Error::other(why) }
+    let source = std::io::Error::other(why);
+    Error::DiskFull { path: link.place().into(), source, held: HeldPages::default() }
 }
 
 fn refused(said: Said, remedy: &'static str) -> Error {

@@ -17,8 +17,17 @@ pub(super) struct Gate {
 struct State {
     next_ticket: u64,
     /// Tickets are given out in the order of time, so the first one is the oldest.
-    open: BTreeMap<u64, Instant>,
+    open: BTreeMap<u64, (Holder, Instant)>,
     closed: bool,
+}
+
+/// What holds a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    Snapshot,
+    Transaction,
+    /// A call that reads the map while it runs.
+    Call,
 }
 
 /// Held by everything that is open; gives its place back on drop.
@@ -30,14 +39,14 @@ pub(super) struct Ticket<'g> {
 
 impl Gate {
     /// Waits while the map is being resized, then counts one more.
-    pub(super) fn enter(&self) -> Ticket<'_> {
+    pub(super) fn enter(&self, holder: Holder) -> Ticket<'_> {
         let mut state = self.lock();
         while state.closed {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let number = state.next_ticket;
         state.next_ticket += 1;
-        state.open.insert(number, Instant::now());
+        state.open.insert(number, (holder, Instant::now()));
         Ticket { gate: self, number }
     }
 
@@ -72,7 +81,14 @@ impl Gate {
 
     /// How long the oldest thing that is open has been so.
     pub(super) fn oldest_age(&self) -> Option<Duration> {
-        self.lock().open.first_key_value().map(|(_, since)| since.elapsed())
+        self.lock().open.first_key_value().map(|(_, (_, since))| since.elapsed())
+    }
+
+    /// How long the oldest snapshot has been open.
+    pub(super) fn oldest_snapshot_age(&self) -> Option<Duration> {
+        let state = self.lock();
+        let mut holders = state.open.values();
+        holders.find(|(holder, _)| *holder == Holder::Snapshot).map(|(_, since)| since.elapsed())
     }
 
     // Every change of the state is one step that cannot panic half way.

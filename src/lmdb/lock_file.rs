@@ -12,21 +12,21 @@ use std::path::Path;
 const SLOT_BYTES: u64 = 64;
 const HEADER_BYTES: u64 = 4096;
 
-/// Takes the room that the lock file of a store with so many slots needs, without changing its length,
-/// from which the engine reads how many slots there are.
+/// Opens the lock file of a store with so many slots and takes the room that it needs, without
+/// changing its length, from which the engine reads how many slots there are. `None` for a file that
+/// cannot be opened: the engine reports why.
 ///
-/// Not to be called while this process has the store open: closing the file here would give up the
-/// engine's locks on it.
+/// Not to be called while this process has the store open. Keep the file open for longer than the
+/// engine: to close it gives up the engine's locks on it.
 ///
 /// # Errors
-/// What the system says when there is no room. A file that cannot be opened is left to the engine, which
-/// has more to say about it; a file system that cannot do this is taken as it is.
-pub(super) fn reserve(path: &Path, slots: u32) -> io::Result<()> {
-    let Ok(file) = open(path) else { return Ok(()) };
+/// What the system says when there is no room. A file system that cannot do this is taken as it is.
+pub(super) fn open_with_room(path: &Path, slots: u32) -> io::Result<Option<File>> {
+    let Ok(file) = open(path) else { return Ok(None) };
     let bytes = file.metadata()?.len().max(HEADER_BYTES + SLOT_BYTES * u64::from(slots));
     match allocate(&file, bytes) {
         Err(error) if is_no_room(&error) => Err(error),
-        _ => Ok(()),
+        _ => Ok(Some(file)),
     }
 }
 

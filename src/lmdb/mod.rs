@@ -14,7 +14,11 @@
 //! put it on a network file system.
 //!
 //! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
-//!   [`Lmdb::statistics`] tells the age of the oldest one.
+//!   [`Lmdb::statistics`] returns the oldest one of all processes.
+//! * **A process that is killed leaves its snapshots in the lock file.** A writer clears them whenever
+//!   the file has grown by 64 pages, and when the map, the disk or the reader slots are full. Then
+//!   [`transact`](Store::transact) runs the transaction again. If a live snapshot keeps the pages,
+//!   [`Error::MapFull`] and [`Error::DiskFull`] name its process and age.
 //! * **A snapshot is one whole commit, and never an earlier one than the snapshot before.** The engine
 //!   alone does not quite keep this. It finds the newest commit first and copies its meta page later; a
 //!   reader that is held up between the two, while the next commit ends, copies what the commit after
@@ -51,6 +55,7 @@ mod open;
 mod opening_lock;
 mod options;
 mod owned_by;
+mod readers;
 mod reading;
 mod room;
 mod sorted;
@@ -65,13 +70,17 @@ use heed::types::Bytes;
 use heed::{CompactionOption, Database, Env, MdbError, RoTxn, WithoutTls};
 
 use crate::writer_slot::WriterSlot;
-use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
+use crate::{
+    Error, HeldPages, KeyRange, Limits, OldestReader, Order, Reader, Result, RetryPolicy, Store,
+    check_key,
+};
 
 pub use entries::LmdbEntries;
-use gate::{Gate, Ticket};
+use gate::{Gate, Holder, Ticket};
 use open::Registration;
 pub use options::{Durability, LmdbOptions};
 use owned_by::{OwnedBy, Process};
+use readers::Readers;
 pub use transaction::LmdbTransaction;
 
 /// A store on LMDB. Clones are handles of the same store; see the [module](self).
@@ -105,6 +114,8 @@ struct Shared {
     is_unmapped: AtomicBool,
     /// A wait for the disk failed, after which the system takes what it could not write for written.
     sync_failed: AtomicBool,
+    // Dropped after the engine, which has locks on the same file.
+    readers: Readers,
     _registration: Registration,
 }
 
@@ -132,6 +143,11 @@ pub struct LmdbStatistics {
     pub last_transaction: u64,
     /// How many reader slots have been in use at once, in all processes, since the file was opened.
     pub reader_slots: u32,
+    /// How many reader slots of processes that died with a snapshot open this handle has cleared
+    /// since it was opened. They kept freed pages from being reused.
+    pub dead_readers: u64,
+    /// The snapshot that sees the oldest commit, in all processes. `None` without snapshots.
+    pub oldest_reader: Option<OldestReader>,
     /// How long the oldest snapshot or transaction *of this process* has been open.
     pub oldest_reader_age: Option<Duration>,
 }
@@ -169,7 +185,8 @@ impl Lmdb {
         self.shared.options.durability
     }
 
-    /// Sizes and ages. Costs a snapshot.
+    /// Sizes and ages. Clears the reader slots of dead processes. Costs a snapshot, and a system call
+    /// for each process that has snapshots open.
     ///
     /// ```
     /// use keyloom::{Lmdb, Store, Writer};
@@ -186,6 +203,12 @@ impl Lmdb {
         let shared = &*self.shared;
         shared.process.check(&shared.path)?;
         let oldest_reader_age = shared.gate.oldest_age();
+        let oldest_reader = {
+            let _ticket = shared.gate.enter(Holder::Call);
+            shared.check_map()?;
+            shared.clear_dead_readers()?;
+            shared.oldest_reader()
+        };
         let snapshot = self.snapshot()?;
         let tree = shared.database.stat(&snapshot.txn).map_err(|error| shared.explain(error))?;
         let info = shared.env.info();
@@ -201,6 +224,8 @@ impl Lmdb {
             map_bytes: info.map_size,
             last_transaction: info.last_txn_id as u64,
             reader_slots: info.number_of_readers,
+            dead_readers: shared.readers.cleared(),
+            oldest_reader,
             oldest_reader_age,
         })
     }
@@ -237,7 +262,7 @@ impl Lmdb {
             Compaction::Off => CompactionOption::Disabled,
             Compaction::On => CompactionOption::Enabled,
         };
-        let _ticket = shared.gate.enter();
+        let _ticket = shared.gate.enter(Holder::Call);
         shared.check_map()?;
         let directory = directory.as_ref();
         // With compaction the engine begins to read by itself, so what it copies may already be the
@@ -293,7 +318,7 @@ impl Lmdb {
             return Err(Error::ReadOnly);
         }
         // It reads the meta page through the map, which must not be resized meanwhile.
-        let _ticket = self.shared.gate.enter();
+        let _ticket = self.shared.gate.enter(Holder::Call);
         self.shared.check_map()?;
         self.shared.check_sync()?;
         self.shared.env.force_sync().map_err(|error| self.shared.note_failed_sync(error))?;
@@ -386,19 +411,15 @@ impl Shared {
     /// Enters the gate and opens something, again after what a first failure asks for.
     fn enter<'s, T>(
         &'s self,
+        holder: Holder,
         open: impl Fn(&'s Env<WithoutTls>) -> heed::Result<T>,
     ) -> Result<(OwnedBy<T>, Ticket<'s>)> {
         self.process.check(&self.path)?;
         let mut adoptions = 0;
         let (opened, ticket) = loop {
-            let ticket = self.gate.enter();
+            let ticket = self.gate.enter(holder);
             self.check_map()?;
             match open(&self.env) {
-                Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
-                    // Slots of processes that died are taken until somebody looks.
-                    self.env.clear_stale_readers().map_err(|error| self.explain(error))?;
-                    break (open(&self.env), ticket);
-                }
                 Err(heed::Error::Mdb(MdbError::MapResized))
                     if adoptions < map_size::MOST_ADOPTIONS =>
                 {
@@ -422,18 +443,51 @@ impl Shared {
     /// The engine's error in keyloom's words.
     fn explain(&self, error: heed::Error) -> Error {
         match error {
-            heed::Error::Mdb(MdbError::MapFull) => self.map_full(),
             heed::Error::Mdb(MdbError::ReadersFull) => {
-                Error::ReadersFull { max_readers: self.options.max_readers }
+                // Another process may have made the lock file, with another number of slots.
+                Error::ReadersFull { max_readers: self.env.info().maximum_number_of_readers }
             }
-            other => open::explain(other, &self.path),
+            other => match open::explain(other, &self.path) {
+                Error::DiskFull { source, .. } => self.disk_full(source),
+                error => error,
+            },
         }
     }
 
+    fn disk_full(&self, source: std::io::Error) -> Error {
+        Error::DiskFull { path: self.path.clone(), source, held: self.held_pages() }
+    }
+
+    /// The error of the first call that finds the map full. The next transaction makes it larger,
+    /// unless clearing dead readers has given it room.
     fn map_full(&self) -> Error {
-        let map_bytes = self.env.info().map_size;
-        self.full_at_bytes.store(map_bytes, Ordering::Release);
-        Error::MapFull { map_bytes, max_map_bytes: self.options.max_map_bytes }
+        let held = self.held_pages();
+        if held.dead_readers == 0 {
+            self.full_at_bytes.store(self.env.info().map_size, Ordering::Release);
+        }
+        self.map_full_held(held)
+    }
+
+    fn map_full_held(&self, held: HeldPages) -> Error {
+        let (map_bytes, max_map_bytes) = (self.env.info().map_size, self.options.max_map_bytes);
+        Error::MapFull { map_bytes, max_map_bytes, held }
+    }
+
+    /// Clears the slots of dead processes. If there are none, finds the reader that keeps most pages.
+    fn held_pages(&self) -> HeldPages {
+        // An error here must not replace that of the transaction, which is about to be reported.
+        let dead_readers = self.clear_dead_readers().unwrap_or_default();
+        let oldest_reader = self.oldest_reader().filter(|reader| reader.commits > 0);
+        HeldPages { dead_readers, oldest_reader }
+    }
+
+    fn clear_dead_readers(&self) -> Result<u32> {
+        self.readers.clear_dead(&self.env).map_err(|error| self.explain(error))
+    }
+
+    /// The reader of all processes that sees the oldest commit. To be called inside the gate.
+    fn oldest_reader(&self) -> Option<OldestReader> {
+        self.readers.oldest(&self.env, || self.gate.oldest_snapshot_age())
     }
 }
 
@@ -442,7 +496,8 @@ impl Store for Lmdb {
     type Transaction<'s> = LmdbTransaction<'s>;
 
     fn snapshot(&self) -> Result<LmdbSnapshot<'_>> {
-        let (txn, ticket) = self.shared.enter(reading::begin)?;
+        let (txn, ticket) =
+            self.shared.enter(Holder::Snapshot, |env| reading::begin(env, &self.shared.readers))?;
         Ok(LmdbSnapshot { txn, shared: &self.shared, _ticket: ticket })
     }
 

@@ -16,10 +16,11 @@ use super::file::{self, FileError, QuickCheck, Rule};
 use super::gate::Gate;
 use super::opening_lock::OpeningLock;
 use super::owned_by::Process;
+use super::readers::Readers;
 use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
 use super::{lock_file, map_size};
 use crate::writer_slot::WriterSlot;
-use crate::{Error, Result};
+use crate::{Error, HeldPages, Result};
 
 /// The database that holds the number of the format.
 pub(super) const META_NAME: &str = "keyloom.meta";
@@ -33,7 +34,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let options = options.checked()?;
     let path = prepare_directory(path, &options)?;
     let data = path.join("data.mdb");
-    let (env, registration) = {
+    let (env, readers, registration) = {
         // Before the list, so that nobody in this process waits for another process's opening.
         let _alone = OpeningLock::take(&path)?;
         // One at a time: between the look at what is open and the entry in the list nobody may pass.
@@ -49,17 +50,18 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
             }
             None => {}
         }
-        lock_file::reserve(&path.join("lock.mdb"), options.max_readers)
+        let lock_file = lock_file::open_with_room(&path.join("lock.mdb"), options.max_readers)
             .map_err(|error| explain(error.into(), &path))?;
+        let readers = Readers::new(lock_file);
         let env = open_env(&options, &path)?;
         let metadata = fs::metadata(&data).map_err(|error| explain(error.into(), &path))?;
         let id = FileId::of(&metadata);
         open_files.insert(id);
-        (env, Registration(id))
+        (env, readers, Registration(id))
     };
     // From here on the engine may wait for a writer in another process; others may open and close
     // stores meanwhile.
-    match open_in(&env, &options, &path) {
+    match open_in(&env, &readers, &options, &path) {
         Ok(database) => {
             let shared = Shared {
                 env,
@@ -72,6 +74,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
                 full_at_bytes: AtomicUsize::new(0),
                 is_unmapped: AtomicBool::new(false),
                 sync_failed: AtomicBool::new(false),
+                readers,
                 _registration: registration,
             };
             Ok(Lmdb { shared: Arc::new(shared) })
@@ -79,16 +82,22 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
         Err(error) => {
             // The file is closed before it counts as closed.
             drop(env);
+            drop(readers);
             drop(registration);
             Err(error)
         }
     }
 }
 
-fn open_in(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> Result<AnyDatabase> {
-    env.clear_stale_readers().map_err(|error| explain(error, path))?;
+fn open_in(
+    env: &Env<WithoutTls>,
+    readers: &Readers,
+    options: &LmdbOptions,
+    path: &Path,
+) -> Result<AnyDatabase> {
+    readers.clear_dead(env).map_err(|error| explain(error, path))?;
     if options.read_only {
-        return open_database(env, options, path);
+        return open_database(env, readers, options, path);
     }
     // Whoever made the file may have died before its name was on the disk, or may not have waited for
     // it. So everybody waits who will tell of a commit that it survives.
@@ -255,8 +264,13 @@ fn begin_first<'e, T>(
 }
 
 /// Opens both databases of a store that is there, without writing.
-fn open_database(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> Result<AnyDatabase> {
-    let txn = begin_first(env, path, reading::begin)?;
+fn open_database(
+    env: &Env<WithoutTls>,
+    readers: &Readers,
+    options: &LmdbOptions,
+    path: &Path,
+) -> Result<AnyDatabase> {
+    let txn = begin_first(env, path, |env| reading::begin(env, readers))?;
     let opened = env.open_databases_and_commit(txn, |opener, txn| {
         let meta = opener.database_options().types::<Bytes, Bytes>().name(META_NAME).open(txn)?;
         let data =
@@ -269,7 +283,7 @@ fn open_database(env: &Env<WithoutTls>, options: &LmdbOptions, path: &Path) -> R
     let (Some(meta), Some(data)) = (meta, data) else {
         return Err(not_keyloom(path));
     };
-    let txn = begin_first(env, path, reading::begin)?;
+    let txn = begin_first(env, path, |env| reading::begin(env, readers))?;
     check_format(meta.get(&txn, FORMAT_KEY).map_err(|error| explain(error, path))?, path)?;
     Ok(data)
 }
@@ -415,7 +429,9 @@ pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
         heed::Error::Io(source) => match source.kind() {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => Error::DiskFull { path, source },
+            | io::ErrorKind::FileTooLarge => {
+                Error::DiskFull { path, source, held: HeldPages::default() }
+            }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Error::PermissionDenied { action: "write", path }
             }

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use heed::{Env, MdbError, RoTxn, WithoutTls};
 
+use super::readers::Readers;
+
 /// How often, and after what pause, to look again when there is no slot for a look.
 const MOST_PAUSES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -25,29 +27,43 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// second transaction that is begun after it is given N as well. The latter is so for as long as N + 1
 /// waits for the disk, and for as long as nobody writes after a writer that died there: this never
 /// waits for either. When it is given a later number, it is the next to be looked at.
-pub(super) fn begin(env: &Env<WithoutTls>) -> heed::Result<RoTxn<'_, WithoutTls>> {
+pub(super) fn begin<'e>(
+    env: &'e Env<WithoutTls>,
+    readers: &Readers,
+) -> heed::Result<RoTxn<'e, WithoutTls>> {
     let mut pauses = 0;
-    let mut txn = env.read_txn()?;
+    let mut txn = take_slot(env, readers)?;
     loop {
         // The copy comes before the looks.
         fence(Ordering::Acquire);
         if env.info().last_txn_id == txn.id() {
             return Ok(txn);
         }
-        match env.read_txn() {
+        match take_slot(env, readers) {
             Ok(later) if later.id() == txn.id() => return Ok(txn),
             Ok(later) => txn = later,
             // The last slot is this one's own. By itself it can only wait for a moment without a
             // commit, or for a slot.
             Err(heed::Error::Mdb(MdbError::ReadersFull)) if pauses < MOST_PAUSES => {
                 pauses += 1;
-                if env.clear_stale_readers()? == 0 {
-                    drop(txn);
-                    thread::sleep(PAUSE);
-                    txn = env.read_txn()?;
-                }
+                drop(txn);
+                thread::sleep(PAUSE);
+                txn = take_slot(env, readers)?;
             }
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// Begins a transaction in a free slot, or in one that a dead process has left.
+fn take_slot<'e>(
+    env: &'e Env<WithoutTls>,
+    readers: &Readers,
+) -> heed::Result<RoTxn<'e, WithoutTls>> {
+    match env.read_txn() {
+        Err(heed::Error::Mdb(MdbError::ReadersFull)) if readers.clear_dead(env)? > 0 => {
+            env.read_txn()
+        }
+        begun => begun,
     }
 }

@@ -1,19 +1,20 @@
 //! A transaction of the LMDB store.
 
 use std::cell::Cell;
+use std::io;
 use std::ops::Bound;
 
 use heed::{MdbError, PutFlags, RwTxn};
 
-use super::gate::Ticket;
+use super::gate::{Holder, Ticket};
 use super::owned_by::OwnedBy;
 use super::room;
 use super::sorted::{self, Put};
 use super::{LmdbEntries, Shared, get};
 use crate::writer_slot::WriterTurn;
 use crate::{
-    Error, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key,
-    check_value,
+    Error, HeldPages, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction, Writer,
+    check_key, check_value,
 };
 
 /// A transaction of an [`Lmdb`](crate::Lmdb) store.
@@ -25,11 +26,39 @@ pub struct LmdbTransaction<'s> {
     shared: &'s Shared,
     _ticket: Ticket<'s>,
     _turn: WriterTurn<'s>,
-    /// The map was found full: the engine refuses everything further.
-    full: Cell<bool>,
+    /// The map or the disk was found full: the engine refuses everything further.
+    full: Cell<Option<Full>>,
     /// When to try the end of the store, behind every key: that costs no search, and the engine leaves pages full
     /// that it would leave half full. Elsewhere it costs a look at the last key.
     at_end: Tries,
+}
+
+/// What had no room for a transaction, and what keeps pages from it.
+#[derive(Clone, Copy, Debug)]
+enum Full {
+    Map(HeldPages),
+    Disk(HeldPages),
+}
+
+impl Full {
+    /// The error of a call that follows the first one without room.
+    fn again(self, shared: &Shared) -> Error {
+        let source = || io::ErrorKind::StorageFull.into();
+        match self {
+            Self::Map(held) => shared.map_full_held(held),
+            Self::Disk(held) => {
+                Error::DiskFull { path: shared.path.clone(), source: source(), held }
+            }
+        }
+    }
+
+    /// Whether running the transaction again can succeed.
+    fn can_end(self, shared: &Shared) -> bool {
+        match self {
+            Self::Map(held) => held.dead_readers > 0 || shared.can_grow(),
+            Self::Disk(held) => held.dead_readers > 0,
+        }
+    }
 }
 
 /// When a put should be tried in a way that is better for some: those that fail are tried more and more seldom.
@@ -78,8 +107,10 @@ impl<'s> LmdbTransaction<'s> {
         shared.check_sync()?;
         let turn = shared.writer.take()?;
         shared.grow_if_full()?;
-        let (txn, ticket) = shared.enter(|env| env.write_txn())?;
-        let (full, at_end) = (Cell::new(false), Tries::LATER);
+        let (txn, ticket) = shared.enter(Holder::Transaction, |env| env.write_txn())?;
+        let cleared = shared.readers.clear_dead_if_grown(&shared.env);
+        cleared.map_err(|error| shared.explain(error))?;
+        let (full, at_end) = (Cell::new(None), Tries::LATER);
         Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full, at_end })
     }
 
@@ -146,15 +177,23 @@ impl<'s> LmdbTransaction<'s> {
     }
 
     fn explain(&self, error: heed::Error) -> Error {
-        match error {
-            heed::Error::Mdb(MdbError::BadTxn) if self.full.get() => self.shared.map_full(),
-            heed::Error::Mdb(MdbError::MapFull) => {
-                self.full.set(true);
-                self.shared.map_full()
-            }
-            other => self.shared.explain(other),
-        }
+        explain(self.shared, &self.full, error)
     }
+}
+
+/// The engine's error in keyloom's words. Notes in `is_full` what had no room.
+fn explain(shared: &Shared, is_full: &Cell<Option<Full>>, error: heed::Error) -> Error {
+    let error = match (error, is_full.get()) {
+        (heed::Error::Mdb(MdbError::BadTxn), Some(full)) => return full.again(shared),
+        (heed::Error::Mdb(MdbError::MapFull), _) => shared.map_full(),
+        (other, _) => shared.explain(other),
+    };
+    match error {
+        Error::MapFull { held, .. } => is_full.set(Some(Full::Map(held))),
+        Error::DiskFull { held, .. } => is_full.set(Some(Full::Disk(held))),
+        _ => {}
+    }
+    error
 }
 
 /// "Input/output error": the same number on every Unix.
@@ -217,7 +256,6 @@ impl Transaction for LmdbTransaction<'_> {
         self.shared.process.check(&self.shared.path)?;
         let Self { txn, shared, full, .. } = self;
         txn.into_inner().commit().map_err(|error| match error {
-            heed::Error::Mdb(MdbError::BadTxn) if full.get() => shared.map_full(),
             heed::Error::Io(source) if shared.may_be_unusable() => {
                 // The page that makes the transaction valid was being written. The engine took it
                 // back in memory, but what is on the disk nobody knows.
@@ -229,14 +267,14 @@ impl Transaction for LmdbTransaction<'_> {
             heed::Error::Io(source) if source.raw_os_error() == Some(EIO) => {
                 match room::is_left(&shared.path.join("data.mdb")) {
                     true => shared.note_failed_sync(heed::Error::Io(source)),
-                    false => Error::DiskFull { path: shared.path.clone(), source },
+                    false => shared.disk_full(source),
                 }
             }
-            other => shared.explain(other),
+            other => explain(shared, &full, other),
         })
     }
 
     fn must_restart(&self) -> bool {
-        self.full.get() && self.shared.can_grow()
+        self.full.get().is_some_and(|full| full.can_end(self.shared))
     }
 }

@@ -6,8 +6,8 @@ use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use tokio_postgres::Error as PgError;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
-use crate::Error;
 use crate::remote::Link;
+use crate::{Error, HeldPages};
 
 /// The server's own words, all of them: the client's error alone says "db error".
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,7 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
         &SqlState::DISK_FULL => Error::DiskFull {
             path: place(),
             source: std::io::Error::new(std::io::ErrorKind::StorageFull, said(error)),
+            held: HeldPages::default(),
         },
         &SqlState::UNDEFINED_TABLE => Error::MissingStore { path: place() },
         &SqlState::UNDEFINED_COLUMN | &SqlState::INVALID_COLUMN_REFERENCE => {

@@ -3,9 +3,10 @@
 //! The test program starts itself again, with the case in its environment, and runs only the test
 //! below.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child as Process, Command, Stdio};
 
 use keyloom::lmdb::Durability;
 use keyloom::{Error, KeyRange, Lmdb, Reader, Store, Writer};
@@ -22,32 +23,84 @@ pub enum Child {
     NoFiles,
     NoPermission,
     DiskFull,
+    DiskFullBesideDeadReader,
     HeldUpReader,
+    HoldSnapshots,
 }
 
 const CASE: &str = "KEYLOOM_TEST_CASE";
 const PATH: &str = "KEYLOOM_TEST_PATH";
+const SNAPSHOTS: &str = "KEYLOOM_TEST_SNAPSHOTS";
 const SURVIVED: &str = "the case is done";
 
 /// Runs `case` on the store in `path` in a process of its own and checks that it came to its end.
 pub fn run_child(case: Child, path: &Path) {
-    let program = std::env::current_exe().unwrap();
-    let arguments = ["--exact", "child::in_a_process_of_its_own", "--nocapture"];
-    let mut command = match case {
-        // Files of at most 1 MiB; without the signal, so that writing more is an error.
-        Child::DiskFull => {
-            let mut shell = Command::new("bash");
-            shell.args(["-c", "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\""]).arg(program);
-            shell
-        }
-        _ => Command::new(program),
-    };
-    let output =
-        command.args(arguments).env(CASE, format!("{case:?}")).env(PATH, path).output().unwrap();
+    let output = command(case, path).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let dies = case == Child::DieWithSnapshots;
     assert_eq!(output.status.success(), !dies, "{case:?}: {said}");
     assert!(said.contains(SURVIVED), "{case:?}: {said}");
+}
+
+fn command(case: Child, path: &Path) -> Command {
+    let program = std::env::current_exe().unwrap();
+    // In KiB. Without the signal, so that writing more is an error.
+    let limited = |kib: u32| {
+        let mut shell = Command::new("bash");
+        let limit = format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" \"$@\"");
+        shell.args(["-c", &limit]).arg(&program);
+        shell
+    };
+    let mut command = match case {
+        Child::DiskFull => limited(1024),
+        Child::DiskFullBesideDeadReader => limited(4096),
+        _ => Command::new(&program),
+    };
+    command.args(["--exact", "child::in_a_process_of_its_own", "--nocapture"]);
+    command.env(CASE, format!("{case:?}")).env(PATH, path);
+    command
+}
+
+/// A process that holds snapshots of a store until it is killed.
+pub struct Holder(Process);
+
+impl Holder {
+    pub fn start(path: &Path, snapshots: usize) -> Self {
+        let mut command = command(Child::HoldSnapshots, path);
+        command.env(SNAPSHOTS, snapshots.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let begun = lines.map_while(Result::ok).any(|line| line == SURVIVED);
+        assert!(begun, "the process holds no snapshots");
+        Self(process)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Ends the process with SIGKILL.
+    pub fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn hold_snapshots(path: &Path) {
+    let count: usize = std::env::var(SNAPSHOTS).unwrap().parse().unwrap();
+    let store = open(path);
+    let _held: Vec<_> = (0..count).map(|_| store.snapshot().unwrap()).collect();
+    println!("{SURVIVED}");
+    // The pipe closes when the parent ends.
+    drop(std::io::stdin().read_line(&mut String::new()));
 }
 
 #[test]
@@ -65,6 +118,8 @@ fn in_a_process_of_its_own() {
         "NoFiles" => no_files(path),
         "NoPermission" => no_permission(path),
         "DiskFull" => disk_full(path),
+        "DiskFullBesideDeadReader" => crate::dead_readers::fill_disk(path),
+        "HoldSnapshots" => hold_snapshots(path),
         "HeldUpReader" => crate::beginning::held_up_reader(path),
         other => panic!("unknown case {other}"),
     }

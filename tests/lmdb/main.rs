@@ -6,6 +6,8 @@
 mod backups;
 mod beginning;
 mod child;
+mod dead_readers;
+mod failed_flush;
 mod loads;
 mod one_handle;
 mod opening;

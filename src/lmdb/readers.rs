@@ -1,0 +1,99 @@
+//! The slots of readers in the lock file, which all processes share.
+//!
+//! | bytes of a slot | |
+//! |---|---|
+//! | 0..8 | the transaction that the reader sees, or all ones |
+//! | 8..12 | the process of the reader, 0 when the slot is free |
+//! | 12..64 | its thread, and nothing |
+//!
+//! A process that is killed leaves its slots taken. The engine then reuses no page that was freed
+//! since, so the file grows with every commit, until the slots are cleared.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use heed::{Env, WithoutTls};
+
+use crate::error::OldestReader;
+
+/// By how many pages the file may grow before the slots are checked again. A check costs one system
+/// call for each other process that reads.
+const MOST_GROWTH_PAGES: usize = 64;
+
+const SLOT_BYTES: usize = 64;
+/// In the slot of a reader that sees no transaction yet.
+const NO_TRANSACTION: u64 = u64::MAX;
+
+/// Clears the slots of dead processes and finds the oldest reader that lives.
+#[derive(Debug)]
+pub(super) struct Readers {
+    /// Closing it gives up the locks that the engine has on this file, so it is closed after the engine.
+    lock_file: Option<File>,
+    cleared: AtomicU64,
+    /// The last page of the file when the slots were last checked because it had grown.
+    checked_at_page: AtomicUsize,
+}
+
+impl Readers {
+    pub(super) fn new(lock_file: Option<File>) -> Self {
+        Self { lock_file, cleared: AtomicU64::new(0), checked_at_page: AtomicUsize::new(0) }
+    }
+
+    /// Clears the slots of dead processes and returns how many there were.
+    pub(super) fn clear_dead(&self, env: &Env<WithoutTls>) -> heed::Result<u32> {
+        let cleared = env.clear_stale_readers()?;
+        self.cleared.fetch_add(cleared as u64, Ordering::Relaxed);
+        Ok(u32::try_from(cleared).unwrap_or(u32::MAX))
+    }
+
+    /// Clears the slots of dead processes if the file has grown since the last time. Reads the map.
+    pub(super) fn clear_dead_if_grown(&self, env: &Env<WithoutTls>) -> heed::Result<()> {
+        let page = env.info().last_page_number;
+        let checked = self.checked_at_page.load(Ordering::Relaxed);
+        if page >= checked.saturating_add(MOST_GROWTH_PAGES) {
+            self.checked_at_page.store(page, Ordering::Relaxed);
+            self.clear_dead(env)?;
+        }
+        Ok(())
+    }
+
+    /// How many slots of dead processes this handle has cleared.
+    pub(super) fn cleared(&self) -> u64 {
+        self.cleared.load(Ordering::Relaxed)
+    }
+
+    /// The reader that sees the oldest transaction. `own_age` is the age of the oldest one of this
+    /// process. `None` where the lock file cannot be read, too. Reads the map.
+    pub(super) fn oldest(
+        &self,
+        env: &Env<WithoutTls>,
+        own_age: impl FnOnce() -> Option<Duration>,
+    ) -> Option<OldestReader> {
+        let info = env.info();
+        let slots = (info.maximum_number_of_readers as usize, info.number_of_readers as usize);
+        let (transaction, process) = self.slots(slots).ok()?.min()?;
+        let age = if process == std::process::id() { own_age() } else { None };
+        let commits = (info.last_txn_id as u64).saturating_sub(transaction);
+        Some(OldestReader { process, commits, age })
+    }
+
+    /// The transaction and the process of each reader, of which there are `used` slots of `most`.
+    fn slots(&self, (most, used): (usize, usize)) -> io::Result<impl Iterator<Item = (u64, u32)>> {
+        let file = self.lock_file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        // The engine takes the number of slots from the length of the file: they stand at its end.
+        let slots_at = file.metadata()?.len().saturating_sub((most * SLOT_BYTES) as u64);
+        let mut slots = vec![0; used * SLOT_BYTES];
+        file.read_exact_at(&mut slots, slots_at)?;
+        let mut found = Vec::with_capacity(used);
+        for slot in slots.chunks_exact(SLOT_BYTES) {
+            let (transaction, rest) = slot.split_first_chunk().ok_or(io::ErrorKind::InvalidData)?;
+            let process = rest.first_chunk().ok_or(io::ErrorKind::InvalidData)?;
+            found.push((u64::from_ne_bytes(*transaction), u32::from_ne_bytes(*process)));
+        }
+        let is_taken = |slot: &(u64, u32)| slot.0 != NO_TRANSACTION && slot.1 != 0;
+        Ok(found.into_iter().filter(is_taken))
+    }
+}
