@@ -251,6 +251,38 @@ fn errors_name_the_character_and_what_is_wrong_there() {
 }
 
 #[test]
+fn patterns_of_more_than_their_bounds_are_refused() {
+    let ranges = |n: usize| vec!["a{0,1}"; n].join(".");
+    let problem = |text: &str| match text.parse::<Lquery>() {
+        Err(PathError::Syntax(error)) => (error.position, error.problem),
+        other => panic!("{other:?}"),
+    };
+    let limit = 1_000;
+    assert_eq!(problem(&ranges(4_000)), (7_001, SyntaxProblem::TooManyRanges { limit }));
+    let longest: Lquery = ranges(limit).parse().unwrap();
+    assert!(longest.matches(&LabelPath::new(vec!["a"; limit]).unwrap()));
+    assert!(!longest.matches(&LabelPath::new(vec!["a"; limit + 1]).unwrap()));
+    // Items of one number of repetitions, or of all of them, are none of these.
+    assert!("a{2}.*.".repeat(2_000).trim_end_matches('.').parse::<Lquery>().is_ok());
+    let words = |separator: &str| vec!["a"; MAX_LABELS + 1].join(separator);
+    let many = SyntaxProblem::TooManyItems { limit: MAX_LABELS };
+    assert_eq!(problem(&words("|")).1, many);
+    assert_eq!(problem(&words("|b.")).1, many);
+    assert!(matches!(
+        words("|").parse::<Ltxtquery>(),
+        Err(PathError::Syntax(error)) if error.problem == many
+    ));
+
+    let refusal = |expression: &str| PathRegex::new(expression, '/').unwrap_err().to_string();
+    let long = refusal(&"a".repeat(1 << 20));
+    assert!(long.contains("has 1048576 bytes, the limit is 65536"), "{long}");
+    assert!(long.len() < 300, "an error repeats the beginning only");
+    let deep = refusal(&("(".repeat(1_000) + &")".repeat(1_000)));
+    assert!(deep.contains("250"), "{deep}");
+    assert!(refusal("((a{1000}){1000}){1000}").contains("let it count less"));
+}
+
+#[test]
 fn the_first_of_many_paths_is_taken() {
     let paths: Vec<LabelPath> = TOPICS.map(path).into();
     assert_eq!(first_ancestor(&paths[1..], &path("Top.Hobbies.x")), Some(&paths[5]));

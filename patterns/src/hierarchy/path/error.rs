@@ -56,7 +56,7 @@ pub enum PathError {
     /// A regular expression cannot be compiled.
     #[error("the regular expression {expression:?} cannot be used: {why}")]
     Regex {
-        /// The expression.
+        /// The beginning of the expression.
         expression: String,
         /// What is wrong with it.
         why: String,
@@ -134,6 +134,14 @@ pub enum SyntaxProblem {
         "there are more than {limit} labels or items; make the path shorter, or split the pattern and use any_of"
     )]
     TooManyItems {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// More items of a pattern may match different numbers of labels than can be kept track of.
+    #[error(
+        "there are more than {limit} items with a range of repetitions; join neighbours (a{{0,1}}.a{{0,1}} is a{{0,2}}), or split the pattern and use any_of"
+    )]
+    TooManyRanges {
         /// How many there may be.
         limit: usize,
     },

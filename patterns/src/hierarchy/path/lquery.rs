@@ -40,6 +40,9 @@ use super::word::Word;
 /// modifiers: `"a.b"*`. Letters are compared in lower case, character by character, whatever their language; they
 /// are not normalized.
 ///
+/// A pattern has at most 65,535 items, and of these 1,000 whose repetitions are a range, `*` not counted. A pattern of a
+/// program's users is so matched in a few MB, in a time proportional to its items for each label.
+///
 /// [`Display`](fmt::Display) writes the pattern as PostgreSQL does, and parsing it gives the same pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lquery {
@@ -59,6 +62,10 @@ struct Item {
     is_counted: bool,
 }
 
+/// How many items with a range of repetitions a pattern may have. Of each, positions are kept for every label of
+/// a key: so they take 3 MB at most.
+const MAX_RANGES: usize = 1_000;
+
 /// As many labels as a path can have.
 const UNBOUNDED: u32 = MAX_LABELS as u32;
 
@@ -72,6 +79,11 @@ impl Item {
 
     fn matches(&self, label: &str) -> bool {
         self.words.is_empty() || self.words.iter().any(|word| word.matches(label)) != self.is_not
+    }
+
+    /// Whether a path can be matched in several ways for it: each of them is a position to keep.
+    fn is_range(&self) -> bool {
+        self.low < self.high && !self.is_any()
     }
 
     /// Whether any number of any labels will do.
@@ -112,9 +124,12 @@ impl Lquery {
         self.closed(behind)
     }
 
-    /// Adds the items that may begin as well, since those before have matched enough.
+    /// Adds the items that may begin as well, since those before have matched enough. `at` ascends.
     fn closed(&self, at: impl IntoIterator<Item = (u32, u32)>) -> Positions {
         let mut closed = Positions::new();
+        // The last item that was begun. Since `at` ascends, what follows any item up to it was begun too: to begin it
+        // again would be quadratic in the number of items that may match nothing.
+        let mut begun = 0;
         for (mut place, mut count) in at {
             loop {
                 let Some(item) = self.items.get(place as usize) else {
@@ -128,15 +143,31 @@ impl Lquery {
                 if count < item.high {
                     closed.push((place, count));
                 }
-                if count < item.low {
+                if count < item.low || place < begun {
                     break;
                 }
                 (place, count) = (place + 1, 0);
+                begun = place;
             }
         }
         closed.sort_unstable();
         closed.dedup();
+        self.keep_the_least(&mut closed);
         self.without_needless(closed)
+    }
+
+    /// Of the counts of an item that are enough, the least can match all that the others can. The counts that are
+    /// not enough are fewer than the labels so far, so an item more costs one position more.
+    fn keep_the_least(&self, at: &mut Positions) {
+        let mut enough = None;
+        at.retain(|&mut (place, count)| {
+            let is_enough = self.items.get(place as usize).is_some_and(|item| count >= item.low);
+            let is_kept = !is_enough || enough != Some(place);
+            if is_enough {
+                enough = Some(place);
+            }
+            is_kept
+        });
     }
 
     /// What is after an item that takes any number of any labels cannot match more than the item does, unless
@@ -191,10 +222,18 @@ impl FromStr for Lquery {
 
 fn parse(text: &str) -> Result<Lquery, SyntaxError> {
     let mut cursor = Cursor::new(Notation::Lquery, text);
-    let mut items = Vec::new();
+    let mut items: Vec<Item> = Vec::new();
+    let (mut words, mut ranges) = (0, 0);
     loop {
-        cursor.room_for_more(items.len())?;
-        items.push(item(&mut cursor)?);
+        let at = cursor.position();
+        cursor.room_for_more(items.len().max(words))?;
+        let item = item(&mut cursor)?;
+        words += item.words.len();
+        ranges += usize::from(item.is_range());
+        if ranges > MAX_RANGES {
+            return Err(cursor.error_at(at, SyntaxProblem::TooManyRanges { limit: MAX_RANGES }));
+        }
+        items.push(item);
         match cursor.peek() {
             None => return Ok(Lquery { items }),
             Some('.') => cursor.bump(),
@@ -211,6 +250,7 @@ fn item(cursor: &mut Cursor<'_>) -> Result<Item, SyntaxError> {
     let is_not = cursor.eat('!');
     let mut words = vec![word(cursor, is_not)?];
     while cursor.eat('|') {
+        cursor.room_for_more(words.len())?;
         words.push(word(cursor, false)?);
     }
     let item = Item::one_of(words, is_not);
@@ -304,6 +344,36 @@ impl fmt::Display for Item {
             (0, high) => write!(f, "{{,{high}}}"),
             (low, UNBOUNDED) => write!(f, "{{{low},}}"),
             (low, high) => write!(f, "{{{low},{high}}}"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{Lquery, MAX_RANGES};
+
+    #[test]
+    fn positions_grow_with_the_items_and_not_with_their_square() {
+        for item in ["a{0,1}", "a{0,65534}", "a{,3}", "!b{0,}"] {
+            let query: Lquery = vec![item; MAX_RANGES].join(".").parse().unwrap();
+            let mut at = query.start();
+            for _ in 0..300 {
+                assert!(at.len() <= MAX_RANGES + 1, "{item}: {}", at.len());
+                assert!(at.capacity() <= 8 * MAX_RANGES, "{item}: {}", at.capacity());
+                at = query.step(&at, "a");
+            }
+            assert!(query.is_match(&at), "{item}");
+        }
+    }
+
+    #[test]
+    fn counts_that_are_not_enough_are_fewer_than_the_labels() {
+        let query: Lquery = vec!["a{5,9}"; MAX_RANGES].join(".").parse().unwrap();
+        let mut at = query.start();
+        for labels in 1..=300 {
+            at = query.step(&at, "a");
+            assert!(at.len() <= labels + 2, "{} after {labels} labels", at.len());
         }
     }
 }

@@ -8,7 +8,12 @@ use std::sync::Arc;
 use super::error::PathError;
 use super::label_path::LabelPath;
 use super::next::NextLabel;
+use super::syntax::SHOWN_CHARS;
 use table::{DEAD, StateId, Table};
+
+/// How long an expression may be. Longer ones do not fit into a table, but to find that out takes memory in
+/// proportion to their length.
+const MAX_EXPRESSION_BYTES: usize = 65_536;
 
 /// After so many bytes a label that would be sought is long enough.
 const SOUGHT_BYTES: usize = 64;
@@ -28,7 +33,8 @@ const SOUGHT_BYTES: usize = 64;
 /// ```
 ///
 /// It is compiled to a table of states, once; matching is one step per byte, whatever the expression is. Not
-/// every expression fits into such a table: one with a `\b` (take `(?-u:\b)`), or one that counts far.
+/// every expression fits into such a table: one with a `\b` (take `(?-u:\b)`), or one that counts far. An expression
+/// has at most 65,536 bytes, and its groups nest up to 250 levels.
 #[derive(Clone)]
 pub struct PathRegex {
     expression: String,
@@ -48,10 +54,16 @@ impl PathRegex {
     /// Compiles an expression for paths whose labels are joined by `separator`.
     ///
     /// # Errors
-    /// [`PathError::Regex`] when it is no expression, when its table would be too large, and when the
+    /// [`PathError::Regex`] when it is no expression, when it or its table would be too large, and when the
     /// separator is no ASCII character.
     pub fn new(expression: &str, separator: char) -> Result<Self, PathError> {
-        let refused = |why: String| PathError::Regex { expression: expression.to_owned(), why };
+        let shown = || expression.chars().take(SHOWN_CHARS).collect();
+        let refused = |why: String| PathError::Regex { expression: shown(), why };
+        if expression.len() > MAX_EXPRESSION_BYTES {
+            let bytes = expression.len();
+            let limit = MAX_EXPRESSION_BYTES;
+            return Err(refused(format!("it has {bytes} bytes, the limit is {limit}; split it")));
+        }
         let separator = u8::try_from(separator)
             .ok()
             .filter(u8::is_ascii)

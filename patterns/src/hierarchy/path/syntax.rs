@@ -7,7 +7,7 @@ use super::error::{Notation, SyntaxError, SyntaxProblem};
 use super::{MAX_LABEL_CHARS, MAX_LABELS};
 
 /// How much of a text an error repeats.
-const SHOWN_CHARS: usize = 80;
+pub(super) const SHOWN_CHARS: usize = 80;
 
 /// Whether a label may hold this character without quotes.
 pub(super) fn is_label_char(c: char) -> bool {
