@@ -39,7 +39,7 @@ impl Cities {
         let mut next_region = REGIONS;
         let region = |(name, cities): (String, Vec<Nested<u64>>)| {
             next_region += 1;
-            Nested { children: cities, ..Nested::new(next_region, name, 0) }
+            Nested { children: cities.into(), ..Nested::new(next_region, name, 0) }
         };
         let mut region = region;
         let forest: Vec<Nested<u64>> = countries
@@ -47,7 +47,7 @@ impl Cities {
             .zip(COUNTRIES..)
             .map(|((name, regions), id)| {
                 let regions = regions.into_iter().map(&mut region).collect();
-                Nested { children: regions, ..Nested::new(id, name, 0) }
+                Nested { children: regions.into(), ..Nested::new(id, name, 0) }
             })
             .collect();
         let all =

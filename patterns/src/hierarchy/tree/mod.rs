@@ -7,6 +7,7 @@
 //!
 //! Depth-first order, a node before its children, is the order of every walk.
 
+mod children;
 mod error;
 mod names;
 mod nested;
@@ -21,6 +22,7 @@ use keyloom::Error;
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
+pub use children::Children;
 pub(crate) use error::{Findings, exists, unknown, unless_newer};
 pub use error::{TreeError, TreeInconsistency, TreeRule};
 pub(crate) use names::{first_named, follow, follow_names};

@@ -7,10 +7,11 @@ use keyloom::Result;
 use keyloom::value::Codec;
 use serde::{Deserialize, Serialize};
 
-use super::{NodeId, Visit};
+use super::{Children, NodeId, Visit};
 
 /// A node with everything below it, in memory: what [`load`](super::Tree::load) takes and
-/// [`dump`](super::Tree::dump) gives. With serde it is the nested form of JSON and the like.
+/// [`dump`](super::Tree::dump) gives. With serde it is the nested form of JSON and the like, of up to
+/// [128 levels](Children::MAX_LEVELS). Nothing else about it depends on the depth: a tree may have any number of levels.
 ///
 /// ```
 /// use keyloom_patterns::hierarchy::Nested;
@@ -18,7 +19,7 @@ use super::{NodeId, Visit};
 /// let names: Vec<(u32, &str)> = tree.preorder().map(|(depth, node)| (depth, node.name.as_str())).collect();
 /// assert_eq!(names, [(0, "fruit"), (1, "apple"), (1, "pear")]);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Nested<V> {
     /// The id of the node.
     pub id: NodeId,
@@ -27,13 +28,13 @@ pub struct Nested<V> {
     /// Its value.
     pub value: V,
     /// Its children, in order.
-    pub children: Vec<Nested<V>>,
+    pub children: Children<V>,
 }
 
 impl<V> Nested<V> {
     /// A node without children.
     pub fn new(id: NodeId, name: impl Into<String>, value: V) -> Self {
-        Self { id, name: name.into(), value, children: Vec::new() }
+        Self { id, name: name.into(), value, children: Children::default() }
     }
 
     /// The same with one more child, the last.
@@ -60,6 +61,25 @@ impl<V> Nested<V> {
             }
             None
         })
+    }
+
+    /// The trees of some rows in [preorder](Nested::preorder): depth, id, name and value of each node. A node lies below the
+    /// last one before it that has a smaller depth; where there is none, it is a root.
+    ///
+    /// How a tree of any depth is stored or sent:
+    ///
+    /// ```
+    /// use keyloom_patterns::hierarchy::Nested;
+    /// let tree = Nested::new(1, "fruit", 7).with(Nested::new(2, "apple", 3)).with(Nested::new(3, "pear", 4));
+    /// let rows: Vec<_> = tree.preorder().map(|(depth, node)| (depth, node.id, node.name.clone(), node.value)).collect();
+    /// assert_eq!(Nested::from_preorder(rows), [tree]);
+    /// ```
+    pub fn from_preorder(rows: impl IntoIterator<Item = (u32, NodeId, String, V)>) -> Vec<Self> {
+        let mut builder = Builder::new();
+        for (depth, id, name, value) in rows {
+            builder.push(depth, Self::new(id, name, value));
+        }
+        builder.finish()
     }
 }
 
@@ -88,23 +108,23 @@ pub(crate) fn dot_of<B: Deref<Target = [u8]>, V, C>(
 }
 
 /// Trees that are built from a walk: nodes in preorder with their depths.
-struct Builder<V> {
+pub(super) struct Builder<V> {
     roots: Vec<Nested<V>>,
     /// The path to the last node that came.
     open: Vec<(u32, Nested<V>)>,
 }
 
 impl<V> Builder<V> {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { roots: Vec::new(), open: Vec::new() }
     }
 
-    fn push(&mut self, depth: u32, node: Nested<V>) {
+    pub(super) fn push(&mut self, depth: u32, node: Nested<V>) {
         self.close(depth);
         self.open.push((depth, node));
     }
 
-    fn finish(mut self) -> Vec<Nested<V>> {
+    pub(super) fn finish(mut self) -> Vec<Nested<V>> {
         self.close(0);
         self.roots
     }
