@@ -136,6 +136,21 @@ fn unique_names_cost_a_get_and_a_write_more() {
     assert_eq!((found, cost.gets, cost.round_trips), (Some(20), 2, 1));
 }
 
+#[test]
+fn a_load_with_unique_names_waits_as_often_for_many_trees() {
+    let tree = tree().with_unique_names();
+    for trees in [1, 3_000] {
+        let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 3)]);
+        let some: Vec<_> = (100..100 + trees).map(|id| fan(id, 0)).collect();
+        let (_, cost) = store.measure(|store| {
+            store.transact(|txn| tree.load(txn, 1, &some)).unwrap();
+        });
+        // The ids, the names, the last child, the commit.
+        assert_eq!((cost.gets, cost.round_trips), (2 * trees + 1, 4));
+        assert_eq!(cost.keys_written, 3 * trees + 1);
+    }
+}
+
 /// How long the ranks below a parent are: the longest, and all together.
 fn ranks(store: &impl Store, parent: NodeId) -> (usize, usize) {
     let snapshot = store.snapshot().unwrap();

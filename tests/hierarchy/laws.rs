@@ -1,5 +1,7 @@
 //! What holds for all models: faults, conflicts, bad input, the nested form.
 
+use std::ops::ControlFlow::Continue;
+
 use keyloom::key::Subspace;
 use keyloom::{DynWriter, Error, Result, Store};
 use keyloom_patterns::hierarchy::{Nested, NodeId, Orphans, Place, Tree, TreeError};
@@ -125,7 +127,6 @@ pub fn what_is_refused_is_refused_before_anything_is_written<T: Tree<Value = u32
         cases.extend([
             (insert(20, Place::Before(99)), unknown(99)),
             (insert(20, Place::After(20)), unknown(20)),
-            (moving(1, Place::Before(1)), below(1, 1)),
             (moving(1, Place::After(8)), below(1, 8)),
             (moving(2, Place::Before(5)), below(2, 5)),
             (
@@ -174,6 +175,57 @@ fn is_helpful(error: &Error) {
 /// A tree of two, the second with this id.
 fn sample_of(id: NodeId) -> Vec<Nested<u32>> {
     vec![Nested::new(200, "one", 0).with(Nested::new(id, "two", 0))]
+}
+
+pub fn a_move_beside_itself_changes_nothing<T: Tree<Value = u32>>(
+    store: &(impl Store + Clone),
+    make: impl Fn(&Subspace) -> T,
+    rules: Rules,
+) {
+    let model = make(&space());
+    fill(store, &model);
+    let before = common_laws::dump_all(store);
+    for id in 1..=8 {
+        for place in [Place::Before(id), Place::After(id)] {
+            let moved = store.transact(|txn| model.move_to(txn, id, place));
+            match rules.ordered_by_name {
+                true => {
+                    let tree = space().to_string();
+                    let refusal = TreeError::OrderedByName { tree };
+                    assert_eq!(moved.unwrap_err().downcast_ref(), Some(&refusal));
+                }
+                false => {
+                    moved.unwrap();
+                    model.move_in_steps(store, id, place, |_| Continue(())).unwrap();
+                }
+            }
+            assert_eq!(common_laws::dump_all(store), before, "{place:?}");
+        }
+    }
+    // A node that is not there has no place either.
+    let moved = refused(store, |txn| model.move_to(txn, 99, Place::After(99)));
+    let wanted = TreeError::UnknownNode { tree: space().to_string(), node: 99 };
+    assert_eq!(moved.downcast_ref(), Some(&wanted));
+}
+
+pub fn a_name_longer_than_a_key_is_no_child<T: Tree<Value = u32>>(
+    store: &(impl Store + Clone),
+    make: impl Fn(&Subspace) -> T,
+    _: Rules,
+) {
+    let model = make(&space());
+    fill(store, &model);
+    let snapshot = store.snapshot().unwrap();
+    for bytes in [400, 490, 500, 511, 2_000, 1 << 20] {
+        let name = "n".repeat(bytes);
+        assert_eq!(model.child_named(&snapshot, None, &name).unwrap(), None, "{bytes}");
+        assert_eq!(model.child_named(&snapshot, 1, &name).unwrap(), None, "{bytes}");
+        assert_eq!(model.node_at(&snapshot, [&name[..]]).unwrap(), None, "{bytes}");
+        assert_eq!(model.node_at(&snapshot, ["fruit", &name]).unwrap(), None, "{bytes}");
+        let unknown = model.child_named(&snapshot, 99, &name).unwrap_err();
+        let wanted = TreeError::UnknownNode { tree: space().to_string(), node: 99 };
+        assert_eq!(unknown.downcast_ref(), Some(&wanted), "{bytes}");
+    }
 }
 
 pub fn what_is_dumped_can_be_loaded_again<T: Tree<Value = u32>>(

@@ -10,6 +10,7 @@ mod common;
 mod common_laws;
 mod laws;
 mod materialized_path;
+mod nested;
 mod nested_sets;
 mod operations;
 mod oracle;
@@ -47,6 +48,12 @@ macro_rules! model {
             fn what_is_refused_is_refused_before_anything_is_written(store: &(impl Store + Clone)) {
                 laws::what_is_refused_is_refused_before_anything_is_written(store, $make, $rules);
             }
+            fn a_move_beside_itself_changes_nothing(store: &(impl Store + Clone)) {
+                laws::a_move_beside_itself_changes_nothing(store, $make, $rules);
+            }
+            fn a_name_longer_than_a_key_is_no_child(store: &(impl Store + Clone)) {
+                laws::a_name_longer_than_a_key_is_no_child(store, $make, $rules);
+            }
             fn what_is_dumped_can_be_loaded_again(store: &(impl Store + Clone)) {
                 laws::what_is_dumped_can_be_loaded_again(store, $make, $rules);
             }
@@ -60,6 +67,8 @@ macro_rules! model {
                         a_fault_at_any_operation_leaves_nothing_half_done,
                         a_conflict_at_any_operation_is_retried_to_the_same_end,
                         what_is_refused_is_refused_before_anything_is_written,
+                        a_move_beside_itself_changes_nothing,
+                        a_name_longer_than_a_key_is_no_child,
                         what_is_dumped_can_be_loaded_again,
                         readers_keep_the_tree_that_they_began_with,
                     }

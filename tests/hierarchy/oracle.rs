@@ -105,6 +105,9 @@ impl Oracle {
 
     fn move_to(&mut self, id: NodeId, place: Place) -> Outcome<()> {
         let Node { name, parent: old, .. } = self.node(id)?.clone();
+        if matches!(place, Place::Before(sibling) | Place::After(sibling) if sibling == id) {
+            return Ok(());
+        }
         let (parent, index) = self.locate(Some(id), &name, place)?;
         self.free_name(parent, &name, &[id])?;
         self.siblings_mut(old).retain(|sibling| *sibling != id);

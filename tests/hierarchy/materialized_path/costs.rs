@@ -95,3 +95,20 @@ fn a_name_is_found_by_one_get_where_paths_are_of_names() {
     let child = reading(&store, |reader| model.child_named(reader, 11, "node 112"));
     assert_eq!((child.gets, child.ranges), (3, 0));
 }
+
+#[test]
+fn a_load_waits_as_often_for_many_trees() {
+    for (model, rules) in both() {
+        for trees in [1, 2_000] {
+            let store = Metered::new(Memory::new());
+            filled(&store, &model, rules);
+            let some: Vec<_> =
+                (9_000..9_000 + trees).map(|id| Nested::new(id, format!("new {id}"), 0)).collect();
+            let (_, cost) = store.measure(|store| {
+                store.transact(|txn| model.load(txn, 3, &some)).unwrap();
+            });
+            let of_names = if rules.ordered_by_name { trees } else { 0 };
+            assert_eq!((cost.gets, cost.round_trips), (2 + trees + of_names, 3));
+        }
+    }
+}

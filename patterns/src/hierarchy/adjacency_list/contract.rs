@@ -3,7 +3,7 @@
 use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::{Codec, Raw};
-use keyloom::{Order, Reader, Result, Store, Subspace, Writer, check_key};
+use keyloom::{MAX_KEY_BYTES, Order, Reader, Result, Store, Subspace, Writer, check_key};
 
 use super::AdjacencyList;
 use super::change::Node;
@@ -99,6 +99,10 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         }
         let key = self.name_key(parent, name);
         let Some(id) = parent else { return self.named(reader, &key) };
+        // A key longer than a key may be is no name of this tree.
+        if key.len() > MAX_KEY_BYTES {
+            return self.known(reader, id).map(|_| None);
+        }
         let mut values = reader.get_many(&[&self.node_key(id), &key])?;
         let named = values.pop().flatten();
         if values.pop().flatten().is_none() {
@@ -160,6 +164,9 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     }
 
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
+        if place.is_beside(id) {
+            return self.known(txn, id).map(drop);
+        }
         let target = place.named();
         let (node, target_link) = self.with_target(txn, id, target)?;
         let Node { link: old, stored } = node.ok_or_else(|| unknown(&self.space, id))?;

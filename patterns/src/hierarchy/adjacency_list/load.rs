@@ -70,8 +70,14 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         if !self.unique_names {
             return Ok(());
         }
-        for tree in trees {
-            self.free_name(reader, parent, &tree.name, tree.id, &[])?;
+        let fitting = |tree: &Nested<V>| self.fitting_name_key(parent, &tree.name, tree.id);
+        let keys = trees.iter().map(fitting).collect::<Result<Vec<KeyBuf>>>()?;
+        // All at once: one by one, each would cost a round trip.
+        for ((tree, key), named) in trees.iter().zip(&keys).zip(reader.get_many(&keys)?) {
+            if let Some(value) = named {
+                let (name, taken_by) = (tree.name.clone(), self.decode_name(key, &value)?);
+                return Err(TreeError::NameTaken { parent, name, taken_by }.into());
+            }
         }
         let above = nodes(trees).map(|node| (Some(node.id), node.children.as_slice()));
         for (parent, children) in std::iter::once((parent, trees)).chain(above) {

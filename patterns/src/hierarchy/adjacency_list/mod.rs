@@ -67,12 +67,13 @@
 //! | [`move_to`](Tree::move_to) among its siblings | 2 | 1 | 3 | |
 //! | [`delete_subtree`](Tree::delete_subtree) | 1 | as descendants | 2 n + i + 2 | |
 //! | [`delete_node`](Tree::delete_node) | 1 | 3 | 2 c + 5 | |
-//! | [`load`](Tree::load) | n + 1 | 1 | 2 n + i, in the order of keys | 3 |
+//! | [`load`](Tree::load) | n + 1 | 1 | 2 n + i, in the order of keys | 3; with unique names 4 |
 //!
 //! 100,000 inserts all directly before one node, or each behind the last one, cost 3.1 key writes each. The worst place is
 //! on both sides of the last one in turn: 9 each over 3,000 of them, 15 over 20,000, and more from there.
 //!
-//! Unique names cost a get and a write more where a name comes, and a write where one goes. Where a rank would grow long, add 3 writes for
+//! Unique names cost a get and a write more where a name comes, and a write where one goes; a [`load`](Tree::load) gets the
+//! names of the trees that it adds in one round trip, and writes n names. Where a rank would grow long, add 3 writes for
 //! each sibling that gets a new one: over 100,000 inserts at random places below one parent that happens to none of them. The
 //! walk down finds out in one step which of many siblings have children, so that leaves cost no range of
 //! their own.

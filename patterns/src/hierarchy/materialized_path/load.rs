@@ -3,16 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use keyloom::value::Codec;
-use keyloom::{Order, Result, Writer};
+use keyloom::{KeyBuf, Order, Reader, Result, Writer};
 
 use super::super::rank::{Rank, spread};
 use super::super::tree::{TreeError, exists};
-use super::super::{Nested, NodeId, Place};
+use super::super::{Nested, NodeId};
 use super::MaterializedPath;
 use super::change::Rewrite;
 use super::layout::{Located, foreign};
 use super::path::{Path, by_name, by_rank};
-use super::place::Placing;
 
 /// The children of a node that are still to come.
 struct Siblings<'t, V> {
@@ -28,6 +27,8 @@ struct Coming {
     located: Located,
     seen: HashSet<NodeId>,
     paths: HashMap<Path, NodeId>,
+    /// Of paths of names: what is at those that the trees themselves are to have.
+    taken: HashMap<Path, Vec<u8>>,
 }
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
@@ -56,8 +57,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 ranks.ok_or_else(|| foreign(&layout.key(&path)))?
             }
         };
-        let mut coming =
-            Coming { located, seen: HashSet::with_capacity(count), paths: HashMap::new() };
+        let taken = self.taken_paths(txn, &path, trees)?;
+        let (seen, paths) = (HashSet::with_capacity(count), HashMap::new());
+        let mut coming = Coming { located, seen, paths, taken };
         let roots = Siblings { parent, path, trees: trees.iter(), ranks: ranks.into_iter() };
         let mut rewrite = Rewrite::default();
         let mut open = vec![roots];
@@ -69,7 +71,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             self.refuse_seen(&mut coming, node.id)?;
             let path = match siblings.ranks.next() {
                 Some(rank) => by_rank(&siblings.path, &rank, node.id),
-                None => self.free_path(txn, siblings, node, &mut coming)?,
+                None => self.free_path(siblings, node, &mut coming)?,
             };
             rewrite.put(layout, node.id, &path, &self.record(node.id, &node.name, &node.value)?)?;
             let ranks = match layout.names() {
@@ -94,7 +96,6 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// The path of names of a node, which nobody may have yet.
     fn free_path(
         &self,
-        txn: &impl Writer,
         siblings: &Siblings<'_, V>,
         node: &Nested<V>,
         coming: &mut Coming,
@@ -109,8 +110,29 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if is_new {
             return Ok(path);
         }
-        let placing = Placing { id: node.id, name, place: Place::Sorted(parent), moved: None };
         let steps = coming.located.steps.as_ref();
-        self.layout.free_name(txn, (parent, &siblings.path), &placing, steps)
+        self.layout.refuse_in_steps(steps, |steps| steps.hidden() == Some(&path))?;
+        let key = self.layout.checked_key(node.id, &path)?;
+        self.layout.refuse_taken(parent, name, &key, coming.taken.get(&path).map(Vec::as_slice))?;
+        Ok(path)
+    }
+
+    /// The records at the paths of names that some trees are to have: all in one round trip.
+    fn taken_paths(
+        &self,
+        reader: &impl Reader,
+        parent: &Path,
+        trees: &[Nested<V>],
+    ) -> Result<HashMap<Path, Vec<u8>>> {
+        if !self.layout.names() {
+            return Ok(HashMap::new());
+        }
+        let paths = trees.iter().map(|tree| by_name(parent, &tree.name));
+        let fits = |path: &Path| keyloom::check_key(&self.layout.key(path)).is_ok();
+        let paths: Vec<Path> = paths.filter(fits).collect();
+        let keys: Vec<KeyBuf> = paths.iter().map(|path| self.layout.key(path)).collect();
+        let records = reader.get_many(&keys)?.into_iter();
+        let taken = paths.into_iter().zip(records);
+        Ok(taken.filter_map(|(path, record)| Some((path, record?.to_vec()))).collect())
     }
 }

@@ -82,7 +82,7 @@
 //! | `move_to`, `rename` by name | as `insert`, the subtree | 1 + 2 n | as `insert`, 1 more |
 //! | `delete_subtree` | 2 gets, the subtree | 1 + n | 2, and the commit |
 //! | `delete_node` | the children, one by one, and the subtree | 2 n | 2 per child and more |
-//! | `load` | 2 + n gets | 2 n | 2, and the commit |
+//! | `load` | 2 + n gets; of names 1 more for each tree of the forest that is loaded | 2 n | 2, and the commit |
 //! | in steps | the subtree twice | 4 n, and 4 | 2 to 3 and the commit, per 1,000 nodes |
 //!
 //! A range that is deleted counts as one key. Ranks that are spread again add a range deletion for each sibling that gets

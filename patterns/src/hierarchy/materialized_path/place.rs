@@ -58,6 +58,12 @@ impl Layout {
         named: &Path,
         steps: Option<&Steps>,
     ) -> Result<Placed> {
+        if node.moved.is_some() && node.place.is_beside(node.id) {
+            return match self.names() {
+                true => Err(self.ordered_by_name()),
+                false => Ok(Placed { path: None, spread: Vec::new() }),
+            };
+        }
         if let Some(moved) = node.moved
             && let Some(target) = node.place.named()
             && is_within(named, moved)
@@ -109,15 +115,21 @@ impl Layout {
             return Err(self.in_steps(steps));
         }
         let key = self.checked_key(node.id, &path)?;
-        match reader.get(&key)? {
-            None => Ok(path),
-            Some(record) => Err(TreeError::NameTaken {
-                parent,
-                name: node.name.into(),
-                taken_by: self.id_at(&key, &record)?,
-            }
-            .into()),
-        }
+        self.refuse_taken(parent, node.name, &key, reader.get(&key)?.as_deref())?;
+        Ok(path)
+    }
+
+    /// Refuses a name whose path has a record already.
+    pub(super) fn refuse_taken(
+        &self,
+        parent: Option<NodeId>,
+        name: &str,
+        key: &[u8],
+        record: Option<&[u8]>,
+    ) -> Result<()> {
+        let Some(record) = record else { return Ok(()) };
+        let taken_by = self.id_at(key, record)?;
+        Err(TreeError::NameTaken { parent, name: name.into(), taken_by }.into())
     }
 
     fn by_rank(

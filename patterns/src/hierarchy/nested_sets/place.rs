@@ -20,6 +20,11 @@ pub(super) struct Placed<'n> {
 impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     /// The gap that a place means, in a tree without what is to be placed there.
     pub(super) fn gap(&self, what: Placed<'_>, place: Place) -> Result<Gap> {
+        if let Some(span) = what.span.filter(|_| place.is_beside(what.id)) {
+            // Directly beside itself it stands already: between the labels around its own.
+            let parent = self.named(what.id)?.parent;
+            return Ok(Gap { parent, lo: span.first - 1, hi: span.last + 1, side: Side::Inside });
+        }
         let target = self.target(what, place)?;
         let without;
         let view = match what.span {

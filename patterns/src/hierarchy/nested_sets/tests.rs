@@ -170,6 +170,8 @@ proptest! {
                         Place::Before(target) | Place::After(target) => Some(target),
                     };
                     match target.filter(|target| naive.has_below(node, *target)) {
+                        // Beside itself: it stays where it is.
+                        Some(target) if target == node && place.is_beside(node) => moved.unwrap(),
                         Some(target) => {
                             let error = moved.unwrap_err();
                             prop_assert_eq!(

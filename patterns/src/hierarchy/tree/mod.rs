@@ -289,7 +289,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// As all of the [contract](Tree).
     fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &Self::Value) -> Result<()>;
 
-    /// Moves a node, with all below it.
+    /// Moves a node, with all below it. Where it stands there already, also directly before or after itself, nothing is
+    /// written.
     ///
     /// # Errors
     /// [`TreeError::BelowItself`], and as [`insert`](Tree::insert). When a model writes more than the store takes in a

@@ -21,7 +21,7 @@ pub enum Place {
     /// Before the first of the other children whose name is greater, byte by byte: children that were all placed so
     /// stand in the order of their names.
     Sorted(Option<NodeId>),
-    /// Directly before this sibling ("left" of it).
+    /// Directly before this sibling ("left" of it). To move a node directly before or after itself changes nothing.
     Before(NodeId),
     /// Directly behind this sibling ("right" of it).
     After(NodeId),
@@ -46,6 +46,11 @@ impl Place {
     /// [`Place::Sorted`].
     pub fn sorted(parent: impl Into<Option<NodeId>>) -> Self {
         Self::Sorted(parent.into())
+    }
+
+    /// Whether it is directly before or after this node: of a move there it is where it stands.
+    pub(crate) fn is_beside(self, id: NodeId) -> bool {
+        matches!(self, Self::Before(sibling) | Self::After(sibling) if sibling == id)
     }
 
     /// The parent or the sibling that it names, `None` for the roots.

@@ -62,6 +62,9 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// [`TreeError::BelowItself`], and as [`insert`](Document::insert).
     pub fn move_to(&mut self, id: NodeId, place: Place) -> Result<()> {
         let position = self.position(id)?;
+        if place.is_beside(id) {
+            return Ok(());
+        }
         let subtree = self.rows.subtree(position);
         self.expect_outside(id, &subtree, place)?;
         let node = self.rows.node::<V, C>(position);
