@@ -46,6 +46,7 @@
 //!   database of the program and a second one, `keyloom.meta`, which holds the number of the format.
 
 mod address_space;
+mod backup;
 mod entries;
 pub mod file;
 mod gate;
@@ -231,8 +232,13 @@ impl Lmdb {
     }
 
     /// Copies the store, as it is at this moment, into the new directory `directory`, while others
-    /// read and write. What comes out is a store that [`Lmdb::open`] opens, and that is there only when
-    /// it is whole and on the disk. [`Compaction::Off`] waits for the writer of the moment.
+    /// read and write. The copy is a store that [`Lmdb::open`] opens. Its `data.mdb` is there only when it
+    /// is whole and on the disk, and has the mode of the store's file; a directory that this makes has the
+    /// mode of the store's directory. [`Compaction::Off`] waits for the writer of the moment.
+    ///
+    /// Of several backups into one directory the first one that is whole succeeds; the others return
+    /// [`Error::BadOption`]. A crash may leave a file `data.mdb.partial.*`, which no later backup uses or
+    /// removes: remove it.
     ///
     /// ```
     /// use keyloom::{Lmdb, Reader, Store, Writer, lmdb::Compaction};
@@ -247,9 +253,9 @@ impl Lmdb {
     ///
     /// # Errors
     /// [`Error::BadOption`] when there is a store in `directory` already, [`Error::DiskFull`],
-    /// [`Error::MissingDirectory`] when its parent is not there, [`Error::NestedTransaction`] when this
-    /// thread has a transaction open and [`Compaction::Off`] would wait for it, or as
-    /// [`snapshot`](Store::snapshot).
+    /// [`Error::MissingDirectory`] when its parent is not there, [`Error::PermissionDenied`],
+    /// [`Error::NestedTransaction`] when this thread has a transaction open and [`Compaction::Off`] would
+    /// wait for it, or as [`snapshot`](Store::snapshot).
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
         // The engine's own copy can neither take over a larger map nor free the slots of the dead.
@@ -267,7 +273,7 @@ impl Lmdb {
         let directory = directory.as_ref();
         // With compaction the engine begins to read by itself, so what it copies may already be the
         // commit that is just being written; see `reading`.
-        open::make_data_file(directory, |file| {
+        backup::make_data_file(&shared.path, directory, |file| {
             // What the system refuses is to write the copy.
             shared.env.copy_to_file(file, option).map_err(|error| open::explain(error, directory))
         })

@@ -156,7 +156,7 @@ fn prepare_directory(path: &Path, options: &LmdbOptions) -> Result<PathBuf> {
     path.canonicalize().map_err(|error| explain(error.into(), path))
 }
 
-fn existing(data: &Path) -> Result<Option<fs::Metadata>> {
+pub(super) fn existing(data: &Path) -> Result<Option<fs::Metadata>> {
     match fs::metadata(data) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -340,61 +340,6 @@ fn check_format(stored: Option<&[u8]>, path: &Path) -> Result<()> {
 fn not_keyloom(path: &Path) -> Error {
     let why = "it is an LMDB file of another program, or has no database of this name".into();
     Error::NotAStore { path: path.to_path_buf(), why }
-}
-
-/// Makes a store in `directory` out of what `fill` writes. The file gets its name when it is whole and
-/// on the disk, so nobody ever opens a part of it, and a part that a crash leaves behind is in nobody's
-/// way.
-pub(super) fn make_data_file(
-    directory: &Path,
-    fill: impl FnOnce(&mut File) -> Result<()>,
-) -> Result<()> {
-    let made_directory = match fs::create_dir(directory) {
-        Ok(()) => true,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Error::MissingDirectory { path: directory.to_path_buf() });
-        }
-        Err(error) => return Err(explain(error.into(), directory)),
-    };
-    let partial = directory.join(format!("data.mdb.partial.{}", std::process::id()));
-    let made = fill_and_name(&partial, &directory.join("data.mdb"), fill);
-    // The first error is the one to report, so those of tidying up are not.
-    drop(fs::remove_file(&partial));
-    if made.is_err() && made_directory {
-        drop(fs::remove_dir(directory));
-    }
-    made?;
-    let directory = directory.canonicalize().map_err(|error| explain(error.into(), directory))?;
-    sync_names(&directory)
-}
-
-fn fill_and_name(
-    partial: &Path,
-    name: &Path,
-    fill: impl FnOnce(&mut File) -> Result<()>,
-) -> Result<()> {
-    let there_already = || Error::BadOption {
-        what: "the directory",
-        value: name.parent().unwrap_or(name).display().to_string(),
-        why: "there is a store in it already; a copy is made in a new one",
-    };
-    if existing(name)?.is_some() {
-        return Err(there_already());
-    }
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(partial)
-        .map_err(|error| explain(error.into(), partial))?;
-    fill(&mut file)?;
-    file.sync_all().map_err(|error| explain(error.into(), partial))?;
-    // Unlike a renaming, a link never replaces what is there.
-    fs::hard_link(partial, name).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => there_already(),
-        _ => explain(error.into(), name),
-    })
 }
 
 /// Waits until the names by which the store is found are on the disk: that of its file, and that of

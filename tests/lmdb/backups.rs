@@ -1,5 +1,7 @@
 //! Backups: of one moment, whole, and nobody else's file.
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 
 #[test]
@@ -85,4 +87,98 @@ fn never_overwrite_a_store() {
     let error = store.backup(directory.path().join("no/such"), Compaction::On).unwrap_err();
     assert!(matches!(error, Error::MissingDirectory { .. }), "{error}");
     fill(&store, 1).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn backup_keeps_the_modes_of_the_store_and_its_directory() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = quick().open(&path).unwrap();
+    assert_eq!(mode(&path.join("data.mdb")), 0o600, "what the engine makes");
+    for (of_file, of_directory) in [(0o600, 0o700), (0o640, 0o750), (0o664, 0o1777), (0o400, 0o500)]
+    {
+        fs::set_permissions(path.join("data.mdb"), PermissionsExt::from_mode(of_file)).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(of_directory)).unwrap();
+        let copy = directory.path().join(format!("copy {of_file:o}"));
+        store.backup(&copy, Compaction::On).unwrap();
+        assert_eq!(format!("{:o}", mode(&copy.join("data.mdb"))), format!("{of_file:o}"));
+        // The owner must be able to put the file there.
+        assert_eq!(format!("{:o}", mode(&copy)), format!("{:o}", of_directory | 0o700));
+        // A directory that was there stays as it was.
+        let kept = directory.path().join(format!("kept {of_file:o}"));
+        fs::create_dir(&kept).unwrap();
+        let before = mode(&kept);
+        store.backup(&kept, Compaction::On).unwrap();
+        assert_eq!((mode(&kept), mode(&kept.join("data.mdb"))), (before, of_file));
+    }
+    // So that the test can remove it.
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn concurrent_backups_into_one_directory_leave_one_whole_store() {
+    const ROUNDS: usize = 24;
+    const AT_ONCE: usize = 3;
+    let directory = tempdir().unwrap();
+    let store = quick().open(directory.path().join("store")).unwrap();
+    fill(&store, 2_000).unwrap();
+    for round in 0..ROUNDS {
+        let copy = directory.path().join(format!("copy {round}"));
+        let at_once = std::sync::Barrier::new(AT_ONCE);
+        let compaction = |n: usize| [Compaction::Off, Compaction::On][(n + round) % 2];
+        let back_up = |n| {
+            at_once.wait();
+            store.backup(&copy, compaction(n))
+        };
+        let outcomes: Vec<_> = std::thread::scope(|scope| {
+            let back_up = &back_up;
+            let running: Vec<_> = (0..AT_ONCE).map(|n| scope.spawn(move || back_up(n))).collect();
+            running.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
+        for error in outcomes.into_iter().filter_map(Result::err) {
+            assert!(error.to_string().contains("there is a store in it already"), "{error}");
+        }
+        let report = Lmdb::verify(&copy, |_, _| ()).unwrap();
+        assert!(report.is_sound(), "round {round}: {report:?}");
+        assert_eq!(fs::read_dir(&copy).unwrap().count(), 1, "no part is left behind");
+        assert_eq!(count(&quick().create(false).open(&copy).unwrap()), 2_000);
+    }
+}
+
+#[test]
+fn backup_leaves_the_part_of_a_crashed_backup_alone() {
+    let directory = tempdir().unwrap();
+    let store = quick().open(directory.path().join("store")).unwrap();
+    fill(&store, 10).unwrap();
+    let copy = directory.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    // Names that this process would take, as another one may have had the same number.
+    let part = |n: u32| copy.join(format!("data.mdb.partial.{}.{n}", std::process::id()));
+    (0..1_000).for_each(|n| fs::write(part(n), "a part").unwrap());
+    store.backup(&copy, Compaction::Off).unwrap();
+    (0..1_000).for_each(|n| assert_eq!(fs::read(part(n)).unwrap(), b"a part"));
+    assert_eq!(count(&quick().create(false).open(&copy).unwrap()), 10);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn backup_syncs_its_file_before_naming_it_then_the_names() {
+    let directory = tempdir().unwrap();
+    let parent = directory.path().canonicalize().unwrap();
+    let store = quick().open(parent.join("store")).unwrap();
+    fill(&store, 10).unwrap();
+    for (name, compaction) in [("off", Compaction::Off), ("on", Compaction::On)] {
+        let copy = parent.join(name);
+        let data = copy.join("data.mdb");
+        let synced = synced::synced(&data, || store.backup(&copy, compaction).unwrap());
+        let [(file, false), names @ ..] = &synced[..] else { panic!("{synced:?}") };
+        let file = file.file_name().unwrap().to_str().unwrap();
+        assert!(file.starts_with("data.mdb.partial"), "{synced:?}");
+        assert_eq!(names, [(copy, true), (parent.clone(), true)], "{synced:?}");
+    }
 }

@@ -12,6 +12,8 @@ mod loads;
 mod one_handle;
 mod opening;
 mod snapshots;
+#[cfg(target_os = "linux")]
+mod synced;
 mod the_disk;
 mod the_map;
 

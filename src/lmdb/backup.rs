@@ -1,0 +1,126 @@
+//! The file of a backup: under its final name only when it is whole and on the disk, and open to no more users
+//! than the store.
+
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::open::{existing, explain, sync_names};
+use crate::{Error, Result};
+
+/// The file of a store, in its directory.
+const DATA: &str = "data.mdb";
+/// Read, write and execute of all users, and the sticky bit of a directory.
+const MODE_BITS: u32 = 0o1777;
+const GROUP_BITS: u32 = 0o070;
+const OWNER_BITS: u32 = 0o700;
+
+/// Makes a store in `directory` from the bytes that `fill` writes, with the modes of `store`.
+///
+/// The file is written under a name of its own, synced, and then linked to the final one. So no program
+/// ever opens a part of it, and several backups into one directory do not write to the same file: the
+/// first one that is whole gets the name.
+pub(super) fn make_data_file(
+    store: &Path,
+    directory: &Path,
+    fill: impl FnOnce(&mut File) -> Result<()>,
+) -> Result<()> {
+    let made_directory = make_directory(store, directory)?;
+    let made = fill_and_name(store, directory, fill);
+    if made.is_err() && made_directory {
+        // The first error is the one to report. A directory with the file of another backup stays.
+        drop(fs::remove_dir(directory));
+    }
+    made?;
+    let directory = directory.canonicalize().map_err(|error| explain(error.into(), directory))?;
+    sync_names(&directory)
+}
+
+/// Makes the directory if there is none. Returns whether it did.
+fn make_directory(store: &Path, directory: &Path) -> Result<bool> {
+    match DirBuilder::new().mode(OWNER_BITS).create(directory) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::MissingDirectory { path: directory.to_path_buf() });
+        }
+        Err(error) => return Err(explain(error.into(), directory)),
+    }
+    let open_as_the_store = || {
+        let like = fs::metadata(store)?;
+        // The owner must be able to put the file there, even where the store's directory is read-only.
+        set_mode(&File::open(directory)?, &like, like.mode() | OWNER_BITS)
+    };
+    open_as_the_store().map_err(|error| explain(error.into(), directory))?;
+    Ok(true)
+}
+
+fn fill_and_name(
+    store: &Path,
+    directory: &Path,
+    fill: impl FnOnce(&mut File) -> Result<()>,
+) -> Result<()> {
+    let name = directory.join(DATA);
+    let there_already = || Error::BadOption {
+        what: "the directory",
+        value: directory.display().to_string(),
+        why: "there is a store in it already; a copy is made in a new one",
+    };
+    if existing(&name)?.is_some() {
+        return Err(there_already());
+    }
+    let (mut file, partial) = Partial::make(directory)?;
+    fill(&mut file)?;
+    let finish = || {
+        let like = fs::metadata(store.join(DATA))?;
+        set_mode(&file, &like, like.mode())?;
+        file.sync_all()
+    };
+    finish().map_err(|error| explain(error.into(), &partial.0))?;
+    // Unlike a renaming, a link never replaces another file.
+    fs::hard_link(&partial.0, &name).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => there_already(),
+        _ => explain(error.into(), &name),
+    })
+}
+
+/// The name of a file that is not whole yet. It goes on drop.
+struct Partial(PathBuf);
+
+impl Partial {
+    /// Makes a file under a name that no other backup has, whether of this process, of another one, or of
+    /// one that died.
+    fn make(directory: &Path) -> Result<(File, Self)> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{DATA}.partial.{}.{number}", std::process::id());
+            let path = directory.join(name);
+            match File::options().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => return Ok((file, Self(path))),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(explain(error.into(), &path)),
+            }
+        }
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // An error on the way is the one to report.
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+/// Gives a new file or directory a mode, and the group for which that mode was meant.
+fn set_mode(new: &File, like: &Metadata, mode: u32) -> io::Result<()> {
+    let mut mode = mode & MODE_BITS;
+    let is_same_group = new.metadata()?.gid() == like.gid();
+    if !is_same_group && fchown(new, None, Some(like.gid())).is_err() {
+        // The group is another one, to which the store is not open.
+        mode &= !GROUP_BITS;
+    }
+    new.set_permissions(Permissions::from_mode(mode))
+}
