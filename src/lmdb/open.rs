@@ -18,7 +18,7 @@ use super::opening_lock::OpeningLock;
 use super::owned_by::Process;
 use super::readers::Readers;
 use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
-use super::{lock_file, map_size};
+use super::{lock_file, map_size, room};
 use crate::writer_slot::WriterSlot;
 use crate::{Error, HeldPages, Result};
 
@@ -320,7 +320,7 @@ fn create_database(
         };
         Ok::<_, heed::Error>(CommitOrAbort::Commit((data,)))
     });
-    match opened.map_err(|error| explain(error, path))? {
+    match opened.map_err(|error| explain(room::reason(error, path), path))? {
         CommitOrAbort::Commit((data,)) => Ok(data),
         CommitOrAbort::Abort(error) => Err(error),
     }

@@ -1,7 +1,8 @@
-//! Whether there is room left for a file.
+//! Whether there is room left for the file of a store.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,12 +10,30 @@ use std::path::Path;
 /// A disk with less room than this counts as full.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// Whether the file could still grow: there is room on its disk, and the system allows this process files
-/// of such a size. `true` when the system does not say.
-pub(super) fn is_left(file: &Path) -> bool {
+/// The engine's error on a write to the store in `path`, with the reason of the system.
+///
+/// Of a write that the disk took only a part of, the usual first sign of a full one, the engine reports
+/// EIO, as of a disk that fails. So this looks whether there is room left on the disk, and whether the
+/// system allows this process a larger file. Where the system does not say, the error stays as it is.
+pub(super) fn reason(error: heed::Error, path: &Path) -> heed::Error {
+    let heed::Error::Io(source) = error else { return error };
+    let shortage = if is_eio(&source) { shortage(&path.join("data.mdb")) } else { None };
+    heed::Error::Io(shortage.map_or(source, io::Error::from_raw_os_error))
+}
+
+pub(super) fn is_eio(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EIO)
+}
+
+/// What keeps the file from growing.
+fn shortage(file: &Path) -> Option<i32> {
     let length = file.metadata().map_or(0, |file| file.len());
-    on_disk(file).is_none_or(|bytes| bytes >= LEAST_BYTES)
-        && allowed().is_none_or(|bytes| length.saturating_add(LEAST_BYTES) <= bytes)
+    let is_too_long = |bytes| length.saturating_add(LEAST_BYTES) > bytes;
+    if on_disk(file).is_some_and(|bytes| bytes < LEAST_BYTES) {
+        Some(libc::ENOSPC)
+    } else {
+        allowed().filter(|bytes| is_too_long(*bytes)).map(|_| libc::EFBIG)
+    }
 }
 
 /// The bytes that are free for this user.

@@ -186,7 +186,8 @@ fn explain(shared: &Shared, is_full: &Cell<Option<Full>>, error: heed::Error) ->
     let error = match (error, is_full.get()) {
         (heed::Error::Mdb(MdbError::BadTxn), Some(full)) => return full.again(shared),
         (heed::Error::Mdb(MdbError::MapFull), _) => shared.map_full(),
-        (other, _) => shared.explain(other),
+        // A large transaction writes some of its pages before the commit.
+        (other, _) => shared.explain(room::reason(other, &shared.path)),
     };
     match error {
         Error::MapFull { held, .. } => is_full.set(Some(Full::Map(held))),
@@ -195,9 +196,6 @@ fn explain(shared: &Shared, is_full: &Cell<Option<Full>>, error: heed::Error) ->
     }
     error
 }
-
-/// "Input/output error": the same number on every Unix.
-const EIO: i32 = 5;
 
 impl Reader for LmdbTransaction<'_> {
     type Bytes<'r>
@@ -262,15 +260,13 @@ impl Transaction for LmdbTransaction<'_> {
                 let unusable = Error::Unusable { path: shared.path.clone(), source: Some(source) };
                 Error::CommitUnknown { source: unusable.into() }
             }
-            // The engine reports a write that the disk took only a part of, the usual first sign
-            // of a full one, as this; and so does a disk that fails.
-            heed::Error::Io(source) if source.raw_os_error() == Some(EIO) => {
-                match room::is_left(&shared.path.join("data.mdb")) {
-                    true => shared.note_failed_sync(heed::Error::Io(source)),
-                    false => shared.disk_full(source),
+            other => match room::reason(other, &shared.path) {
+                // It may have been a wait for the disk that failed.
+                heed::Error::Io(source) if room::is_eio(&source) => {
+                    shared.note_failed_sync(heed::Error::Io(source))
                 }
-            }
-            other => explain(shared, &full, other),
+                other => shared.explain(other),
+            },
         })
     }
 

@@ -306,7 +306,8 @@ fn disk_full(path: &Path) {
     let error = store
         .transact(|txn| (1_000..9_000u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1000])))
         .unwrap_err();
-    assert!(matches!(error, Error::DiskFull { .. }), "{error:?}");
+    let Error::DiskFull { source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(source.raw_os_error(), Some(libc::EFBIG), "{error}");
     assert!(error.to_string().contains("free some room"), "{error}");
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 100);
     put(100).unwrap();
