@@ -157,10 +157,11 @@ pub enum Error {
         /// How long the wait was.
         waited_ms: u64,
     },
-    /// Another process has been opening the store for too long, or something else holds a lock (`flock`)
-    /// on its directory. End that, and open the store again.
+    /// Another process has been opening the store for too long, has it open with
+    /// `LmdbOptions::assume_no_writer`, or holds a lock (`flock`) on its
+    /// directory for another reason. End that process, and open the store again.
     #[error(
-        "somebody holds a lock on {path}, as a process does that opens the store, for more than {waited_ms} ms; end that process and try again"
+        "another process has held a lock on {path} for {waited_ms} ms, as one does that opens the store or has it open with `assume_no_writer(true)`; end that process and try again"
     )]
     OpeningHeld {
         /// The directory of the store.
@@ -304,12 +305,36 @@ pub enum Error {
     },
     /// The system refuses the access.
     #[error(
-        "no permission to {action} {path}; change its permissions or open it with `read_only(true)`"
+        "no permission to {action} {path}; {}",
+        if *action == "read" { "change its permissions" } else { "change its permissions, or open the store with `read_only(true)` to read only" }
     )]
     PermissionDenied {
         /// `read` or `write`.
         action: &'static str,
         /// The file or directory.
+        path: PathBuf,
+    },
+    /// The store was to be opened for reading, and the system refuses to open its lock file for
+    /// writing. A snapshot takes a reader slot there, by which writers know which pages not to
+    /// overwrite. Make the lock file writable; or assert with `LmdbOptions::assume_no_writer` that
+    /// no process writes to the store.
+    #[error(
+        "the lock file {path} cannot be opened for writing: {source}; a snapshot takes a reader slot there, so make it writable, or open the store with `assume_no_writer(true)` if no process writes to it meanwhile"
+    )]
+    LockFileNotWritable {
+        /// The lock file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The store was to be opened with
+    /// `LmdbOptions::assume_no_writer`, but another process has it
+    /// open and may write to it. End that process, or open the store without this option.
+    #[error(
+        "another process has {path} open and may write to it; end that process, or open the store without `assume_no_writer(true)`"
+    )]
+    OpenElsewhere {
+        /// The store.
         path: PathBuf,
     },
     /// The file is there but is not a keyloom store.

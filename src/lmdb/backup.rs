@@ -1,5 +1,5 @@
-//! The file of a backup: under its final name only when it is whole and on the disk, and open to no more users
-//! than the store.
+//! The file of a backup: under its final name only when it is whole and on the disk, and open to no
+//! more users than the store.
 
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
@@ -19,9 +19,9 @@ const OWNER_BITS: u32 = 0o700;
 
 /// Makes a store in `directory` from the bytes that `fill` writes, with the modes of `store`.
 ///
-/// The file is written under a name of its own, synced, and then linked to the final one. So no program
-/// ever opens a part of it, and several backups into one directory do not write to the same file: the
-/// first one that is whole gets the name.
+/// The file is written under a name of its own, synced, and then linked to the final one. So no
+/// program ever opens a part of it, and several backups into one directory do not write to the same
+/// file: the first one that is whole gets the name.
 pub(super) fn make_data_file(
     store: &Path,
     directory: &Path,
@@ -50,7 +50,7 @@ fn make_directory(store: &Path, directory: &Path) -> Result<bool> {
     }
     let open_as_the_store = || {
         let like = fs::metadata(store)?;
-        // The owner must be able to put the file there, even where the store's directory is read-only.
+        // The owner must be able to put the file there, even if the store's directory is read-only.
         set_mode(&File::open(directory)?, &like, like.mode() | OWNER_BITS)
     };
     open_as_the_store().map_err(|error| explain(error.into(), directory))?;
@@ -90,8 +90,8 @@ fn fill_and_name(
 struct Partial(PathBuf);
 
 impl Partial {
-    /// Makes a file under a name that no other backup has, whether of this process, of another one, or of
-    /// one that died.
+    /// Makes a file under a name that no other backup has, whether of this process, of another one,
+    /// or of one that died.
     fn make(directory: &Path) -> Result<(File, Self)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {

@@ -1,4 +1,4 @@
-//! Room on the disk for the lock file.
+//! The lock file: room on the disk for it, and whether a process uses it.
 //!
 //! The engine makes `lock.mdb` as one hole and writes to it through a map. A system that finds no room
 //! for a page written so can only end the process (SIGBUS). That happens when a store is opened, or
@@ -12,28 +12,51 @@ use std::path::Path;
 const SLOT_BYTES: u64 = 64;
 const HEADER_BYTES: u64 = 4096;
 
-/// Opens the lock file of a store with so many slots and takes the room that it needs, without
-/// changing its length, from which the engine reads how many slots there are. `None` for a file that
-/// cannot be opened: the engine reports why.
-///
-/// Not to be called while this process has the store open. Keep the file open for longer than the
-/// engine: to close it gives up the engine's locks on it.
+/// Takes the room that the lock file of a store with so many slots needs, without changing its
+/// length, from which the engine reads how many slots there are.
 ///
 /// # Errors
 /// What the system says when there is no room. A file system that cannot do this is taken as it is.
-pub(super) fn open_with_room(path: &Path, slots: u32) -> io::Result<Option<File>> {
-    let Ok(file) = open(path) else { return Ok(None) };
+pub(super) fn reserve(file: &File, slots: u32) -> io::Result<()> {
     let bytes = file.metadata()?.len().max(HEADER_BYTES + SLOT_BYTES * u64::from(slots));
-    match allocate(&file, bytes) {
+    match allocate(file, bytes) {
         Err(error) if is_no_room(&error) => Err(error),
-        _ => Ok(Some(file)),
+        _ => Ok(()),
     }
 }
 
-/// As the engine opens it.
-fn open(path: &Path) -> io::Result<File> {
+/// Opens the file as the engine does, which does without it where the file system is read-only.
+///
+/// Not to be called while this process has the store open. Keep the file open for longer than the
+/// engine: to close it gives up the engine's locks on it.
+pub(super) fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Whether the system refuses to open the file for writing, by its mode or by the mount.
+pub(super) fn is_refused(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    [PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
+}
+
+/// Whether another process of this machine has the store open: the engine keeps a lock on the first
+/// byte. `false` where the file is missing or cannot be read.
+///
+/// Not to be called while this process has the store open: to close the file gives up the engine's
+/// locks on it.
+#[allow(unsafe_code)]
+pub(super) fn is_in_use(path: &Path) -> bool {
+    use std::os::fd::AsRawFd;
+    let Ok(file) = File::open(path) else { return false };
+    // SAFETY: a structure of numbers, for which zero is a value.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_len = 1;
+    // SAFETY: the descriptor is open, and the system reads and writes the structure only.
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut lock) };
+    answer == 0 && lock.l_type != libc::F_UNLCK as libc::c_short
 }
 
 fn is_no_room(error: &io::Error) -> bool {

@@ -39,6 +39,11 @@
 //!   engine's own locks would else mislead those that wait. Programs that open the file without keyloom
 //!   do not take it. All this holds on Linux; in what order other systems take the locks of the dead
 //!   was not looked at.
+//! * **Reading needs a lock file that can be written**, since each snapshot takes a reader slot in
+//!   it: by the slots a writer knows which pages not to overwrite. Where the lock file cannot be
+//!   written, on a read-only mount or by its mode, [`read_only`](LmdbOptions::read_only) is refused
+//!   with [`Error::LockFileNotWritable`], unless the caller asserts with
+//!   [`assume_no_writer`](LmdbOptions::assume_no_writer) that no process writes to the store.
 //! * **Fork before opening.** In a child that was forked later the handle answers
 //!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
 //!   that were open at the fork belong to the parent: the child must not use them.
@@ -79,6 +84,7 @@ use crate::{
 pub use entries::LmdbEntries;
 use gate::{Gate, Holder, Ticket};
 use open::Registration;
+use opening_lock::OpeningLock;
 pub use options::{Durability, LmdbOptions};
 use owned_by::{OwnedBy, Process};
 use readers::Readers;
@@ -118,6 +124,8 @@ struct Shared {
     // Dropped after the engine, which has locks on the same file.
     readers: Readers,
     _registration: Registration,
+    /// Keeps writers from opening a store that is read without reader slots.
+    _no_writer: Option<OwnedBy<OpeningLock>>,
 }
 
 /// Sizes and ages of an [`Lmdb`] store, from [`Lmdb::statistics`].
@@ -143,6 +151,7 @@ pub struct LmdbStatistics {
     /// How many transactions were committed since the file was made.
     pub last_transaction: u64,
     /// How many reader slots have been in use at once, in all processes, since the file was opened.
+    /// 0 with [`assume_no_writer`](LmdbOptions::assume_no_writer).
     pub reader_slots: u32,
     /// How many reader slots of processes that died with a snapshot open this handle has cleared
     /// since it was opened. They kept freed pages from being reused.
@@ -232,13 +241,14 @@ impl Lmdb {
     }
 
     /// Copies the store, as it is at this moment, into the new directory `directory`, while others
-    /// read and write. The copy is a store that [`Lmdb::open`] opens. Its `data.mdb` is there only when it
-    /// is whole and on the disk, and has the mode of the store's file; a directory that this makes has the
-    /// mode of the store's directory. [`Compaction::Off`] waits for the writer of the moment.
+    /// read and write. The copy is a store that [`Lmdb::open`] opens. Its `data.mdb` is there only
+    /// when it is whole and on the disk, and has the mode of the store's file; a directory that
+    /// this makes has the mode of the store's directory. [`Compaction::Off`] waits for the writer
+    /// of the moment.
     ///
-    /// Of several backups into one directory the first one that is whole succeeds; the others return
-    /// [`Error::BadOption`]. A crash may leave a file `data.mdb.partial.*`, which no later backup uses or
-    /// removes: remove it.
+    /// Of several backups into one directory the first one that is whole succeeds; the others
+    /// return [`Error::BadOption`]. A crash may leave a file `data.mdb.partial.*`, which no later
+    /// backup uses or removes: remove it.
     ///
     /// ```
     /// use keyloom::{Lmdb, Reader, Store, Writer, lmdb::Compaction};
@@ -254,8 +264,8 @@ impl Lmdb {
     /// # Errors
     /// [`Error::BadOption`] when there is a store in `directory` already, [`Error::DiskFull`],
     /// [`Error::MissingDirectory`] when its parent is not there, [`Error::PermissionDenied`],
-    /// [`Error::NestedTransaction`] when this thread has a transaction open and [`Compaction::Off`] would
-    /// wait for it, or as [`snapshot`](Store::snapshot).
+    /// [`Error::NestedTransaction`] when this thread has a transaction open and [`Compaction::Off`]
+    /// would wait for it, or as [`snapshot`](Store::snapshot).
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
         // The engine's own copy can neither take over a larger map nor free the slots of the dead.

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use heed::types::Bytes;
@@ -14,8 +14,8 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, Wit
 
 use super::file::{self, FileError, QuickCheck, Rule};
 use super::gate::Gate;
-use super::opening_lock::OpeningLock;
-use super::owned_by::Process;
+use super::opening_lock::{OpeningLock, Others};
+use super::owned_by::{OwnedBy, Process};
 use super::readers::Readers;
 use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
 use super::{lock_file, map_size, room};
@@ -34,11 +34,16 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let options = options.checked()?;
     let path = prepare_directory(path, &options)?;
     let data = path.join("data.mdb");
-    let (env, readers, registration) = {
+    let (env, readers, registration, no_writer) = {
+        // At once, since this process may hold the lock itself.
+        if let Some(file) = existing(&data)? {
+            refuse_open_file(&open_files(), &file, &path)?;
+        }
+        let others = if options.assume_no_writer { Others::Writers } else { Others::All };
         // Before the list, so that nobody in this process waits for another process's opening.
-        let _alone = OpeningLock::take(&path)?;
+        let opening_lock = OpeningLock::take(&path, others)?;
         // One at a time: between the look at what is open and the entry in the list nobody may pass.
-        let mut open_files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open_files = open_files();
         let file = existing(&data)?.filter(|file| file.len() > 0);
         match &file {
             Some(file) => {
@@ -50,15 +55,16 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
             }
             None => {}
         }
-        let lock_file = lock_file::open_with_room(&path.join("lock.mdb"), options.max_readers)
-            .map_err(|error| explain(error.into(), &path))?;
-        let readers = Readers::new(lock_file);
+        let readers = Readers::new(open_lock_file(&options, &path)?);
         let env = open_env(&options, &path)?;
         let metadata = fs::metadata(&data).map_err(|error| explain(error.into(), &path))?;
         let id = FileId::of(&metadata);
         open_files.insert(id);
-        (env, readers, Registration(id))
+        let no_writer = options.assume_no_writer.then_some(opening_lock);
+        (env, readers, Registration(id), no_writer)
     };
+    let process = Process::current();
+    let no_writer = no_writer.map(|lock| OwnedBy::new(lock, process));
     // From here on the engine may wait for a writer in another process; others may open and close
     // stores meanwhile.
     match open_in(&env, &readers, &options, &path) {
@@ -67,7 +73,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
                 env,
                 database,
                 path,
-                process: Process::current(),
+                process,
                 options,
                 gate: Gate::default(),
                 writer: WriterSlot::default(),
@@ -76,6 +82,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
                 sync_failed: AtomicBool::new(false),
                 readers,
                 _registration: registration,
+                _no_writer: no_writer,
             };
             Ok(Lmdb { shared: Arc::new(shared) })
         }
@@ -86,6 +93,29 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
             drop(registration);
             Err(error)
         }
+    }
+}
+
+/// Opens the lock file, so that snapshots find reader slots. `None` where they need none, and where
+/// the engine reports why the file does not open.
+fn open_lock_file(options: &LmdbOptions, path: &Path) -> Result<Option<File>> {
+    let lock = path.join("lock.mdb");
+    if options.assume_no_writer {
+        let is_in_use = lock_file::is_in_use(&lock);
+        return if is_in_use { Err(Error::OpenElsewhere { path: path.into() }) } else { Ok(None) };
+    }
+    match lock_file::open(&lock) {
+        Ok(file) => {
+            let reserved = lock_file::reserve(&file, options.max_readers);
+            reserved.map_err(|error| explain(error.into(), path))?;
+            Ok(Some(file))
+        }
+        // On a read-only mount the engine would go on without slots, and a writer would overwrite
+        // the pages that a snapshot reads.
+        Err(source) if options.read_only && lock_file::is_refused(&source) => {
+            Err(Error::LockFileNotWritable { path: lock, source })
+        }
+        Err(_) => Ok(None),
     }
 }
 
@@ -111,6 +141,10 @@ fn open_in(
 /// link is the same file.
 static OPEN_FILES: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
 
+fn open_files() -> MutexGuard<'static, BTreeSet<FileId>> {
+    OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FileId {
     device: u64,
@@ -129,7 +163,7 @@ pub(super) struct Registration(FileId);
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        open_files().remove(&self.0);
     }
 }
 
@@ -151,16 +185,16 @@ fn prepare_directory(path: &Path, options: &LmdbOptions) -> Result<PathBuf> {
                 _ => explain(error.into(), path),
             })?;
         }
-        Err(error) => return Err(explain(error.into(), path)),
+        Err(error) => return Err(explain_read(error, path)),
     }
-    path.canonicalize().map_err(|error| explain(error.into(), path))
+    path.canonicalize().map_err(|error| explain_read(error, path))
 }
 
 pub(super) fn existing(data: &Path) -> Result<Option<fs::Metadata>> {
     match fs::metadata(data) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(explain(error.into(), data)),
+        Err(error) => Err(explain_read(error, data)),
     }
 }
 
@@ -208,7 +242,7 @@ pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
     let why = format!("{error}{}", hint_at_birth(path));
     let path = path.to_path_buf();
     match error {
-        FileError::Io(error) => explain(error.into(), &path),
+        FileError::Io(error) => explain_read(error, &path),
         FileError::NoSoundMeta { .. } => Error::Damaged { path, why },
         _ => Error::NotAStore { path, why },
     }
@@ -237,12 +271,16 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     if options.read_only {
         flags |= EnvFlags::READ_ONLY;
     }
+    if options.assume_no_writer {
+        flags |= EnvFlags::NO_LOCK;
+    }
     // Reader slots belong to snapshots and not to threads, which may hold many and pass them on.
     let mut env = EnvOpenOptions::new().read_txn_without_tls();
     env.map_size(options.map_bytes).max_readers(options.max_readers).max_dbs(2);
-    // SAFETY: the flags are none of those that give up checks (no lock file, writable map). The file
-    // was just checked, is open only once in this process, and is trusted not to be changed by
-    // programs other than LMDB: the documentation of the module says so.
+    // SAFETY: the map is not writable, and without the lock file the caller has asserted that no
+    // process writes to the file. The file was just checked, is open only once in this process, and
+    // is trusted not to be changed by programs other than LMDB: the documentation of the module
+    // says so.
     unsafe { env.flags(flags).open(path) }.map_err(|error| match error {
         heed::Error::Io(source) if source.kind() == io::ErrorKind::OutOfMemory => {
             Error::AddressSpace { wanted_bytes: options.map_bytes, source }
@@ -365,6 +403,14 @@ pub(super) fn sync_names(directory: &Path) -> Result<()> {
 fn sync_directory(directory: &Path) -> Result<()> {
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| explain(error.into(), directory))
+}
+
+/// The system's error, from an operation that only reads, in keyloom's words.
+fn explain_read(error: io::Error, path: &Path) -> Error {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return Error::PermissionDenied { action: "read", path: path.into() };
+    }
+    explain(error.into(), path)
 }
 
 /// The engine's error in keyloom's words.

@@ -25,12 +25,21 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct OpeningLock(Option<File>);
 
+/// Which other processes an [`OpeningLock`] keeps from opening the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Others {
+    /// All of them: this one may prepare the file of locks.
+    All,
+    /// Those that may write to the store: this one makes no use of the file of locks.
+    Writers,
+}
+
 impl OpeningLock {
     /// Waits for whoever is opening the store in `path`.
     ///
     /// # Errors
     /// [`Error::OpeningHeld`], or what the system says.
-    pub(super) fn take(path: &Path) -> Result<Self> {
+    pub(super) fn take(path: &Path, others: Others) -> Result<Self> {
         let directory = match File::open(path) {
             Ok(directory) => directory,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(Self(None)),
@@ -39,7 +48,11 @@ impl OpeningLock {
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            match directory.try_lock() {
+            let locked = match others {
+                Others::All => directory.try_lock(),
+                Others::Writers => directory.try_lock_shared(),
+            };
+            match locked {
                 // When a process dies, Linux takes this lock from it after those that the engine has on
                 // its file.
                 Ok(()) => return Ok(Self(Some(directory))),

@@ -39,6 +39,7 @@ pub struct LmdbOptions {
     pub(super) max_readers: u32,
     pub(super) durability: Durability,
     pub(super) read_only: bool,
+    pub(super) assume_no_writer: bool,
     pub(super) create: bool,
     pub(super) patience: Duration,
     pub(super) retry_policy: RetryPolicy,
@@ -53,6 +54,7 @@ impl Default for LmdbOptions {
             max_readers: 1024,
             durability: Durability::Full,
             read_only: false,
+            assume_no_writer: false,
             create: true,
             patience: Duration::from_secs(5),
             retry_policy: RetryPolicy::default(),
@@ -100,11 +102,38 @@ impl LmdbOptions {
         self
     }
 
-    /// Opens for reading only; then nothing is created and [`begin`](crate::Store::begin) is an
-    /// error. The lock file beside the data must still be writable.
+    /// Opens for reading only; then no store is created and [`begin`](crate::Store::begin) is an
+    /// error. The lock file beside the data must still be writable, since a snapshot takes a reader
+    /// slot there. Where it is not, see [`assume_no_writer`](Self::assume_no_writer).
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Asserts that no process writes to the store while it is open, and reads it without reader
+    /// slots: for a store on a read-only medium or mount. Needs [`read_only`](Self::read_only).
+    /// Default: no.
+    ///
+    /// **If a process writes to the store all the same, snapshots change under their readers**:
+    /// entries are missing or wrong, and the program may crash. So far as this machine can see,
+    /// that is prevented: a store that another process has open is refused
+    /// ([`Error::OpenElsewhere`]), and while this handle is open, keyloom opens the store for no
+    /// other program ([`Error::OpeningHeld`]), except with this option. Neither is noticed: a
+    /// process of another machine, and a program that opens the store later without keyloom.
+    ///
+    /// ```
+    /// use keyloom::{Lmdb, Reader, Store, Writer};
+    /// let directory = tempfile::tempdir()?;
+    /// Lmdb::open(directory.path())?.transact(|txn| txn.put(b"a", b"1"))?;
+    /// let options = Lmdb::options().read_only(true).assume_no_writer(true);
+    /// let store = options.open(directory.path())?;
+    /// assert_eq!(store.snapshot()?.get(b"a")?, Some(&b"1"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn assume_no_writer(mut self, assume: bool) -> Self {
+        self.assume_no_writer = assume;
         self
     }
 
@@ -135,7 +164,8 @@ impl LmdbOptions {
     /// # Errors
     /// [`Error::MissingDirectory`], [`Error::MissingStore`], [`Error::PermissionDenied`],
     /// [`Error::NotAStore`], [`Error::Damaged`], [`Error::NewerFormat`], [`Error::AlreadyOpen`],
-    /// [`Error::BadOption`], [`Error::DiskFull`], or what the system says.
+    /// [`Error::LockFileNotWritable`], [`Error::OpenElsewhere`], [`Error::OpeningHeld`],
+    /// [`Error::AddressSpace`], [`Error::BadOption`], [`Error::DiskFull`] or [`Error::Io`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Lmdb> {
         open::open(self, path.as_ref())
     }
@@ -152,6 +182,9 @@ impl LmdbOptions {
         }
         if self.name == open::META_NAME {
             return bad("the name", self.name, "keyloom keeps its format there");
+        }
+        if self.assume_no_writer && !self.read_only {
+            return bad("assume_no_writer", "true".into(), "it goes with `read_only(true)` only");
         }
         if self.max_readers == 0 {
             return bad("max_readers", "0".into(), "one reader is the least");

@@ -12,9 +12,10 @@ const LEAST_BYTES: u64 = 1 << 20;
 
 /// The engine's error on a write to the store in `path`, with the reason of the system.
 ///
-/// Of a write that the disk took only a part of, the usual first sign of a full one, the engine reports
-/// EIO, as of a disk that fails. So this looks whether there is room left on the disk, and whether the
-/// system allows this process a larger file. Where the system does not say, the error stays as it is.
+/// Of a write that the disk took only a part of, the usual first sign of a full one, the engine
+/// reports EIO, as of a disk that fails. So this looks whether there is room left on the disk, and
+/// whether the system allows this process a larger file. Where the system does not say, the error
+/// stays as it is.
 pub(super) fn reason(error: heed::Error, path: &Path) -> heed::Error {
     let heed::Error::Io(source) = error else { return error };
     let shortage = if is_eio(&source) { shortage(&path.join("data.mdb")) } else { None };

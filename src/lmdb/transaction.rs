@@ -265,7 +265,7 @@ impl Transaction for LmdbTransaction<'_> {
                 heed::Error::Io(source) if room::is_eio(&source) => {
                     shared.note_failed_sync(heed::Error::Io(source))
                 }
-                other => shared.explain(other),
+                other => explain(shared, &full, other),
             },
         })
     }

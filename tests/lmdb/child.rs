@@ -22,6 +22,9 @@ pub enum Child {
     NoAddressSpaceToOpen,
     NoFiles,
     NoPermission,
+    NoWritableLockFile,
+    OpenAssumingNoWriter,
+    OpenBesideAWriter,
     DiskFull,
     DiskFullBesideDeadReader,
     HeldUpReader,
@@ -117,6 +120,12 @@ fn in_a_process_of_its_own() {
         "NoAddressSpaceToOpen" => no_address_space_to_open(path),
         "NoFiles" => no_files(path),
         "NoPermission" => no_permission(path),
+        "NoWritableLockFile" => no_writable_lock_file(path),
+        "OpenAssumingNoWriter" => assert_eq!(crate::count(&assuming_no_writer(path).unwrap()), 10),
+        "OpenBesideAWriter" => {
+            let error = assuming_no_writer(path).map(drop).unwrap_err();
+            assert!(matches!(error, Error::OpenElsewhere { .. }), "{error:?}");
+        }
         "DiskFull" => disk_full(path),
         "DiskFullBesideDeadReader" => crate::dead_readers::fill_disk(path),
         "HoldSnapshots" => hold_snapshots(path),
@@ -264,13 +273,58 @@ fn no_files(path: &Path) {
     drop(open(path));
 }
 
+fn mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Root may do everything, so a process of root becomes another user.
+fn become_ordinary() {
+    const NOBODY: u32 = 65_534;
+    // SAFETY: the process has one thread that matters and only loses rights.
+    let is_ordinary = unsafe { libc::geteuid() != 0 || libc::setuid(NOBODY) == 0 };
+    assert!(is_ordinary);
+}
+
+fn assuming_no_writer(path: &Path) -> keyloom::Result<Lmdb> {
+    Lmdb::options().read_only(true).assume_no_writer(true).open(path)
+}
+
+/// As a user who may read the store but not write to it.
+fn no_writable_lock_file(path: &Path) {
+    let unreadable = path.join("unreadable");
+    drop(open(&unreadable));
+    mode(&unreadable.join("data.mdb"), 0o000);
+    let modes = [(path, 0o555), (&unreadable, 0o755), (&path.join("data.mdb"), 0o444)];
+    modes.into_iter().for_each(|(path, bits)| mode(path, bits));
+    // A lock file that is there, and one that cannot be made.
+    let lock = path.join("lock.mdb");
+    mode(&lock, 0o444);
+    let other = path.with_extension("without a lock file");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::copy(path.join("data.mdb"), other.join("data.mdb")).unwrap();
+    mode(&other, 0o555);
+    become_ordinary();
+    for directory in [path, &other] {
+        let error = Lmdb::options().read_only(true).open(directory).map(drop).unwrap_err();
+        let Error::LockFileNotWritable { path, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(path, &directory.join("lock.mdb"));
+        let text = error.to_string();
+        assert!(text.contains("assume_no_writer(true)") && !text.contains("read_only"), "{text}");
+        assert_eq!(crate::count(&assuming_no_writer(directory).unwrap()), 10);
+    }
+    for options in [Lmdb::options().read_only(true), Lmdb::options()] {
+        let error = options.open(&unreadable).map(drop).unwrap_err();
+        assert!(matches!(error, Error::PermissionDenied { action: "read", .. }), "{error:?}");
+        assert!(!error.to_string().contains("read_only"), "{error}");
+    }
+    let error = Lmdb::open(path).map(drop).unwrap_err();
+    assert!(matches!(error, Error::PermissionDenied { action: "write", .. }), "{error:?}");
+    assert!(error.to_string().contains("`read_only(true)`"), "{error}");
+}
+
 /// As a user who may neither read nor write the store. Root may do everything, so a process that is
 /// root becomes nobody first; it has the store's directory opened for everybody but its files closed.
 fn no_permission(path: &Path) {
-    const NOBODY: u32 = 65_534;
-    let mode = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
     let closed = path.join("closed");
     std::fs::create_dir(&closed).unwrap();
     mode(&closed, 0o555);
@@ -279,9 +333,7 @@ fn no_permission(path: &Path) {
     mode(&unreadable, 0o333);
     mode(path, 0o755);
     mode(&path.join("data.mdb"), 0o400);
-    // SAFETY: the process has one thread that matters and only loses rights.
-    let is_nobody = unsafe { libc::geteuid() != 0 || libc::setuid(NOBODY) == 0 };
-    assert!(is_nobody);
+    become_ordinary();
     let options = || Lmdb::options().durability(Durability::MayLoseStore);
     for directory in [path, &closed, Path::new("/proc")] {
         let error = options().open(directory).map(drop).unwrap_err();

@@ -1,5 +1,6 @@
 //! Opening: what is refused, and in which words.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::Ordering;
 
 use super::*;
@@ -228,4 +229,49 @@ fn opening_waits_for_whoever_holds_the_lock_on_the_directory() {
     });
     // It does not keep the lock.
     holder.try_lock().unwrap();
+}
+
+#[test]
+fn read_only_without_a_writable_lock_file_is_refused() {
+    let directory = tempdir().unwrap();
+    let store = directory.path().join("store");
+    fill(&quick().open(&store).unwrap(), 10).unwrap();
+    fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    run_child(Child::NoWritableLockFile, &store);
+    // So that the test can remove it.
+    fs::set_permissions(&store, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn assume_no_writer_beside_another_process_is_refused() {
+    let directory = tempdir().unwrap();
+    let store = quick().open(directory.path()).unwrap();
+    fill(&store, 10).unwrap();
+    run_child(Child::OpenBesideAWriter, directory.path());
+    drop(store);
+    run_child(Child::OpenAssumingNoWriter, directory.path());
+    let error = error_of(quick().assume_no_writer(true), directory.path());
+    assert!(matches!(error, Error::BadOption { what: "assume_no_writer", .. }), "{error}");
+}
+
+#[test]
+fn assume_no_writer_keeps_writers_from_opening() {
+    let directory = tempdir().unwrap();
+    fill(&quick().open(directory.path()).unwrap(), 10).unwrap();
+    fs::remove_file(directory.path().join("lock.mdb")).unwrap();
+    let options = quick().read_only(true).assume_no_writer(true);
+    let store = options.open(directory.path()).unwrap();
+    assert_eq!((count(&store), store.statistics().unwrap().reader_slots), (10, 0));
+    assert!(matches!(store.begin().map(drop), Err(Error::ReadOnly)));
+    assert!(!directory.path().join("lock.mdb").exists());
+    // Other readers of this kind may, and this process gets its answer at once.
+    run_child(Child::OpenAssumingNoWriter, directory.path());
+    assert!(matches!(error_of(quick(), directory.path()), Error::AlreadyOpen { .. }));
+    // Each opening that may write takes this lock.
+    let opening = fs::File::open(directory.path()).unwrap();
+    assert!(matches!(opening.try_lock(), Err(fs::TryLockError::WouldBlock)));
+    drop(store);
+    opening.try_lock().unwrap();
+    drop(opening);
+    fill(&quick().open(directory.path()).unwrap(), 20).unwrap();
 }

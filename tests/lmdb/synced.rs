@@ -13,7 +13,8 @@ thread_local! {
     static SYNCED: RefCell<Option<(PathBuf, Vec<Synced>)>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` and returns the files that this thread synced meanwhile. `watched` is the path of a file.
+/// Runs `work` and returns the files that this thread synced meanwhile. `watched` is the path of a
+/// file.
 pub fn synced(watched: &Path, work: impl FnOnce()) -> Vec<Synced> {
     SYNCED.set(Some((watched.into(), Vec::new())));
     work();
