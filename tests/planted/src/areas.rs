@@ -1,0 +1,77 @@
+//! Which files belong to which area, and which test programs know most about a file.
+
+/// An area, and the beginnings of the paths of its files.
+const AREAS: &[(&str, &[&str])] = &[
+    ("lmdb", &["src/lmdb/"]),
+    ("memory", &["src/memory/"]),
+    ("remote", &["src/remote/", "src/postgres/", "src/etcd/"]),
+    (
+        "store",
+        &[
+            "src/any.rs",
+            "src/atomic.rs",
+            "src/dynamic.rs",
+            "src/faulty.rs",
+            "src/metered.rs",
+            "src/retry.rs",
+            "src/store.rs",
+            "src/value.rs",
+            "src/error.rs",
+            "src/limits.rs",
+        ],
+    ),
+    (
+        "derived",
+        &[
+            "patterns/src/derived/",
+            "patterns/src/table",
+            "patterns/src/general/composite_key_index/",
+            "patterns/src/general/index_table/",
+        ],
+    ),
+    ("patterns", &["patterns/src/conceptual/", "patterns/src/general/", "patterns/src/hierarchy/"]),
+];
+
+/// What is measured or drawn, and so has no wrong answer that a test could see.
+const LEFT_OUT: &[&str] = &["/tests/", "tests.rs", "hilbert", "statistics"];
+
+/// The area of a file, if it has one.
+pub fn of(path: &str) -> Option<&'static str> {
+    if !path.ends_with(".rs") || LEFT_OUT.iter().any(|part| path.contains(part)) {
+        return None;
+    }
+    let begins = |beginnings: &&(_, &[&str])| beginnings.1.iter().any(|b| path.starts_with(b));
+    AREAS.iter().find(begins).map(|(area, _)| *area)
+}
+
+/// A part of a path, and the test programs that run first for it.
+const AFFINITY: &[(&str, &[&str])] = &[
+    ("src/lmdb/", &["lmdb", "conformance", "lmdb_file", "differential"]),
+    ("src/memory/", &["conformance", "differential", "transact", "keyloom"]),
+    ("src/remote/", &["postgres", "etcd", "conformance"]),
+    ("src/postgres/", &["postgres"]),
+    ("src/etcd/", &["etcd"]),
+    ("src/", &["conformance", "keyloom", "transact", "differential"]),
+    ("/table", &["composite_key_index", "aggregation"]),
+    ("/derived/", &["composite_key_index", "aggregation", "index_table"]),
+    ("/hierarchy/path", &["hierarchy_path", "keyloom_patterns"]),
+    ("/hierarchy/", &["hierarchy", "keyloom_patterns"]),
+    ("/dimensionality_reduction/", &["dimensionality_reduction", "keyloom_patterns"]),
+    ("/inverted_index/", &["inverted_index", "keyloom_patterns"]),
+    ("/composite_key_index/", &["composite_key_index"]),
+    ("/index_table/", &["index_table"]),
+    ("/aggregation/", &["aggregation"]),
+    ("/atomic_aggregates/", &["atomic_aggregates"]),
+    ("/enumerable_keys/", &["enumerable_keys"]),
+    ("/index_without_transactions/", &["index_without_transactions"]),
+    ("/aggregates/", &["aggregates"]),
+    ("/joins/", &["joins"]),
+    ("/denormalization/", &["denormalization"]),
+];
+
+/// How early a test program runs for a bug in `path`: 0 first.
+pub fn rank(path: &str, program: &str) -> usize {
+    let known = AFFINITY.iter().find(|(part, _)| path.contains(part));
+    let place = |programs: &[&str]| programs.iter().position(|name| *name == program);
+    known.and_then(|(_, programs)| place(programs)).unwrap_or(usize::MAX)
+}
