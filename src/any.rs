@@ -11,8 +11,8 @@ use crate::FoundationDb;
 use crate::Postgres;
 use crate::memory::{MemoryEntries, MemorySnapshot, MemoryTransaction, Tracked};
 use crate::{
-    AtomicOp, Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Result, RetryPolicy,
-    Store, Transaction, VersionstampedKey, Writer,
+    AtomicOp, Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Refusal, Result,
+    RetryPolicy, Store, Transaction, VersionstampedKey, Writer,
 };
 #[cfg(feature = "lmdb")]
 use crate::{
@@ -396,6 +396,10 @@ impl Writer for AnyTransaction<'_> {
 
     fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
         on!(Self, self, txn => txn.put_sorted(entries))
+    }
+
+    fn refusal(&mut self) -> &mut Refusal {
+        on!(Self, self, txn => txn.refusal())
     }
 
     fn limits(&self) -> Limits {

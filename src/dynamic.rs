@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 
 use crate::{
-    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, VersionstampedKey, Writer,
+    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Refusal, Result, VersionstampedKey,
+    Writer,
 };
 
 /// A [`Writer`] behind a pointer.
@@ -47,6 +48,7 @@ trait Erased {
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
     fn entries_at_hand(&self) -> usize;
     fn limits(&self) -> Limits;
+    fn refusal(&mut self) -> &mut Refusal;
 }
 
 fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
@@ -99,6 +101,10 @@ impl<W: Writer> Erased for W {
 
     fn limits(&self) -> Limits {
         Writer::limits(self)
+    }
+
+    fn refusal(&mut self) -> &mut Refusal {
+        Writer::refusal(self)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -184,6 +190,10 @@ impl Writer for DynWriter<'_> {
 
     fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
         self.0.put_sorted(entries)
+    }
+
+    fn refusal(&mut self) -> &mut Refusal {
+        self.0.refusal()
     }
 
     fn limits(&self) -> Limits {

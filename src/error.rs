@@ -2,7 +2,9 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::key::DecodeError;
@@ -10,8 +12,58 @@ use crate::key::DecodeError;
 /// The result of every fallible operation of keyloom.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of somebody else that keyloom carries along.
+/// An error of another library, or of the program.
 pub type BoxedError = Box<dyn StdError + Send + Sync + 'static>;
+
+/// An error of another library, or of the program, that clones of an [`Error`] share.
+pub type SharedError = Shared<dyn StdError + Send + Sync + 'static>;
+
+/// What clones of an [`Error`] share, since it cannot be cloned itself. Dereferences to it.
+///
+/// ```
+/// use keyloom::SharedError;
+/// let error = SharedError::from("the disk is on fire");
+/// assert_eq!(error.clone().to_string(), "the disk is on fire");
+/// ```
+pub struct Shared<T: ?Sized>(Arc<T>);
+
+impl<T: ?Sized> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: ?Sized> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: fmt::Debug + ?Sized> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T: fmt::Display + ?Sized> fmt::Display for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<E: Into<BoxedError>> From<E> for SharedError {
+    fn from(error: E) -> Self {
+        Self(error.into().into())
+    }
+}
+
+impl From<std::io::Error> for Shared<std::io::Error> {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.into())
+    }
+}
 
 /// Everything that can go wrong between a program and its store.
 ///
@@ -27,7 +79,7 @@ pub type BoxedError = Box<dyn StdError + Send + Sync + 'static>;
 /// assert!(wrapped.is_retryable());
 /// assert!(!wrapped.maybe_committed());
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     // ---- mistakes of the caller: mend the call --------------------------------------------------
@@ -71,7 +123,7 @@ pub enum Error {
         /// `encode` or `decode`.
         action: &'static str,
         /// What the codec said.
-        source: BoxedError,
+        source: SharedError,
     },
     /// What went wrong at one key.
     #[error("at key {key}: {source}")]
@@ -179,7 +231,7 @@ pub enum Error {
         /// How much was asked for.
         wanted_bytes: usize,
         /// What the system said.
-        source: std::io::Error,
+        source: Shared<std::io::Error>,
     },
     /// A snapshot or a transaction lived longer than the store allows. Take long reads in
     /// [pages](crate::Reader::page), each from a new snapshot, and long writes in several transactions.
@@ -203,7 +255,7 @@ pub enum Error {
         /// The moment that was read.
         revision: i64,
         /// What the server said.
-        source: BoxedError,
+        source: SharedError,
     },
     /// The disk took no more: it is full, or the file reached the size that the system allows. What was
     /// committed before stays; free some room and run the transaction again. On LMDB,
@@ -213,7 +265,7 @@ pub enum Error {
         /// The store.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        source: Shared<std::io::Error>,
         /// The readers that keep freed pages from being reused, on LMDB.
         held: HeldPages,
     },
@@ -260,6 +312,17 @@ pub enum Error {
         /// The error of the last attempt.
         source: Box<Error>,
     },
+    /// An earlier write of a pattern in this transaction failed, and its error was not returned from the
+    /// transaction. Part of that write may have been made, so the transaction does not commit, and nothing of
+    /// it was kept. Read what the write depends on first, in the same transaction (for a unique index,
+    /// whether the entry is there), or drop the transaction and begin another.
+    #[error(
+        "the transaction does not commit, because an earlier write in it failed: {source}; read first whether the write is possible, or begin another transaction"
+    )]
+    CommitRefused {
+        /// The error of the first write that failed.
+        source: Box<Error>,
+    },
     /// The connection to the server broke, or the server does not answer, and nothing was committed.
     /// Run it again, as [`Store::transact`](crate::Store::transact) does by itself: it comes through
     /// a server that is started again or a cluster that elects another leader.
@@ -268,7 +331,7 @@ pub enum Error {
         /// The server, without a password.
         store: Box<str>,
         /// What broke.
-        source: BoxedError,
+        source: SharedError,
     },
     /// The cluster asks to run the transaction again later: it recovers, is behind, or limits the load. Nothing of
     /// this one was kept; [`Store::transact`](crate::Store::transact) runs it again by itself.
@@ -277,7 +340,7 @@ pub enum Error {
         /// The cluster.
         store: Box<str>,
         /// What it said.
-        source: BoxedError,
+        source: SharedError,
     },
     /// The store was lost during commit: the writes may be there or not, or come a moment later. Make
     /// the transaction idempotent, and run it again: let it look first, *in the transaction that writes*,
@@ -287,7 +350,7 @@ pub enum Error {
     )]
     CommitUnknown {
         /// What was lost.
-        source: BoxedError,
+        source: SharedError,
     },
 
     // ---- opening and the file beneath ---------------------------------------------------------------
@@ -325,7 +388,7 @@ pub enum Error {
         /// The lock file.
         path: PathBuf,
         /// The system's error.
-        source: std::io::Error,
+        source: Shared<std::io::Error>,
     },
     /// The store was to be opened with
     /// `LmdbOptions::assume_no_writer`, but another process has it
@@ -364,7 +427,7 @@ pub enum Error {
         /// The store.
         path: PathBuf,
         /// What the system said, from the call that it happened to.
-        source: Option<std::io::Error>,
+        source: Option<Shared<std::io::Error>>,
     },
     /// The system could not do what a file of the store needs: the disk fails, too many files are open,
     /// and the like. What was committed before stays. See to what the system says, and try again.
@@ -373,7 +436,7 @@ pub enum Error {
         /// The store, or the file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        source: Shared<std::io::Error>,
     },
     /// This process has the store open already. Clone the handle that there is: two maps of one
     /// file in one process break each other's locks.
@@ -398,11 +461,11 @@ pub enum Error {
     // ---- everything else ------------------------------------------------------------------------------
     /// The backend said something that has no name above.
     #[error("the store failed: {0}")]
-    Backend(#[source] BoxedError),
+    Backend(#[source] SharedError),
     /// An error of the program itself, carried through a transaction. Get it back with
     /// [`Error::downcast_ref`].
     #[error(transparent)]
-    Other(BoxedError),
+    Other(SharedError),
 }
 
 impl Error {
@@ -421,7 +484,7 @@ impl Error {
     /// assert!(error.downcast_ref::<SoldOut>().is_some());
     /// ```
     pub fn other(error: impl Into<BoxedError>) -> Self {
-        Self::Other(error.into())
+        Self::Other(SharedError::from(error))
     }
 
     /// An address that cannot be opened. Shows no more of it than what certainly holds no password.
@@ -436,12 +499,20 @@ impl Error {
         Self::BadOption { what: "the address", value, why }
     }
 
-    /// The error that [`Error::other`] carries, if it is a `T`.
+    /// The error of type `T` that [`Error::other`] carries, or the first one among the sources.
+    ///
+    /// Looks through every error that wraps it.
+    ///
+    /// ```
+    /// use keyloom::{Error, key::pack};
+    /// #[derive(Debug, thiserror::Error)]
+    /// #[error("sold out")]
+    /// struct SoldOut;
+    /// let error = Error::other(SoldOut).at(&pack(&("seats", 7)));
+    /// assert!(error.downcast_ref::<SoldOut>().is_some());
+    /// ```
     pub fn downcast_ref<T: StdError + 'static>(&self) -> Option<&T> {
-        match self {
-            Self::Other(error) => error.downcast_ref(),
-            _ => None,
-        }
+        self.chain().skip(1).find_map(|error| error.downcast_ref())
     }
 
     /// This error, with the key where it happened in front.
@@ -502,24 +573,24 @@ impl Error {
 
     /// Whether `test` holds for this error or a keyloom error that it wraps.
     fn any(&self, test: impl Fn(&Self) -> bool) -> bool {
-        if test(self) {
-            return true;
-        }
-        // A transparent variant hides its content from `source`, so step into it by hand.
-        let mut next: Option<&(dyn StdError + 'static)> = match self {
-            Self::Other(error) => Some(&**error),
-            other => other.source(),
-        };
-        while let Some(error) = next {
-            let boxed = || error.downcast_ref::<Box<Self>>().map(|inner| &**inner);
-            next = match error.downcast_ref::<Self>().or_else(boxed) {
-                Some(inner) if test(inner) => return true,
-                Some(Self::Other(inner)) => Some(&**inner),
-                Some(inner) => inner.source(),
-                None => error.source(),
+        self.chain().filter_map(|error| error.downcast_ref()).any(test)
+    }
+
+    /// This error, and those that it wraps, one inside the other.
+    fn chain(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+        let first: &(dyn StdError + 'static) = self;
+        std::iter::successors(Some(first), |&error| {
+            // A transparent variant hides its content from `source`.
+            let next = match error.downcast_ref() {
+                Some(Self::Other(inner)) => Some(&**inner as &(dyn StdError + 'static)),
+                _ => error.source(),
             };
-        }
-        false
+            // The source of a variant that boxes an error is the box.
+            next.map(|next| match next.downcast_ref::<Box<Self>>() {
+                Some(inner) => &**inner,
+                None => next,
+            })
+        })
     }
 }
 
@@ -584,7 +655,7 @@ fn map_remedy(map_bytes: usize, max_map_bytes: usize) -> String {
 }
 
 /// Shows what the system said, if it is known.
-fn told(source: Option<&std::io::Error>) -> String {
+fn told(source: Option<&Shared<std::io::Error>>) -> String {
     source.map(|source| format!(": {source}")).unwrap_or_default()
 }
 

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
-    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction,
-    VersionstampedKey, Writer,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Refusal, Result, RetryPolicy, Store,
+    Transaction, VersionstampedKey, Writer,
 };
 
 /// Wraps a store and makes its n-th operation fail.
@@ -44,8 +44,8 @@ pub struct Faulty<S> {
 /// How an operation of a [`Faulty`] store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The operation does nothing and reports an error. The transaction goes on, so that one which
-    /// swallows the error and commits shows what it has left out.
+    /// The operation does nothing and reports an error. The transaction goes on, and commits if the program
+    /// swallows the error, unless the operation belonged to a [write of a pattern](Writer#a-failed-write).
     Error,
     /// The operation reports a conflict, after which the transaction can only run again.
     Conflict,
@@ -221,6 +221,10 @@ impl<W: Writer> Writer for FaultyReader<'_, W> {
         let sound = sound.count();
         self.inner.put_sorted(entries.get(..sound).unwrap_or_default())?;
         outcome
+    }
+
+    fn refusal(&mut self) -> &mut Refusal {
+        self.inner.refusal()
     }
 
     fn limits(&self) -> Limits {

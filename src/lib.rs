@@ -95,6 +95,7 @@ mod metered;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod range;
+mod refusal;
 #[cfg(feature = "_remote")]
 pub mod remote;
 mod retry;
@@ -107,7 +108,7 @@ pub use crate::foundationdb::FoundationDb;
 pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction};
 pub use atomic::{AtomicOp, VersionstampedKey};
 pub use dynamic::DynWriter;
-pub use error::{BoxedError, Error, HeldPages, OldestReader, Result};
+pub use error::{BoxedError, Error, HeldPages, OldestReader, Result, Shared, SharedError};
 #[cfg(feature = "etcd")]
 pub use etcd::Etcd;
 pub use faulty::{Fault, Faulty, FaultyEntries, FaultyReader};
@@ -120,5 +121,6 @@ pub use metered::{Cost, Metered, MeteredEntries, MeteredReader};
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
 pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
+pub use refusal::Refusal;
 pub use retry::RetryPolicy;
 pub use store::{Entry, Page, Reader, Store, Transaction, Writer};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::{
-    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
+    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Refusal, Result, RetryPolicy, Store,
     Transaction, VersionstampedKey, Writer,
 };
 
@@ -270,6 +270,10 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
             self.meter.wrote(key.len() + value.len());
         }
         self.inner.put_sorted(entries)
+    }
+
+    fn refusal(&mut self) -> &mut Refusal {
+        self.inner.refusal()
     }
 
     fn limits(&self) -> Limits {

@@ -13,12 +13,15 @@
 //! 4. An iterator that failed or ended stays ended, never leaves its range, and yields the same
 //!    entries in both directions.
 //! 5. What was committed before an error stays.
+//! 6. After a failed write of a pattern the transaction [does not commit](Writer#a-failed-write).
 
 use std::ops::Deref;
 
 use crate::atomic::{AtomicOp, apply_by_reading, decode_counter, stamp_by_counting};
 use crate::retry::run;
-use crate::{Error, KeyBuf, KeyRange, Limits, Order, Result, RetryPolicy, VersionstampedKey};
+use crate::{
+    Error, KeyBuf, KeyRange, Limits, Order, Refusal, Result, RetryPolicy, VersionstampedKey,
+};
 
 /// An ordered key-value store.
 ///
@@ -296,6 +299,15 @@ pub struct Page<B> {
 }
 
 /// What can be changed: a transaction, or a part of one.
+///
+/// # A failed write
+///
+/// A write of the *store* that is refused, such as a [`put`](Writer::put) of a key that is too long, has changed
+/// nothing, and the transaction may go on and commit. A write of a *pattern* that fails, for whatever reason
+/// and however early, makes the transaction refuse to commit ([`guarded`](Writer::guarded)), since part of
+/// it may have been made. To go on in spite of a possible refusal, read first, in the same transaction,
+/// whether the write is possible; or drop the transaction and begin another. A read that fails has
+/// no such effect.
 pub trait Writer: Reader {
     /// Sets the value of `key`.
     ///
@@ -336,6 +348,45 @@ pub trait Writer: Reader {
     /// ```
     fn limits(&self) -> Limits {
         Limits::default()
+    }
+
+    /// Where the transaction keeps why it does not commit. A backend returns a field of its transaction, a
+    /// wrapper that of the transaction it wraps; patterns call [`guarded`](Writer::guarded).
+    fn refusal(&mut self) -> &mut Refusal;
+
+    /// Runs `write`, one write operation of a pattern. If it fails, the transaction does not commit any more:
+    /// [`commit`](Transaction::commit) returns [`Error::CommitRefused`] with the first such error as its
+    /// source.
+    ///
+    /// A write of a pattern is several writes of the store, and an error may leave some of them made and others
+    /// not. So every public write operation of a pattern runs in here, and an error that a program swallows
+    /// cannot leave derived data wrong. Costs nothing when `write` succeeds.
+    ///
+    /// ```
+    /// use keyloom::{Error, Memory, Result, Store, Transaction, Writer};
+    /// fn transfer(txn: &mut impl Writer, amount: i64) -> Result<()> {
+    ///     txn.guarded(|txn| {
+    ///         txn.add(b"from", -amount)?;
+    ///         if amount > 100 {
+    ///             return Err(Error::other("more than a transfer may hold"));
+    ///         }
+    ///         txn.add(b"to", amount)
+    ///     })
+    /// }
+    /// let store = Memory::new();
+    /// let mut txn = store.begin()?;
+    /// let _swallowed = transfer(&mut txn, 500);
+    /// assert!(matches!(txn.commit(), Err(Error::CommitRefused { .. })));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `write`.
+    fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> Result<T>) -> Result<T>
+    where
+        Self: Sized,
+    {
+        write(self).inspect_err(|error| self.refusal().note(error))
     }
 
     /// Removes `key`; removing what is not there is no error.
@@ -490,6 +541,7 @@ pub trait Transaction: Writer {
     /// Makes the writes permanent, all of them or none.
     ///
     /// # Errors
+    /// [`Error::CommitRefused`] after a [failed write of a pattern](Writer#a-failed-write);
     /// [`Error::Conflict`], [`Error::CommitUnknown`], [`Error::DiskFull`], or what the backend says.
     fn commit(self) -> Result<()>;
 

@@ -21,7 +21,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{BoxedError, Error, Result};
+use crate::{BoxedError, Error, Result, SharedError};
 
 /// A way to write values of type `V` as bytes.
 ///
@@ -49,7 +49,7 @@ pub trait Codec<V>: 'static {
 }
 
 fn failed<E: Into<BoxedError>>(codec: &'static str, action: &'static str) -> impl Fn(E) -> Error {
-    move |error| Error::Value { codec, action, source: error.into() }
+    move |error| Error::Value { codec, action, source: SharedError::from(error) }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -75,6 +75,7 @@ broken! {
     an_empty_value_that_is_absent_is_caught: EmptyIsAbsent;
     a_value_that_is_cut_is_caught: CutValue;
     an_error_that_commits_is_caught: ErrorCommits;
+    a_forgotten_refusal_is_caught: ForgottenRefusal;
 }
 
 /// A history that fails is told with its seed, and the seed brings it back.

@@ -199,12 +199,38 @@ fn what_an_error_means_is_seen_through_the_chain_of_sources() {
     assert!(too_old().is_too_much_at_once() && !too_old().is_retryable());
     assert!(Error::other(Booking::Store(too_large.at(b"key"))).is_too_much_at_once());
     assert!(Error::other(Booking::Transparent(too_old().at(b"key"))).is_too_much_at_once());
-    let unknown_and_old = Error::CommitUnknown { source: Box::new(too_old()) };
+    let unknown_and_old = Error::CommitUnknown { source: too_old().into() };
     assert!(!unknown_and_old.is_too_much_at_once(), "it may have been committed");
     assert!(!conflict().is_too_much_at_once());
     let given_up = Error::RetriesExhausted { attempts: 3, source: Box::new(conflict()) };
     assert!(!given_up.is_retryable());
     assert!(!Error::other(SoldOut).is_retryable() && !Error::other(SoldOut).maybe_committed());
+}
+
+#[test]
+fn downcast_ref_looks_through_every_wrapper() {
+    let wrapped = || Error::other(SoldOut).at(b"key");
+    let refused = Error::CommitRefused { source: Box::new(wrapped()) };
+    let given_up = Error::RetriesExhausted { attempts: 3, source: Box::new(wrapped().at(b"k")) };
+    let unknown = Error::CommitUnknown { source: wrapped().into() };
+    let own = Error::other(Booking::Store(wrapped()));
+    let cloned = wrapped().clone();
+    for error in [wrapped(), refused, given_up, unknown, own, cloned, Error::other(wrapped())] {
+        assert_eq!(error.downcast_ref(), Some(&SoldOut), "{error:?}");
+    }
+    assert_eq!(Error::ReadOnly.at(b"key").downcast_ref::<SoldOut>(), None);
+    assert!(Error::other(Error::ReadOnly).downcast_ref::<Error>().is_some());
+}
+
+#[test]
+fn a_refused_commit_means_what_its_source_means() {
+    let refused = |error: Error| Error::CommitRefused { source: Box::new(error.at(b"key")) };
+    assert!(refused(Error::Conflict { what: "x".into() }).is_retryable());
+    assert!(refused(Error::TooOld { age_ms: 6, limit_ms: 5 }).is_too_much_at_once());
+    let unknown = refused(Error::CommitUnknown { source: "lost".into() });
+    assert!(unknown.maybe_committed() && !unknown.is_retryable());
+    let sold_out = refused(Error::other(SoldOut));
+    assert!(!sold_out.is_retryable() && !sold_out.maybe_committed());
 }
 
 #[test]

@@ -29,6 +29,11 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
+//! After a write operation of a pattern has failed, the transaction
+//! [does not commit](keyloom::Writer#a-failed-write), even if the program swallows the error: part of the
+//! operation may have been made, and derived data would be wrong. Read first, in the same transaction, what the
+//! write depends on; or drop the transaction and begin another.
+//!
 //! | module | the question it answers |
 //! |---|---|
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |

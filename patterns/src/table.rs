@@ -45,9 +45,10 @@
 //!
 //! # Errors and transactions
 //!
-//! An operation that fails may have done part of its writes *in the transaction*. Let the error
-//! leave the body of [`transact`](keyloom::Store::transact), which rolls everything back; do not
-//! catch it there and commit.
+//! An operation that fails may have made part of its writes *in the transaction*. So the transaction
+//! [does not commit](keyloom::Writer#a-failed-write) after it. Let the error leave the body of
+//! [`transact`](keyloom::Store::transact); to avoid it, read first, in the same transaction, whether the
+//! write is possible.
 //!
 //! A record that does not decode is an error for everybody who meets it, since what is derived from it
 //! cannot be known. To get rid of one, delete its key in the store,
@@ -199,12 +200,14 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// [`Error::At`](keyloom::Error::At) with an [`Error::Value`](keyloom::Error::Value) when the
     /// record, or the one that it replaces, does not go through the codec; what the attached say; what the store says.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
-        let change = self.setting(key, value)?;
-        let old = match self.derived.is_empty() {
-            true => None,
-            false => Self::decode(&change.packed, txn.get(&change.packed)?)?,
-        };
-        self.make(txn, &[change], &[old.as_ref()])
+        txn.guarded(|txn| {
+            let change = self.setting(key, value)?;
+            let old = match self.derived.is_empty() {
+                true => None,
+                false => Self::decode(&change.packed, txn.get(&change.packed)?)?,
+            };
+            self.make(txn, &[change], &[old.as_ref()])
+        })
     }
 
     /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one after
@@ -237,11 +240,13 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         txn: &mut impl Writer,
         records: impl IntoIterator<Item: Borrow<(K, V)>>,
     ) -> Result<()> {
-        let records: Vec<_> = records.into_iter().collect();
-        let changes = records.iter().map(Borrow::borrow);
-        let changes = changes.map(|(key, value)| self.setting(key, value));
-        let changes = changes.collect::<Result<Vec<_>>>()?;
-        self.make_all(txn, changes).map(drop)
+        txn.guarded(|txn| {
+            let records: Vec<_> = records.into_iter().collect();
+            let changes = records.iter().map(Borrow::borrow);
+            let changes = changes.map(|(key, value)| self.setting(key, value));
+            let changes = changes.collect::<Result<Vec<_>>>()?;
+            self.make_all(txn, changes).map(drop)
+        })
     }
 
     /// Removes the record of `key` and what is attached to it, and tells whether it was there.
@@ -249,10 +254,12 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// # Errors
     /// As [`put`](Table::put).
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
-        let change = self.removing(key);
-        let old = Self::decode(&change.packed, txn.get(&change.packed)?)?;
-        self.make(txn, &[change], &[old.as_ref()])?;
-        Ok(old.is_some())
+        txn.guarded(|txn| {
+            let change = self.removing(key);
+            let old = Self::decode(&change.packed, txn.get(&change.packed)?)?;
+            self.make(txn, &[change], &[old.as_ref()])?;
+            Ok(old.is_some())
+        })
     }
 
     /// Removes the records of many keys and what is attached to them, and tells how many were there: the
@@ -276,8 +283,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         txn: &mut impl Writer,
         keys: impl IntoIterator<Item = &'k K>,
     ) -> Result<usize> {
-        let changes: Vec<_> = keys.into_iter().map(|key| self.removing(key)).collect();
-        self.make_all(txn, changes)
+        txn.guarded(|txn| {
+            let changes: Vec<_> = keys.into_iter().map(|key| self.removing(key)).collect();
+            self.make_all(txn, changes)
+        })
     }
 
     /// The records whose keys are as `select` says, in `order`: those whose keys begin with some

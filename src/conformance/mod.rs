@@ -46,6 +46,7 @@ mod order;
 mod own_writes;
 mod pages;
 mod ranges;
+mod refusal;
 mod rollback;
 mod serializable;
 mod snapshots;
@@ -403,6 +404,12 @@ laws! {
         an_error_type_of_the_body_comes_back_unchanged,
         a_body_that_runs_again_leaves_only_its_last_run,
         a_transaction_within_a_transaction_works_or_is_refused,
+    ],
+    Refusal, "after a failed write of a pattern the transaction does not commit", refusal: [
+        a_failed_write_of_a_pattern_is_not_committed,
+        a_refused_commit_has_the_first_error_as_its_source,
+        a_refused_commit_is_run_again_when_its_source_asks_for_it,
+        a_write_that_the_store_refuses_is_no_refusal,
     ],
     Serializable, "committed transactions are as if one ran after the other", serializable: [
         two_writers_that_read_the_same_counter_lose_no_update,

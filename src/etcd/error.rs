@@ -6,7 +6,7 @@ use etcd_client::Error as EtcdError;
 use tonic::Code;
 
 use crate::remote::Link;
-use crate::{BoxedError, Error, HeldPages};
+use crate::{Error, HeldPages, SharedError};
 
 /// An error of etcd or of the connection to it, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -172,11 +172,11 @@ pub(super) fn of_commit(link: &Link, error: &EtcdError) -> Error {
 
 fn full(link: &Link) -> Error {
     let why = "etcd's quota is used up: compact, defragment and disarm the alarm";
-    let source = std::io::Error::other(why);
+    let source = std::io::Error::other(why).into();
     Error::DiskFull { path: link.place().into(), source, held: HeldPages::default() }
 }
 
 fn refused(said: Said, remedy: &'static str) -> Error {
-    let source: BoxedError = Refused { said, remedy }.into();
+    let source: SharedError = Refused { said, remedy }.into();
     Error::Backend(source)
 }

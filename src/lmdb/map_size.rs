@@ -66,13 +66,13 @@ unsafe fn map_anew(
     // The engine gives up the old map before it asks for the new one, and is left with none if the
     // system refuses. So the system is asked first, which makes that rare.
     address_space::probe(bytes)
-        .map_err(|source| Error::AddressSpace { wanted_bytes: bytes, source })?;
+        .map_err(|source| Error::AddressSpace { wanted_bytes: bytes, source: source.into() })?;
     // SAFETY: the caller's promise.
     unsafe { env.resize(argument) }.map_err(|error| {
         let source = match error {
             heed::Error::Io(source) => source,
             other => std::io::Error::other(other.to_string()),
         };
-        Error::Unusable { path: path.to_owned(), source: Some(source) }
+        Error::Unusable { path: path.to_owned(), source: Some(source.into()) }
     })
 }

@@ -470,7 +470,7 @@ impl Shared {
         }
     }
 
-    fn disk_full(&self, source: std::io::Error) -> Error {
+    fn disk_full(&self, source: crate::Shared<std::io::Error>) -> Error {
         Error::DiskFull { path: self.path.clone(), source, held: self.held_pages() }
     }
 

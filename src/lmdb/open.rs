@@ -113,7 +113,7 @@ fn open_lock_file(options: &LmdbOptions, path: &Path) -> Result<Option<File>> {
         // On a read-only mount the engine would go on without slots, and a writer would overwrite
         // the pages that a snapshot reads.
         Err(source) if options.read_only && lock_file::is_refused(&source) => {
-            Err(Error::LockFileNotWritable { path: lock, source })
+            Err(Error::LockFileNotWritable { path: lock, source: source.into() })
         }
         Err(_) => Ok(None),
     }
@@ -283,7 +283,7 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     // says so.
     unsafe { env.flags(flags).open(path) }.map_err(|error| match error {
         heed::Error::Io(source) if source.kind() == io::ErrorKind::OutOfMemory => {
-            Error::AddressSpace { wanted_bytes: options.map_bytes, source }
+            Error::AddressSpace { wanted_bytes: options.map_bytes, source: source.into() }
         }
         other => explain(other, path),
     })
@@ -421,13 +421,13 @@ pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::FileTooLarge => {
-                Error::DiskFull { path, source, held: HeldPages::default() }
+                Error::DiskFull { path, source: source.into(), held: HeldPages::default() }
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Error::PermissionDenied { action: "write", path }
             }
             io::ErrorKind::NotFound => Error::MissingDirectory { path },
-            _ => Error::Io { path, source },
+            _ => Error::Io { path, source: source.into() },
         },
         heed::Error::EnvAlreadyOpened => Error::AlreadyOpen { path },
         heed::Error::Mdb(MdbError::Invalid) => {

@@ -13,8 +13,8 @@ use super::sorted::{self, Put};
 use super::{LmdbEntries, Shared, get};
 use crate::writer_slot::WriterTurn;
 use crate::{
-    Error, HeldPages, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction, Writer,
-    check_key, check_value,
+    Error, HeldPages, KeyBuf, KeyRange, Limits, Order, Reader, Refusal, Result, Transaction,
+    Writer, check_key, check_value,
 };
 
 /// A transaction of an [`Lmdb`](crate::Lmdb) store.
@@ -31,6 +31,7 @@ pub struct LmdbTransaction<'s> {
     /// When to try the end of the store, behind every key: that costs no search, and the engine leaves pages full
     /// that it would leave half full. Elsewhere it costs a look at the last key.
     at_end: Tries,
+    refusal: Refusal,
 }
 
 /// What had no room for a transaction, and what keeps pages from it.
@@ -43,7 +44,7 @@ enum Full {
 impl Full {
     /// The error of a call that follows the first one without room.
     fn again(self, shared: &Shared) -> Error {
-        let source = || io::ErrorKind::StorageFull.into();
+        let source = || io::Error::from(io::ErrorKind::StorageFull).into();
         match self {
             Self::Map(held) => shared.map_full_held(held),
             Self::Disk(held) => {
@@ -111,7 +112,8 @@ impl<'s> LmdbTransaction<'s> {
         let cleared = shared.readers.clear_dead_if_grown(&shared.env);
         cleared.map_err(|error| shared.explain(error))?;
         let (full, at_end) = (Cell::new(None), Tries::LATER);
-        Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full, at_end })
+        let refusal = Refusal::default();
+        Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full, at_end, refusal })
     }
 
     /// Puts an entry if it lies behind all that is in the store, and tells whether it does.
@@ -233,6 +235,10 @@ impl Writer for LmdbTransaction<'_> {
         self.put_in_order(entries).map_err(|error| self.explain(error))
     }
 
+    fn refusal(&mut self) -> &mut Refusal {
+        &mut self.refusal
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         check_key(key)?;
         let deleted = self.shared.database.delete(&mut self.txn, key);
@@ -251,13 +257,15 @@ impl Writer for LmdbTransaction<'_> {
 
 impl Transaction for LmdbTransaction<'_> {
     fn commit(self) -> Result<()> {
+        self.refusal.check()?;
         self.shared.process.check(&self.shared.path)?;
         let Self { txn, shared, full, .. } = self;
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Io(source) if shared.may_be_unusable() => {
                 // The page that makes the transaction valid was being written. The engine took it
                 // back in memory, but what is on the disk nobody knows.
-                let unusable = Error::Unusable { path: shared.path.clone(), source: Some(source) };
+                let (path, source) = (shared.path.clone(), Some(source.into()));
+                let unusable = Error::Unusable { path, source };
                 Error::CommitUnknown { source: unusable.into() }
             }
             other => match room::reason(other, &shared.path) {

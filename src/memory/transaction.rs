@@ -10,8 +10,8 @@ use super::{MemoryEntries, Shared};
 use crate::limits::TransactionSize;
 use crate::writer_slot::WriterTurn;
 use crate::{
-    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Transaction, Writer, check_key,
-    check_value,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Refusal, Result, Transaction, Writer,
+    check_key, check_value,
 };
 
 /// A transaction of a [`Memory`](crate::Memory) store.
@@ -21,6 +21,7 @@ pub struct MemoryTransaction<'s> {
     tree: Tree,
     started: Option<Instant>,
     written: TransactionSize,
+    refusal: Refusal,
     mode: Mode<'s>,
 }
 
@@ -34,17 +35,18 @@ enum Mode<'s> {
 
 impl<'s> MemoryTransaction<'s> {
     pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
-        let written = TransactionSize::default();
+        let (written, refusal) = (TransactionSize::default(), Refusal::default());
         if shared.optimistic {
             let started = shared.clock();
             let (tree, footprint) = Footprint::begin(shared);
-            return Ok(Self { shared, tree, started, written, mode: Mode::Optimistic(footprint) });
+            let mode = Mode::Optimistic(footprint);
+            return Ok(Self { shared, tree, started, written, refusal, mode });
         }
         let turn = shared.writer.take()?;
         // Waiting for the turn does not count.
         let started = shared.clock();
         let tree = shared.lock().tree.clone();
-        Ok(Self { shared, tree, started, written, mode: Mode::Alone { _turn: turn } })
+        Ok(Self { shared, tree, started, written, refusal, mode: Mode::Alone { _turn: turn } })
     }
 
     fn write(&mut self, write: Write, bytes: usize) -> Result<()> {
@@ -95,6 +97,10 @@ impl Writer for MemoryTransaction<'_> {
         self.write(Write::Put(Entry::new(key, value)), key.len() + value.len())
     }
 
+    fn refusal(&mut self) -> &mut Refusal {
+        &mut self.refusal
+    }
+
     fn limits(&self) -> Limits {
         self.shared.limits
     }
@@ -124,6 +130,7 @@ impl Writer for MemoryTransaction<'_> {
 
 impl Transaction for MemoryTransaction<'_> {
     fn commit(self) -> Result<()> {
+        self.refusal.check()?;
         self.shared.check_age(self.started)?;
         self.written.check(&self.shared.limits)?;
         if self.shared.raises_conflict() {

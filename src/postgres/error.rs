@@ -54,7 +54,7 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
         }
         &SqlState::DISK_FULL => Error::DiskFull {
             path: place(),
-            source: std::io::Error::new(std::io::ErrorKind::StorageFull, said(error)),
+            source: std::io::Error::new(std::io::ErrorKind::StorageFull, said(error)).into(),
             held: HeldPages::default(),
         },
         &SqlState::UNDEFINED_TABLE => Error::MissingStore { path: place() },

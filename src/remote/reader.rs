@@ -11,7 +11,7 @@ use crate::atomic::{apply_by_reading, stamp_by_counting};
 use crate::key::Versionstamp;
 use crate::limits::TransactionSize;
 use crate::{
-    AtomicOp, Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Result, Transaction,
+    AtomicOp, Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Refusal, Result, Transaction,
     VersionstampedKey, Writer, check_key, check_value,
 };
 
@@ -30,6 +30,7 @@ pub struct RemoteTransaction<S> {
     buffer: Buffer,
     limits: Limits,
     size: TransactionSize,
+    refusal: Refusal,
 }
 
 impl<S> RemoteSnapshot<S> {
@@ -40,7 +41,13 @@ impl<S> RemoteSnapshot<S> {
 
 impl<S> RemoteTransaction<S> {
     pub(crate) fn new(session: S, limits: Limits) -> Self {
-        Self { session, buffer: Buffer::default(), limits, size: TransactionSize::default() }
+        Self {
+            session,
+            buffer: Buffer::default(),
+            limits,
+            size: TransactionSize::default(),
+            refusal: Refusal::default(),
+        }
     }
 }
 
@@ -201,6 +208,10 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
         self.write(Write::Put(key, value))
     }
 
+    fn refusal(&mut self) -> &mut Refusal {
+        &mut self.refusal
+    }
+
     fn limits(&self) -> Limits {
         self.limits
     }
@@ -238,6 +249,7 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
 
 impl<S: WriteSession> Transaction for RemoteTransaction<S> {
     fn commit(self) -> Result<()> {
+        self.refusal.check()?;
         self.size.check(&self.limits)?;
         self.session.commit(self.buffer)
     }

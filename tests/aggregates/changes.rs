@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::key::{Element, List};
-use keyloom::{Reader, Result, Store, Subspace, Writer};
+use keyloom::{KeyRange, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::conceptual::aggregates::{Place, Position};
 use keyloom_patterns::{Aggregates, within};
 use proptest::collection::vec;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use crate::laws::{clear, dump_all, long_property, property};
+use crate::laws::{clear, dump, dump_all, long_property, property};
 use crate::shapes::{faults, object, things, value};
 
 /// A step as a test names it: an item by its number.
@@ -196,14 +196,16 @@ pub fn every_change_does_what_it_does_to_a_json_value(store: &(impl Store + Clon
             let entity = model.entry(id).or_default();
             let before = (entity.clone(), dump_all(store));
             let wanted = imitate(entity, &change);
-            // A careless program: what was refused must have written nothing.
             let mut done = None;
-            store
-                .transact(|txn| {
-                    done = apply(txn, id, &change);
-                    Ok(())
-                })
-                .unwrap();
+            let committed = store.transact(|txn| {
+                done = apply(txn, id, &change);
+                if let Some(Err(error)) = &done {
+                    let now = dump(txn, KeyRange::all());
+                    assert_eq!(now, before.1, "something was written before: {error}");
+                }
+                Ok(())
+            });
+            assert_eq!(committed.is_err(), matches!(done, Some(Err(_))), "{committed:?}");
             match (done, wanted) {
                 (Some(Ok(told)), Some(wanted)) => assert_eq!(told, wanted, "{change:?}"),
                 (None | Some(Err(_)), None) => {

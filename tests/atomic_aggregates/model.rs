@@ -150,10 +150,15 @@ fn outcome(done: keyloom::Result<Option<u64>>) -> Outcome {
     Outcome::Refused(conflict.expected, current)
 }
 
-fn apply(lists: &Lists, txn: &mut impl Writer, id: u8, change: Change) -> Outcome {
+fn apply(
+    lists: &Lists,
+    txn: &mut impl Writer,
+    id: u8,
+    change: Change,
+) -> keyloom::Result<Option<u64>> {
     let table = &lists.table;
-    let current = table.get(txn, &id).unwrap().map(|record| record.version);
-    outcome(match change {
+    let current = table.get(txn, &id)?.map(|record| record.version);
+    match change {
         Change::Create(list) => table.create(txn, &id, list).map(Some),
         Change::Update(behind, list) => {
             table.update(txn, &id, wanted(current, behind), list).map(Some)
@@ -165,7 +170,7 @@ fn apply(lists: &Lists, txn: &mut impl Writer, id: u8, change: Change) -> Outcom
         }
         Change::Remove => table.modify(txn, &id, |_| Ok(None)),
         Change::Append(item, limit) => table.append(txn, &id, item, limit).map(Some),
-    })
+    }
 }
 
 pub fn every_operation_does_what_it_does_to_a_map(store: &(impl Store + Clone)) {
@@ -175,7 +180,7 @@ pub fn every_operation_does_what_it_does_to_a_map(store: &(impl Store + Clone)) 
         let mut model = Model::default();
         for (id, change) in changes {
             let wanted = model.apply(id, change.clone());
-            let found = store.transact(|txn| Ok(apply(&lists, txn, id, change.clone()))).unwrap();
+            let found = outcome(store.transact(|txn| apply(&lists, txn, id, change.clone())));
             assert_eq!(found, wanted, "{change:?} of {id}");
         }
         let snapshot = store.snapshot().unwrap();

@@ -74,11 +74,13 @@ pub enum Flaw {
     CutValue,
     /// An error of the body is swallowed, and what it wrote is committed.
     ErrorCommits,
+    /// A transaction with a failed write of a pattern commits.
+    ForgottenRefusal,
 }
 
 impl Flaw {
     /// All mistakes, without [`Flaw::None`].
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::LostWrite,
         Self::DirtyRead,
         Self::MovingSnapshot,
@@ -112,6 +114,7 @@ impl Flaw {
         Self::EmptyIsAbsent,
         Self::CutValue,
         Self::ErrorCommits,
+        Self::ForgottenRefusal,
     ];
 
     /// The law that it breaks, and the name of the check that must see it. `None` when there is none.
@@ -171,6 +174,9 @@ impl Flaw {
             Self::EmptyIsAbsent => (Law::Values, "an_empty_value_is_not_an_absent_one"),
             Self::CutValue => (Law::Values, "values_of_every_size_come_back"),
             Self::ErrorCommits => (Law::Transact, "an_error_type_of_the_body_comes_back_unchanged"),
+            Self::ForgottenRefusal => {
+                (Law::Refusal, "a_failed_write_of_a_pattern_is_not_committed")
+            }
         })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use keyloom::key::Versionstamp;
 use keyloom::memory::MemoryTransaction;
 use keyloom::{
-    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Refusal, Result, Store, Transaction,
     VersionstampedKey, Writer, check_key, check_value,
 };
 
@@ -65,6 +65,7 @@ pub struct BentTransaction<'s> {
     /// What was committed when this began, where a flaw needs it.
     base: Map,
     writes: Vec<Write>,
+    refusal: Refusal,
 }
 
 impl<'s> BentTransaction<'s> {
@@ -74,7 +75,8 @@ impl<'s> BentTransaction<'s> {
             Flaw::BlindRanges | Flaw::Phantom | Flaw::WriteSkew => bent.map()?,
             _ => Map::new(),
         };
-        Ok(Self { bent, inner: Some(inner), base, writes: Vec::new() })
+        let (writes, refusal) = (Vec::new(), Refusal::default());
+        Ok(Self { bent, inner: Some(inner), base, writes, refusal })
     }
 
     fn inner(&self) -> Result<&MemoryTransaction<'s>> {
@@ -164,6 +166,10 @@ impl Writer for BentTransaction<'_> {
         self.write(Write::Put(key.to_vec(), value.to_vec()))
     }
 
+    fn refusal(&mut self) -> &mut Refusal {
+        &mut self.refusal
+    }
+
     fn limits(&self) -> Limits {
         self.bent.limits()
     }
@@ -223,6 +229,9 @@ impl Writer for BentTransaction<'_> {
 
 impl Transaction for BentTransaction<'_> {
     fn commit(mut self) -> Result<()> {
+        if self.bent.flaw != Flaw::ForgottenRefusal {
+            self.refusal.check()?;
+        }
         let inner = self.inner.take().ok_or(Error::ReadOnly)?;
         let writes = std::mem::take(&mut self.writes);
         let half = writes.len().div_ceil(2);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyloom::{
-    Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction, Writer,
-    check_key,
+    Error, KeyRange, Limits, Order, Reader, Refusal, Result, RetryPolicy, Store, Transaction,
+    Writer, check_key,
 };
 
 use crate::Map;
@@ -103,6 +103,7 @@ impl<S: Store> Store for Weakened<S> {
             writes: Vec::new(),
             keys: RefCell::default(),
             ranges: RefCell::default(),
+            refusal: Refusal::default(),
         })
     }
 
@@ -123,6 +124,7 @@ pub struct WeakenedTransaction<'s, S: Store> {
     /// What was read.
     keys: RefCell<BTreeSet<Vec<u8>>>,
     ranges: RefCell<Vec<KeyRange<'static>>>,
+    refusal: Refusal,
 }
 
 impl<S: Store> WeakenedTransaction<'_, S> {
@@ -182,6 +184,10 @@ impl<S: Store> Writer for WeakenedTransaction<'_, S> {
         Ok(())
     }
 
+    fn refusal(&mut self) -> &mut Refusal {
+        &mut self.refusal
+    }
+
     fn limits(&self) -> Limits {
         self.weakened.limits()
     }
@@ -200,6 +206,7 @@ impl<S: Store> Writer for WeakenedTransaction<'_, S> {
 
 impl<S: Store> Transaction for WeakenedTransaction<'_, S> {
     fn commit(self) -> Result<()> {
+        self.refusal.check()?;
         if self.writes.is_empty() {
             // It saw one moment, whatever is there now.
             return Ok(());

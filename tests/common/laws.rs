@@ -146,7 +146,7 @@ pub fn conflicts_are_retried_to_the_same_end<S: Store + Clone>(
     }
 }
 
-/// A program that goes on after an error and commits: what was written before the error shows.
+/// A write of a pattern that is refused before anything was written; the transaction does not commit.
 #[track_caller]
 pub fn refused<S: Store>(
     store: &S,
@@ -155,7 +155,8 @@ pub fn refused<S: Store>(
     let before = dump_all(store);
     let mut txn = store.begin().unwrap();
     let error = work(&mut DynWriter::new(&mut txn)).unwrap_err();
-    txn.commit().unwrap();
-    assert_eq!(dump_all(store), before, "something was written before: {error}");
+    assert_eq!(dump(&txn, KeyRange::all()), before, "something was written before: {error}");
+    let committed = txn.commit();
+    assert!(matches!(committed, Err(keyloom::Error::CommitRefused { .. })), "{committed:?}");
     error
 }

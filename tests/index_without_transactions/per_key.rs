@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use keyloom::{Error, KeyRange, Limits, Memory, Order, Reader, Result, Store, Transaction, Writer};
+use keyloom::{
+    Error, KeyRange, Limits, Memory, Order, Reader, Refusal, Result, Store, Transaction, Writer,
+};
 
 use crate::turns::Turns;
 
@@ -30,7 +32,7 @@ impl Store for PerKey {
     }
 
     fn begin(&self) -> Result<OneWrite> {
-        Ok(OneWrite { store: self.clone(), write: None })
+        Ok(OneWrite { store: self.clone(), write: None, refusal: Refusal::default() })
     }
 
     fn limits(&self) -> Limits {
@@ -83,6 +85,7 @@ impl Iterator for PerKeyEntries {
 pub struct OneWrite {
     store: PerKey,
     write: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    refusal: Refusal,
 }
 
 fn beyond_a_key<T>() -> Result<T> {
@@ -117,6 +120,10 @@ impl Writer for OneWrite {
         self.write(key, Some(value))
     }
 
+    fn refusal(&mut self) -> &mut Refusal {
+        &mut self.refusal
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         self.write(key, None)
     }
@@ -128,6 +135,7 @@ impl Writer for OneWrite {
 
 impl Transaction for OneWrite {
     fn commit(self) -> Result<()> {
+        self.refusal.check()?;
         let Some((key, value)) = self.write else { return Ok(()) };
         self.store.turns.operation()?;
         self.store.inner.transact(|txn| match &value {

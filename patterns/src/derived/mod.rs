@@ -119,7 +119,7 @@ pub trait Derived<K, V>: Send + Sync {
     /// The records themselves are written by the caller, before or after: do not read them here.
     ///
     /// # Errors
-    /// Whatever makes a change impossible; the transaction is then given up.
+    /// What makes a change impossible. The transaction then [does not commit](keyloom::Writer#a-failed-write).
     fn update(
         &self,
         txn: &mut DynWriter<'_>,

@@ -128,11 +128,13 @@ impl SortedWrites {
     /// # Errors
     /// What the store says.
     pub fn apply(&mut self, txn: &mut impl Writer) -> Result<()> {
-        sort(&self.bytes, &mut self.writes, 0);
-        self.make(txn)?;
-        self.bytes.clear();
-        self.writes.clear();
-        Ok(())
+        txn.guarded(|txn| {
+            sort(&self.bytes, &mut self.writes, 0);
+            self.make(txn)?;
+            self.bytes.clear();
+            self.writes.clear();
+            Ok(())
+        })
     }
 
     fn make(&self, txn: &mut impl Writer) -> Result<()> {

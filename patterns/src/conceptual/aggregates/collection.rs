@@ -127,13 +127,15 @@ impl<K: RecordKey> Aggregates<K> {
         key: &K,
         entity: &T,
     ) -> Result<()> {
-        let here = self.entity(key);
-        let at = |error: Error| error.at(here.prefix());
-        let old = self.node(txn, &here)?;
-        let value = to_value(entity).map_err(at)?;
-        self.refuse_scalar(&here, &value)?;
-        let new = replaced(old.as_ref(), value).map_err(at)?;
-        self.write(txn, &here, old.as_ref(), &new)
+        txn.guarded(|txn| {
+            let here = self.entity(key);
+            let at = |error: Error| error.at(here.prefix());
+            let old = self.node(txn, &here)?;
+            let value = to_value(entity).map_err(at)?;
+            self.refuse_scalar(&here, &value)?;
+            let new = replaced(old.as_ref(), value).map_err(at)?;
+            self.write(txn, &here, old.as_ref(), &new)
+        })
     }
 
     /// Changes an entity as a `T`, and writes the difference: what `T` does not know stays as it is. Tells
@@ -175,17 +177,19 @@ impl<K: RecordKey> Aggregates<K> {
         key: &K,
         change: impl FnOnce(&mut T) -> Result<()>,
     ) -> Result<bool> {
-        let here = self.entity(key);
-        let at = |error: Error| error.at(here.prefix());
-        let Some(old) = self.node(txn, &here)? else { return Ok(false) };
-        let mut entity: T = from_value(&old.clone().join()).map_err(at)?;
-        let before = to_value(&entity).map_err(at)?;
-        change(&mut entity)?;
-        let after = to_value(&entity).map_err(at)?;
-        self.refuse_scalar(&here, &after)?;
-        let new = merge(&old, &before, &after).map_err(at)?;
-        self.write(txn, &here, Some(&old), &new)?;
-        Ok(true)
+        txn.guarded(|txn| {
+            let here = self.entity(key);
+            let at = |error: Error| error.at(here.prefix());
+            let Some(old) = self.node(txn, &here)? else { return Ok(false) };
+            let mut entity: T = from_value(&old.clone().join()).map_err(at)?;
+            let before = to_value(&entity).map_err(at)?;
+            change(&mut entity)?;
+            let after = to_value(&entity).map_err(at)?;
+            self.refuse_scalar(&here, &after)?;
+            let new = merge(&old, &before, &after).map_err(at)?;
+            self.write(txn, &here, Some(&old), &new)?;
+            Ok(true)
+        })
     }
 
     /// Makes a part of an entity exactly this, and leaves the rest alone. Maps that are missing on the way
@@ -201,7 +205,7 @@ impl<K: RecordKey> Aggregates<K> {
         path: impl Pack,
         value: &T,
     ) -> Result<()> {
-        self.set_node(txn, key, &path, value, replaced)
+        txn.guarded(|txn| self.set_node(txn, key, &path, value, replaced))
     }
 
     /// As [`set`](Aggregates::set), but a list or a map is kept in one piece: one key, which is read and
@@ -216,7 +220,7 @@ impl<K: RecordKey> Aggregates<K> {
         path: impl Pack,
         value: &T,
     ) -> Result<()> {
-        self.set_node(txn, key, &path, value, |_, value| Ok(Node::leaf(value)))
+        txn.guarded(|txn| self.set_node(txn, key, &path, value, |_, value| Ok(Node::leaf(value))))
     }
 
     fn set_node<T: Serialize + ?Sized>(
@@ -250,13 +254,15 @@ impl<K: RecordKey> Aggregates<K> {
     /// # Errors
     /// [`Error::BadOption`] for what is no path; what the store says.
     pub fn remove(&self, txn: &mut impl Writer, key: &K, path: impl Pack) -> Result<bool> {
-        path_of(&path)?;
-        let part = self.entity(key).child(&path).self_and_children();
-        let was_there = txn.first(part.clone())?.is_some();
-        if was_there {
-            txn.delete_range(part)?;
-        }
-        Ok(was_there)
+        txn.guarded(|txn| {
+            path_of(&path)?;
+            let part = self.entity(key).child(&path).self_and_children();
+            let was_there = txn.first(part.clone())?.is_some();
+            if was_there {
+                txn.delete_range(part)?;
+            }
+            Ok(was_there)
+        })
     }
 
     /// Removes an entity, and tells whether it was there.
@@ -264,7 +270,7 @@ impl<K: RecordKey> Aggregates<K> {
     /// # Errors
     /// What the store says.
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
-        self.remove(txn, key, ())
+        txn.guarded(|txn| self.remove(txn, key, ()))
     }
 
     pub(super) fn entity(&self, key: &K) -> Subspace {

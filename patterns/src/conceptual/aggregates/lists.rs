@@ -38,7 +38,7 @@ impl<K: RecordKey> Aggregates<K> {
         list: impl Pack,
         item: &T,
     ) -> Result<Position> {
-        self.insert(txn, key, list, Place::Last, item)
+        txn.guarded(|txn| self.insert(txn, key, list, Place::Last, item))
     }
 
     /// Inserts an item into a list and tells its position. No other item is touched.
@@ -72,19 +72,21 @@ impl<K: RecordKey> Aggregates<K> {
         place: Place<'_>,
         item: &T,
     ) -> Result<Position> {
-        let path = path_of(&list)?;
-        let (entity, list) = (self.entity(key), self.entity(key).child(&list));
-        let wanted: Vec<Kind> = path.iter().map(Kind::before).chain([Kind::List]).collect();
-        let missing = self.missing_along(txn, &entity, &path, &wanted)?;
-        let (low, high) = neighbours(txn, &list, place)?;
-        let position = Position::between(low.as_ref(), high.as_ref())
-            .ok_or_else(|| Error::other(NoRoom).at(list.prefix()))?;
-        let here = list.child(&(&position,));
-        let node =
-            to_value(item).and_then(Node::divide).map_err(|error| error.at(here.prefix()))?;
-        self.write(txn, &here, None, &node)?;
-        write_markers(txn, &missing)?;
-        Ok(position)
+        txn.guarded(|txn| {
+            let path = path_of(&list)?;
+            let (entity, list) = (self.entity(key), self.entity(key).child(&list));
+            let wanted: Vec<Kind> = path.iter().map(Kind::before).chain([Kind::List]).collect();
+            let missing = self.missing_along(txn, &entity, &path, &wanted)?;
+            let (low, high) = neighbours(txn, &list, place)?;
+            let position = Position::between(low.as_ref(), high.as_ref())
+                .ok_or_else(|| Error::other(NoRoom).at(list.prefix()))?;
+            let here = list.child(&(&position,));
+            let node =
+                to_value(item).and_then(Node::divide).map_err(|error| error.at(here.prefix()))?;
+            self.write(txn, &here, None, &node)?;
+            write_markers(txn, &missing)?;
+            Ok(position)
+        })
     }
 
     /// The items of a list with their positions; empty where there is no list. Costs one range.
@@ -117,16 +119,18 @@ impl<K: RecordKey> Aggregates<K> {
     /// # Errors
     /// As [`get`](Aggregates::get).
     pub fn renumber(&self, txn: &mut impl Writer, key: &K, list: impl Pack) -> Result<()> {
-        path_of(&list)?;
-        let list = self.entity(key).child(&list);
-        let Some(old) = self.node(txn, &list)? else { return Ok(()) };
-        if Kind::of(&old.value) != Some(Kind::List) {
-            return Ok(());
-        }
-        let numbered = (1..).map(|n| Step::Item(Position::nth(n))).zip(old.children.values());
-        let children = numbered.map(|(step, child)| (step, child.clone())).collect();
-        let new = Node { value: old.value.clone(), children };
-        self.write(txn, &list, Some(&old), &new)
+        txn.guarded(|txn| {
+            path_of(&list)?;
+            let list = self.entity(key).child(&list);
+            let Some(old) = self.node(txn, &list)? else { return Ok(()) };
+            if Kind::of(&old.value) != Some(Kind::List) {
+                return Ok(());
+            }
+            let numbered = (1..).map(|n| Step::Item(Position::nth(n))).zip(old.children.values());
+            let children = numbered.map(|(step, child)| (step, child.clone())).collect();
+            let new = Node { value: old.value.clone(), children };
+            self.write(txn, &list, Some(&old), &new)
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use ciborium::Value;
-use keyloom::{Entry, Error, KeyBuf, Result, Subspace};
+use keyloom::{Entry, Error, KeyBuf, Result, SharedError, Subspace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -166,7 +166,7 @@ fn key_of(step: Step) -> Option<Value> {
 }
 
 fn failed<E: Into<keyloom::BoxedError>>(action: &'static str) -> impl Fn(E) -> Error {
-    move |error| Error::Value { codec: "CBOR", action, source: error.into() }
+    move |error| Error::Value { codec: "CBOR", action, source: SharedError::from(error) }
 }
 
 /// What serde makes of a value.

@@ -314,7 +314,7 @@ where
     where
         K: Clone,
     {
-        self.put_many(txn, [(key.clone(), carrier)])
+        txn.guarded(|txn| self.put_many(txn, [(key.clone(), carrier)]))
     }
 
     /// Puts many carriers, with the copies that their sources give.
@@ -330,9 +330,11 @@ where
         txn: &mut impl Writer,
         carriers: impl IntoIterator<Item = (K, V)>,
     ) -> Result<()> {
-        let mut carriers: Vec<(K, V)> = carriers.into_iter().collect();
-        self.fill(txn, &mut carriers)?;
-        self.carriers.put_many(txn, carriers)
+        txn.guarded(|txn| {
+            let mut carriers: Vec<(K, V)> = carriers.into_iter().collect();
+            self.fill(txn, &mut carriers)?;
+            self.carriers.put_many(txn, carriers)
+        })
     }
 
     /// Makes carriers `keys` carry what their source says, and tells how many did not.

@@ -121,30 +121,32 @@ where
         batch: usize,
         mut done: Propagation,
     ) -> Result<Propagation> {
-        let next = self.next_mark(txn, done.served.as_deref())?;
-        done.finished = next.is_none();
-        let Some(Mark { key: mark, position }) = next else { return Ok(done) };
-        self.require_readable(txn)?;
-        let source_key: SK =
-            self.space.unpack(&mark).map_err(|error| Error::from(error).at(&mark))?;
-        let source = self.sources.get(txn, &source_key)?;
-        let position = self.of_index(position, &source_key).map_err(|error| error.at(&mark))?;
-        let IndexPage { found, next } = self
-            .by_source
-            .page(txn, &source_key, Order::Ascending, batch, position.as_ref())
-            .map_err(|error| error.at(&mark))?;
-        let keys = found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
-        drop(found);
-        let written = self.rewrite(txn, &keys, &source_key, source.as_ref())?;
-        match &next {
-            Some(position) => txn.put(&mark, &behind(position))?,
-            None => txn.delete(&mark)?,
-        }
-        done.sources += u64::from(next.is_none());
-        done.visited += keys.len() as u64;
-        done.written += written;
-        done.served = Some(mark);
-        Ok(done)
+        txn.guarded(|txn| {
+            let next = self.next_mark(txn, done.served.as_deref())?;
+            done.finished = next.is_none();
+            let Some(Mark { key: mark, position }) = next else { return Ok(done) };
+            self.require_readable(txn)?;
+            let source_key: SK =
+                self.space.unpack(&mark).map_err(|error| Error::from(error).at(&mark))?;
+            let source = self.sources.get(txn, &source_key)?;
+            let position = self.of_index(position, &source_key).map_err(|error| error.at(&mark))?;
+            let IndexPage { found, next } = self
+                .by_source
+                .page(txn, &source_key, Order::Ascending, batch, position.as_ref())
+                .map_err(|error| error.at(&mark))?;
+            let keys = found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
+            drop(found);
+            let written = self.rewrite(txn, &keys, &source_key, source.as_ref())?;
+            match &next {
+                Some(position) => txn.put(&mark, &behind(position))?,
+                None => txn.delete(&mark)?,
+            }
+            done.sources += u64::from(next.is_none());
+            done.visited += keys.len() as u64;
+            done.written += written;
+            done.served = Some(mark);
+            Ok(done)
+        })
     }
 
     /// The position of a mark, or the beginning where it is one in another index, as when the index has

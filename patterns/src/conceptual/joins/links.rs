@@ -117,7 +117,7 @@ impl<L: RecordKey, R: RecordKey, C: Codec<()>> Links<L, R, (), C> {
         L: Clone,
         R: Clone,
     {
-        self.table.put(txn, &(left.clone(), right.clone()), &())
+        txn.guarded(|txn| self.table.put(txn, &(left.clone(), right.clone()), &()))
     }
 }
 
@@ -127,7 +127,7 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
     /// # Errors
     /// As [`Table::delete`].
     pub fn unlink(&self, txn: &mut impl Writer, left: &L, right: &R) -> Result<bool> {
-        self.table.delete(txn, &(left.clone(), right.clone()))
+        txn.guarded(|txn| self.table.delete(txn, &(left.clone(), right.clone())))
     }
 
     /// Takes away at most `most` links of a left, and tells how many there were: to do when the
@@ -149,9 +149,12 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
     /// # Errors
     /// As [`Table::delete_many`].
     pub fn unlink_left(&self, txn: &mut impl Writer, left: &L, most: usize) -> Result<usize> {
-        let rights = self.rights_of(txn, left, Order::Ascending)?.take(most);
-        let links = rights.map(|right| Ok((left.clone(), right?))).collect::<Result<Vec<_>>>()?;
-        self.table.delete_many(txn, &links)
+        txn.guarded(|txn| {
+            let rights = self.rights_of(txn, left, Order::Ascending)?.take(most);
+            let links =
+                rights.map(|right| Ok((left.clone(), right?))).collect::<Result<Vec<_>>>()?;
+            self.table.delete_many(txn, &links)
+        })
     }
 
     /// Takes away at most `most` links of a right; see [`unlink_left`](Links::unlink_left).
@@ -159,9 +162,11 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
     /// # Errors
     /// As [`Table::delete_many`].
     pub fn unlink_right(&self, txn: &mut impl Writer, right: &R, most: usize) -> Result<usize> {
-        let lefts = self.lefts_of(txn, right, Order::Ascending)?.take(most);
-        let links = lefts.map(|left| Ok((left?, right.clone()))).collect::<Result<Vec<_>>>()?;
-        self.table.delete_many(txn, &links)
+        txn.guarded(|txn| {
+            let lefts = self.lefts_of(txn, right, Order::Ascending)?.take(most);
+            let links = lefts.map(|left| Ok((left?, right.clone()))).collect::<Result<Vec<_>>>()?;
+            self.table.delete_many(txn, &links)
+        })
     }
 }
 

@@ -251,18 +251,20 @@ impl<K: RecordKey, V> Sketches<K, V> {
         txn: &mut impl Writer,
         table: &Table<K, V, C>,
     ) -> Result<u64> {
-        refuse_overlap(&self.space, table.space())?;
-        let (mut left, mut written) = (Some(self.space.self_and_children()), 0);
-        while let Some(range) = left {
-            let pass = self.gather(txn, table, &range)?;
-            left = pass.left;
-            txn.delete_range(pass.done)?;
-            for (key, sketch) in pass.gathered {
-                txn.put(&key, &sketch.0.unwrap_or_else(|| self.empty.clone()).serialize())?;
-                written += 1;
+        txn.guarded(|txn| {
+            refuse_overlap(&self.space, table.space())?;
+            let (mut left, mut written) = (Some(self.space.self_and_children()), 0);
+            while let Some(range) = left {
+                let pass = self.gather(txn, table, &range)?;
+                left = pass.left;
+                txn.delete_range(pass.done)?;
+                for (key, sketch) in pass.gathered {
+                    txn.put(&key, &sketch.0.unwrap_or_else(|| self.empty.clone()).serialize())?;
+                    written += 1;
+                }
             }
-        }
-        Ok(written)
+            Ok(written)
+        })
     }
 
     fn gather<C: Codec<V>>(

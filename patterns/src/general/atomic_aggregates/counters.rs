@@ -78,7 +78,7 @@ impl<K: Pack> Counters<K> {
     /// # Errors
     /// [`Error::NotACounter`], or what the store says.
     pub fn add(&self, txn: &mut impl Writer, key: &K, delta: i64) -> Result<()> {
-        txn.add(&self.space.pack(key), delta)
+        txn.guarded(|txn| txn.add(&self.space.pack(key), delta))
     }
 
     /// Lowers the number to `bound` if it is larger, or sets it where there is none. Reads nothing, as
@@ -90,7 +90,7 @@ impl<K: Pack> Counters<K> {
     /// # Errors
     /// As [`add`](Counters::add).
     pub fn min(&self, txn: &mut impl Writer, key: &K, bound: u64) -> Result<()> {
-        txn.min(&self.space.pack(key), bound)
+        txn.guarded(|txn| txn.min(&self.space.pack(key), bound))
     }
 
     /// Raises the number to `bound` if it is smaller, or sets it where there is none. As
@@ -99,7 +99,7 @@ impl<K: Pack> Counters<K> {
     /// # Errors
     /// As [`add`](Counters::add).
     pub fn max(&self, txn: &mut impl Writer, key: &K, bound: u64) -> Result<()> {
-        txn.max(&self.space.pack(key), bound)
+        txn.guarded(|txn| txn.max(&self.space.pack(key), bound))
     }
 
     /// Adds `delta` if the sum lies within `bounds`, and tells the sum.
@@ -116,14 +116,16 @@ impl<K: Pack> Counters<K> {
         delta: i64,
         bounds: RangeInclusive<i64>,
     ) -> Result<i64> {
-        let packed = self.space.pack(key);
-        let current = txn.counter(&packed)?;
-        match current.checked_add(delta).filter(|sum| bounds.contains(sum)) {
-            Some(sum) => txn.put(&packed, &sum.to_le_bytes()).map(|()| sum),
-            None => {
-                let key = display(&packed).to_string().into();
-                Err(Error::other(OutOfBounds { key, current, delta, bounds }))
+        txn.guarded(|txn| {
+            let packed = self.space.pack(key);
+            let current = txn.counter(&packed)?;
+            match current.checked_add(delta).filter(|sum| bounds.contains(sum)) {
+                Some(sum) => txn.put(&packed, &sum.to_le_bytes()).map(|()| sum),
+                None => {
+                    let key = display(&packed).to_string().into();
+                    Err(Error::other(OutOfBounds { key, current, delta, bounds }))
+                }
             }
-        }
+        })
     }
 }

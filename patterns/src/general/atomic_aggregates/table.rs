@@ -110,9 +110,11 @@ impl<K: RecordKey, V, C: Codec<V>> AtomicTable<K, V, C> {
         key: &K,
         change: impl FnOnce(Option<&V>) -> Result<Option<V>>,
     ) -> Result<Option<u64>> {
-        let old = self.get(txn, key)?;
-        let new = change(old.as_deref())?;
-        self.replace(txn, key, old.as_ref(), new)
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            let new = change(old.as_deref())?;
+            self.replace(txn, key, old.as_ref(), new)
+        })
     }
 
     fn replace(
@@ -150,11 +152,13 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     /// # Errors
     /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`].
     pub fn create(&self, txn: &mut impl Writer, key: &K, value: V) -> Result<u64> {
-        let old = self.get(txn, key)?;
-        match old {
-            None => Ok(self.replace(txn, key, None, Some(value))?.unwrap_or_default()),
-            Some(_) => Err(self.refused(key, Expected::Absent, old)),
-        }
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            match old {
+                None => Ok(self.replace(txn, key, None, Some(value))?.unwrap_or_default()),
+                Some(_) => Err(self.refused(key, Expected::Absent, old)),
+            }
+        })
     }
 
     /// Replaces the record if it still has this version, and tells the new one.
@@ -162,13 +166,15 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     /// # Errors
     /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`].
     pub fn update(&self, txn: &mut impl Writer, key: &K, version: u64, value: V) -> Result<u64> {
-        let old = self.get(txn, key)?;
-        match &old {
-            Some(record) if record.version == version => {
-                Ok(self.replace(txn, key, old.as_ref(), Some(value))?.unwrap_or_default())
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            match &old {
+                Some(record) if record.version == version => {
+                    Ok(self.replace(txn, key, old.as_ref(), Some(value))?.unwrap_or_default())
+                }
+                _ => Err(self.refused(key, Expected::Version(version), old)),
             }
-            _ => Err(self.refused(key, Expected::Version(version), old)),
-        }
+        })
     }
 
     /// Removes the record if it still has this version.
@@ -176,13 +182,15 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     /// # Errors
     /// As [`update`](AtomicTable::update).
     pub fn delete(&self, txn: &mut impl Writer, key: &K, version: u64) -> Result<()> {
-        let old = self.get(txn, key)?;
-        match &old {
-            Some(record) if record.version == version => {
-                self.replace(txn, key, old.as_ref(), None).map(drop)
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            match &old {
+                Some(record) if record.version == version => {
+                    self.replace(txn, key, old.as_ref(), None).map(drop)
+                }
+                _ => Err(self.refused(key, Expected::Version(version), old)),
             }
-            _ => Err(self.refused(key, Expected::Version(version), old)),
-        }
+        })
     }
 
     /// Replaces the record if it is equal to `expected`, and tells the new version. `None` stands for no
@@ -215,12 +223,14 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     where
         V: PartialEq,
     {
-        let old = self.get(txn, key)?;
-        if old.as_deref() == expected {
-            return self.replace(txn, key, old.as_ref(), new);
-        }
-        let expected = if expected.is_some() { Expected::Value } else { Expected::Absent };
-        Err(self.refused(key, expected, old))
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            if old.as_deref() == expected {
+                return self.replace(txn, key, old.as_ref(), new);
+            }
+            let expected = if expected.is_some() { Expected::Value } else { Expected::Absent };
+            Err(self.refused(key, expected, old))
+        })
     }
 
     #[cold]
@@ -273,23 +283,25 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> AtomicTable<K, Vec<T>, C> {
         item: T,
         limit: AppendLimit,
     ) -> Result<u64> {
-        let (AppendLimit::Refuse(most) | AppendLimit::DropOldest(most)) = limit;
-        if most == 0 {
-            return Err(Error::BadOption {
-                what: "the limit of a list",
-                value: "0".into(),
-                why: "it takes at least 1 item",
-            });
-        }
-        let grown = |old: Option<&Vec<T>>| {
-            let old = old.map_or(&[][..], Vec::as_slice);
-            if matches!(limit, AppendLimit::Refuse(_)) && old.len() >= most {
-                let full = Full { key: self.shown(key), items: old.len(), limit: most };
-                return Err(Error::other(full));
+        txn.guarded(|txn| {
+            let (AppendLimit::Refuse(most) | AppendLimit::DropOldest(most)) = limit;
+            if most == 0 {
+                return Err(Error::BadOption {
+                    what: "the limit of a list",
+                    value: "0".into(),
+                    why: "it takes at least 1 item",
+                });
             }
-            let kept = old.get((old.len() + 1).saturating_sub(most)..).unwrap_or_default();
-            Ok(Some(kept.iter().cloned().chain([item]).collect()))
-        };
-        Ok(self.modify(txn, key, grown)?.unwrap_or_default())
+            let grown = |old: Option<&Vec<T>>| {
+                let old = old.map_or(&[][..], Vec::as_slice);
+                if matches!(limit, AppendLimit::Refuse(_)) && old.len() >= most {
+                    let full = Full { key: self.shown(key), items: old.len(), limit: most };
+                    return Err(Error::other(full));
+                }
+                let kept = old.get((old.len() + 1).saturating_sub(most)..).unwrap_or_default();
+                Ok(Some(kept.iter().cloned().chain([item]).collect()))
+            };
+            Ok(self.modify(txn, key, grown)?.unwrap_or_default())
+        })
     }
 }

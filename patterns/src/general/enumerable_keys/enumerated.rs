@@ -107,14 +107,16 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
     /// # Errors
     /// As [`Sequence::next`] and [`Table::put`].
     pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<u64> {
-        let number = self.numbers.peek(txn, container)?;
-        // The record first: when it is refused, nothing was written.
-        self.records.put(txn, &(container.clone(), number), value)?;
-        self.numbers.go_on_behind(txn, container, number)?;
-        if let Some(old @ 1..) = self.keep.and_then(|keep| number.checked_sub(keep)) {
-            self.records.delete(txn, &(container.clone(), old))?;
-        }
-        Ok(number)
+        txn.guarded(|txn| {
+            let number = self.numbers.peek(txn, container)?;
+            // The record first: when it is refused, nothing was written.
+            self.records.put(txn, &(container.clone(), number), value)?;
+            self.numbers.go_on_behind(txn, container, number)?;
+            if let Some(old @ 1..) = self.keep.and_then(|keep| number.checked_sub(keep)) {
+                self.records.delete(txn, &(container.clone(), old))?;
+            }
+            Ok(number)
+        })
     }
 
     /// A record by its number. Costs one get.
@@ -130,7 +132,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
     /// # Errors
     /// As [`Table::delete`].
     pub fn delete(&self, txn: &mut impl Writer, container: &C, number: u64) -> Result<bool> {
-        self.records.delete(txn, &(container.clone(), number))
+        txn.guarded(|txn| self.records.delete(txn, &(container.clone(), number)))
     }
 
     /// The records of a container whose numbers lie in `numbers`, from the newest back with
@@ -179,11 +181,13 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
         keep: u64,
         most: usize,
     ) -> Result<usize> {
-        let last = self.numbers.last(txn, container)?;
-        let old = ids(container, ..=last.saturating_sub(keep));
-        let page = self.records.page(txn, old, Order::Ascending, most, None)?;
-        let keys: Vec<(C, u64)> = page.records.into_iter().map(|(key, _)| key).collect();
-        self.records.delete_many(txn, &keys)
+        txn.guarded(|txn| {
+            let last = self.numbers.last(txn, container)?;
+            let old = ids(container, ..=last.saturating_sub(keep));
+            let page = self.records.page(txn, old, Order::Ascending, most, None)?;
+            let keys: Vec<(C, u64)> = page.records.into_iter().map(|(key, _)| key).collect();
+            self.records.delete_many(txn, &keys)
+        })
     }
 
     /// The containers whose sequence has not come as far as their last record, so that a record would be
@@ -214,8 +218,10 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
     /// # Errors
     /// What the store says; keys that are not of this kind.
     pub fn repair(&self, txn: &mut impl Writer, container: &C) -> Result<()> {
-        let last = self.last_record(txn, container)?;
-        self.numbers.go_on_behind(txn, container, last)
+        txn.guarded(|txn| {
+            let last = self.last_record(txn, container)?;
+            self.numbers.go_on_behind(txn, container, last)
+        })
     }
 
     fn last_record(&self, reader: &impl Reader, container: &C) -> Result<u64> {

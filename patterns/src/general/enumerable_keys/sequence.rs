@@ -44,7 +44,7 @@ impl<C: Pack> Sequence<C> {
     /// # Errors
     /// [`Error::NotACounter`]; an [`Error::Other`] after 2^63 - 1 numbers; what the store says.
     pub fn next(&self, txn: &mut impl Writer, container: &C) -> Result<u64> {
-        Ok(self.reserve(txn, container, 1)?.start)
+        txn.guarded(|txn| Ok(self.reserve(txn, container, 1)?.start))
     }
 
     /// The next `count` numbers of `container`, as one piece. Costs as much as one.
@@ -52,12 +52,14 @@ impl<C: Pack> Sequence<C> {
     /// # Errors
     /// As [`next`](Sequence::next).
     pub fn reserve(&self, txn: &mut impl Writer, container: &C, count: u64) -> Result<Range<u64>> {
-        let key = self.key(container);
-        let next = self.peek(txn, container)?;
-        let last = next.checked_add(count).map(|end| end - 1).filter(|&last| last <= LAST);
-        let last = last.ok_or_else(|| exhausted(&key))?;
-        txn.put(&key, &last.to_le_bytes())?;
-        Ok(next..last + 1)
+        txn.guarded(|txn| {
+            let key = self.key(container);
+            let next = self.peek(txn, container)?;
+            let last = next.checked_add(count).map(|end| end - 1).filter(|&last| last <= LAST);
+            let last = last.ok_or_else(|| exhausted(&key))?;
+            txn.put(&key, &last.to_le_bytes())?;
+            Ok(next..last + 1)
+        })
     }
 
     /// The last number that was given, 0 where there is none. Costs one get.
@@ -74,14 +76,16 @@ impl<C: Pack> Sequence<C> {
     /// # Errors
     /// [`Error::BadOption`] above 2^63 - 1; [`Error::NotACounter`], what the store says.
     pub fn go_on_behind(&self, txn: &mut impl Writer, container: &C, number: u64) -> Result<()> {
-        if number > LAST {
-            return Err(Error::BadOption {
-                what: "the number of a sequence",
-                value: number.to_string(),
-                why: "the last one is 2^63 - 1",
-            });
-        }
-        txn.max(&self.key(container), number)
+        txn.guarded(|txn| {
+            if number > LAST {
+                return Err(Error::BadOption {
+                    what: "the number of a sequence",
+                    value: number.to_string(),
+                    why: "the last one is 2^63 - 1",
+                });
+            }
+            txn.max(&self.key(container), number)
+        })
     }
 
     /// The number that comes next, without taking it.

@@ -117,13 +117,15 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
         writer: u64,
         value: &V,
     ) -> Result<ShardedId> {
-        let shards = u64::from(self.shards.get());
-        let shard = u32::try_from(writer % shards).unwrap_or_default();
-        let of = (container.clone(), shard);
-        let number = self.numbers.peek(txn, &of)?;
-        self.records.put(txn, &(container.clone(), shard, number), value)?;
-        self.numbers.go_on_behind(txn, &of, number)?;
-        Ok(ShardedId { shard, number })
+        txn.guarded(|txn| {
+            let shards = u64::from(self.shards.get());
+            let shard = u32::try_from(writer % shards).unwrap_or_default();
+            let of = (container.clone(), shard);
+            let number = self.numbers.peek(txn, &of)?;
+            self.records.put(txn, &(container.clone(), shard, number), value)?;
+            self.numbers.go_on_behind(txn, &of, number)?;
+            Ok(ShardedId { shard, number })
+        })
     }
 
     /// A record by its id. Costs one get.
@@ -139,7 +141,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
     /// # Errors
     /// As [`Table::delete`].
     pub fn delete(&self, txn: &mut impl Writer, container: &C, id: ShardedId) -> Result<bool> {
-        self.records.delete(txn, &(container.clone(), id.shard, id.number))
+        txn.guarded(|txn| self.records.delete(txn, &(container.clone(), id.shard, id.number)))
     }
 
     /// What was appended to a container since `seen`, at most `limit` records of each shard and at least

@@ -93,15 +93,17 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Stamped<C, V, K> {
     /// # Errors
     /// What the codec and the store say.
     pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<()> {
-        let mut prefix = KeyBuf::from_slice(self.records.space().child(&(container,)).prefix());
-        prefix.push(Versionstamp::TYPE_CODE);
-        let mut bytes = Vec::new();
-        K::encode(value, &mut bytes).map_err(|error| error.at(&prefix))?;
-        let clock = self.clocks.pack(&(container,));
-        txn.put_versionstamped(
-            &VersionstampedKey { prefix: &prefix, suffix: b"", clock: &clock },
-            &bytes,
-        )
+        txn.guarded(|txn| {
+            let mut prefix = KeyBuf::from_slice(self.records.space().child(&(container,)).prefix());
+            prefix.push(Versionstamp::TYPE_CODE);
+            let mut bytes = Vec::new();
+            K::encode(value, &mut bytes).map_err(|error| error.at(&prefix))?;
+            let clock = self.clocks.pack(&(container,));
+            txn.put_versionstamped(
+                &VersionstampedKey { prefix: &prefix, suffix: b"", clock: &clock },
+                &bytes,
+            )
+        })
     }
 
     /// A record by its stamp. Costs one get.
@@ -127,7 +129,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Stamped<C, V, K> {
         container: &C,
         stamp: Versionstamp,
     ) -> Result<bool> {
-        self.records.delete(txn, &(container.clone(), stamp))
+        txn.guarded(|txn| self.records.delete(txn, &(container.clone(), stamp)))
     }
 
     /// The records of a container whose stamps lie in `stamps`, from the newest back with [`Order::Descending`].

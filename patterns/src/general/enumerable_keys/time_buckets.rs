@@ -108,8 +108,10 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// # Errors
     /// As [`Table::put`].
     pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<Uuid> {
-        let id = time_ordered_id();
-        self.put(txn, container, id, value).map(|()| id)
+        txn.guarded(|txn| {
+            let id = time_ordered_id();
+            self.put(txn, container, id, value).map(|()| id)
+        })
     }
 
     /// Sets the record of an id that was made before, such as by a client: to do it again changes nothing.
@@ -117,7 +119,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// # Errors
     /// [`Error::BadOption`] for an id that is not of version 7; as [`Table::put`].
     pub fn put(&self, txn: &mut impl Writer, container: &C, id: Uuid, value: &V) -> Result<()> {
-        self.records.put(txn, &self.key(container, id)?, value)
+        txn.guarded(|txn| self.records.put(txn, &self.key(container, id)?, value))
     }
 
     /// A record by its id. Costs one get.
@@ -133,7 +135,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// # Errors
     /// As [`put`](TimeBuckets::put) and [`Table::delete`].
     pub fn delete(&self, txn: &mut impl Writer, container: &C, id: Uuid) -> Result<bool> {
-        self.records.delete(txn, &self.key(container, id)?)
+        txn.guarded(|txn| self.records.delete(txn, &self.key(container, id)?))
     }
 
     /// The records of a container whose ids lie in `ids`; by dates with
@@ -196,7 +198,9 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// # Errors
     /// What the store says.
     pub fn drop_before(&self, txn: &mut impl Writer, container: &C, bucket: u64) -> Result<()> {
-        let space = self.records.space().child(&(container,));
-        txn.delete_range(space.range().before(&space.pack(&bucket)))
+        txn.guarded(|txn| {
+            let space = self.records.space().child(&(container,));
+            txn.delete_range(space.range().before(&space.pack(&bucket)))
+        })
     }
 }

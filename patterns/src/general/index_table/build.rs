@@ -156,23 +156,29 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         name: &str,
         batch: usize,
     ) -> Result<BuildProgress> {
-        let declared = self.declared(name)?;
-        let states = States(self.states(txn)?);
-        match states.get(name) {
-            Some(info) if info.definition.version > declared.definition.version => {
-                declared.refuse_change(info)?;
+        txn.guarded(|txn| {
+            let declared = self.declared(name)?;
+            let states = States(self.states(txn)?);
+            match states.get(name) {
+                Some(info) if info.definition.version > declared.definition.version => {
+                    declared.refuse_change(info)?;
+                }
+                Some(info) if info.definition == declared.definition => match info.state {
+                    IndexState::Readable => {
+                        return Ok(BuildProgress::beginning(BuildPhase::Readable));
+                    }
+                    IndexState::WriteOnly => {
+                        return self.advance(declared, txn, table, states, batch);
+                    }
+                    IndexState::Disabled => {}
+                },
+                _ => {}
             }
-            Some(info) if info.definition == declared.definition => match info.state {
-                IndexState::Readable => return Ok(BuildProgress::beginning(BuildPhase::Readable)),
-                IndexState::WriteOnly => return self.advance(declared, txn, table, states, batch),
-                IndexState::Disabled => {}
-            },
-            _ => {}
-        }
-        self.validate(table.space())?;
-        states.refuse_overlap(declared)?;
-        self.claim(txn, table.space())?;
-        self.start(declared, txn, states, batch)
+            self.validate(table.space())?;
+            states.refuse_overlap(declared)?;
+            self.claim(txn, table.space())?;
+            self.start(declared, txn, states, batch)
+        })
     }
 
     /// Clears what there is, and makes the index write-only in the transaction that finds it empty.

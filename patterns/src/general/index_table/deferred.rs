@@ -91,21 +91,24 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         batch: usize,
         mut done: DrainProgress,
     ) -> Result<DrainProgress> {
-        let declared = self.declared(name)?;
-        let stored = self.states(txn)?.into_iter().find(|info| info.name == name);
-        let is_whole = match stored {
-            Some(info) if info.state != IndexState::Disabled => {
-                declared.refuse_change(&info)?;
-                info.state == IndexState::Readable
-            }
-            _ => {
-                let state = stored.map_or("not built yet".into(), |info| info.state.to_string());
-                return Err(IndexError::NotReadable { index: name.into(), state }.into());
-            }
-        };
-        self.refuse_other_table(txn, table.space())?;
-        self.drain_some(declared, txn, table, batch, is_whole, &mut done)?;
-        Ok(done)
+        txn.guarded(|txn| {
+            let declared = self.declared(name)?;
+            let stored = self.states(txn)?.into_iter().find(|info| info.name == name);
+            let is_whole = match stored {
+                Some(info) if info.state != IndexState::Disabled => {
+                    declared.refuse_change(&info)?;
+                    info.state == IndexState::Readable
+                }
+                _ => {
+                    let state =
+                        stored.map_or("not built yet".into(), |info| info.state.to_string());
+                    return Err(IndexError::NotReadable { index: name.into(), state }.into());
+                }
+            };
+            self.refuse_other_table(txn, table.space())?;
+            self.drain_some(declared, txn, table, batch, is_whole, &mut done)?;
+            Ok(done)
+        })
     }
 
     /// Brings the index in step with some of the queue. While it is not whole, what was noted may never have

@@ -28,11 +28,13 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// # Errors
     /// [`IndexError::Unknown`] when the store has no index of this name; what the store says.
     pub fn disable(&self, txn: &mut impl Writer, name: &str) -> Result<()> {
-        let mut states = States(self.states(txn)?);
-        if states.get(name).is_none() {
-            return Err(unknown(&states, name));
-        }
-        self.disable_in(txn, &mut states, name)
+        txn.guarded(|txn| {
+            let mut states = States(self.states(txn)?);
+            if states.get(name).is_none() {
+                return Err(unknown(&states, name));
+            }
+            self.disable_in(txn, &mut states, name)
+        })
     }
 
     fn disable_in(&self, txn: &mut impl Writer, states: &mut States, name: &str) -> Result<()> {
@@ -99,22 +101,24 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         name: &str,
         batch: usize,
     ) -> Result<DropProgress> {
-        let mut states = States(self.states(txn)?);
-        let Some(info) = states.get(name) else {
-            return match self.declared(name) {
-                Ok(_) => Ok(DropProgress { removed: 0, finished: true }),
-                Err(_) => Err(unknown(&states, name)),
+        txn.guarded(|txn| {
+            let mut states = States(self.states(txn)?);
+            let Some(info) = states.get(name) else {
+                return match self.declared(name) {
+                    Ok(_) => Ok(DropProgress { removed: 0, finished: true }),
+                    Err(_) => Err(unknown(&states, name)),
+                };
             };
-        };
-        let entries = info.definition.space.clone();
-        self.disable_in(txn, &mut states, name)?;
-        let (removed, finished) = self.clear(txn, name, &[&entries], batch)?;
-        if finished {
-            states.remove(name);
-            txn.delete(&self.build_key(name))?;
-            self.write_states(txn, &states)?;
-        }
-        Ok(DropProgress { removed, finished })
+            let entries = info.definition.space.clone();
+            self.disable_in(txn, &mut states, name)?;
+            let (removed, finished) = self.clear(txn, name, &[&entries], batch)?;
+            if finished {
+                states.remove(name);
+                txn.delete(&self.build_key(name))?;
+                self.write_states(txn, &states)?;
+            }
+            Ok(DropProgress { removed, finished })
+        })
     }
 
     /// Removes some of what there is of an index, and tells how many keys, and whether nothing is left.

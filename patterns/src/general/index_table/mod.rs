@@ -244,25 +244,27 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// [`Error::BadOption`] when subspaces lie inside each other, a name is declared twice, a unique index
     /// is deferred, or the catalog belongs to another table.
     pub fn open<C>(&self, txn: &mut impl Writer, table: &Table<K, V, C>) -> Result<()> {
-        self.validate(table.space())?;
-        self.claim(txn, table.space())?;
-        let before = self.states(txn)?;
-        self.followed(&before)?;
-        let mut states = States(before.clone());
-        for declared in
-            self.declared.iter().filter(|one| !before.iter().any(|i| i.name == one.name))
-        {
-            let spaces = [table.space(), &declared.definition.space];
-            let mut is_empty = true;
-            for space in spaces {
-                is_empty = is_empty && txn.first(space.self_and_children())?.is_none();
+        txn.guarded(|txn| {
+            self.validate(table.space())?;
+            self.claim(txn, table.space())?;
+            let before = self.states(txn)?;
+            self.followed(&before)?;
+            let mut states = States(before.clone());
+            for declared in
+                self.declared.iter().filter(|one| !before.iter().any(|i| i.name == one.name))
+            {
+                let spaces = [table.space(), &declared.definition.space];
+                let mut is_empty = true;
+                for space in spaces {
+                    is_empty = is_empty && txn.first(space.self_and_children())?.is_none();
+                }
+                if is_empty {
+                    states.refuse_overlap(declared)?;
+                    states.set(declared.info(IndexState::Readable));
+                }
             }
-            if is_empty {
-                states.refuse_overlap(declared)?;
-                states.set(declared.info(IndexState::Readable));
-            }
-        }
-        if states.0 != before { self.write_states(txn, &states) } else { Ok(()) }
+            if states.0 != before { self.write_states(txn, &states) } else { Ok(()) }
+        })
     }
 
     /// The indexes that the store knows, by name. Costs one get.

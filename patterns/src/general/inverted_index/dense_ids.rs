@@ -245,8 +245,10 @@ impl<K: RecordKey> DenseIds<K> {
         txn: &mut impl Writer,
         keys: impl IntoIterator<Item = &'k K>,
     ) -> Result<Vec<u64>> {
-        let given = self.change(txn, keys, true)?;
-        Ok(given.into_iter().filter_map(Given::id).collect())
+        txn.guarded(|txn| {
+            let given = self.change(txn, keys, true)?;
+            Ok(given.into_iter().filter_map(Given::id).collect())
+        })
     }
 
     /// Takes the ids of keys back, and tells what they were, in their order. Let it be done only in the
@@ -259,12 +261,14 @@ impl<K: RecordKey> DenseIds<K> {
         txn: &mut impl Writer,
         keys: impl IntoIterator<Item = &'k K>,
     ) -> Result<Vec<Option<u64>>> {
-        let given = self.change(txn, keys, false)?;
-        let id = |given| match given {
-            Given::Released(id) => Some(id),
-            _ => None,
-        };
-        Ok(given.into_iter().map(id).collect())
+        txn.guarded(|txn| {
+            let given = self.change(txn, keys, false)?;
+            let id = |given| match given {
+                Given::Released(id) => Some(id),
+                _ => None,
+            };
+            Ok(given.into_iter().map(id).collect())
+        })
     }
 
     /// Changes that each key may come more than once in.

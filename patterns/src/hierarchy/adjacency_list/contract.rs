@@ -119,145 +119,157 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         value: &V,
         place: Place,
     ) -> Result<()> {
-        let target = place.named();
-        let (node, target_link) = self.with_target(txn, id, target)?;
-        if node.is_some() {
-            return Err(exists(&self.space, id));
-        }
-        let target_link = self.expect_target(target, target_link)?;
-        let gap = self.gap(txn, None, name, place, target_link.as_ref())?;
-        let name_key = self.free_name(txn, gap.parent, name, id, &[])?;
-        let mut stored = Vec::new();
-        encode_node::<V, C>(name, value, &mut stored)?;
-        let mut room = self.room(txn, &gap, 1, None)?;
-        let link = Link { parent: gap.parent, rank: room.ranks.pop().unwrap_or_default() };
-        check_key(&self.child_key(&link, id))?;
-        self.write(txn, id, &link, &stored)?;
-        self.write_anew(txn, gap.parent, &room)?;
-        self.put_name(txn, name_key, id)?;
-        txn.add(&self.count_key(gap.parent), 1)
+        txn.guarded(|txn| {
+            let target = place.named();
+            let (node, target_link) = self.with_target(txn, id, target)?;
+            if node.is_some() {
+                return Err(exists(&self.space, id));
+            }
+            let target_link = self.expect_target(target, target_link)?;
+            let gap = self.gap(txn, None, name, place, target_link.as_ref())?;
+            let name_key = self.free_name(txn, gap.parent, name, id, &[])?;
+            let mut stored = Vec::new();
+            encode_node::<V, C>(name, value, &mut stored)?;
+            let mut room = self.room(txn, &gap, 1, None)?;
+            let link = Link { parent: gap.parent, rank: room.ranks.pop().unwrap_or_default() };
+            check_key(&self.child_key(&link, id))?;
+            self.write(txn, id, &link, &stored)?;
+            self.write_anew(txn, gap.parent, &room)?;
+            self.put_name(txn, name_key, id)?;
+            txn.add(&self.count_key(gap.parent), 1)
+        })
     }
 
     fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
-        let (link, node) = self.known(txn, id)?;
-        let old_name = node.name()?.to_owned();
-        let mut stored = Vec::new();
-        encode_node::<Vec<u8>, Raw>(name, &node.value_bytes()?.to_vec(), &mut stored)?;
-        drop(node);
-        let name_key = self.free_name(txn, link.parent, name, id, &[])?;
-        self.write(txn, id, &link, &stored)?;
-        if let Some(key) = name_key
-            && old_name != name
-        {
-            txn.delete(&self.name_key(link.parent, &old_name))?;
-            self.put_name(txn, Some(key), id)?;
-        }
-        Ok(())
+        txn.guarded(|txn| {
+            let (link, node) = self.known(txn, id)?;
+            let old_name = node.name()?.to_owned();
+            let mut stored = Vec::new();
+            encode_node::<Vec<u8>, Raw>(name, &node.value_bytes()?.to_vec(), &mut stored)?;
+            drop(node);
+            let name_key = self.free_name(txn, link.parent, name, id, &[])?;
+            self.write(txn, id, &link, &stored)?;
+            if let Some(key) = name_key
+                && old_name != name
+            {
+                txn.delete(&self.name_key(link.parent, &old_name))?;
+                self.put_name(txn, Some(key), id)?;
+            }
+            Ok(())
+        })
     }
 
     fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
-        let (link, node) = self.known(txn, id)?;
-        let mut stored = Vec::new();
-        encode_node::<V, C>(node.name()?, value, &mut stored)?;
-        drop(node);
-        self.write(txn, id, &link, &stored)
+        txn.guarded(|txn| {
+            let (link, node) = self.known(txn, id)?;
+            let mut stored = Vec::new();
+            encode_node::<V, C>(node.name()?, value, &mut stored)?;
+            drop(node);
+            self.write(txn, id, &link, &stored)
+        })
     }
 
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
-        if place.is_beside(id) {
-            return self.known(txn, id).map(drop);
-        }
-        let target = place.named();
-        let (node, target_link) = self.with_target(txn, id, target)?;
-        let Node { link: old, stored } = node.ok_or_else(|| unknown(&self.space, id))?;
-        let target_link = self.expect_target(target, target_link)?;
-        let parent = place::parent(place, target_link.as_ref());
-        if let (Some(target), Some(link)) = (target, &target_link) {
-            let above = || self.is_at_or_above(txn, id, link.parent);
-            // Among its siblings it comes below nothing new.
-            if target == id || (parent != old.parent && above()?) {
-                return Err(TreeError::BelowItself { node: id, target }.into());
+        txn.guarded(|txn| {
+            if place.is_beside(id) {
+                return self.known(txn, id).map(drop);
             }
-        }
-        let name = self.name_in(id, &stored)?;
-        let gap = self.gap(txn, Some(id), &name, place, target_link.as_ref())?;
-        if gap.holds(&old, id) {
-            return Ok(());
-        }
-        let moves_out = parent != old.parent;
-        let name_key = match moves_out {
-            true => self.free_name(txn, parent, &name, id, &[])?,
-            false => None,
-        };
-        let mut room = self.room(txn, &gap, 1, Some(id))?;
-        let link = Link { parent, rank: room.ranks.pop().unwrap_or_default() };
-        check_key(&self.child_key(&link, id))?;
-        txn.delete(&self.child_key(&old, id))?;
-        self.write(txn, id, &link, &stored)?;
-        self.write_anew(txn, parent, &room)?;
-        if moves_out {
-            txn.add(&self.count_key(old.parent), -1)?;
-            txn.add(&self.count_key(parent), 1)?;
-        }
-        if name_key.is_some() {
-            txn.delete(&self.name_key(old.parent, &name))?;
-            self.put_name(txn, name_key, id)?;
-        }
-        Ok(())
+            let target = place.named();
+            let (node, target_link) = self.with_target(txn, id, target)?;
+            let Node { link: old, stored } = node.ok_or_else(|| unknown(&self.space, id))?;
+            let target_link = self.expect_target(target, target_link)?;
+            let parent = place::parent(place, target_link.as_ref());
+            if let (Some(target), Some(link)) = (target, &target_link) {
+                let above = || self.is_at_or_above(txn, id, link.parent);
+                // Among its siblings it comes below nothing new.
+                if target == id || (parent != old.parent && above()?) {
+                    return Err(TreeError::BelowItself { node: id, target }.into());
+                }
+            }
+            let name = self.name_in(id, &stored)?;
+            let gap = self.gap(txn, Some(id), &name, place, target_link.as_ref())?;
+            if gap.holds(&old, id) {
+                return Ok(());
+            }
+            let moves_out = parent != old.parent;
+            let name_key = match moves_out {
+                true => self.free_name(txn, parent, &name, id, &[])?,
+                false => None,
+            };
+            let mut room = self.room(txn, &gap, 1, Some(id))?;
+            let link = Link { parent, rank: room.ranks.pop().unwrap_or_default() };
+            check_key(&self.child_key(&link, id))?;
+            txn.delete(&self.child_key(&old, id))?;
+            self.write(txn, id, &link, &stored)?;
+            self.write_anew(txn, parent, &room)?;
+            if moves_out {
+                txn.add(&self.count_key(old.parent), -1)?;
+                txn.add(&self.count_key(parent), 1)?;
+            }
+            if name_key.is_some() {
+                txn.delete(&self.name_key(old.parent, &name))?;
+                self.put_name(txn, name_key, id)?;
+            }
+            Ok(())
+        })
     }
 
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
-        let (link, node) = self.known(txn, id)?;
-        let name = node.name()?.to_owned();
-        drop(node);
-        // Each node, and whether it has children.
-        let mut nodes: Vec<(NodeId, bool)> = vec![(id, false)];
-        let mut depth = 0;
-        for visit in self.walk_down(txn, Some(id), &(1..))? {
-            let visit = visit?;
-            if let Some((_, has_children)) = nodes.last_mut() {
-                *has_children = visit.depth > depth;
+        txn.guarded(|txn| {
+            let (link, node) = self.known(txn, id)?;
+            let name = node.name()?.to_owned();
+            drop(node);
+            // Each node, and whether it has children.
+            let mut nodes: Vec<(NodeId, bool)> = vec![(id, false)];
+            let mut depth = 0;
+            for visit in self.walk_down(txn, Some(id), &(1..))? {
+                let visit = visit?;
+                if let Some((_, has_children)) = nodes.last_mut() {
+                    *has_children = visit.depth > depth;
+                }
+                depth = visit.depth;
+                nodes.push((visit.node.id(), false));
             }
-            depth = visit.depth;
-            nodes.push((visit.node.id(), false));
-        }
-        self.remove_entry(txn, &link, id, &name)?;
-        for (id, has_children) in &nodes {
-            self.remove_record(txn, *id, *has_children)?;
-        }
-        txn.add(&self.count_key(link.parent), -1)?;
-        Ok(nodes.len() as u64)
+            self.remove_entry(txn, &link, id, &name)?;
+            for (id, has_children) in &nodes {
+                self.remove_record(txn, *id, *has_children)?;
+            }
+            txn.add(&self.count_key(link.parent), -1)?;
+            Ok(nodes.len() as u64)
+        })
     }
 
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
-        let (link, node) = self.known(txn, id)?;
-        let name = node.name()?.to_owned();
-        drop(node);
-        let mut children: Vec<(Sibling, Vec<u8>)> = Vec::new();
-        for child in self.siblings(txn, Some(id), None, Order::Ascending, None)? {
-            let (sibling, stored) = child?;
-            children.push((sibling, stored.to_vec()));
-        }
-        let gap = self.gap_for_orphans(txn, id, &link, orphans)?;
-        let leaves_gap = (gap.parent == link.parent).then_some(id);
-        let mut names = Vec::new();
-        for (child, stored) in &children {
-            let name = self.name_in(child.id, stored)?;
-            let key = self.free_name(txn, gap.parent, &name, child.id, &[id])?;
-            names.push((key, child.id));
-        }
-        let room = self.room(txn, &gap, children.len(), leaves_gap)?;
-        self.remove_entry(txn, &link, id, &name)?;
-        self.remove_record(txn, id, !children.is_empty())?;
-        self.write_anew(txn, gap.parent, &room)?;
-        for ((child, stored), rank) in children.iter().zip(&room.ranks) {
-            let link = Link { parent: gap.parent, rank: rank.clone() };
-            self.write(txn, child.id, &link, stored)?;
-        }
-        for (key, child) in names {
-            self.put_name(txn, key, child)?;
-        }
-        self.count_up(txn, link.parent, -1, gap.parent, children.len() as i64)
+        txn.guarded(|txn| {
+            let (link, node) = self.known(txn, id)?;
+            let name = node.name()?.to_owned();
+            drop(node);
+            let mut children: Vec<(Sibling, Vec<u8>)> = Vec::new();
+            for child in self.siblings(txn, Some(id), None, Order::Ascending, None)? {
+                let (sibling, stored) = child?;
+                children.push((sibling, stored.to_vec()));
+            }
+            let gap = self.gap_for_orphans(txn, id, &link, orphans)?;
+            let leaves_gap = (gap.parent == link.parent).then_some(id);
+            let mut names = Vec::new();
+            for (child, stored) in &children {
+                let name = self.name_in(child.id, stored)?;
+                let key = self.free_name(txn, gap.parent, &name, child.id, &[id])?;
+                names.push((key, child.id));
+            }
+            let room = self.room(txn, &gap, children.len(), leaves_gap)?;
+            self.remove_entry(txn, &link, id, &name)?;
+            self.remove_record(txn, id, !children.is_empty())?;
+            self.write_anew(txn, gap.parent, &room)?;
+            for ((child, stored), rank) in children.iter().zip(&room.ranks) {
+                let link = Link { parent: gap.parent, rank: rank.clone() };
+                self.write(txn, child.id, &link, stored)?;
+            }
+            for (key, child) in names {
+                self.put_name(txn, key, child)?;
+            }
+            self.count_up(txn, link.parent, -1, gap.parent, children.len() as i64)
+        })
     }
 
     fn load(
@@ -266,7 +278,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         parent: impl Into<Option<NodeId>>,
         trees: &[Nested<V>],
     ) -> Result<()> {
-        self.add_all(txn, parent.into(), trees)
+        txn.guarded(|txn| self.add_all(txn, parent.into(), trees))
     }
 
     fn check(

@@ -381,27 +381,27 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         value: &V,
         place: Place,
     ) -> Result<()> {
-        self.insert_at(txn, (id, name, value), place)
+        txn.guarded(|txn| self.insert_at(txn, (id, name, value), place))
     }
 
     fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
-        self.rename_to(txn, id, name)
+        txn.guarded(|txn| self.rename_to(txn, id, name))
     }
 
     fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
-        self.put_value(txn, id, value)
+        txn.guarded(|txn| self.put_value(txn, id, value))
     }
 
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
-        self.move_at_once(txn, id, place)
+        txn.guarded(|txn| self.move_at_once(txn, id, place))
     }
 
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
-        self.delete_at_once(txn, id)
+        txn.guarded(|txn| self.delete_at_once(txn, id))
     }
 
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
-        self.delete_alone(txn, id, orphans)
+        txn.guarded(|txn| self.delete_alone(txn, id, orphans))
     }
 
     fn load(
@@ -410,7 +410,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         parent: impl Into<Option<NodeId>>,
         trees: &[Nested<V>],
     ) -> Result<()> {
-        self.load_below(txn, parent.into(), trees)
+        txn.guarded(|txn| self.load_below(txn, parent.into(), trees))
     }
 
     fn move_in_steps<S: Store>(

@@ -169,71 +169,83 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         value: &V,
         place: Place,
     ) -> Result<()> {
-        let mut node = Vec::new();
-        encode_node::<V, C>(name, value, &mut node)?;
-        let change = {
-            let (view, found) = View::open(&self.keys, &*txn, &[id])?;
-            self.refuse_known(&[id], &found)?;
-            view.refuse_leaving()?;
-            let gap = view.gap(Placed { id, name, span: None }, place)?;
-            view.place(&gap, &[Going { depth: 0, id, node }])?
-        };
-        change.make(&self.keys, txn).map(drop)
+        txn.guarded(|txn| {
+            let mut node = Vec::new();
+            encode_node::<V, C>(name, value, &mut node)?;
+            let change = {
+                let (view, found) = View::open(&self.keys, &*txn, &[id])?;
+                self.refuse_known(&[id], &found)?;
+                view.refuse_leaving()?;
+                let gap = view.gap(Placed { id, name, span: None }, place)?;
+                view.place(&gap, &[Going { depth: 0, id, node }])?
+            };
+            change.make(&self.keys, txn).map(drop)
+        })
     }
 
     fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
-        self.change_node(txn, id, |node, bytes| {
-            encode_node::<Vec<u8>, Raw>(name, &node.value_bytes()?.to_vec(), bytes)
+        txn.guarded(|txn| {
+            self.change_node(txn, id, |node, bytes| {
+                encode_node::<Vec<u8>, Raw>(name, &node.value_bytes()?.to_vec(), bytes)
+            })
         })
     }
 
     fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
-        self.change_node(txn, id, |node, bytes| encode_node::<V, C>(node.name()?, value, bytes))
+        txn.guarded(|txn| {
+            self.change_node(txn, id, |node, bytes| encode_node::<V, C>(node.name()?, value, bytes))
+        })
     }
 
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
-        let change = {
-            let (view, row) = View::of_row(&self.keys, &*txn, id)?;
-            let span = row.span();
-            let node = TreeNode::<_, V, C>::new(id, row.node(), 0);
-            let gap = view.gap(Placed { id, name: node.name()?, span: Some(span) }, place)?;
-            if gap.lo < span.first && span.last < gap.hi {
-                return Ok(());
-            }
-            view.refuse_in_steps(span)?;
-            let mut change = view.without(span).place(&gap, &view.going(span)?)?;
-            change.cleared.push(span);
-            change
-        };
-        change.make(&self.keys, txn).map(drop)
+        txn.guarded(|txn| {
+            let change = {
+                let (view, row) = View::of_row(&self.keys, &*txn, id)?;
+                let span = row.span();
+                let node = TreeNode::<_, V, C>::new(id, row.node(), 0);
+                let gap = view.gap(Placed { id, name: node.name()?, span: Some(span) }, place)?;
+                if gap.lo < span.first && span.last < gap.hi {
+                    return Ok(());
+                }
+                view.refuse_in_steps(span)?;
+                let mut change = view.without(span).place(&gap, &view.going(span)?)?;
+                change.cleared.push(span);
+                change
+            };
+            change.make(&self.keys, txn).map(drop)
+        })
     }
 
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
-        let (span, ids) = {
-            let (view, row) = View::of_row(&self.keys, &*txn, id)?;
-            view.refuse_in_steps(row.span())?;
-            let rows = view.rows(row.span())?;
-            (row.span(), rows.iter().map(|row| row.id).collect::<Vec<_>>())
-        };
-        txn.delete_range(self.keys.lefts(span))?;
-        for id in &ids {
-            txn.delete(&self.keys.node(*id))?;
-        }
-        Ok(ids.len() as u64)
+        txn.guarded(|txn| {
+            let (span, ids) = {
+                let (view, row) = View::of_row(&self.keys, &*txn, id)?;
+                view.refuse_in_steps(row.span())?;
+                let rows = view.rows(row.span())?;
+                (row.span(), rows.iter().map(|row| row.id).collect::<Vec<_>>())
+            };
+            txn.delete_range(self.keys.lefts(span))?;
+            for id in &ids {
+                txn.delete(&self.keys.node(*id))?;
+            }
+            Ok(ids.len() as u64)
+        })
     }
 
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
-        let change = {
-            let (view, at) = View::of_node(&self.keys, &*txn, id)?;
-            let span = view.row_at(id, at.left)?.span();
-            view.refuse_in_steps(span)?;
-            let is_leaf = view.first(span.first, span.last)?.is_none();
-            match orphans {
-                Orphans::Rooted if !is_leaf => self.uproot(&view, id, span)?,
-                _ => self.adopt(&view, id, span, at)?,
-            }
-        };
-        change.make(&self.keys, txn).map(drop)
+        txn.guarded(|txn| {
+            let change = {
+                let (view, at) = View::of_node(&self.keys, &*txn, id)?;
+                let span = view.row_at(id, at.left)?.span();
+                view.refuse_in_steps(span)?;
+                let is_leaf = view.first(span.first, span.last)?.is_none();
+                match orphans {
+                    Orphans::Rooted if !is_leaf => self.uproot(&view, id, span)?,
+                    _ => self.adopt(&view, id, span, at)?,
+                }
+            };
+            change.make(&self.keys, txn).map(drop)
+        })
     }
 
     fn load(
@@ -242,27 +254,29 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         parent: impl Into<Option<NodeId>>,
         trees: &[Nested<V>],
     ) -> Result<()> {
-        let parent = parent.into();
-        let nodes = || trees.iter().flat_map(Nested::preorder);
-        let ids: Vec<NodeId> = nodes().map(|(_, node)| node.id).collect();
-        let Some((first, _)) = ids.split_first_chunk::<1>() else { return Ok(()) };
-        let mut going = Vec::with_capacity(ids.len());
-        for (depth, node) in nodes() {
-            let mut bytes = Vec::new();
-            encode_node::<V, C>(&node.name, &node.value, &mut bytes)?;
-            going.push(Going { depth, id: node.id, node: bytes });
-        }
-        let change = {
-            let (view, found) = View::open(&self.keys, &*txn, &ids)?;
-            // As if they came one by one.
-            self.refuse_known(first, &found)?;
-            view.refuse_leaving()?;
-            let placed = Placed { id: 0, name: "", span: None };
-            let gap = view.gap(placed, Place::Last(parent))?;
-            self.refuse_known(&ids, &found)?;
-            view.place(&gap, &going)?
-        };
-        change.make(&self.keys, txn).map(drop)
+        txn.guarded(|txn| {
+            let parent = parent.into();
+            let nodes = || trees.iter().flat_map(Nested::preorder);
+            let ids: Vec<NodeId> = nodes().map(|(_, node)| node.id).collect();
+            let Some((first, _)) = ids.split_first_chunk::<1>() else { return Ok(()) };
+            let mut going = Vec::with_capacity(ids.len());
+            for (depth, node) in nodes() {
+                let mut bytes = Vec::new();
+                encode_node::<V, C>(&node.name, &node.value, &mut bytes)?;
+                going.push(Going { depth, id: node.id, node: bytes });
+            }
+            let change = {
+                let (view, found) = View::open(&self.keys, &*txn, &ids)?;
+                // As if they came one by one.
+                self.refuse_known(first, &found)?;
+                view.refuse_leaving()?;
+                let placed = Placed { id: 0, name: "", span: None };
+                let gap = view.gap(placed, Place::Last(parent))?;
+                self.refuse_known(&ids, &found)?;
+                view.place(&gap, &going)?
+            };
+            change.make(&self.keys, txn).map(drop)
+        })
     }
 
     fn move_in_steps<S: Store>(

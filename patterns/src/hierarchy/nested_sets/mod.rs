@@ -79,8 +79,8 @@
 //!
 //! # Errors and transactions
 //!
-//! An operation that fails in the store may have done part of its writes *in the transaction*: let the error leave the body of
-//! [`transact`](keyloom::Store::transact).
+//! An operation that fails may have made part of its writes *in the transaction*, which then
+//! [does not commit](keyloom::Writer#a-failed-write).
 //!
 //! While a subtree is moved or deleted in steps, changes in it, moves and deletions of what it lies in, and nodes that would go
 //! where hidden rows lie are refused ([`TreeError::InSteps`]), and so is an insert elsewhere for which a window would have to give

@@ -395,8 +395,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
         txn: &mut impl Writer,
         other: &impl Tree<Value = Self::Value>,
     ) -> Result<()> {
-        let trees = other.dump(txn, None)?;
-        self.load(txn, None, &trees)
+        txn.guarded(|txn| {
+            let trees = other.dump(txn, None)?;
+            self.load(txn, None, &trees)
+        })
     }
 
     // ---- work that is longer than a transaction -----------------------------------------------------------------

@@ -103,8 +103,10 @@ impl<V, C> TreeDocument<V, C> {
     /// document was read; nothing was written then. What the store says: where the document is
     /// [too much at once](Error::is_too_much_at_once), see [`write_in_steps`](TreeDocument::write_in_steps).
     pub fn write(&self, txn: &mut impl Writer, document: &Document<V, C>) -> Result<u64> {
-        let head = self.expect_version(txn, document)?;
-        self.replace(txn, document, head.next)
+        txn.guarded(|txn| {
+            let head = self.expect_version(txn, document)?;
+            self.replace(txn, document, head.next)
+        })
     }
 
     /// Writes a document over the one that it was read as in the same transaction.

@@ -135,27 +135,27 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         value: &V,
         place: Place,
     ) -> Result<()> {
-        self.update(txn, |document| document.insert(id, name, value, place))
+        txn.guarded(|txn| self.update(txn, |document| document.insert(id, name, value, place)))
     }
 
     fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
-        self.update(txn, |document| document.rename(id, name))
+        txn.guarded(|txn| self.update(txn, |document| document.rename(id, name)))
     }
 
     fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
-        self.update(txn, |document| document.set_value(id, value))
+        txn.guarded(|txn| self.update(txn, |document| document.set_value(id, value)))
     }
 
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
-        self.update(txn, |document| document.move_to(id, place))
+        txn.guarded(|txn| self.update(txn, |document| document.move_to(id, place)))
     }
 
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
-        self.update(txn, |document| document.delete_subtree(id))
+        txn.guarded(|txn| self.update(txn, |document| document.delete_subtree(id)))
     }
 
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
-        self.update(txn, |document| document.delete_node(id, orphans))
+        txn.guarded(|txn| self.update(txn, |document| document.delete_node(id, orphans)))
     }
 
     fn load(
@@ -164,7 +164,7 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         parent: impl Into<Option<NodeId>>,
         trees: &[Nested<V>],
     ) -> Result<()> {
-        self.update(txn, |document| document.load(parent, trees))
+        txn.guarded(|txn| self.update(txn, |document| document.load(parent, trees)))
     }
 
     fn check(

@@ -9,6 +9,7 @@ use keyloom_patterns::general::atomic_aggregates::VersionedRecord;
 use keyloom_patterns::{Aggregates, AtomicTable, Enumerated, Index, RecordConflict, entry};
 use serde::{Deserialize, Serialize};
 
+use super::may_refuse::MayRefuse;
 use crate::Workload;
 use crate::workload::WatchedBy;
 
@@ -100,6 +101,7 @@ impl Parts {
     }
 
     fn update(&self, txn: &mut DynWriter<'_>, id: u8, version: u64, text: &str) -> Result<()> {
+        let txn = &mut MayRefuse::new(txn);
         let done = match version {
             0 => self.versions.create(txn, &id, text.into()),
             _ => self.versions.update(txn, &id, version, text.into()),

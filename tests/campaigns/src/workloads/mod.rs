@@ -8,6 +8,7 @@ mod clicks;
 mod entries;
 mod files;
 mod ledger;
+mod may_refuse;
 mod members;
 mod places;
 mod trees;

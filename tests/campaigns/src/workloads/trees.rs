@@ -8,6 +8,7 @@ use keyloom_patterns::hierarchy::{
     AdjacencyList, MaterializedPath, NestedSets, Tree, TreeDocument, TreeError,
 };
 
+use super::may_refuse::MayRefuse;
 use crate::Workload;
 use crate::workload::WatchedBy;
 
@@ -144,7 +145,7 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
         let Change::One(operation) = operation else {
             return txn.delete_range(self.model.space().self_and_children());
         };
-        match perform(&self.model, txn, operation) {
+        match perform(&self.model, &mut MayRefuse::new(txn), operation) {
             // To be refused is an answer as well, and nothing was written.
             Err(error) if error.downcast_ref::<TreeError>().is_some() => Ok(()),
             outcome => outcome.map(drop),

@@ -138,7 +138,7 @@ impl<R: RecordKey> WideColumns<R> {
         timestamp: u64,
         value: &[u8],
     ) -> Result<()> {
-        txn.put(&self.key(row, family, column, timestamp), &value_of(value))
+        txn.guarded(|txn| txn.put(&self.key(row, family, column, timestamp), &value_of(value)))
     }
 
     /// Deletes a column as of a time: reads of that time and later find nothing, until it is put again
@@ -154,7 +154,7 @@ impl<R: RecordKey> WideColumns<R> {
         column: &str,
         timestamp: u64,
     ) -> Result<()> {
-        txn.put(&self.key(row, family, column, timestamp), DELETED)
+        txn.guarded(|txn| txn.put(&self.key(row, family, column, timestamp), DELETED))
     }
 
     /// Removes a row with its whole history, as if it had never been.
@@ -162,7 +162,7 @@ impl<R: RecordKey> WideColumns<R> {
     /// # Errors
     /// What the store says.
     pub fn delete_row(&self, txn: &mut impl Writer, row: &R) -> Result<()> {
-        txn.delete_range(self.space.range_of(row))
+        txn.guarded(|txn| txn.delete_range(self.space.range_of(row)))
     }
 
     /// The value of a column as of a time, [`NOW`] for the newest. Costs one range of one key.

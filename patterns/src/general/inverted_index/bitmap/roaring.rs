@@ -45,7 +45,7 @@ impl Bitmap {
         txn: &mut impl Writer,
         bitmap: &RoaringBitmap,
     ) -> Result<u64> {
-        self.replace(txn, bitmap.iter().map(u64::from))
+        txn.guarded(|txn| self.replace(txn, bitmap.iter().map(u64::from)))
     }
 
     /// As [`replace`](Bitmap::replace), with the ids of a bitmap in memory.
@@ -57,7 +57,7 @@ impl Bitmap {
         txn: &mut impl Writer,
         treemap: &RoaringTreemap,
     ) -> Result<u64> {
-        self.replace(txn, treemap)
+        txn.guarded(|txn| self.replace(txn, treemap))
     }
 }
 

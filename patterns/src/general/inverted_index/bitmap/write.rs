@@ -17,7 +17,7 @@ impl Bitmap {
     /// [`BeyondUniverse`](super::BeyondUniverse); where the stored chunk is damaged, naming the key; what the store
     /// says.
     pub fn insert(&self, txn: &mut impl Writer, id: u64) -> Result<bool> {
-        Ok(self.insert_many(txn, [id])? > 0)
+        txn.guarded(|txn| Ok(self.insert_many(txn, [id])? > 0))
     }
 
     /// Removes `id`, and tells whether it was there. Costs one get, and one key written if it was.
@@ -25,7 +25,7 @@ impl Bitmap {
     /// # Errors
     /// As [`insert`](Bitmap::insert).
     pub fn remove(&self, txn: &mut impl Writer, id: u64) -> Result<bool> {
-        Ok(self.remove_many(txn, [id])? > 0)
+        txn.guarded(|txn| Ok(self.remove_many(txn, [id])? > 0))
     }
 
     /// Adds ids, in any order, and tells how many are new. Costs one get for each chunk that they belong to, all
@@ -50,7 +50,7 @@ impl Bitmap {
         txn: &mut impl Writer,
         ids: impl IntoIterator<Item = u64>,
     ) -> Result<u64> {
-        self.change_many(txn, ids, true)
+        txn.guarded(|txn| self.change_many(txn, ids, true))
     }
 
     /// Removes ids, in any order, and tells how many were there. Costs what [`insert_many`](Bitmap::insert_many)
@@ -63,7 +63,7 @@ impl Bitmap {
         txn: &mut impl Writer,
         ids: impl IntoIterator<Item = u64>,
     ) -> Result<u64> {
-        self.change_many(txn, ids, false)
+        txn.guarded(|txn| self.change_many(txn, ids, false))
     }
 
     fn change_many(
@@ -94,7 +94,7 @@ impl Bitmap {
     /// # Errors
     /// What the store says.
     pub fn clear(&self, txn: &mut impl Writer) -> Result<()> {
-        txn.delete_range(self.space.self_and_children())
+        txn.guarded(|txn| txn.delete_range(self.space.self_and_children()))
     }
 
     /// Makes `ids`, in ascending order, all that the set has, and tells how many there are: the way to load much.
@@ -110,9 +110,11 @@ impl Bitmap {
         txn: &mut impl Writer,
         ids: impl IntoIterator<Item = u64>,
     ) -> Result<u64> {
-        let (writes, count) = self.collect(&mut Sorted(ids.into_iter().peekable()))?;
-        self.replace_with(txn, writes)?;
-        Ok(count)
+        txn.guarded(|txn| {
+            let (writes, count) = self.collect(&mut Sorted(ids.into_iter().peekable()))?;
+            self.replace_with(txn, writes)?;
+            Ok(count)
+        })
     }
 
     /// Collects the chunks that a set of these ids has, and tells how many ids there are. With

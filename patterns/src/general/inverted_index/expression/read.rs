@@ -251,11 +251,13 @@ impl BitmapExpr {
     /// An id beyond the universe of the bitmap; else as [`count`](BitmapExpr::count) and what the store says.
     /// Nothing was written unless the store fails while writing.
     pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {
-        let mut chunks = Evaluation::all(self, &*txn, Order::Ascending);
-        let (writes, count) = bitmap.collect(&mut chunks)?;
-        drop(chunks);
-        bitmap.replace_with(txn, writes)?;
-        Ok(count)
+        txn.guarded(|txn| {
+            let mut chunks = Evaluation::all(self, &*txn, Order::Ascending);
+            let (writes, count) = bitmap.collect(&mut chunks)?;
+            drop(chunks);
+            bitmap.replace_with(txn, writes)?;
+            Ok(count)
+        })
     }
 }
 

@@ -153,9 +153,11 @@ impl BitSliced {
     /// # Errors
     /// As [`get`](BitSliced::get), and what the store says to writing.
     pub fn set(&self, txn: &mut impl Writer, id: u64, value: i64) -> Result<Option<i64>> {
-        let before = self.get(&*txn, id)?;
-        self.change(txn, [(id, before, Some(value))])?;
-        Ok(before)
+        txn.guarded(|txn| {
+            let before = self.get(&*txn, id)?;
+            self.change(txn, [(id, before, Some(value))])?;
+            Ok(before)
+        })
     }
 
     /// Removes the value of an id, and tells it.
@@ -163,9 +165,11 @@ impl BitSliced {
     /// # Errors
     /// As [`set`](BitSliced::set).
     pub fn remove(&self, txn: &mut impl Writer, id: u64) -> Result<Option<i64>> {
-        let before = self.get(&*txn, id)?;
-        self.change(txn, [(id, before, None)])?;
-        Ok(before)
+        txn.guarded(|txn| {
+            let before = self.get(&*txn, id)?;
+            self.change(txn, [(id, before, None)])?;
+            Ok(before)
+        })
     }
 
     /// Sets the values of many ids, in any order; where an id comes twice, the last value counts. Reads what is
@@ -178,7 +182,9 @@ impl BitSliced {
         txn: &mut impl Writer,
         values: impl IntoIterator<Item = (u64, i64)>,
     ) -> Result<()> {
-        self.change_many(txn, values.into_iter().map(|(id, value)| (id, Some(value))))
+        txn.guarded(|txn| {
+            self.change_many(txn, values.into_iter().map(|(id, value)| (id, Some(value))))
+        })
     }
 
     /// Removes the values of many ids, as [`set_many`](BitSliced::set_many) sets them.
@@ -190,7 +196,7 @@ impl BitSliced {
         txn: &mut impl Writer,
         ids: impl IntoIterator<Item = u64>,
     ) -> Result<()> {
-        self.change_many(txn, ids.into_iter().map(|id| (id, None)))
+        txn.guarded(|txn| self.change_many(txn, ids.into_iter().map(|id| (id, None))))
     }
 
     fn change_many(
@@ -259,7 +265,7 @@ impl BitSliced {
     /// # Errors
     /// What the store says.
     pub fn clear(&self, txn: &mut impl Writer) -> Result<()> {
-        txn.delete_range(self.space.range())
+        txn.guarded(|txn| txn.delete_range(self.space.range()))
     }
 
     /// The ids that have a value.

@@ -23,14 +23,16 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
     /// [`Error::BadOption`] when there is something in the subspace already; [`TreeError::NodeExists`] for an id that
     /// comes twice; what the store says.
     pub fn load(&self, txn: &mut impl Writer, trees: &[Nested<V>]) -> Result<()> {
-        self.refuse_unless_empty(txn)?;
-        let mut numbering = Numbering::new(self);
-        let mut writes = SortedWrites::default();
-        for (depth, node) in trees.iter().flat_map(Nested::preorder) {
-            numbering.push(depth + 1, node, &mut writes)?;
-        }
-        numbering.close(0, &mut writes)?;
-        writes.apply(txn)
+        txn.guarded(|txn| {
+            self.refuse_unless_empty(txn)?;
+            let mut numbering = Numbering::new(self);
+            let mut writes = SortedWrites::default();
+            for (depth, node) in trees.iter().flat_map(Nested::preorder) {
+                numbering.push(depth + 1, node, &mut writes)?;
+            }
+            numbering.close(0, &mut writes)?;
+            writes.apply(txn)
+        })
     }
 
     /// Builds the whole from a tree of any model that lies in the same store, in one transaction.
@@ -53,16 +55,18 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
     /// # Errors
     /// As [`load`](LeafRanges::load).
     pub fn copy_from(&self, txn: &mut impl Writer, tree: &impl Tree<Value = V>) -> Result<()> {
-        self.refuse_unless_empty(txn)?;
-        let mut numbering = Numbering::new(self);
-        let mut writes = SortedWrites::default();
-        for visit in tree.descendants(txn, None, ..)? {
-            let Visit { depth, node } = visit?;
-            let node = Nested::new(node.id(), node.name()?, node.value()?);
-            numbering.push(depth, &node, &mut writes)?;
-        }
-        numbering.close(0, &mut writes)?;
-        writes.apply(txn)
+        txn.guarded(|txn| {
+            self.refuse_unless_empty(txn)?;
+            let mut numbering = Numbering::new(self);
+            let mut writes = SortedWrites::default();
+            for visit in tree.descendants(txn, None, ..)? {
+                let Visit { depth, node } = visit?;
+                let node = Nested::new(node.id(), node.name()?, node.value()?);
+                numbering.push(depth, &node, &mut writes)?;
+            }
+            numbering.close(0, &mut writes)?;
+            writes.apply(txn)
+        })
     }
 
     /// Builds the whole from rows in depth-first order, in transactions of a bounded size: trees of any size. A row is a

@@ -1,6 +1,6 @@
 //! Programs that do not look at errors: the controls.
 
-use keyloom::{KeyRange, Order, Reader, Result, Writer};
+use keyloom::{KeyRange, Order, Reader, Refusal, Result, Writer};
 
 /// A transaction whose errors are swallowed: what failed to be read is absent, what failed to be written
 /// is left out.
@@ -29,6 +29,10 @@ impl<W: Writer> Writer for Careless<'_, W> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let _ = self.0.put(key, value);
         Ok(())
+    }
+
+    fn refusal(&mut self) -> &mut Refusal {
+        self.0.refusal()
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
