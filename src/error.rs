@@ -209,6 +209,17 @@ pub enum Error {
         /// How long the wait was.
         waited_ms: u64,
     },
+    /// Another writer had its transaction open for longer than `begin_patience`. End that
+    /// transaction, or wait longer. Not retryable: the wait is over already.
+    #[error(
+        "{} had a transaction open for {waited_ms} ms; end it, or open the store with a larger `begin_patience`", writer(*holder)
+    )]
+    WriterBusy {
+        /// The process that holds the lock, this one or another one, if the system says which.
+        holder: Option<u32>,
+        /// How long the wait was.
+        waited_ms: u64,
+    },
     /// Another process has been opening the store for too long, has it open with
     /// `LmdbOptions::assume_no_writer`, or holds a lock (`flock`) on its
     /// directory for another reason. End that process, and open the store again.
@@ -643,6 +654,15 @@ impl fmt::Display for OldestReader {
             }
             None => write!(f, "the snapshot of process {process} that is {commits} commits old"),
         }
+    }
+}
+
+/// The writer that is waited for.
+fn writer(holder: Option<u32>) -> String {
+    match holder {
+        Some(process) if process == std::process::id() => "another thread of this process".into(),
+        Some(process) => format!("process {process}"),
+        None => "another writer".into(),
     }
 }
 

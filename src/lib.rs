@@ -79,6 +79,8 @@ mod any;
 mod atomic;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "lmdb")]
+mod deadline;
 mod dynamic;
 pub mod error;
 #[cfg(feature = "etcd")]

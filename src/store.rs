@@ -56,8 +56,8 @@ pub trait Store: Send + Sync + 'static {
     /// On a store with one writer at a time this waits for the writer before it.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::MapHeld`], [`Error::Forked`], or what
-    /// the backend says.
+    /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::WriterBusy`], [`Error::MapHeld`],
+    /// [`Error::Forked`], or what the backend says.
     fn begin(&self) -> Result<Self::Transaction<'_>>;
 
     /// What the store takes.

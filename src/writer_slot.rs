@@ -28,6 +28,22 @@ struct State {
     waiting: VecDeque<(Thread, Instant)>,
 }
 
+impl State {
+    /// Takes a thread from those that wait.
+    fn give_up(&mut self, thread: ThreadId) {
+        self.waiting.retain(|(waiting, _)| waiting.id() != thread);
+        if self.owner.is_none() {
+            self.wake_first();
+        }
+    }
+
+    fn wake_first(&self) {
+        if let Some((first, _)) = self.waiting.front() {
+            first.unpark();
+        }
+    }
+}
+
 /// The right to write, given back on drop. It stays with its thread: on another one, "this thread
 /// writes already" would be asked of the wrong thread.
 #[derive(Debug)]
@@ -42,6 +58,21 @@ impl WriterSlot {
     /// # Errors
     /// [`Error::NestedTransaction`] when that writer is the calling thread.
     pub(crate) fn take(&self) -> Result<WriterTurn<'_>> {
+        match self.take_within(|| None)? {
+            Some(turn) => Ok(turn),
+            // Not reached: there is no time-out.
+            None => Err(Error::WriterBusy { holder: None, waited_ms: 0 }),
+        }
+    }
+
+    /// As [`take`](Self::take), for as long as `left` returns. `None` when that is over.
+    ///
+    /// # Errors
+    /// [`Error::NestedTransaction`] when that writer is the calling thread.
+    pub(crate) fn take_within(
+        &self,
+        left: impl Fn() -> Option<Duration>,
+    ) -> Result<Option<WriterTurn<'_>>> {
         let here = thread::current().id();
         let mut state = self.lock();
         if state.owner == Some(here) {
@@ -57,22 +88,19 @@ impl WriterSlot {
                     && state.waiting.front().is_some_and(|(first, _)| first.id() == here)
             };
             while !is_my_turn(&state) {
+                let left = left();
+                if left.is_some_and(|left| left.is_zero()) {
+                    state.give_up(here);
+                    return Ok(None);
+                }
                 drop(state);
-                thread::park();
+                left.map_or_else(thread::park, thread::park_timeout);
                 state = self.lock();
             }
             state.waiting.pop_front();
         }
         state.owner = Some(here);
-        Ok(WriterTurn { slot: self, _of_this_thread: PhantomData })
-    }
-
-    /// # Errors
-    /// [`Error::NestedTransaction`] when the calling thread is the writer.
-    #[cfg(feature = "lmdb")]
-    pub(crate) fn refuse_own(&self) -> Result<()> {
-        let is_own = self.lock().owner == Some(thread::current().id());
-        if is_own { Err(Error::NestedTransaction) } else { Ok(()) }
+        Ok(Some(WriterTurn { slot: self, _of_this_thread: PhantomData }))
     }
 
     // Every change of the state is one step that cannot panic half way, so a panic elsewhere does not
@@ -86,9 +114,7 @@ impl Drop for WriterTurn<'_> {
     fn drop(&mut self) {
         let mut state = self.slot.lock();
         state.owner = None;
-        if let Some((first, _)) = state.waiting.front() {
-            first.unpark();
-        }
+        state.wake_first();
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::deadline::Deadline;
 use crate::{Error, Result};
 
 /// Counts what is open. LMDB's map may be resized only while nothing is.
@@ -39,41 +40,36 @@ pub(super) struct Ticket<'g> {
 
 impl Gate {
     /// Waits while the map is being resized, then counts one more.
-    pub(super) fn enter(&self, holder: Holder) -> Ticket<'_> {
-        let mut state = self.lock();
-        while state.closed {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    ///
+    /// # Errors
+    /// [`Error::MapHeld`] when something that is open keeps the map from being resized.
+    pub(super) fn enter(&self, holder: Holder, deadline: &Deadline<'_>) -> Result<Ticket<'_>> {
+        let mut state = self.wait_until(self.lock(), deadline, |state| !state.closed);
+        if state.closed {
+            return Err(held(&state, deadline));
         }
         let number = state.next_ticket;
         state.next_ticket += 1;
         state.open.insert(number, (holder, Instant::now()));
-        Ticket { gate: self, number }
+        Ok(Ticket { gate: self, number })
     }
 
-    /// Runs `work` while nothing is open, after waiting for that up to `patience`.
+    /// Runs `work` while nothing is open, after waiting for that.
     ///
     /// # Errors
     /// [`Error::MapHeld`] when something stayed open, or what `work` says.
     pub(super) fn alone<T>(
         &self,
-        patience: Duration,
+        deadline: &Deadline<'_>,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.lock();
-        while state.closed {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.wait_until(self.lock(), deadline, |state| !state.closed);
+        if state.closed {
+            return Err(held(&state, deadline));
         }
         state.closed = true;
-        let (mut state, wait) = self
-            .changed
-            .wait_timeout_while(state, patience, |state| !state.open.is_empty())
-            .unwrap_or_else(PoisonError::into_inner);
-        let outcome = if wait.timed_out() {
-            let waited_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-            Err(Error::MapHeld { open: state.open.len(), waited_ms })
-        } else {
-            work()
-        };
+        let mut state = self.wait_until(state, deadline, |state| state.open.is_empty());
+        let outcome = if state.open.is_empty() { work() } else { Err(held(&state, deadline)) };
         state.closed = false;
         self.changed.notify_all();
         outcome
@@ -91,10 +87,31 @@ impl Gate {
         holders.find(|(holder, _)| *holder == Holder::Snapshot).map(|(_, since)| since.elapsed())
     }
 
+    /// Waits until the state is as wanted, or the deadline has passed.
+    fn wait_until<'g>(
+        &self,
+        state: MutexGuard<'g, State>,
+        deadline: &Deadline<'_>,
+        is_ready: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'g, State> {
+        if is_ready(&state) {
+            return state;
+        }
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, deadline.left(), |state| !is_ready(state))
+            .unwrap_or_else(PoisonError::into_inner);
+        state
+    }
+
     // Every change of the state is one step that cannot panic half way.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn held(state: &State, deadline: &Deadline<'_>) -> Error {
+    Error::MapHeld { open: state.open.len(), waited_ms: deadline.waited_ms() }
 }
 
 impl Drop for Ticket<'_> {

@@ -3,6 +3,7 @@
 //! | operation | cost |
 //! |---|---|
 //! | snapshot | one reader slot, a second one for a moment beside a commit, well under a microsecond; holds back the reuse of pages while it lives |
+//! | begin | two system calls, at most one more each millisecond; waits for the writer before it, up to [`LmdbOptions::begin_patience`] |
 //! | get, seek | O(log n), nothing copied, nothing allocated |
 //! | range | one cursor and one allocation when it is opened, none per entry |
 //! | put, delete | O(log n); copies each page that it touches once per transaction |
@@ -31,6 +32,10 @@
 //!   doubles it. That needs a moment in which this process has no snapshot open: new ones wait for
 //!   it, up to [`LmdbOptions::grow_patience`], and it waits for the old ones as long. So do not take a
 //!   second snapshot while you hold one and others write.
+//! * **Writers take turns, in all processes.** They wait for [`LmdbOptions::begin_patience`] in all, then
+//!   [`Error::WriterBusy`] names the process that writes. A process that is killed gives up its turn at
+//!   once. A program that opens the file without keyloom, or with a version that has no such
+//!   time-out, is waited for without one.
 //! * **One handle per file and process.** Clone it; opening the file twice is an error.
 //! * **A program that dies loses no commit and leaves no half of one**, with every [`Durability`]. What it
 //!   was committing is there or not. Where others have the store open, that may be settled only when
@@ -66,6 +71,7 @@ mod reading;
 mod room;
 mod sorted;
 mod transaction;
+mod writer_lock;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,7 +81,8 @@ use std::time::Duration;
 use heed::types::Bytes;
 use heed::{CompactionOption, Database, Env, MdbError, RoTxn, WithoutTls};
 
-use crate::writer_slot::WriterSlot;
+use crate::deadline::Deadline;
+use crate::writer_slot::{WriterSlot, WriterTurn};
 use crate::{
     Error, HeldPages, KeyRange, Limits, OldestReader, Order, Reader, Result, RetryPolicy, Store,
     check_key,
@@ -89,6 +96,7 @@ pub use options::{Durability, LmdbOptions};
 use owned_by::{OwnedBy, Process};
 use readers::Readers;
 pub use transaction::LmdbTransaction;
+use writer_lock::WriterLock;
 
 /// A store on LMDB. Clones are handles of the same store; see the [module](self).
 ///
@@ -123,6 +131,7 @@ struct Shared {
     sync_failed: AtomicBool,
     // Dropped after the engine, which has locks on the same file.
     readers: Readers,
+    writers: WriterLock,
     _registration: Registration,
     /// Keeps writers from opening a store that is read without reader slots.
     _no_writer: Option<OwnedBy<OpeningLock>>,
@@ -214,8 +223,7 @@ impl Lmdb {
         shared.process.check(&shared.path)?;
         let oldest_reader_age = shared.gate.oldest_age();
         let oldest_reader = {
-            let _ticket = shared.gate.enter(Holder::Call);
-            shared.check_map()?;
+            let _ticket = shared.enter_call()?;
             shared.clear_dead_readers()?;
             shared.oldest_reader()
         };
@@ -264,22 +272,23 @@ impl Lmdb {
     /// # Errors
     /// [`Error::BadOption`] when there is a store in `directory` already, [`Error::DiskFull`],
     /// [`Error::MissingDirectory`] when its parent is not there, [`Error::PermissionDenied`],
-    /// [`Error::NestedTransaction`] when this thread has a transaction open and [`Compaction::Off`]
-    /// would wait for it, or as [`snapshot`](Store::snapshot).
+    /// with [`Compaction::Off`] [`Error::NestedTransaction`] when this thread has a transaction open
+    /// and [`Error::WriterBusy`], or as [`snapshot`](Store::snapshot).
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
         // The engine's own copy can neither take over a larger map nor free the slots of the dead.
         drop(self.snapshot()?);
         if compaction == Compaction::Off {
-            // It waits for the writer, even for one that is this thread.
-            shared.writer.refuse_own()?;
+            // The engine waits for the writer without a time-out, inside the gate.
+            let deadline = Deadline::new(shared.options.begin_patience);
+            let _turn = shared.take_turn(&deadline)?;
+            drop(shared.writers.take(&deadline, &shared.path)?);
         }
         let option = match compaction {
             Compaction::Off => CompactionOption::Disabled,
             Compaction::On => CompactionOption::Enabled,
         };
-        let _ticket = shared.gate.enter(Holder::Call);
-        shared.check_map()?;
+        let _ticket = shared.enter_call()?;
         let directory = directory.as_ref();
         // With compaction the engine begins to read by itself, so what it copies may already be the
         // commit that is just being written; see `reading`.
@@ -334,8 +343,7 @@ impl Lmdb {
             return Err(Error::ReadOnly);
         }
         // It reads the meta page through the map, which must not be resized meanwhile.
-        let _ticket = self.shared.gate.enter(Holder::Call);
-        self.shared.check_map()?;
+        let _ticket = self.shared.enter_call()?;
         self.shared.check_sync()?;
         self.shared.env.force_sync().map_err(|error| self.shared.note_failed_sync(error))?;
         // A store that waits for nothing did not wait for its names either.
@@ -345,7 +353,7 @@ impl Lmdb {
 
 impl Shared {
     /// Makes the map larger if a transaction found it full and nobody did so since.
-    fn grow_if_full(&self) -> Result<()> {
+    fn grow_if_full(&self, deadline: &Deadline<'_>) -> Result<()> {
         let full_at = self.full_at_bytes.load(Ordering::Acquire);
         if full_at == 0 {
             return Ok(());
@@ -355,7 +363,7 @@ impl Shared {
             self.full_at_bytes.store(0, Ordering::Release);
             return Ok(());
         }
-        let grown = self.gate.alone(self.options.patience, || {
+        let grown = self.gate.alone(deadline, || {
             self.check_map()?;
             let now = self.env.info().map_size;
             let wanted = now.saturating_mul(2).min(self.options.max_map_bytes);
@@ -376,8 +384,8 @@ impl Shared {
 
     /// Takes over the size that another process gave to the map.
     #[allow(unsafe_code)]
-    fn adopt_size(&self) -> Result<()> {
-        self.gate.alone(self.options.patience, || {
+    fn adopt_size(&self, deadline: &Deadline<'_>) -> Result<()> {
+        self.gate.alone(deadline, || {
             self.check_map()?;
             // SAFETY: as in `resize`.
             self.note_unmapped(unsafe { map_size::adopt(&self.env, &self.path) })
@@ -424,30 +432,53 @@ impl Shared {
         self.explain(error)
     }
 
-    /// Enters the gate and opens something, again after what a first failure asks for.
-    fn enter<'s, T>(
+    /// Waits for the writers of this process.
+    fn take_turn(&self, deadline: &Deadline<'_>) -> Result<WriterTurn<'_>> {
+        let turn = self.writer.take_within(|| Some(deadline.left()))?;
+        turn.ok_or_else(|| Error::WriterBusy {
+            holder: Some(std::process::id()),
+            waited_ms: deadline.waited_ms(),
+        })
+    }
+
+    /// Enters the gate for a call that reads the map while it runs.
+    fn enter_call(&self) -> Result<Ticket<'_>> {
+        let deadline = Deadline::new(self.options.grow_patience);
+        let ticket = self.gate.enter(Holder::Call, &deadline)?;
+        self.check_map()?;
+        Ok(ticket)
+    }
+
+    /// Enters the gate and opens something, again after the map was taken over from another process.
+    /// `lock` waits for other processes. It is called outside the gate, where no thread of this
+    /// process waits for it to take over the map.
+    fn enter<'s, L, T>(
         &'s self,
         holder: Holder,
+        deadline: &Deadline<'_>,
+        lock: impl Fn() -> Result<L>,
         open: impl Fn(&'s Env<WithoutTls>) -> heed::Result<T>,
-    ) -> Result<(OwnedBy<T>, Ticket<'s>)> {
+    ) -> Result<(OwnedBy<T>, Ticket<'s>, L)> {
         self.process.check(&self.path)?;
         let mut adoptions = 0;
-        let (opened, ticket) = loop {
-            let ticket = self.gate.enter(holder);
+        let (opened, ticket, locked) = loop {
+            let locked = lock()?;
+            let ticket = self.gate.enter(holder, deadline)?;
             self.check_map()?;
             match open(&self.env) {
                 Err(heed::Error::Mdb(MdbError::MapResized))
                     if adoptions < map_size::MOST_ADOPTIONS =>
                 {
                     drop(ticket);
-                    self.adopt_size()?;
+                    drop(locked);
+                    self.adopt_size(deadline)?;
                     adoptions += 1;
                 }
-                opened => break (opened, ticket),
+                opened => break (opened, ticket, locked),
             }
         };
         let opened = opened.map_err(|error| self.explain(error))?;
-        Ok((OwnedBy::new(opened, self.process), ticket))
+        Ok((OwnedBy::new(opened, self.process), ticket, locked))
     }
 
     /// Whether the engine may have given up. It does not say so of itself, but to the next who comes,
@@ -512,8 +543,10 @@ impl Store for Lmdb {
     type Transaction<'s> = LmdbTransaction<'s>;
 
     fn snapshot(&self) -> Result<LmdbSnapshot<'_>> {
-        let (txn, ticket) =
-            self.shared.enter(Holder::Snapshot, |env| reading::begin(env, &self.shared.readers))?;
+        let shared = &*self.shared;
+        let deadline = Deadline::new(shared.options.grow_patience);
+        let begin = |env| reading::begin(env, &shared.readers);
+        let (txn, ticket, ()) = shared.enter(Holder::Snapshot, &deadline, || Ok(()), begin)?;
         Ok(LmdbSnapshot { txn, shared: &self.shared, _ticket: ticket })
     }
 

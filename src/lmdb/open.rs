@@ -17,8 +17,10 @@ use super::gate::Gate;
 use super::opening_lock::{OpeningLock, Others};
 use super::owned_by::{OwnedBy, Process};
 use super::readers::Readers;
+use super::writer_lock::WriterLock;
 use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
 use super::{lock_file, map_size, room};
+use crate::deadline::Deadline;
 use crate::writer_slot::WriterSlot;
 use crate::{Error, HeldPages, Result};
 
@@ -34,7 +36,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let options = options.checked()?;
     let path = prepare_directory(path, &options)?;
     let data = path.join("data.mdb");
-    let (env, readers, registration, no_writer) = {
+    let (env, locks, registration, no_writer) = {
         // At once, since this process may hold the lock itself.
         if let Some(file) = existing(&data)? {
             refuse_open_file(&open_files(), &file, &path)?;
@@ -55,19 +57,19 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
             }
             None => {}
         }
-        let readers = Readers::new(open_lock_file(&options, &path)?);
+        let locks = Locks::new(open_lock_file(&options, &path)?.map(Arc::new));
         let env = open_env(&options, &path)?;
         let metadata = fs::metadata(&data).map_err(|error| explain(error.into(), &path))?;
         let id = FileId::of(&metadata);
         open_files.insert(id);
         let no_writer = options.assume_no_writer.then_some(opening_lock);
-        (env, readers, Registration(id), no_writer)
+        (env, locks, Registration(id), no_writer)
     };
     let process = Process::current();
     let no_writer = no_writer.map(|lock| OwnedBy::new(lock, process));
     // From here on the engine may wait for a writer in another process; others may open and close
     // stores meanwhile.
-    match open_in(&env, &readers, &options, &path) {
+    match open_in(&env, &locks, &options, &path) {
         Ok(database) => {
             let shared = Shared {
                 env,
@@ -80,7 +82,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
                 full_at_bytes: AtomicUsize::new(0),
                 is_unmapped: AtomicBool::new(false),
                 sync_failed: AtomicBool::new(false),
-                readers,
+                readers: locks.readers,
+                writers: locks.writers,
                 _registration: registration,
                 _no_writer: no_writer,
             };
@@ -89,7 +92,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
         Err(error) => {
             // The file is closed before it counts as closed.
             drop(env);
-            drop(readers);
+            drop(locks);
             drop(registration);
             Err(error)
         }
@@ -121,20 +124,34 @@ fn open_lock_file(options: &LmdbOptions, path: &Path) -> Result<Option<File>> {
 
 fn open_in(
     env: &Env<WithoutTls>,
-    readers: &Readers,
+    locks: &Locks,
     options: &LmdbOptions,
     path: &Path,
 ) -> Result<AnyDatabase> {
-    readers.clear_dead(env).map_err(|error| explain(error, path))?;
+    locks.readers.clear_dead(env).map_err(|error| explain(error, path))?;
     if options.read_only {
-        return open_database(env, readers, options, path);
+        return open_database(env, &locks.readers, options, path);
     }
     // Whoever made the file may have died before its name was on the disk, or may not have waited for
     // it. So everybody waits who will tell of a commit that it survives.
     if options.durability != Durability::MayLoseStore {
         sync_names(path)?;
     }
+    let deadline = Deadline::new(options.begin_patience);
+    let _turn = locks.writers.take(&deadline, path)?;
     create_database(env, options, path)
+}
+
+/// What this process locks in the lock file.
+struct Locks {
+    readers: Readers,
+    writers: WriterLock,
+}
+
+impl Locks {
+    fn new(file: Option<Arc<File>>) -> Self {
+        Self { readers: Readers::new(file.clone()), writers: WriterLock::new(file) }
+    }
 }
 
 /// The files that this process has open, by what they are and not by how they are called: a hard

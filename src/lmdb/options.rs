@@ -41,7 +41,8 @@ pub struct LmdbOptions {
     pub(super) read_only: bool,
     pub(super) assume_no_writer: bool,
     pub(super) create: bool,
-    pub(super) patience: Duration,
+    pub(super) grow_patience: Duration,
+    pub(super) begin_patience: Duration,
     pub(super) retry_policy: RetryPolicy,
 }
 
@@ -56,7 +57,8 @@ impl Default for LmdbOptions {
             read_only: false,
             assume_no_writer: false,
             create: true,
-            patience: Duration::from_secs(5),
+            grow_patience: Duration::from_secs(5),
+            begin_patience: Duration::from_secs(60),
             retry_policy: RetryPolicy::default(),
         }
     }
@@ -147,7 +149,33 @@ impl LmdbOptions {
     /// How long to wait for open snapshots when the map must grow. Default: 5 seconds.
     #[must_use]
     pub fn grow_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+        self.grow_patience = patience;
+        self
+    }
+
+    /// How long [`begin`](crate::Store::begin) and [`open`](Self::open) wait in all for the writers
+    /// before them, in this process and in others, and for the map. Then they return
+    /// [`Error::WriterBusy`]. Default: 60 seconds.
+    ///
+    /// A writer that does not use this lock, such as LMDB's own tools, is waited for without a
+    /// time-out.
+    ///
+    /// ```
+    /// use keyloom::{Error, Lmdb, Store};
+    /// use std::time::Duration;
+    /// let directory = tempfile::tempdir()?;
+    /// let options = Lmdb::options().begin_patience(Duration::from_millis(20));
+    /// let store = options.open(directory.path())?;
+    /// let _open = store.begin()?;
+    /// std::thread::scope(|scope| {
+    ///     let other = scope.spawn(|| store.begin().map(drop).unwrap_err());
+    ///     assert!(matches!(other.join().unwrap(), Error::WriterBusy { waited_ms: 20, .. }));
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn begin_patience(mut self, patience: Duration) -> Self {
+        self.begin_patience = patience;
         self
     }
 
@@ -165,7 +193,8 @@ impl LmdbOptions {
     /// [`Error::MissingDirectory`], [`Error::MissingStore`], [`Error::PermissionDenied`],
     /// [`Error::NotAStore`], [`Error::Damaged`], [`Error::NewerFormat`], [`Error::AlreadyOpen`],
     /// [`Error::LockFileNotWritable`], [`Error::OpenElsewhere`], [`Error::OpeningHeld`],
-    /// [`Error::AddressSpace`], [`Error::BadOption`], [`Error::DiskFull`] or [`Error::Io`].
+    /// [`Error::AddressSpace`], [`Error::BadOption`], [`Error::WriterBusy`],
+    /// [`Error::DiskFull`] or [`Error::Io`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Lmdb> {
         open::open(self, path.as_ref())
     }

@@ -12,6 +12,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -31,14 +32,14 @@ const NO_TRANSACTION: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct Readers {
     /// Closing it gives up the locks that the engine has on this file, so it is closed after the engine.
-    lock_file: Option<File>,
+    lock_file: Option<Arc<File>>,
     cleared: AtomicU64,
     /// The last page of the file when the slots were last checked because it had grown.
     checked_at_page: AtomicUsize,
 }
 
 impl Readers {
-    pub(super) fn new(lock_file: Option<File>) -> Self {
+    pub(super) fn new(lock_file: Option<Arc<File>>) -> Self {
         Self { lock_file, cleared: AtomicU64::new(0), checked_at_page: AtomicUsize::new(0) }
     }
 

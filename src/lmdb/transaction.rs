@@ -4,13 +4,15 @@ use std::cell::Cell;
 use std::io;
 use std::ops::Bound;
 
-use heed::{MdbError, PutFlags, RwTxn};
+use heed::{Env, MdbError, PutFlags, RwTxn, WithoutTls};
 
 use super::gate::{Holder, Ticket};
 use super::owned_by::OwnedBy;
 use super::room;
 use super::sorted::{self, Put};
+use super::writer_lock::ProcessTurn;
 use super::{LmdbEntries, Shared, get};
+use crate::deadline::Deadline;
 use crate::writer_slot::WriterTurn;
 use crate::{
     Error, HeldPages, KeyBuf, KeyRange, Limits, Order, Reader, Refusal, Result, Transaction,
@@ -21,10 +23,11 @@ use crate::{
 #[derive(Debug)]
 pub struct LmdbTransaction<'s> {
     // The order of the fields is the order in which they end: the engine's transaction, then the
-    // place at the gate, then the turn of the next writer.
+    // place at the gate, then the turn of the next writer, in another process or in this one.
     txn: OwnedBy<RwTxn<'s>>,
     shared: &'s Shared,
     _ticket: Ticket<'s>,
+    _process_turn: ProcessTurn<'s>,
     _turn: WriterTurn<'s>,
     /// The map or the disk was found full: the engine refuses everything further.
     full: Cell<Option<Full>>,
@@ -106,14 +109,28 @@ impl<'s> LmdbTransaction<'s> {
             return Err(Error::ReadOnly);
         }
         shared.check_sync()?;
-        let turn = shared.writer.take()?;
-        shared.grow_if_full()?;
-        let (txn, ticket) = shared.enter(Holder::Transaction, |env| env.write_txn())?;
+        let deadline = Deadline::new(shared.options.begin_patience);
+        let turn = shared.take_turn(&deadline)?;
+        shared.grow_if_full(&deadline.within(shared.options.grow_patience))?;
+        let of_map = deadline.within(shared.options.grow_patience);
+        let lock = || shared.writers.take(&deadline, &shared.path);
+        let begin = |env: &'s Env<WithoutTls>| env.write_txn();
+        let (txn, ticket, process_turn) =
+            shared.enter(Holder::Transaction, &of_map, lock, begin)?;
         let cleared = shared.readers.clear_dead_if_grown(&shared.env);
         cleared.map_err(|error| shared.explain(error))?;
         let (full, at_end) = (Cell::new(None), Tries::LATER);
         let refusal = Refusal::default();
-        Ok(Self { txn, shared, _ticket: ticket, _turn: turn, full, at_end, refusal })
+        Ok(Self {
+            txn,
+            shared,
+            _ticket: ticket,
+            _process_turn: process_turn,
+            _turn: turn,
+            full,
+            at_end,
+            refusal,
+        })
     }
 
     /// Puts an entry if it lies behind all that is in the store, and tells whether it does.

@@ -6,10 +6,11 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child as Process, Command, Stdio};
+use std::process::{Child as Process, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
 use keyloom::lmdb::Durability;
-use keyloom::{Error, KeyRange, Lmdb, Reader, Store, Writer};
+use keyloom::{Error, KeyRange, Lmdb, Reader, Store, Transaction, Writer};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Child {
@@ -29,6 +30,11 @@ pub enum Child {
     DiskFullBesideDeadReader,
     HeldUpReader,
     HoldSnapshots,
+    HoldTransaction,
+    HoldTransactionOfLargeMap,
+    HoldTransactionOfEngine,
+    HoldTransactionAndFork,
+    WriteOn,
 }
 
 const CASE: &str = "KEYLOOM_TEST_CASE";
@@ -64,28 +70,39 @@ fn command(case: Child, path: &Path) -> Command {
     command
 }
 
-/// A process that holds snapshots of a store until it is killed.
-pub struct Holder(Process);
+/// A process that holds something of a store until it is killed, or its input ends.
+pub struct Holder(Process, Option<ChildStdin>);
 
 impl Holder {
+    /// A process that holds snapshots.
     pub fn start(path: &Path, snapshots: usize) -> Self {
-        let mut command = command(Child::HoldSnapshots, path);
-        command.env(SNAPSHOTS, snapshots.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
+        Self::spawn(command(Child::HoldSnapshots, path).env(SNAPSHOTS, snapshots.to_string()))
+    }
+
+    /// A process in which another case holds something.
+    pub fn of(case: Child, path: &Path) -> Self {
+        Self::spawn(&mut command(case, path))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = piped.spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let begun = lines.map_while(Result::ok).any(|line| line == SURVIVED);
-        assert!(begun, "the process holds no snapshots");
-        Self(process)
+        assert!(begun, "the process holds nothing");
+        let input = process.stdin.take();
+        Self(process, input)
     }
 
     pub fn id(&self) -> u32 {
         self.0.id()
     }
 
-    /// Ends the process with SIGKILL.
-    pub fn kill(mut self) {
+    /// Ends the process with SIGKILL. Returns its input, which its forks may still read.
+    pub fn kill(mut self) -> Option<ChildStdin> {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
+        self.1.take()
     }
 }
 
@@ -101,9 +118,61 @@ fn hold_snapshots(path: &Path) {
     let count: usize = std::env::var(SNAPSHOTS).unwrap().parse().unwrap();
     let store = open(path);
     let _held: Vec<_> = (0..count).map(|_| store.snapshot().unwrap()).collect();
+    hold();
+}
+
+/// Holds what there is until the parent ends.
+fn hold() {
     println!("{SURVIVED}");
-    // The pipe closes when the parent ends.
     drop(std::io::stdin().read_line(&mut String::new()));
+}
+
+fn hold_transaction(path: &Path) {
+    let store = open(path);
+    let mut txn = store.begin().unwrap();
+    txn.put(b"not committed", b"").unwrap();
+    hold();
+}
+
+/// As a program that uses the engine without keyloom.
+fn hold_transaction_of_engine(path: &Path) {
+    let mut options = heed::EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(64 << 20).max_dbs(2);
+    // SAFETY: the store is open only once in this process.
+    let env = unsafe { options.open(path) }.unwrap();
+    let _txn = env.write_txn().unwrap();
+    hold();
+}
+
+/// The fork outlives this process.
+fn hold_transaction_and_fork(path: &Path) {
+    let store = open(path);
+    let txn = store.begin().unwrap();
+    // SAFETY: the child waits and leaves by `_exit`.
+    if unsafe { libc::fork() } == 0 {
+        let mut byte = [0];
+        // SAFETY: reads one byte, or the end, into one byte; then ends the child at once.
+        unsafe {
+            libc::read(0, byte.as_mut_ptr().cast(), 1);
+            libc::_exit(0);
+        }
+    }
+    hold();
+    drop(txn);
+}
+
+fn write_on(path: &Path) {
+    let store = open(path);
+    std::thread::spawn(move || {
+        for n in 0u64.. {
+            let mut txn = store.begin().unwrap();
+            txn.put(b"written on", &n.to_be_bytes()).unwrap();
+            // Free for so short a time between two transactions that no other process meets it.
+            std::thread::sleep(Duration::from_millis(2));
+            txn.commit().unwrap();
+        }
+    });
+    hold();
 }
 
 #[test]
@@ -128,6 +197,14 @@ fn in_a_process_of_its_own() {
         }
         "DiskFull" => disk_full(path),
         "DiskFullBesideDeadReader" => crate::dead_readers::fill_disk(path),
+        "HoldTransaction" => hold_transaction(path),
+        "HoldTransactionOfLargeMap" => {
+            grow(path);
+            hold_transaction(path);
+        }
+        "HoldTransactionOfEngine" => hold_transaction_of_engine(path),
+        "HoldTransactionAndFork" => hold_transaction_and_fork(path),
+        "WriteOn" => write_on(path),
         "HoldSnapshots" => hold_snapshots(path),
         "HeldUpReader" => crate::beginning::held_up_reader(path),
         other => panic!("unknown case {other}"),

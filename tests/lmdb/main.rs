@@ -16,6 +16,7 @@ mod snapshots;
 mod synced;
 mod the_disk;
 mod the_map;
+mod writers;
 
 use std::fs;
 use std::path::Path;

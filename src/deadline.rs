@@ -1,0 +1,40 @@
+//! How long a call waits in all, however often it waits.
+
+use std::cell::OnceCell;
+use std::time::{Duration, Instant};
+
+/// One patience for several waits of a call. Its clock starts with the first of them.
+#[derive(Debug)]
+pub(crate) struct Deadline<'o> {
+    patience: Duration,
+    begun: OnceCell<Instant>,
+    outer: Option<&'o Deadline<'o>>,
+}
+
+impl Deadline<'_> {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { patience, begun: OnceCell::new(), outer: None }
+    }
+
+    /// A deadline for some of the waits, which ends with this one at the latest.
+    pub(crate) fn within(&self, patience: Duration) -> Deadline<'_> {
+        Deadline { patience, begun: OnceCell::new(), outer: Some(self) }
+    }
+
+    /// How much longer to wait.
+    pub(crate) fn left(&self) -> Duration {
+        let left = self.patience.saturating_sub(self.waited());
+        self.outer.map_or(left, |outer| outer.left().min(left))
+    }
+
+    /// How long ago the first wait began.
+    pub(crate) fn waited(&self) -> Duration {
+        self.begun.get_or_init(Instant::now).elapsed()
+    }
+
+    /// How long the waits were, once the deadline has passed: the patience, unless the outer deadline
+    /// has passed before.
+    pub(crate) fn waited_ms(&self) -> u64 {
+        u64::try_from(self.waited().min(self.patience).as_millis()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,173 @@
+//! One writer at a time among processes, with a time-out.
+//!
+//! The engine has a lock for this, but waits for it without a time-out and does not name its holder. So
+//! a writer first locks a byte of the lock file (`fcntl`), and then finds the engine's lock free.
+//!
+//! | byte of the lock file | locked by |
+//! |---|---|
+//! | 2^40 | the process that writes |
+//! | 2^40 + 1 | the process that writes next |
+//!
+//! The engine locks the bytes below 2^32 only. As with its locks, the system gives these up when their
+//! process dies, and after the engine's lock. A forked child does not inherit them.
+//!
+//! A process that uses the engine without keyloom, or with a keyloom that had no such lock, does not
+//! take it. The engine's lock excludes it all the same. Only a wait for it has no time-out.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::open::explain;
+use crate::deadline::Deadline;
+use crate::{Error, Result};
+
+const WRITER: libc::off_t = 1 << 40;
+const NEXT: libc::off_t = WRITER + 1;
+
+const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long a process may write again and again before it checks whether another one waits. A check is
+/// a system call. Without it, a process that writes in a loop would keep the others from writing.
+const MOST_IMPATIENT: Duration = Duration::from_millis(1);
+
+/// The lock of the process that writes. To be taken by one thread at a time.
+#[derive(Debug)]
+pub(super) struct WriterLock {
+    /// `None` where the file cannot be opened: then the engine reports why.
+    file: Option<Arc<File>>,
+    checked: Mutex<Option<Instant>>,
+}
+
+/// The right of this process to write, given back on drop.
+#[derive(Debug)]
+pub(super) struct ProcessTurn<'l> {
+    _locked: Option<LockedByte<'l>>,
+}
+
+impl WriterLock {
+    pub(super) fn new(file: Option<Arc<File>>) -> Self {
+        Self { file, checked: Mutex::new(None) }
+    }
+
+    /// Waits for the writers of other processes.
+    ///
+    /// # Errors
+    /// [`Error::WriterBusy`], or what the system says of the lock file of the store in `path`.
+    pub(super) fn take(&self, deadline: &Deadline<'_>, path: &Path) -> Result<ProcessTurn<'_>> {
+        let taken = self.try_take(deadline).map_err(|error| explain(error.into(), path))?;
+        taken.ok_or_else(|| Error::WriterBusy {
+            holder: self.holder(),
+            waited_ms: deadline.waited_ms(),
+        })
+    }
+
+    /// `None` when the deadline has passed.
+    fn try_take(&self, deadline: &Deadline<'_>) -> io::Result<Option<ProcessTurn<'_>>> {
+        let Some(file) = &self.file else { return Ok(Some(ProcessTurn { _locked: None })) };
+        if !(self.is_check_due() && holder(file, NEXT)?.is_some())
+            && let Some(locked) = LockedByte::try_new(file, WRITER)?
+        {
+            return Ok(Some(ProcessTurn { _locked: Some(locked) }));
+        }
+        let Some(_next) = LockedByte::wait(file, NEXT, deadline)? else { return Ok(None) };
+        let locked = LockedByte::wait(file, WRITER, deadline)?;
+        Ok(locked.map(|locked| ProcessTurn { _locked: Some(locked) }))
+    }
+
+    /// The process that writes now, if the system says which.
+    fn holder(&self) -> Option<u32> {
+        let file = self.file.as_ref()?;
+        holder(file, WRITER).ok()?.and_then(|process| u32::try_from(process).ok())
+    }
+
+    fn is_check_due(&self) -> bool {
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let is_due = checked.is_none_or(|then| now.duration_since(then) >= MOST_IMPATIENT);
+        if is_due {
+            *checked = Some(now);
+        }
+        is_due
+    }
+}
+
+/// A byte of a file that no other process can lock until this is dropped.
+#[derive(Debug)]
+struct LockedByte<'f> {
+    file: &'f File,
+    at: libc::off_t,
+}
+
+impl<'f> LockedByte<'f> {
+    fn wait(file: &'f File, at: libc::off_t, deadline: &Deadline<'_>) -> io::Result<Option<Self>> {
+        loop {
+            let locked = Self::try_new(file, at)?;
+            let left = deadline.left();
+            if locked.is_some() || left.is_zero() {
+                return Ok(locked);
+            }
+            // No wait becomes longer by more than a tenth.
+            let pause = (deadline.waited() / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+            thread::sleep(pause.min(left));
+        }
+    }
+
+    fn try_new(file: &'f File, at: libc::off_t) -> io::Result<Option<Self>> {
+        match control(file, libc::F_SETLK, &mut record(libc::F_WRLCK, at)) {
+            Ok(()) => Ok(Some(Self { file, at })),
+            Err(error) if is_held(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for LockedByte<'_> {
+    fn drop(&mut self) {
+        // In a forked child this does nothing: the lock is its parent's.
+        drop(control(self.file, libc::F_SETLK, &mut record(libc::F_UNLCK, self.at)));
+    }
+}
+
+/// The process that has locked a byte. A process of another namespace has no positive number here.
+#[allow(clippy::useless_conversion)]
+fn holder(file: &File, at: libc::off_t) -> io::Result<Option<libc::pid_t>> {
+    let mut found = record(libc::F_WRLCK, at);
+    control(file, libc::F_GETLK, &mut found)?;
+    Ok((i32::from(found.l_type) != i32::from(libc::F_UNLCK)).then_some(found.l_pid))
+}
+
+fn is_held(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| code == libc::EAGAIN || code == libc::EACCES)
+}
+
+// The types of the constants and fields differ from system to system.
+#[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+fn record(kind: impl Into<libc::c_int>, at: libc::off_t) -> libc::flock {
+    // SAFETY: all fields are numbers, for which zeros are valid.
+    let mut record: libc::flock = unsafe { std::mem::zeroed() };
+    record.l_type = kind.into() as libc::c_short;
+    record.l_whence = libc::SEEK_SET as libc::c_short;
+    record.l_start = at;
+    record.l_len = 1;
+    record
+}
+
+fn control(file: &File, command: libc::c_int, record: &mut libc::flock) -> io::Result<()> {
+    loop {
+        // SAFETY: the descriptor is open, and the record lives as long as the call.
+        if unsafe { libc::fcntl(file.as_raw_fd(), command, std::ptr::from_mut(record)) } != -1 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
