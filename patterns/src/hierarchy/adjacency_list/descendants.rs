@@ -1,5 +1,6 @@
 //! The way down, depth-first.
 
+use std::collections::HashSet;
 use std::ops::RangeBounds;
 use std::vec::IntoIter;
 
@@ -32,6 +33,7 @@ impl<V, C> AdjacencyList<V, C> {
             end,
             itself: None,
             open: Vec::new(),
+            path: HashSet::new(),
         };
         if let Some(id) = from {
             let (_, node) = self.known(reader, id)?;
@@ -55,10 +57,13 @@ pub(super) struct Descendants<'r, R: Reader, V, C> {
     itself: Option<TreeNode<R::Bytes<'r>, V, C>>,
     /// The siblings at each depth that has been come to, those of depth 1 first.
     open: Vec<Level<'r, R>>,
+    /// The nodes whose children these are. To come to one of them again is to go in a circle.
+    path: HashSet<NodeId>,
 }
 
 struct Level<'r, R: Reader + 'r> {
     depth: u32,
+    parent: Option<NodeId>,
     entries: R::Entries<'r>,
     /// Siblings that have been read.
     ready: IntoIter<Sibling<R::Bytes<'r>>>,
@@ -79,7 +84,9 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
             return Ok(());
         }
         let entries = self.reader.range(self.tree.entries_of(parent), Order::Ascending)?;
-        self.open.push(Level { depth, entries, ready: Vec::new().into_iter(), batch: SIBLINGS.0 });
+        let ready = Vec::new().into_iter();
+        self.open.push(Level { depth, parent, entries, ready, batch: SIBLINGS.0 });
+        self.path.extend(parent);
         Ok(())
     }
 
@@ -90,12 +97,12 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
         while let Some(level) = self.open.last_mut() {
             let Some(sibling) = level.ready.next() else {
                 if !self.read_siblings()? {
-                    self.open.pop();
+                    self.close_level();
                 }
                 continue;
             };
             let (depth, id) = (level.depth, sibling.id);
-            if Some(id) == self.from {
+            if Some(id) == self.from || (sibling.is_inner && self.path.contains(&id)) {
                 let tree = self.tree.space.to_string();
                 return Err(TreeError::Broken { tree, node: id }.into());
             }
@@ -107,6 +114,12 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
             }
         }
         Ok(None)
+    }
+
+    fn close_level(&mut self) {
+        if let Some(Level { parent: Some(parent), .. }) = self.open.pop() {
+            self.path.remove(&parent);
+        }
     }
 
     /// Reads some more siblings of the deepest level; whether there were any.
