@@ -6,7 +6,7 @@ use keyloom::{Error, Memory, Metered, Order, Reader, Store, Writer};
 use keyloom_patterns::hierarchy::{AdjacencyList, Nested, NodeId, Orphans, Place, Tree, TreeError};
 
 use crate::common::optimistic_memory;
-use crate::common_laws::{counts, dump_all, refused, writing};
+use crate::common_laws::{counts, dump, dump_all, refused, writing};
 use crate::questions::findings;
 
 fn space() -> Subspace {
@@ -358,7 +358,7 @@ fn a_tree_whose_records_are_all_lost_comes_back_from_the_child_entries() {
     store.transact(|txn| txn.delete_range(space().child("node").range())).unwrap();
     assert_eq!(tree.repair(&store).unwrap(), 12);
     assert_eq!(dump_all(&store), whole);
-    // Where the entry is damaged as well nothing is left to tell the node from, and nothing is made up.
+    // Where the entry is damaged as well the node keeps its place, and its value is reported as lost.
     let record = space().pack(&("node", 4));
     let entry = whole.iter().find(|(key, _)| {
         let unpacked = space().child("child").unpack::<(Option<NodeId>, Vec<u8>, NodeId)>(key);
@@ -373,7 +373,61 @@ fn a_tree_whose_records_are_all_lost_comes_back_from_the_child_entries() {
         .unwrap();
     tree.repair(&store).unwrap();
     let found = findings(&tree, &store.snapshot().unwrap());
-    assert!(found.len() == 1 && found[0].contains("\"node\", 4) is nothing"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("\"node\", 4) holds a value"), "{found:?}");
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(tree.parent(&snapshot, 4).unwrap(), Some(1));
+    assert_eq!(tree.get(&snapshot, 4).unwrap().unwrap().name().unwrap(), "lost 4");
+    drop(snapshot);
+    store.transact(|txn| tree.set_value(txn, 4, &4)).unwrap();
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
+}
+
+#[test]
+fn an_inner_node_of_which_only_a_key_is_left_keeps_its_children() {
+    let tree = tree();
+    let store = filled(Memory::new(), &tree, &[fan(1, 2).with(fan(20, 3))]);
+    let entry = space().child("child").range_of(&(Some(1_u64),));
+    let entry = dump(&store.snapshot().unwrap(), entry).into_keys().next_back().unwrap();
+    store
+        .transact(|txn| {
+            txn.delete(&space().pack(&("node", 20)))?;
+            txn.put(&entry, b"\0damaged")
+        })
+        .unwrap();
+    tree.repair(&store).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let below: Vec<_> = tree.descendants(&snapshot, 20, ..).unwrap().collect();
+    assert!(below.len() == 4 && below.iter().all(Result::is_ok));
+    assert_eq!(findings(&tree, &snapshot).len(), 1);
+}
+
+#[test]
+fn a_stray_child_entry_that_closes_a_circle_ends_the_walk() {
+    let tree = tree();
+    let store = filled(Memory::new(), &tree, &[fan(1, 2).with(fan(20, 3).with(fan(30, 5)))]);
+    let whole = dump_all(&store);
+    let stray = space().pack(&("child", Some(30_u64), &[0x80_u8][..], 20_u64));
+    store.transact(|txn| txn.put(&stray, b"\x01\0\0")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let circle = TreeError::Broken { tree: space().to_string(), node: 20 };
+    for from in [None, Some(1), Some(20)] {
+        let last = tree.descendants(&snapshot, from, ..).unwrap().last().unwrap();
+        assert_eq!(last.unwrap_err().downcast_ref(), Some(&circle), "{from:?}");
+        assert!(tree.dump(&snapshot, from).is_err() && tree.dot(&snapshot, from).is_err());
+        assert!(tree.leaves(&snapshot, from).unwrap().any(|leaf| leaf.is_err()));
+    }
+    drop(snapshot);
+    let copied = refused(&store, |txn| {
+        AdjacencyList::<u32>::new(&Subspace::new("copy")).copy_from(txn, &tree)
+    });
+    assert_eq!(copied.downcast_ref(), Some(&circle));
+    let deleted = refused(&store, |txn| tree.delete_subtree(txn, 1).map(drop));
+    assert_eq!(deleted.downcast_ref(), Some(&circle));
+    // It is one fault, named by its key, and goes.
+    let found = findings(&tree, &store.snapshot().unwrap());
+    assert!(found.len() == 1 && found[0].contains("dangles"), "{found:?}");
+    assert_eq!(tree.repair(&store).unwrap(), 1);
+    assert_eq!(dump_all(&store), whole);
 }
 
 #[test]
@@ -420,8 +474,11 @@ fn a_value_that_does_not_decode_is_found() {
         })
         .unwrap();
     let found = findings(&tree, &store.snapshot().unwrap());
-    assert_eq!(found, [r#"the key ("tree", "node", 2) is nothing of this tree"#]);
+    let told = "holds a value that cannot be read: set another, or delete the node";
+    assert_eq!(found, [format!(r#"the key ("tree", "node", 2) {told}"#)]);
     assert_eq!(tree.repair(&store).unwrap(), 0);
+    store.transact(|txn| tree.set_value(txn, 2, &7)).unwrap();
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod agreement;
 mod common;
 #[path = "../common/laws.rs"]
 mod common_laws;
+mod damage;
 mod laws;
 mod materialized_path;
 mod nested;
@@ -54,6 +55,13 @@ macro_rules! model {
             fn a_name_longer_than_a_key_is_no_child(store: &(impl Store + Clone)) {
                 laws::a_name_longer_than_a_key_is_no_child(store, $make, $rules);
             }
+            fn damage_is_named_and_repair_converges(store: &(impl Store + Clone)) {
+                if $rules.is_document {
+                    return;
+                }
+                let lost_by_each = 1;
+                damage::damage_is_named_and_repair_converges(store, $make, $rules, lost_by_each);
+            }
             fn what_is_dumped_can_be_loaded_again(store: &(impl Store + Clone)) {
                 laws::what_is_dumped_can_be_loaded_again(store, $make, $rules);
             }
@@ -69,6 +77,7 @@ macro_rules! model {
                         what_is_refused_is_refused_before_anything_is_written,
                         a_move_beside_itself_changes_nothing,
                         a_name_longer_than_a_key_is_no_child,
+                        damage_is_named_and_repair_converges,
                         what_is_dumped_can_be_loaded_again,
                         readers_keep_the_tree_that_they_began_with,
                     }
@@ -105,7 +114,7 @@ model!(materialized_path_of_names, Rules::ORDERED_BY_NAME, |space: &Subspace| {
 });
 model!(nested_sets_laws, Rules::NONE, NestedSets::<u32>::new);
 // Documents of one key, and of so many that most changes cut them anew.
-model!(tree_document_laws, Rules::NONE, TreeDocument::<u32>::new);
-model!(tree_document_in_pieces, Rules::NONE, |space: &Subspace| {
+model!(tree_document_laws, Rules::DOCUMENT, TreeDocument::<u32>::new);
+model!(tree_document_in_pieces, Rules::DOCUMENT, |space: &Subspace| {
     TreeDocument::<u32>::new(space).piece_bytes(64)
 });

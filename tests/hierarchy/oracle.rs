@@ -13,16 +13,21 @@ pub struct Rules {
     pub unique_names: bool,
     /// Siblings stand in the order of their names, so that only sorted places are asked for.
     pub ordered_by_name: bool,
+    /// One entry holds many nodes.
+    pub is_document: bool,
 }
 
 #[allow(dead_code, reason = "models come one by one")]
 impl Rules {
     /// Nothing.
-    pub const NONE: Self = Self { unique_names: false, ordered_by_name: false };
+    pub const NONE: Self = Self { unique_names: false, ordered_by_name: false, is_document: false };
     /// Siblings have different names.
-    pub const UNIQUE_NAMES: Self = Self { unique_names: true, ordered_by_name: false };
+    pub const UNIQUE_NAMES: Self = Self { unique_names: true, ..Self::NONE };
     /// Siblings have different names, and stand in their order.
-    pub const ORDERED_BY_NAME: Self = Self { unique_names: true, ordered_by_name: true };
+    pub const ORDERED_BY_NAME: Self =
+        Self { unique_names: true, ordered_by_name: true, ..Self::NONE };
+    /// Nothing, of nodes that share entries.
+    pub const DOCUMENT: Self = Self { is_document: true, ..Self::NONE };
 }
 
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow::Continue;
 
-use keyloom::{Error, Memory, Reader, Store, Writer};
+use keyloom::{Error, KeyRange, Memory, Reader, Store, Writer};
 use keyloom_patterns::hierarchy::{NodeId, Orphans, Tree, TreeRule};
 
 use super::{Paths, both, filled, is_tidy, space};
-use crate::common_laws::dump_all;
+use crate::common_laws::{dump, dump_all};
 use crate::operations::Operation;
 use crate::questions::compare_whole;
 
@@ -117,16 +117,15 @@ fn is_of_newer_format(error: Error) -> bool {
 }
 
 #[test]
-fn a_record_of_steps_that_cannot_be_read_names_its_key_and_the_remedy() {
+fn a_record_of_steps_that_cannot_be_read_is_named_and_goes() {
     let (model, rules) = &both()[0];
     let store = Memory::new();
     let oracle = filled(&store, model, *rules);
     let key = space().pack("move");
     store.transact(|txn| txn.put(&key, b"\x01?")).unwrap();
-    let error = model.repair(&store).unwrap_err().to_string();
-    assert!(error.contains(r#""move""#) && error.contains("delete this key"), "{error}");
-    store.transact(|txn| txn.delete(&key)).unwrap();
-    model.repair(&store).unwrap();
+    let error = model.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
+    assert!(error.contains(r#""move""#) && error.contains("run repair"), "{error}");
+    assert_eq!(model.repair(&store).unwrap(), 1);
     compare_whole(model, &store.snapshot().unwrap(), &oracle);
 }
 
@@ -143,6 +142,72 @@ fn a_value_that_does_not_decode_is_told() {
         // A number that goes on where the record ends.
         let damaged = [&record[..record.len() - 1], &[0x80]].concat();
         store.transact(|txn| txn.put(&key, &damaged)).unwrap();
-        assert_eq!(faults(&model, &store), [TreeRule::Foreign]);
+        assert_eq!(faults(&model, &store), [TreeRule::Value]);
+        assert_eq!(model.repair(&store).unwrap(), 0);
+        store.transact(|txn| model.set_value(txn, 11, &11)).unwrap();
+        assert_eq!(faults(&model, &store), []);
+    }
+}
+
+#[test]
+fn a_node_of_an_id_that_another_has_gets_its_own_again_or_a_new_one() {
+    for (model, rules) in both() {
+        let store = Memory::new();
+        filled(&store, &model, rules);
+        let whole = dump_all(&store);
+        let count = model.descendant_count(&store.snapshot().unwrap(), None).unwrap();
+        // A subtree is there twice, as where a move in steps was cut off and its record was lost.
+        let path = |id: NodeId| {
+            let snapshot = store.snapshot().unwrap();
+            snapshot.get(&space().pack(&("node", id))).unwrap().unwrap().to_vec()
+        };
+        let (from, to) = (path(11), path(2));
+        let last = |path: &[u8], above: &[u8]| path[above.len()..].to_vec();
+        let segment = last(&from, &path(1));
+        let prefix = space().child("path").prefix().to_vec();
+        let old = [&prefix[..], &from].concat();
+        let below = KeyRange::self_and_children(&old).into_owned();
+        let copied = dump(&store.snapshot().unwrap(), below);
+        store
+            .transact(|txn| {
+                copied.iter().try_for_each(|(key, record)| {
+                    let rest = &key[old.len()..];
+                    txn.put(&[&prefix[..], &to, &segment, rest].concat(), record)
+                })
+            })
+            .unwrap();
+        let wrong = faults(&model, &store);
+        assert_eq!(wrong, vec![TreeRule::Wrong; copied.len()]);
+        model.repair(&store).unwrap();
+        assert_eq!(faults(&model, &store), []);
+        let snapshot = store.snapshot().unwrap();
+        let now = model.descendant_count(&snapshot, None).unwrap();
+        assert_eq!(now, count + copied.len() as u64);
+        assert_eq!(path(11), from, "the first is found by its id as before");
+        // The second can be deleted like any other node.
+        let copy = model.child_named(&snapshot, 2, "node 11").unwrap().unwrap();
+        drop(snapshot);
+        store.transact(|txn| model.delete_subtree(txn, copy).map(drop)).unwrap();
+        assert_eq!(dump_all(&store), whole);
+    }
+}
+
+#[test]
+fn a_record_of_names_without_an_id_gets_it_back_and_keeps_its_children() {
+    let (model, rules) = &both()[1];
+    for damaged in [&b""[..], b"short", b"\0\0\0\0\0\0\0\x0b\0no node"] {
+        let store = Memory::new();
+        filled(&store, model, *rules);
+        let snapshot = store.snapshot().unwrap();
+        let path = snapshot.get(&space().pack(&("node", 11_u64))).unwrap().unwrap();
+        let key = [space().child("path").prefix(), path].concat();
+        drop(snapshot);
+        store.transact(|txn| txn.put(&key, damaged)).unwrap();
+        assert!(faults(model, &store).contains(&TreeRule::Foreign));
+        model.repair(&store).unwrap();
+        assert_eq!(faults(model, &store), [TreeRule::Value]);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(model.node_at(&snapshot, ["node 1", "node 11", "node 111"]).unwrap(), Some(111));
+        assert_eq!(model.parent(&snapshot, 111).unwrap(), Some(11));
     }
 }

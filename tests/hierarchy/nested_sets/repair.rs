@@ -66,11 +66,14 @@ fn rows_that_cross_and_keys_of_others_are_told() {
         "the key {} does not agree with the rest of the tree",
         keyloom::key::display(&two.0)
     );
-    assert_eq!(faults(&tree, &store), [other, crosses, short]);
-    // Nothing says which of them is right: they are left as they are.
-    let before = dump_all(&store);
+    assert_eq!(faults(&tree, &store), [other.clone(), crosses, short]);
+    // The one that crosses what encloses it becomes the last root. A row without an id, a name, a value goes; the key
+    // of another stays.
+    assert!(tree.repair(&store).unwrap() > 0);
+    assert_eq!(faults(&tree, &store), [other]);
+    let roots = tree.dump(&store.snapshot().unwrap(), None).unwrap();
+    assert_eq!(roots.iter().map(|root| root.id).collect::<Vec<_>>(), [1, 3, 2]);
     assert_eq!(tree.repair(&store).unwrap(), 0);
-    assert_eq!(dump_all(&store), before);
 }
 
 /// The key and the value of the row of a node.
@@ -92,15 +95,31 @@ fn names_and_values_that_do_not_decode_are_told() {
         })
         .unwrap();
     let (key, whole) = row(&tree, &store, 2);
-    let told = format!("the key {} is nothing of this tree", keyloom::key::display(&key));
+    let told = |what: &str| format!("the key {} {what}", keyloom::key::display(&key));
+    let nothing = told("is nothing of this tree");
+    let no_value = told("holds a value that cannot be read: set another, or delete the node");
     // The value is cut off, the name is, and the name is no text.
     let cut = |bytes: usize| whole[..bytes].to_vec();
     let mut no_text = whole.clone();
     no_text[18] = 0xff;
-    for damaged in [cut(whole.len() - 1), cut(whole.len() - 3), cut(16), no_text] {
+    let cases = [
+        (cut(whole.len() - 1), &no_value, "two"),
+        (cut(whole.len() - 3), &nothing, "lost 2"),
+        (cut(16), &nothing, "lost 2"),
+        (no_text, &nothing, "lost 2"),
+    ];
+    for (damaged, fault, name) in cases {
         store.transact(|txn| txn.put(&key, &damaged)).unwrap();
-        assert_eq!(faults(&tree, &store), [&*told]);
-        assert_eq!(tree.repair(&store).unwrap(), 0);
+        assert_eq!(faults(&tree, &store), [&**fault]);
+        // The node keeps its place, and its value is reported as lost until it has another.
+        assert_eq!(tree.repair(&store).unwrap(), u64::from(fault == &nothing));
+        assert_eq!(faults(&tree, &store), [&*no_value]);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(tree.get(&snapshot, 2).unwrap().unwrap().name().unwrap(), name);
+        assert_eq!(tree.parent(&snapshot, 2).unwrap(), Some(1));
+        drop(snapshot);
+        store.transact(|txn| tree.set_value(txn, 2, &7)).unwrap();
+        assert_eq!(faults(&tree, &store), [""; 0]);
     }
 }
 

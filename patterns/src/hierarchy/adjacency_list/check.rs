@@ -127,13 +127,14 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             };
             let stored = record.get(from..).unwrap_or_default();
             let node = TreeNode::<_, V, C>::new(id, stored, 0);
-            if !node.is_readable().map_err(|error| error.at(key))? {
-                findings.tell(key, TreeRule::Foreign);
+            if let Some(rule) = node.fault().map_err(|error| error.at(key))? {
+                findings.tell(key, rule);
+            }
+            let Some(name) = unless_newer(node.name())? else {
                 // Its entry is not compared with it: that may be the only copy which can be read.
                 links.insert(id, link);
                 continue;
-            }
-            let name = node.name()?;
+            };
             keys.push(self.child_key(&link, id));
             values.push(Cow::Borrowed(stored));
             let name_key = self.name_key(link.parent, name);

@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, RangeBounds};
 
-use keyloom::value::{Codec, Raw};
+use keyloom::value::Codec;
 use keyloom::{MAX_KEY_BYTES, Order, Reader, Result, Store, Subspace, Writer, check_key};
 
 use super::AdjacencyList;
@@ -144,8 +144,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         txn.guarded(|txn| {
             let (link, node) = self.known(txn, id)?;
             let old_name = node.name()?.to_owned();
-            let mut stored = Vec::new();
-            encode_node::<Vec<u8>, Raw>(name, &node.value_bytes()?.to_vec(), &mut stored)?;
+            let stored = node.renamed(name)?;
             drop(node);
             let name_key = self.free_name(txn, link.parent, name, id, &[])?;
             self.write(txn, id, &link, &stored)?;

@@ -35,10 +35,14 @@
 //!
 //! Records of nodes are the truth. [`check`](Tree::check) compares all else with them, and finds parents that are missing and
 //! nodes that lie below themselves; it keeps the id, the parent and the rank of every node in memory. [`repair`](Tree::repair) derives
-//! the entries, the counts and the names anew, and takes away what of them nothing asks for. A record that is lost, or does not
-//! decode, is written again from the child entry, which holds all that it held. A node whose parent is missing becomes the last root,
-//! and so does the node with the smallest id of each cycle. What it can not mend: a node of which neither the record nor the entry
-//! decodes, and two siblings of one name. Keys beside these four kinds are told by the check and left alone.
+//! the entries, the counts and the names again, and removes those that no record asks for. A record that is lost, or does not
+//! decode, is written again from the child entry, which holds all that it held. Where neither can be read, the node becomes a
+//! [placeholder](Tree::repair) where its entry says that it is, or the last root. A node whose parent is missing becomes
+//! the last root, and so does the node with the smallest id of each cycle. With unique names, a child with the name of an
+//! earlier one gets its id behind the name. Keys beside these four kinds are reported by the check and left alone.
+//!
+//! A walk down compares each inner node with those above it, so a child entry that closes a circle is the error
+//! [`TreeError::Broken`](super::TreeError::Broken); [`repair`](Tree::repair) removes the entry.
 //!
 //! Two moves at the same time that would put two nodes below each other conflict on every store, since a move reads the
 //! record of each node above its new place, and writes that of the node it moves.

@@ -1,26 +1,34 @@
 //! Making what can be derived what the records of the nodes say, and records that are lost what their child entries say.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Writer};
+use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Store, Writer};
 
 use super::AdjacencyList;
 use super::check::AT_ONCE;
 use super::link::Link;
 use crate::BatchSize;
+use crate::hierarchy::tree::{placeholder, unless_newer};
 use crate::hierarchy::{NodeId, Place, TreeError, TreeInconsistency, TreeNode, TreeRule};
 
-/// How many findings are mended in one transaction.
+/// How many findings are repaired in one transaction.
 const BATCH: usize = 500;
+/// How much of a name is kept where it gets the id behind it, so that it fits into a key.
+const SHORT_CHARS: usize = 60;
+
+/// The node of a record that can not be read, and its link and where what is stored of it begins, if those can.
+type Damaged = (NodeId, Option<(Link, usize)>);
 
 impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
-    /// First records of which only the child entry is left, then ways up that lead nowhere, then entries and names, which
-    /// follow from the records, then counts, which follow from the entries. Each finding is looked at again in the
-    /// transaction that mends it, so others may write meanwhile.
+    /// First the records, from the child entries where they cannot be read; then ways up that lead nowhere, then names that
+    /// two siblings have, then entries and names, which follow from the records, then counts, which follow from the entries.
+    /// Each finding is looked at again in the transaction that repairs it, so others may write meanwhile.
     pub(super) fn mend<S: Store>(&self, store: &S) -> Result<u64> {
         let mut size = BatchSize::new(BATCH);
-        let mut written = self.restore_records(store, &mut size)?;
+        let mut written = self.restore_from_entries(store, &mut size)?;
+        written += self.restore_alone(store, &mut size)?;
         let lost: Vec<(NodeId, TreeRule)> = {
             let snapshot = store.snapshot()?;
             self.without_way_up(&self.links(&snapshot)?)
@@ -28,6 +36,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         for (id, _) in lost {
             written += store.transact(|txn| self.make_a_root(txn, id))?;
         }
+        written += self.tell_names_apart(store, &mut size)?;
         for of_counts in [false, true] {
             let mut keys: Vec<KeyBuf> = Vec::new();
             let note = |found: TreeInconsistency| {
@@ -39,45 +48,20 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
             self.look_through(&store.snapshot()?, note)?;
             // Entries before names, which are looked for among them.
             keys.sort();
-            let mut rest = keys.as_slice();
-            while !rest.is_empty() {
-                let (behind, done) = size.transact(store, |txn, batch| {
-                    let (some, behind) = rest.split_at(batch.min(rest.len()));
-                    let mut done = 0;
-                    for key in some {
-                        done += u64::from(self.mend_one(txn, key)?);
-                    }
-                    Ok((behind, done))
-                })?;
-                rest = behind;
-                written += done;
-            }
+            written += in_batches(store, &mut size, &keys, |txn, key| self.mend_one(txn, key))?;
         }
         Ok(written)
     }
 
-    /// Writes the records that are lost or damaged from the child entries, which hold all that they held.
-    fn restore_records<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
-        let lost = self.entries_without_record(&store.snapshot()?)?;
-        let mut restored = 0;
-        let mut rest = lost.as_slice();
-        while !rest.is_empty() {
-            let (behind, done) = size.transact(store, |txn, batch| {
-                let (some, behind) = rest.split_at(batch.min(rest.len()));
-                let mut done = 0;
-                for (entry, link, id) in some {
-                    done += u64::from(self.restore_record(txn, entry, link, *id)?);
-                }
-                Ok((behind, done))
-            })?;
-            rest = behind;
-            restored += done;
-        }
-        Ok(restored)
+    /// Writes the records that are lost or damaged from the child entries, which hold all that they held. An entry that holds
+    /// nothing which can be read still says where its node is: that becomes a placeholder there.
+    fn restore_from_entries<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
+        let lost = self.entries_to_restore(&store.snapshot()?)?;
+        in_batches(store, size, &lost, |txn, key| self.restore_from_entry(txn, key))
     }
 
-    /// The child entries of nodes whose records are not there, or can not be read.
-    fn entries_without_record(&self, reader: &impl Reader) -> Result<Vec<(KeyBuf, Link, NodeId)>> {
+    /// The child entries of nodes whose records are not there, or can not be read, and keys that are no entries.
+    fn entries_to_restore(&self, reader: &impl Reader) -> Result<Vec<KeyBuf>> {
         let mut lost = Vec::new();
         let mut entries = reader.range(self.children.range(), Order::Ascending)?;
         loop {
@@ -85,52 +69,127 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
             if some.is_empty() {
                 return Ok(lost);
             }
-            let parsed = some.iter().filter_map(|(key, stored)| {
-                let (link, id) = self.parse_child(key)?;
-                Some((KeyBuf::from_slice(key), link, id, stored))
-            });
-            let parsed: Vec<_> = parsed.collect();
-            let keys: Vec<KeyBuf> = parsed.iter().map(|(.., id, _)| self.node_key(*id)).collect();
-            for ((entry, link, id, stored), record) in
-                parsed.into_iter().zip(reader.get_many(&keys)?)
-            {
-                if self.is_lost(id, record.as_deref(), stored)? {
-                    lost.push((entry, link, id));
+            let mut parsed = Vec::new();
+            for (key, stored) in &some {
+                match self.parse_child(key) {
+                    Some((_, id)) => parsed.push((key, stored, id)),
+                    None => lost.push(KeyBuf::from_slice(key)),
+                }
+            }
+            let keys: Vec<KeyBuf> = parsed.iter().map(|(.., id)| self.node_key(*id)).collect();
+            for ((key, stored, id), record) in parsed.into_iter().zip(reader.get_many(&keys)?) {
+                if self.is_better(id, stored, record.as_deref())? {
+                    lost.push(KeyBuf::from_slice(key));
                 }
             }
         }
     }
 
-    fn restore_record(
-        &self,
-        txn: &mut impl Writer,
-        entry: &[u8],
-        link: &Link,
-        id: NodeId,
-    ) -> Result<bool> {
-        let key = self.node_key(id);
+    fn restore_from_entry(&self, txn: &mut impl Writer, entry: &[u8]) -> Result<bool> {
         let Some(stored) = txn.get(entry)?.map(|stored| stored.to_vec()) else { return Ok(false) };
-        let is_lost = self.is_lost(id, txn.get(&key)?.as_deref(), &stored)? && link.fits();
-        if is_lost {
-            txn.put(&key, &link.record(&stored))?;
-        }
-        Ok(is_lost)
-    }
-
-    /// Whether a record can not be read, and what its child entry holds can.
-    fn is_lost(&self, id: NodeId, record: Option<&[u8]>, stored: &[u8]) -> Result<bool> {
-        let key = self.node_key(id);
-        let is_whole = |stored: &[u8]| {
-            let node = TreeNode::<_, V, C>::new(id, stored, 0);
-            node.is_readable().map_err(|error| error.at(&key))
+        let Some((link, id)) = self.parse_child(entry).filter(|(link, _)| link.fits()) else {
+            txn.delete(entry)?;
+            return Ok(true);
         };
-        if let Some(record) = record
-            && let Some((_, _, from)) = self.decode(&key, record)?
-            && is_whole(record.get(from..).unwrap_or_default())?
-        {
+        let key = self.node_key(id);
+        let record = txn.get(&key)?.map(|record| record.to_vec());
+        let is_named = TreeNode::<_, V, C>::new(id, &stored[..], 0).is_named();
+        let is_named = is_named.map_err(|error| error.at(entry))?;
+        // A key alone is no node, unless others hang from it.
+        if record.is_none() && !is_named && txn.first(self.entries_of(Some(id)))?.is_none() {
             return Ok(false);
         }
-        is_whole(stored)
+        let is_better = self.is_better(id, &stored, record.as_deref())?;
+        if is_better {
+            let stored = if is_named { stored } else { placeholder(id, &stored) };
+            txn.put(&key, &link.record(&stored))?;
+        }
+        Ok(is_better)
+    }
+
+    /// Whether of a child entry and a record of the same node more can be read in the entry. Its key always says where
+    /// the node is.
+    fn is_better(&self, id: NodeId, stored: &[u8], record: Option<&[u8]>) -> Result<bool> {
+        let key = self.node_key(id);
+        let fault = |stored: &[u8]| {
+            let node = TreeNode::<_, V, C>::new(id, stored, 0);
+            node.fault().map_err(|error| error.at(&key))
+        };
+        let Some(record) = record else { return Ok(true) };
+        let Some((_, _, from)) = self.decode(&key, record)? else { return Ok(true) };
+        Ok(match fault(record.get(from..).unwrap_or_default())? {
+            None => false,
+            Some(TreeRule::Value) => fault(stored)?.is_none(),
+            Some(_) => fault(stored)? != Some(TreeRule::Foreign),
+        })
+    }
+
+    /// Makes placeholders of the records that can not be read and have no child entry which can.
+    fn restore_alone<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
+        let mut lost = Vec::new();
+        for entry in store.snapshot()?.range(self.nodes.range(), Order::Ascending)? {
+            let (key, record) = entry?;
+            if self.needs_placeholder(&key, &record)?.is_some() {
+                lost.push(KeyBuf::from_slice(&key));
+            }
+        }
+        in_batches(store, size, &lost, |txn, key| self.write_placeholder(txn, key))
+    }
+
+    /// The node of a record whose name can not be read, and where it is, if that can.
+    fn needs_placeholder(&self, key: &[u8], record: &[u8]) -> Result<Option<Damaged>> {
+        let Ok(id) = self.nodes.unpack(key) else { return Ok(None) };
+        let Some((_, link, from)) = self.decode(key, record)? else { return Ok(Some((id, None))) };
+        let stored = record.get(from..).unwrap_or_default();
+        let is_named = TreeNode::<_, V, C>::new(id, stored, 0).is_named();
+        Ok((!is_named.map_err(|error| error.at(key))?).then_some((id, Some((link, from)))))
+    }
+
+    fn write_placeholder(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
+        let Some(record) = txn.get(key)?.map(|record| record.to_vec()) else { return Ok(false) };
+        let Some((id, place)) = self.needs_placeholder(key, &record)? else { return Ok(false) };
+        match place {
+            Some((link, from)) => {
+                let stored = placeholder(id, record.get(from..).unwrap_or_default());
+                txn.put(key, &link.record(&stored))?;
+            }
+            // Nothing says where it was.
+            None => self.write_last_root(txn, id, &placeholder(id, &record))?,
+        }
+        Ok(true)
+    }
+
+    /// Puts the id after the name of each child that has the name of an earlier one, where names are unique.
+    fn tell_names_apart<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
+        if !self.unique_names {
+            return Ok(0);
+        }
+        let mut nodes = Vec::new();
+        for entry in store.snapshot()?.range(self.nodes.range(), Order::Ascending)? {
+            let (key, record) = entry?;
+            let Some((id, link, from)) = self.decode(&key, &record)? else { continue };
+            let node = TreeNode::<_, V, C>::new(id, record.get(from..).unwrap_or_default(), 0);
+            if let Some(name) = unless_newer(node.name())? {
+                nodes.push((link.parent, link.rank, id, name.to_owned()));
+            }
+        }
+        nodes.sort_unstable();
+        let mut names = BTreeSet::new();
+        let mut twice = Vec::new();
+        for (parent, _, id, name) in &nodes {
+            let is_short = self.name_key(*parent, name).len() <= MAX_KEY_BYTES;
+            if !is_short || !names.insert((parent, name)) {
+                twice.push(*id);
+            }
+        }
+        in_batches(store, size, &twice, |txn, id| {
+            let Some((link, node)) = self.find(txn, *id)? else { return Ok(false) };
+            let short: String = node.name()?.chars().take(SHORT_CHARS).collect();
+            let stored = node.renamed(&format!("{short} ({id})"))?;
+            drop(node);
+            self.write(txn, *id, &link, &stored)?;
+            Ok(true)
+        })
     }
 
     /// Makes a node the last root, unless its way up has come to lead to one.
@@ -143,14 +202,18 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
             Err(error) if is_broken(&error) => {}
             Err(error) => return Err(error),
         }
+        txn.delete(&self.child_key(&old, id))?;
+        self.write_last_root(txn, id, &stored)?;
+        // Names and counts are looked at behind this.
+        Ok(3)
+    }
+
+    fn write_last_root(&self, txn: &mut impl Writer, id: NodeId, stored: &[u8]) -> Result<()> {
         let gap = self.gap(txn, Some(id), "", Place::Last(None), None)?;
         let mut room = self.room(txn, &gap, 1, Some(id))?;
         let link = Link { parent: None, rank: room.ranks.pop().unwrap_or_default() };
-        txn.delete(&self.child_key(&old, id))?;
-        self.write(txn, id, &link, &stored)?;
-        self.write_anew(txn, None, &room)?;
-        // Names and counts are looked at behind this.
-        Ok(3)
+        self.write(txn, id, &link, stored)?;
+        self.write_anew(txn, None, &room)
     }
 
     /// Makes one key what it should be; whether that was a write.
@@ -211,6 +274,29 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         }
         Ok(None)
     }
+}
+
+/// Repairs some things, many in a transaction; how many of them that were.
+fn in_batches<S: Store, I>(
+    store: &S,
+    size: &mut BatchSize,
+    mut rest: &[I],
+    mut repair: impl FnMut(&mut S::Transaction<'_>, &I) -> Result<bool>,
+) -> Result<u64> {
+    let mut repaired = 0;
+    while !rest.is_empty() {
+        let (behind, done) = size.transact(store, |txn, batch| {
+            let (some, behind) = rest.split_at(batch.min(rest.len()));
+            let mut done = 0;
+            for item in some {
+                done += u64::from(repair(txn, item)?);
+            }
+            Ok((behind, done))
+        })?;
+        rest = behind;
+        repaired += done;
+    }
+    Ok(repaired)
 }
 
 /// Whether a way up ended for something that is wrong in the tree, and not in the store.

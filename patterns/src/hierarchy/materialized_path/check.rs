@@ -2,13 +2,14 @@
 //!
 //! The records at the paths are the truth; where a node is found by its id is derived from them.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use super::super::rank;
-use super::super::tree::{Findings, unless_newer};
+use super::super::tree::{Findings, fresh_id, named_placeholder, placeholder, unless_newer};
 use super::super::{NodeId, TreeInconsistency, TreeNode, TreeRule};
 use super::MaterializedPath;
 use super::change::Rewrite;
@@ -21,6 +22,8 @@ use crate::table::get_many;
 
 /// How many keys are looked at together.
 const CHUNK: usize = 1_000;
+/// How much of a name is kept where it gets the id behind it, so that it fits into a key.
+const SHORT_CHARS: usize = 60;
 
 /// A record that can be read: its node and its path.
 type Found = (NodeId, Path);
@@ -115,23 +118,26 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         open: &mut Open,
         findings: &mut Findings<impl FnMut(TreeInconsistency) -> ControlFlow<()>>,
     ) -> Result<Option<Found>> {
-        let Some(((id, path), has_its_name)) = self.examine(key, record)? else {
+        let path = self.layout.path(key);
+        if steps.and_then(Steps::hidden).is_some_and(|hidden| is_within(path, hidden)) {
+            return Ok(None);
+        }
+        // A record that can not be read is the parent of those below it all the same.
+        if self.layout.is_path(path) && !open.enter(&self.layout, path) {
+            findings.tell(key, TreeRule::NoParent);
+        }
+        let Some(id) = unless_newer(self.layout.id_at(key, record))? else {
             findings.tell(key, TreeRule::Foreign);
             return Ok(None);
         };
-        if steps.and_then(Steps::hidden).is_some_and(|hidden| is_within(&path, hidden)) {
-            return Ok(None);
+        let node = TreeNode::<_, V, C>::new(id, record, self.layout.header());
+        if let Some(rule) = node.fault().map_err(|error| error.at(key))? {
+            findings.tell(key, rule);
         }
-        if !open.enter(&self.layout, &path) {
-            findings.tell(key, TreeRule::NoParent);
-        }
-        if !has_its_name {
+        if self.examine(key, record)?.is_some_and(|(_, has_its_name)| !has_its_name) {
             findings.tell(key, TreeRule::Wrong);
         }
-        if !TreeNode::<_, V, C>::new(id, record, self.layout.header()).is_readable()? {
-            findings.tell(key, TreeRule::Foreign);
-        }
-        Ok(Some((id, path)))
+        Ok(Some((id, path.into())))
     }
 
     /// Whether each node is found by its id.
@@ -212,7 +218,12 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     // ---- repair ---------------------------------------------------------------------------------------------
 
     pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
-        let mut keys = self.finish(store, |_| ControlFlow::Continue(()))?.keys;
+        let mut keys = store.transact(|txn| self.forget_damaged_steps(txn))?;
+        keys += self.finish(store, |_| ControlFlow::Continue(()))?.keys;
+        let claims = self.claims(&store.snapshot()?)?;
+        keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
+            self.restore_records(txn, entries, &claims, writes)
+        })?;
         loop {
             let rooted = self.root_orphans(store)?;
             keys += rooted;
@@ -224,10 +235,198 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
             self.mend_records(txn, entries, writes)
         })?;
+        keys += self.renumber_doubles(store)?;
         keys += in_pages(store, &self.layout.nodes, |txn, entries, writes| {
             self.mend_nodes(txn, entries, writes)
         })?;
         Ok(keys)
+    }
+
+    /// Without the record of work in steps nothing is hidden: nodes that were copied already are there twice, and one of
+    /// them gets another id.
+    fn forget_damaged_steps(&self, txn: &mut impl Writer) -> Result<u64> {
+        let key = &self.layout.steps;
+        let steps = txn.get(key)?.map(|bytes| unless_newer(Steps::decode(&bytes))).transpose();
+        if steps.map_err(|error| error.at(key))? != Some(None) {
+            return Ok(0);
+        }
+        txn.delete(key)?;
+        Ok(1)
+    }
+
+    /// The ids of nodes that are said to be at a path where there is another record, or one whose id can not be read.
+    fn claims(&self, reader: &impl Reader) -> Result<BTreeMap<Path, NodeId>> {
+        let mut claims = BTreeMap::new();
+        let mut entries = reader.range(self.layout.nodes.range(), Order::Ascending)?;
+        loop {
+            let some = entries.by_ref().take(CHUNK).collect::<Result<Vec<_>>>()?;
+            if some.is_empty() {
+                return Ok(claims);
+            }
+            let nodes: Vec<Found> = some
+                .iter()
+                .filter_map(|(key, path)| {
+                    Some((self.layout.id_of_node(key)?, Path::from_slice(path)))
+                })
+                .collect();
+            let are_there = self.are_there(reader, &nodes)?;
+            let lost = nodes.into_iter().zip(are_there).filter(|(_, (_, is_there))| !is_there);
+            claims.extend(lost.map(|((id, path), _)| (path, id)));
+        }
+    }
+
+    /// Gives records that can not be read an id and a name, and a record with the id of another node its own again, where it
+    /// is known.
+    fn restore_records(
+        &self,
+        reader: &impl Reader,
+        entries: &[Stored],
+        claims: &BTreeMap<Path, NodeId>,
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let layout = &self.layout;
+        let entries: Vec<&Stored> =
+            entries.iter().filter(|(key, _)| layout.is_path(layout.path(key))).collect();
+        let mut ids = Vec::with_capacity(entries.len());
+        for (key, record) in &entries {
+            ids.push(unless_newer(layout.id_at(key, record))?);
+        }
+        let doubles = self.doubles(reader, &entries, &ids)?;
+        let mut given = HashSet::new();
+        for (((key, record), id), is_double) in entries.into_iter().zip(ids).zip(doubles) {
+            let path = layout.path(key);
+            let claimed = claims.get(path).copied();
+            let own = match id {
+                Some(id) if is_double && layout.names() => claimed.unwrap_or(id),
+                Some(id) => id,
+                None => match claimed {
+                    Some(id) => id,
+                    None => fresh_id(0, |id| {
+                        Ok(!given.insert(id) || reader.get(&layout.node(id))?.is_some())
+                    })?,
+                },
+            };
+            let stored = match id {
+                Some(_) => record.get(layout.header()..).unwrap_or_default(),
+                None => record,
+            };
+            let node = TreeNode::<&[u8], V, C>::new(own, stored, 0);
+            // What a newer program has written stays as it is.
+            let Ok(is_named) = id.map_or(Ok(false), |_| node.is_named()) else { continue };
+            if id == Some(own) && is_named {
+                continue;
+            }
+            let mut restored = Vec::with_capacity(record.len() + 32);
+            layout.put_header(own, &mut restored);
+            match (is_named, layout.segments.name(path)) {
+                (true, _) => restored.extend_from_slice(stored),
+                (false, Some(name)) => restored.extend(named_placeholder(&name, stored)),
+                (false, None) => restored.extend(placeholder(own, stored)),
+            }
+            writes.put(key, &restored)?;
+            if id != Some(own) {
+                writes.put(&layout.node(own), path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Of which of these records another one with the same id is found by that.
+    fn doubles(
+        &self,
+        reader: &impl Reader,
+        entries: &[&Stored],
+        ids: &[Option<NodeId>],
+    ) -> Result<Vec<bool>> {
+        let layout = &self.layout;
+        let keys: Vec<KeyBuf> = ids.iter().flatten().map(|id| layout.node(*id)).collect();
+        let mut stored = get_many(reader, &keys)?.into_iter();
+        let mut elsewhere = Vec::new();
+        for ((at, (key, _)), id) in entries.iter().enumerate().zip(ids) {
+            let Some(id) = id else { continue };
+            if let Some(path) = stored.next().flatten()
+                && path[..] != *layout.path(key)
+            {
+                elsewhere.push((at, (*id, Path::from_slice(&path))));
+            }
+        }
+        let (positions, found): (Vec<usize>, Vec<Found>) = elsewhere.into_iter().unzip();
+        let mut doubles = vec![false; entries.len()];
+        for (at, (_, is_there)) in positions.into_iter().zip(self.are_there(reader, &found)?) {
+            if let Some(is_double) = doubles.get_mut(at) {
+                *is_double = is_there;
+            }
+        }
+        Ok(doubles)
+    }
+
+    /// Gives another id to each record whose id another record has, which is the one found by it.
+    fn renumber_doubles<S: Store>(&self, store: &S) -> Result<u64> {
+        let mut doubles = Vec::new();
+        {
+            let snapshot = store.snapshot()?;
+            let mut records = snapshot.range(self.layout.paths.range(), Order::Ascending)?;
+            loop {
+                let some = records.by_ref().take(CHUNK).collect::<Result<Vec<_>>>()?;
+                if some.is_empty() {
+                    break;
+                }
+                let stored: Vec<Stored> = some
+                    .iter()
+                    .map(|(key, record)| (KeyBuf::from_slice(key), record.to_vec()))
+                    .collect();
+                let stored: Vec<&Stored> = stored.iter().collect();
+                let mut ids = Vec::with_capacity(stored.len());
+                for (key, record) in &stored {
+                    ids.push(unless_newer(self.layout.id_at(key, record))?);
+                }
+                let found = self.doubles(&snapshot, &stored, &ids)?;
+                let keys = stored.iter().zip(found).filter(|(_, is_double)| *is_double);
+                doubles.extend(keys.map(|((key, _), _)| key.clone()));
+            }
+        }
+        // Those below a record come before it, so that its path is still theirs.
+        let renumber = |key: &KeyBuf| store.transact(|txn| self.renumber(txn, key));
+        doubles.iter().rev().map(renumber).sum()
+    }
+
+    fn renumber(&self, txn: &mut impl Writer, key: &KeyBuf) -> Result<u64> {
+        let layout = &self.layout;
+        let Some(record) = txn.get(key)?.map(|record| record.to_vec()) else { return Ok(0) };
+        let id = layout.id_at(key, &record)?;
+        let entry = (key.clone(), record);
+        if self.doubles(txn, &[&entry], &[Some(id)])? != [true] {
+            return Ok(0);
+        }
+        let (_, record) = entry;
+        let fresh = fresh_id(id, |id| Ok(txn.get(&layout.node(id))?.is_some()))?;
+        let from = Path::from_slice(layout.path(key));
+        let mut rewrite = Rewrite::default();
+        match layout.segments.rank(&from) {
+            // The id is a part of the path.
+            Some(rank) if !layout.names() => {
+                let index = txn.get(&layout.node(id))?.map(|path| path.to_vec());
+                let to = by_rank(layout.segments.parent(&from), &rank, fresh);
+                rewrite.replant(layout, txn, &from, &to)?;
+                rewrite.put(layout, fresh, &to, &record)?;
+                let keys = rewrite.len();
+                rewrite.apply(txn)?;
+                // The other node of the id is found by it as before.
+                if let Some(index) = index {
+                    txn.put(&layout.node(id), &index)?;
+                }
+                Ok(keys)
+            }
+            _ => {
+                let node = record.get(layout.header()..).unwrap_or_default();
+                let mut renumbered = Vec::with_capacity(record.len());
+                layout.put_header(fresh, &mut renumbered);
+                renumbered.extend_from_slice(node);
+                rewrite.put(layout, fresh, &from, &renumbered)?;
+                rewrite.apply(txn)?;
+                Ok(2)
+            }
+        }
     }
 
     /// Makes roots of all nodes without a parent, with what lies below them, each in a transaction.
@@ -254,16 +453,17 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let mut rewrite = Rewrite::default();
         if layout.names() {
             let name = layout.segments.name(&path).unwrap_or_default();
-            let names = [name.clone(), format!("{name} ({id})")];
-            let free =
-                names.into_iter().map(|name| (by_name(&[], &name), name)).find_map(|(to, name)| {
-                    let taken = txn.get(&layout.key(&to)).map(|record| record.is_some());
-                    match taken {
-                        Ok(true) => None,
-                        Ok(false) => Some(Ok((to, name))),
-                        Err(error) => Some(Err(error)),
-                    }
-                });
+            let short: String = name.chars().take(SHORT_CHARS).collect();
+            let more = (0_u64..).map(|n| format!("lost {id} {n}"));
+            let names = [name.clone(), format!("{short} ({id})")].into_iter().chain(more);
+            let free = names.map(|name| (by_name(&[], &name), name)).find_map(|(to, name)| {
+                let taken = txn.get(&layout.key(&to)).map(|record| record.is_some());
+                match taken {
+                    Ok(true) => None,
+                    Ok(false) => Some(Ok((to, name))),
+                    Err(error) => Some(Err(error)),
+                }
+            });
             let Some((to, name)) = free.transpose()? else { return Ok(0) };
             rewrite.replant(layout, txn, &path, &to)?;
             rewrite.put(layout, id, &to, &layout.renamed::<V, C>(id, &record, &name)?)?;

@@ -1,10 +1,9 @@
 //! Where everything of a materialized path lies on the keys.
 
-use keyloom::value::Raw;
 use keyloom::{Error, KeyBuf, KeyRange, MAX_KEY_BYTES, Reader, Result, Subspace};
 use smallvec::{SmallVec, smallvec};
 
-use super::super::tree::{TreeError, encode_node, unknown};
+use super::super::tree::{TreeError, unknown};
 use super::super::{NodeId, TreeNode};
 use super::path::{Measured, Path, Segments, joined};
 use super::steps::Steps;
@@ -99,6 +98,11 @@ impl Layout {
         measured.and_then(|found| self.id(found, path, record)).ok_or_else(|| foreign(key))
     }
 
+    /// Whether a path is one, of one segment or more.
+    pub(super) fn is_path(&self, path: &[u8]) -> bool {
+        self.segments.measure(path).is_some_and(|found| found.depth > 0)
+    }
+
     /// Appends what stands before that which all models store alike.
     pub(super) fn put_header(&self, id: NodeId, out: &mut Vec<u8>) {
         if self.names() {
@@ -111,7 +115,7 @@ impl Layout {
         let node = TreeNode::<&[u8], V, C>::new(id, record, self.header());
         let mut renamed = Vec::with_capacity(record.len() + name.len());
         self.put_header(id, &mut renamed);
-        encode_node::<Vec<u8>, Raw>(name, &node.value_bytes()?.to_vec(), &mut renamed)?;
+        renamed.extend_from_slice(&node.renamed(name)?);
         Ok(renamed)
     }
 

@@ -109,9 +109,12 @@
 //! # Check and repair
 //!
 //! The records at the paths are the truth, `("node", id)` follows from them. [`repair`](Tree::repair) finishes what was
-//! begun in steps, then makes roots of nodes whose parent is not there, with all below them (of names: under a name with the
-//! id behind it, where a root has the name), then writes the entries that are missing or wrong and removes those that
-//! dangle. Of two records of one id the one stays known that is. What is foreign is left alone.
+//! begun in steps, or deletes the record of it where that cannot be read. A record that cannot be read becomes a
+//! [placeholder](Tree::repair) at its path, and keeps its children; of names, one without an id gets back the id whose entry
+//! names the path, or a new one. Then it makes roots of nodes whose parent is not there, with all below them (of names:
+//! under a name with the id behind it, where a root has the name), writes the entries that are missing or wrong, and removes
+//! those that dangle. Of two records of one id, the one that is found by it keeps it, and the other gets a new id: delete it
+//! where it is a copy. What is foreign is left alone.
 //!
 //! # Source
 //!

@@ -9,8 +9,7 @@ use super::path::{Path, is_within, replanted};
 const FORMAT: u8 = 1;
 
 /// What to do where the record is damaged.
-const REMEDY: &str =
-    "delete this key and run repair: nodes that were copied already are told twice then";
+const REMEDY: &str = "run repair, which deletes this key: nodes that were copied already are there twice then, the second with another id";
 
 /// The record.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use keyloom::{Entry, KeyBuf, Order, Reader, Result, Store, Writer};
 
 use super::labels::Span;
 use super::layout::{HEADER, Keys, Kind, Position, Positions};
+use super::restore;
 use super::steps::Steps;
 use crate::batch::BatchSize;
 use crate::hierarchy::tree::{Findings, unless_newer};
@@ -19,11 +20,11 @@ const BATCH: usize = 1_000;
 
 /// The nodes that enclose what comes next: their labels and ids.
 #[derive(Clone, Default)]
-struct Open(Vec<(Span, NodeId)>);
+pub(super) struct Open(Vec<(Span, NodeId)>);
 
 impl Open {
     /// Takes the next row in, and tells its parent; an error where its interval crosses another.
-    fn enter(&mut self, span: Span, id: NodeId) -> Result<Option<NodeId>, ()> {
+    pub(super) fn enter(&mut self, span: Span, id: NodeId) -> Result<Option<NodeId>, ()> {
         while self.0.last().is_some_and(|(open, _)| open.last < span.first) {
             self.0.pop();
         }
@@ -61,7 +62,7 @@ fn read_rows<B: Deref<Target = [u8]>>(
         if hidden.is_some_and(|hidden| hidden.contains(row.left)) {
             continue;
         }
-        if row.right <= row.left || row.left == 0 || row.right >= keys.labels.end() {
+        if !keys.is_within(&row) {
             fault(TreeRule::Wrong);
             continue;
         }
@@ -146,9 +147,8 @@ fn unreadable_node<B: Deref<Target = [u8]>, V, C: Codec<V>>(
     // Of a header that is cut off the row itself is told.
     let Some(stored) = bytes.get(HEADER..) else { return Ok(None) };
     let node = TreeNode::<_, V, C>::new(0, stored, 0);
-    let is_readable = node.is_readable().map_err(|error| error.at(key))?;
-    let key = KeyBuf::from_slice(key);
-    Ok((!is_readable).then_some(TreeInconsistency { key, rule: TreeRule::Foreign }))
+    let rule = node.fault().map_err(|error| error.at(key))?;
+    Ok(rule.map(|rule| TreeInconsistency { key: KeyBuf::from_slice(key), rule }))
 }
 
 /// The positions that are not what the rows say, and what they should be.
@@ -183,7 +183,7 @@ fn is_right(there: &Positions, at: Position, steps: Option<&Steps>) -> bool {
 }
 
 /// Positions of nodes that have no row.
-fn dangling<R: Reader>(
+pub(super) fn dangling<R: Reader>(
     keys: &Keys,
     reader: &R,
     steps: Option<&Steps>,
@@ -218,10 +218,10 @@ fn place_of(at: &Positions, steps: Option<&Steps>) -> Position {
     }
 }
 
-/// Makes the positions what the rows say. No steps are under way.
+/// Makes the rows such that they can be read, and the positions what the rows say. No steps are under way.
 pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
     let mut size = BatchSize::new(BATCH);
-    let mut repaired = 0;
+    let mut repaired = restore::rows(keys, store, &mut size)?;
     let mut rows = Some(From { last: None, open: Open::default() });
     while let Some(from) = rows {
         let (written, next) =
@@ -229,6 +229,7 @@ pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
         repaired += written;
         rows = next;
     }
+    repaired += restore::places(keys, store, &mut size)?;
     let mut last = Some(None);
     while let Some(from) = last {
         let (removed, next) =

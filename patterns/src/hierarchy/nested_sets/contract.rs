@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::{ControlFlow, RangeBounds};
 
-use keyloom::value::{Codec, Raw};
+use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 use smallvec::SmallVec;
 
@@ -186,7 +186,8 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
         txn.guarded(|txn| {
             self.change_node(txn, id, |node, bytes| {
-                encode_node::<Vec<u8>, Raw>(name, &node.value_bytes()?.to_vec(), bytes)
+                bytes.extend_from_slice(&node.renamed(name)?);
+                Ok(())
             })
         })
     }

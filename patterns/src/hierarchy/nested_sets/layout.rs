@@ -56,6 +56,16 @@ impl Keys {
         self.nodes.range()
     }
 
+    /// The left label in the key of a row.
+    pub(super) fn left_of(&self, key: &[u8]) -> Option<Label> {
+        self.lefts.unpack(key).ok()
+    }
+
+    /// Whether the labels of a row are such as are given out.
+    pub(super) fn is_within<B>(&self, row: &Row<B>) -> bool {
+        row.left > 0 && row.left < row.right && row.right < self.labels.end()
+    }
+
     /// What a key of the tree is of.
     pub(super) fn kind(&self, key: &[u8]) -> Option<Kind> {
         if self.lefts.unpack::<Label>(key).is_ok() {

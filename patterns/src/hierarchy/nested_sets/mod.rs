@@ -26,8 +26,11 @@
 //!
 //! * Two intervals lie apart or one inside the other; no label is given twice.
 //! * The parent of a node is the innermost interval around its own.
-//! * Rows are the truth; positions (`"node"`) are derived from them, and [`repair`](Tree::repair) writes them anew. Rows whose
-//!   intervals cross are told by [`check`](Tree::check) and left as they are: nothing says which of them is right.
+//! * Rows are the truth; positions (`"node"`) are derived from them, and [`repair`](Tree::repair) writes them again. A row whose
+//!   name cannot be read becomes a [placeholder](Tree::repair) where it is. One that has no place, because its header is cut off or its
+//!   interval crosses that of an earlier row, becomes the last root, and the rows that it enclosed move up; it is deleted where not
+//!   even its id is known. Of two rows of one id, the one that the position names keeps it, and the other gets back its own or a
+//!   new one.
 //! * The label space holds 2³¹ nodes, wherever they come: the window of all 2⁶⁴ labels may hold 2³². Beyond, an insert
 //!   that finds no gap is refused ([`TreeError::TooManyNodes`]).
 //!
@@ -107,6 +110,7 @@ mod labels;
 mod layout;
 pub mod leaf_ranges;
 mod place;
+mod restore;
 mod room;
 mod steps;
 #[cfg(test)]

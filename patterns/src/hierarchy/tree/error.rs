@@ -162,6 +162,9 @@ pub enum TreeRule {
     NoParent,
     /// The node lies below itself.
     Cycle,
+    /// The value of the node cannot be read. Repair leaves it as it is: the node has its place and its children, and
+    /// [`set_value`](super::Tree::set_value) gives it another.
+    Value,
 }
 
 /// One thing that is not as it should be: where, and which rule it breaks. Where it stops an operation it is the error,
@@ -183,6 +186,7 @@ impl fmt::Display for TreeInconsistency {
             TreeRule::Foreign => "is nothing of this tree",
             TreeRule::NoParent => "names a parent that is not there",
             TreeRule::Cycle => "lies below itself",
+            TreeRule::Value => "holds a value that cannot be read: set another, or delete the node",
         };
         write!(f, "the key {} {rule}", display(&self.key))
     }

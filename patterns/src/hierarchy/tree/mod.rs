@@ -28,7 +28,7 @@ pub use error::{TreeError, TreeInconsistency, TreeRule};
 pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::Nested;
 pub use node::{TreeNode, Visit};
-pub(crate) use node::{depth_bounds, encode_node};
+pub(crate) use node::{depth_bounds, encode_node, fresh_id, named_placeholder, placeholder};
 pub use place::{Orphans, Place};
 pub use steps::{MoveProgress, MoveStep};
 
@@ -511,8 +511,19 @@ pub trait Tree: Clone + Send + Sync + 'static {
         found: impl FnMut(TreeInconsistency) -> std::ops::ControlFlow<()>,
     ) -> Result<u64>;
 
-    /// Makes what can be derived what it should be, and tells how many keys were written or removed. What the model
-    /// takes for the truth and what it derives, it tells. Keys that are nothing of the tree stay where they are.
+    /// Makes what can be derived what it should be, and returns how many keys were written or removed. The module of the model
+    /// says what it takes for the truth and what it derives. Keys that are nothing of the tree stay where they are.
+    ///
+    /// After it the tree can be walked and changed, and another check finds [lost values](TreeRule::Value) at most. Of a
+    /// node that cannot be read every model makes the same:
+    ///
+    /// | what cannot be read | after a repair |
+    /// |---|---|
+    /// | the value | the node is as it was; check reports [`TreeRule::Value`] until [`set_value`](Tree::set_value) or a deletion |
+    /// | the name too | a *placeholder*: the node has its id, its place and its children, the name `lost` and its id (where paths are of names: the name of the path), and no value. The damaged bytes stay in the store until it has a value |
+    /// | also where it was | as before, but it is the last root; its children stay below it, or where intervals say where they are, move up |
+    ///
+    /// A node whose id another one has gets its own id back where that is known, or a new one.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -7,28 +7,60 @@ use std::ops::{Bound, Deref, RangeBounds};
 use keyloom::value::Codec;
 use keyloom::{Error, Result};
 
-use super::{NodeId, unless_newer};
+use super::{NodeId, TreeRule, unless_newer};
 use crate::hierarchy::number;
 
 /// The first byte of what is stored of a node: the format.
 const FORMAT: u8 = 1;
+/// The first byte of a placeholder: a node of which only the name is known. What was damaged stands where the value was.
+const PLACEHOLDER: u8 = 0;
 
 /// Appends what all models store of a node alike: the format, the length of the name (LEB128), the name, the value.
 pub(crate) fn encode_node<V, C: Codec<V>>(name: &str, value: &V, out: &mut Vec<u8>) -> Result<()> {
-    out.push(FORMAT);
-    number::put(name.len() as u64, out);
-    out.extend_from_slice(name.as_bytes());
+    put(FORMAT, name, &[], out);
     C::encode(value, out)
 }
 
-/// The name, and where the value begins.
-fn split(bytes: &[u8]) -> Result<(&str, &[u8])> {
+/// What a repair stores of a node that cannot be read: a name, and the damaged bytes, which stay there until
+/// the node has a value again or is deleted.
+pub(crate) fn placeholder(id: NodeId, damaged: &[u8]) -> Vec<u8> {
+    named_placeholder(&format!("lost {id}"), damaged)
+}
+
+/// [`placeholder`], where the name is known.
+pub(crate) fn named_placeholder(name: &str, damaged: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(damaged.len() + 32);
+    put(PLACEHOLDER, name, damaged, &mut out);
+    out
+}
+
+fn put(format: u8, name: &str, value: &[u8], out: &mut Vec<u8>) {
+    out.push(format);
+    number::put(name.len() as u64, out);
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(value);
+}
+
+/// An id that no node has, for one of two nodes of the same id. It is the id with another highest bit, or near that.
+pub(crate) fn fresh_id(
+    id: NodeId,
+    mut is_taken: impl FnMut(NodeId) -> Result<bool>,
+) -> Result<NodeId> {
+    let mut fresh = id ^ (1 << 63);
+    while is_taken(fresh)? {
+        fresh = fresh.wrapping_add(1);
+    }
+    Ok(fresh)
+}
+
+/// The format, the name, and what follows it.
+fn split(bytes: &[u8]) -> Result<(u8, &str, &[u8])> {
     match bytes.split_first() {
-        Some((&FORMAT, rest)) => {
+        Some((&format @ (FORMAT | PLACEHOLDER), rest)) => {
             let (name, value) =
                 name_and_value(rest).ok_or_else(|| refused("its name is cut off"))?;
             let name = std::str::from_utf8(name).map_err(|_| refused("its name is no UTF-8"))?;
-            Ok((name, value))
+            Ok((format, name, value))
         }
         Some((&format, _)) if format > FORMAT => Err(Error::NewerFormat {
             what: "a node of a tree".into(),
@@ -46,7 +78,7 @@ fn name_and_value(mut rest: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cold]
 fn refused(why: &'static str) -> Error {
-    let source = format!("{why}; run check, and restore what is at the key").into();
+    let source = format!("{why}; run check and repair, or restore what is at the key").into();
     Error::Value { codec: "a node of a tree", action: "decode", source }
 }
 
@@ -84,12 +116,28 @@ impl<B: Deref<Target = [u8]>, V, C> TreeNode<B, V, C> {
     /// # Errors
     /// When the stored bytes are no node.
     pub fn name(&self) -> Result<&str> {
-        Ok(split(self.stored())?.0)
+        Ok(split(self.stored())?.1)
     }
 
     /// The value as its codec wrote it.
-    pub(crate) fn value_bytes(&self) -> Result<&[u8]> {
-        Ok(split(self.stored())?.1)
+    fn value_bytes(&self) -> Result<&[u8]> {
+        match split(self.stored())? {
+            (PLACEHOLDER, ..) => Err(refused("its value is lost: set another, or delete the node")),
+            (_, _, value) => Ok(value),
+        }
+    }
+
+    /// What is stored of the node under another name, whatever its value is.
+    pub(crate) fn renamed(&self, name: &str) -> Result<Vec<u8>> {
+        let (format, _, value) = split(self.stored())?;
+        let mut renamed = Vec::with_capacity(value.len() + name.len() + 8);
+        put(format, name, value, &mut renamed);
+        Ok(renamed)
+    }
+
+    /// Whether the name can be read. What a newer program has written is an error.
+    pub(crate) fn is_named(&self) -> Result<bool> {
+        Ok(unless_newer(self.name())?.is_some())
     }
 }
 
@@ -104,8 +152,15 @@ impl<B: Deref<Target = [u8]>, V, C: Codec<V>> TreeNode<B, V, C> {
 
     /// Whether name and value can be read. What a newer program has written is an error.
     pub(crate) fn is_readable(&self) -> Result<bool> {
-        let node = self.name().and_then(|_| self.value());
-        Ok(unless_newer(node)?.is_some())
+        Ok(self.fault()?.is_none())
+    }
+
+    /// The rule that the node breaks by itself. What a newer program has written is an error.
+    pub(crate) fn fault(&self) -> Result<Option<TreeRule>> {
+        Ok(match self.is_named()? {
+            false => Some(TreeRule::Foreign),
+            true => unless_newer(self.value())?.is_none().then_some(TreeRule::Value),
+        })
     }
 }
 

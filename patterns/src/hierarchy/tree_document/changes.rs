@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use keyloom::Result;
-use keyloom::value::{Codec, Raw};
+use keyloom::value::Codec;
 
 use super::document::Document;
 use super::preorder::{Preorder, Row};
@@ -36,8 +36,11 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// [`TreeError::UnknownNode`].
     pub fn rename(&mut self, id: NodeId, name: &str) -> Result<()> {
         let position = self.position(id)?;
-        let value = self.rows.node::<V, C>(position).value_bytes()?.to_vec();
-        let at = self.rows.append(|out| encode_node::<Vec<u8>, Raw>(name, &value, out))?;
+        let renamed = self.rows.node::<V, C>(position).renamed(name)?;
+        let at = self.rows.append(|out| {
+            out.extend_from_slice(&renamed);
+            Ok(())
+        })?;
         self.rows.set(position, at);
         Ok(())
     }
