@@ -1,5 +1,6 @@
 //! The campaigns.
 
+mod backups;
 mod conformance;
 mod damage;
 mod differential;
@@ -8,6 +9,7 @@ mod faults;
 mod isolation;
 mod kill;
 mod power;
+mod read_only;
 mod rebuild;
 mod syscalls;
 mod task;
@@ -30,6 +32,8 @@ pub fn all() -> Vec<Box<dyn Campaign>> {
         Box::new(isolation::Isolation),
         Box::new(kill::Kill),
         Box::new(power::Power),
+        Box::new(backups::Backups),
+        Box::new(read_only::ReadOnly),
         Box::new(syscalls::Syscalls),
         Box::new(disk_full::DiskFull),
         Box::new(damage::Damage),
@@ -61,6 +65,7 @@ pub fn child() -> Option<Result<()>> {
 
 fn play(role: &str) -> Result<()> {
     match role {
+        backups::ROLE => backups::play(),
         damage::ROLE => damage::play(),
         disk_full::ROLE => disk_full::play(),
         isolation::WRITER => isolation::writer(),
@@ -68,6 +73,7 @@ fn play(role: &str) -> Result<()> {
         kill::WRITER => kill::write(),
         power::JUDGE => power::judge(),
         power::RECORD => power::record(),
+        read_only::ROLE => read_only::play(),
         syscalls::ROLE => syscalls::play(),
         _ => bail!("no campaign has a role {role:?}"),
     }

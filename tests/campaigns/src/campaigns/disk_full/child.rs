@@ -44,6 +44,8 @@ pub(super) enum Flaw {
     AcksAnyway,
     /// A full disk is an error without a name.
     Mumbles,
+    /// A full disk is an error whose source is that of a disk that fails.
+    BlamesTheDisk,
     /// A transaction is two: its number, then what it does.
     TwoCommits,
 }
@@ -198,11 +200,18 @@ impl Filler {
             Err(error) if self.task.flaw == Flaw::Mumbles => {
                 Error::Backend(error.to_string().into())
             }
+            Err(Error::DiskFull { path, held, .. }) if self.task.flaw == Flaw::BlamesTheDisk => {
+                let source = std::io::Error::from_raw_os_error(libc::EIO);
+                Error::DiskFull { path, source, held }
+            }
             Err(error) => error,
         };
         *self.report.full.entry(step.into()).or_default() += 1;
-        if !matches!(error, Error::DiskFull { .. }) || !error.to_string().contains("free some room")
-        {
+        let is_clear = match &error {
+            Error::DiskFull { source, .. } => source.raw_os_error() != Some(libc::EIO),
+            _ => false,
+        };
+        if !is_clear || !error.to_string().contains("free some room") {
             self.report.wrong.push(format!("{step} on a full disk: {error}"));
         }
         None

@@ -64,6 +64,7 @@ impl Campaign for DiskFull {
             (Flaw::None, ""),
             (Flaw::AcksAnyway, "transactions are there instead of"),
             (Flaw::Mumbles, "on a full disk: "),
+            (Flaw::BlamesTheDisk, "on a full disk: "),
             (Flaw::TwoCommits, "transactions are there instead of"),
         ];
         Control::each(&flaws, |flaw| attack(&context.quietly(4), flaw))

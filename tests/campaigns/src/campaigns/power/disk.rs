@@ -32,7 +32,9 @@ pub struct Disk {
     sizes: Vec<usize>,
     /// Names that may be gone after a crash.
     unsafe_names: BTreeSet<Name>,
-    /// Whether the program has opened the store.
+    /// Whether the file has its final name, of which the disk may know nothing yet.
+    pub is_named: bool,
+    /// Whether the program has opened the store, or has made the backup.
     pub is_opened: bool,
     /// How many transactions the program has begun.
     pub begun: u64,
@@ -88,6 +90,7 @@ impl Disk {
         let certain = if start.exists() { std::fs::read(start)? } else { Vec::new() };
         Ok(Self {
             sizes: vec![certain.len()],
+            is_named: !certain.is_empty(),
             is_opened: !certain.is_empty(),
             certain,
             pending: BTreeMap::new(),
@@ -109,7 +112,10 @@ impl Disk {
             Event::Write { at, bytes } => self.write(*at, bytes),
             Event::Waited { at, len } => self.settle(*at, *len),
             Event::Synced => self.settle(0, self.size()),
-            Event::Named(name) => drop(self.unsafe_names.insert(*name)),
+            Event::Named(name) => {
+                self.is_named |= *name == Name::File;
+                self.unsafe_names.insert(*name);
+            }
             Event::NameSynced(name) => drop(self.unsafe_names.remove(name)),
         }
     }
@@ -272,6 +278,7 @@ mod tests {
             now: 0,
             sizes: vec![0],
             unsafe_names: BTreeSet::new(),
+            is_named: true,
             is_opened: false,
             begun: 0,
             acknowledged: 0,

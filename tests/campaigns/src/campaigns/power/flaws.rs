@@ -1,7 +1,7 @@
 //! Traces of stores that are broken on purpose.
 
 use super::job::Flaw;
-use super::trace::Event;
+use super::trace::{Event, Name};
 
 /// What the trace would have been, had the store been broken like this.
 pub fn bend(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
@@ -25,6 +25,15 @@ pub fn bend(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
                 true
             });
             events.reverse();
+        }
+        Flaw::NamedEarly => {
+            let is_named = |event: &Event| matches!(event, Event::Named(Name::File));
+            let is_write = |event: &Event| matches!(event, Event::Write { .. });
+            let named = events.iter().position(is_named);
+            let written = events.iter().position(is_write);
+            if let (Some(named), Some(written)) = (named, written.filter(|at| Some(*at) < named)) {
+                events[written..=named].rotate_right(1);
+            }
         }
         Flaw::MetaBeforeData => {
             // ..., Synced, Write, Waited: the first of them comes last.

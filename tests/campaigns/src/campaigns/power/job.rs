@@ -23,12 +23,23 @@ pub struct Job {
     pub count: u64,
     /// The address space at first: a small one has to grow on the way.
     pub map_bytes: usize,
+    /// What the program writes.
+    pub subject: Subject,
     /// What the program asked for.
     pub mode: Mode,
     /// What is judged.
     pub promise: Promise,
     /// What is broken on purpose.
     pub flaw: Flaw,
+}
+
+/// What the program writes, in the directory that is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Subject {
+    /// A store, transaction by transaction.
+    Store,
+    /// One backup, of a store elsewhere.
+    Backup { is_compacted: bool },
 }
 
 /// As [`Durability`].
@@ -70,6 +81,8 @@ pub enum Flaw {
     NamesNotSynced,
     /// A store that holds something else than it was given.
     OtherContents,
+    /// A backup that has its final name while it is written.
+    NamedEarly,
 }
 
 impl Mode {
@@ -118,6 +131,15 @@ impl Job {
     /// What the program says while it is traced.
     pub fn notes(&self) -> PathBuf {
         self.directory.join("notes")
+    }
+
+    /// The store of which a backup is made.
+    pub fn source(&self) -> PathBuf {
+        self.directory.join("source")
+    }
+
+    pub fn is_backup(&self) -> bool {
+        self.subject != Subject::Store
     }
 
     pub fn mix(&self) -> Result<Mix> {

@@ -42,6 +42,8 @@ pub struct Verdict {
     pub progress: u64,
     /// Refused with a clear error, where nothing had been promised yet.
     pub is_refused: bool,
+    /// There is no backup, where none had been promised yet.
+    pub is_absent: bool,
     /// A further transaction was committed on it, and judged.
     pub went_on: bool,
 }
@@ -137,8 +139,12 @@ impl Judge {
     }
 
     fn verdict(&mut self, crash: &Crash, number: usize) -> Result<Verdict> {
+        if self.job.is_backup() && !self.disk.is_named {
+            return Ok(Verdict { is_absent: true, ..Verdict::default() });
+        }
         if let Some(name) = crash.lost {
-            let verdict = Verdict { digest: name as u64, ..Verdict::default() };
+            let is_absent = self.job.is_backup();
+            let verdict = Verdict { digest: name as u64, is_absent, ..Verdict::default() };
             let fault = self.disk.is_opened.then(|| format!("the name of the {name:?} is gone"));
             return Ok(Verdict { fault, ..verdict });
         }
@@ -158,7 +164,8 @@ impl Judge {
             Err(error) => {
                 self.plate.forget()?;
                 let is_clear = matches!(error, Error::Damaged { .. } | Error::NotAStore { .. });
-                if !self.disk.is_opened && is_clear {
+                // What has the name of a backup is whole.
+                if !self.disk.is_opened && is_clear && !self.job.is_backup() {
                     return Ok(Verdict { is_refused: true, ..verdict });
                 }
                 let fault = Some(format!("it does not open: {error}"));

@@ -7,6 +7,9 @@
 //! that were not synced may be gone. Each such image is opened and judged in a process of its own.
 //!
 //! A recording goes on from an image of the one before, as a machine that crashes again and again.
+//!
+//! Backups are recorded too: a crash leaves none under its final name, or a whole one, and a whole one
+//! after `Ok`.
 
 mod disk;
 mod flaws;
@@ -24,7 +27,7 @@ use anyhow::Result;
 use fastrand::Rng;
 
 use crate::{Campaign, Context, Control, Tally};
-use job::{Flaw, Job, Mode, Promise};
+use job::{Flaw, Job, Mode, Promise, Subject};
 use recording::Recording;
 
 pub use judge::{ROLE as JUDGE, play as judge};
@@ -36,6 +39,9 @@ pub struct Power;
 /// More images than are judged at once.
 const SLACK: u64 = 10_000;
 
+/// How many backups are recorded before each chain.
+const BACKUPS: u64 = 8;
+
 /// Recordings that go on from each other, in some order.
 const GENERATIONS: [Mode; 4] =
     [Mode::Full, Mode::Full, Mode::MayLoseLastCommit, Mode::MayLoseStore];
@@ -46,7 +52,7 @@ impl Campaign for Power {
     }
 
     fn about(&self) -> &'static str {
-        "power cuts at every point of a recorded history: LMDB's file, with any part of what was not synced"
+        "power cuts at every point of a recorded history or backup: LMDB's file, with any part of what was not synced"
     }
 
     fn unit(&self) -> &'static str {
@@ -65,6 +71,9 @@ impl Campaign for Power {
             "recordings, Full",
             "recordings, MayLoseLastCommit",
             "recordings, MayLoseStore",
+            "recordings, a backup",
+            "backups that are not there yet",
+            "backups that are whole",
         ]
     }
 
@@ -79,6 +88,7 @@ impl Campaign for Power {
         let mut chain = 0;
         while context.goes_on(tally.count) && tally.failures.is_empty() {
             let seed = context.seed.wrapping_add(chain);
+            run_backups(context, &place.path, seed, &mut tally, &mut distinct)?;
             run_chain(context, &place.path, seed, &mut tally, &mut distinct)?;
             chain += 1;
         }
@@ -100,6 +110,12 @@ impl Campaign for Power {
             prepare(&job, Some(&image))?;
             controls.append(&mut attack_broken(context, &job, broken)?);
         }
+        for is_compacted in [false, true] {
+            let backup = Job { from: 16, count: 0, ..new(Mode::Full) };
+            let backup = Job { subject: Subject::Backup { is_compacted }, ..backup };
+            prepare(&backup, None)?;
+            controls.append(&mut attack_broken(context, &backup, BROKEN_BACKUP)?);
+        }
         Ok(controls)
     }
 }
@@ -111,6 +127,24 @@ type Broken = (&'static str, Flaw, Promise, &'static str);
 const BROKEN_NEW: &[Broken] = &[
     ("a new store, nothing is broken", Flaw::None, Promise::All, ""),
     ("a new store, names are not synced", Flaw::NamesNotSynced, Promise::All, "the name of the"),
+];
+
+/// In a backup.
+const BROKEN_BACKUP: &[Broken] = &[
+    ("nothing is broken", Flaw::None, Promise::All, ""),
+    (
+        "the file is not synced",
+        Flaw::DataNotSynced,
+        Promise::All,
+        "between|does not open|kills the program|cannot be read|is not as in the model",
+    ),
+    (
+        "it is named before it is whole",
+        Flaw::NamedEarly,
+        Promise::All,
+        "between|does not open|kills the program|cannot be read|is not as in the model",
+    ),
+    ("names are not synced", Flaw::NamesNotSynced, Promise::All, "the name of the"),
 ];
 
 /// In a store that was there before.
@@ -184,7 +218,11 @@ fn attack_broken(context: &Context, job: &Job, broken: &[Broken]) -> Result<Vec<
         let recording = Recording::read(Job { flaw: *flaw, promise: *promise, ..job.clone() })?;
         let mut tally = Tally::default();
         recording.attack(&context.quietly(MOST_IMAGES), &mut tally, &mut HashSet::new())?;
-        let told = format!("{:?}: {name}", job.mode);
+        let told = match job.subject {
+            Subject::Store => format!("{:?}: {name}", job.mode),
+            Subject::Backup { is_compacted: true } => format!("a compacted backup: {name}"),
+            Subject::Backup { is_compacted: false } => format!("a backup: {name}"),
+        };
         Ok(match *expected {
             "" => Control::sound(told, &tally),
             expected => Control::of(told, &tally, expected),
@@ -230,6 +268,37 @@ fn run_chain(
     Ok(())
 }
 
+/// Records backups, and judges each one.
+fn run_backups(
+    context: &Context,
+    place: &Path,
+    seed: u64,
+    tally: &mut Tally,
+    distinct: &mut HashSet<u64>,
+) -> Result<()> {
+    let mut rng = Rng::with_seed(!seed);
+    for number in 0..BACKUPS {
+        if !context.goes_on(tally.count) || !tally.failures.is_empty() {
+            break;
+        }
+        // How the store itself is written makes no difference.
+        let job = new_job(context, place, seed, Mode::MayLoseStore);
+        let subject = Subject::Backup { is_compacted: number % 2 == 1 };
+        let job = Job { from: rng.u64(..80), promise: Promise::All, subject, ..job };
+        prepare(&job, None)?;
+        recorder::record(&job)?;
+        let recording = Recording::read(job)?;
+        tally.add("recordings, a backup", 1);
+        recording.attack(context, tally, distinct)?;
+        if let Some(failure) = tally.failures.first_mut() {
+            // The backups are the first recordings.
+            failure.again = context.again(seed, SLACK);
+            failure.sequence.push(format!("in recording {number} of a backup, {subject:?}"));
+        }
+    }
+    Ok(())
+}
+
 fn new_job(context: &Context, place: &Path, seed: u64, mode: Mode) -> Job {
     Job {
         directory: place.join("recording"),
@@ -239,6 +308,7 @@ fn new_job(context: &Context, place: &Path, seed: u64, mode: Mode) -> Job {
         count: 0,
         // The least, so that it has to grow.
         map_bytes: 64 << 10,
+        subject: Subject::Store,
         mode,
         promise: mode.promise(),
         flaw: Flaw::None,

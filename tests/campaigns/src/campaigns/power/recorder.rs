@@ -5,9 +5,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
+use keyloom::lmdb::Compaction;
 use keyloom::{Lmdb, Store};
 
-use super::job::{Job, Mode};
+use super::job::{Job, Mode, Subject};
 use super::trace;
 use crate::Mix;
 
@@ -57,6 +58,11 @@ pub fn play() -> Result<()> {
     let job = Job::of_this_process()?;
     let mix = job.mix()?;
     let mut notes = File::create(job.notes())?;
+    if let Subject::Backup { is_compacted } = job.subject {
+        back_up(&job, &mix, is_compacted)?;
+        notes.write_all(b"opened 0\n")?;
+        return Ok(());
+    }
     let store = Lmdb::options()
         .durability(job.mode.durability())
         .map_bytes(job.map_bytes)
@@ -76,4 +82,17 @@ pub fn play() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Makes a backup of a store after as many transactions as the job begins with.
+fn back_up(job: &Job, mix: &Mix, is_compacted: bool) -> Result<()> {
+    let store = Lmdb::options()
+        .durability(job.mode.durability())
+        .map_bytes(job.map_bytes)
+        .open(job.source())?;
+    for number in 0..job.from {
+        store.transact(|txn| mix.perform(Mix::nth(job.seed, number), number, txn))?;
+    }
+    let compaction = if is_compacted { Compaction::On } else { Compaction::Off };
+    Ok(store.backup(job.store(), compaction)?)
 }

@@ -31,6 +31,7 @@ const CHUNK: usize = 128;
 struct Seen {
     count: u64,
     refused: u64,
+    absent: u64,
     went_on: u64,
     digests: Vec<u64>,
     fault: Option<(usize, Verdict)>,
@@ -69,6 +70,11 @@ impl Recording {
         tally.add("points", 1 + self.events.len() as u64);
         tally.add("went on with another transaction", seen.went_on);
         tally.add("refused before the first opening had come back", seen.refused);
+        if self.job.is_backup() {
+            tally.add("backups that are not there yet", seen.absent);
+            let whole = seen.count - seen.absent - u64::from(seen.fault.is_some());
+            tally.add("backups that are whole", whole);
+        }
         distinct.extend(seen.digests);
         if let Some((number, verdict)) = seen.fault {
             tally.failures.push(self.explain(number, &verdict)?);
@@ -166,6 +172,7 @@ impl Seen {
     fn take(&mut self, number: usize, verdict: Verdict) {
         self.count += 1;
         self.refused += u64::from(verdict.is_refused);
+        self.absent += u64::from(verdict.is_absent);
         self.went_on += u64::from(verdict.went_on);
         self.digests.push(verdict.digest);
         let is_first = self.fault.as_ref().is_none_or(|(first, _)| number < *first);

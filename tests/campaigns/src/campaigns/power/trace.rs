@@ -94,6 +94,16 @@ impl<'t> Call<'t> {
         Ok((!has_failed).then_some(Self { name, arguments, result }))
     }
 
+    /// The strings among the arguments.
+    fn strings(&self) -> Result<Vec<Vec<u8>>> {
+        ensure!(!self.arguments.contains("\"..."), "a string is cut off");
+        let string = |text| {
+            let mut bytes = Vec::new();
+            unhex(text, &mut bytes).map(|()| bytes)
+        };
+        self.arguments.split('"').skip(1).step_by(2).map(string).collect()
+    }
+
     fn descriptor(&self) -> Result<(i32, PathBuf)> {
         descriptor(self.arguments)
     }
@@ -106,12 +116,7 @@ impl<'t> Call<'t> {
 
     /// The strings among the arguments, one after the other.
     fn bytes(&self) -> Result<Vec<u8>> {
-        ensure!(!self.arguments.contains("\"..."), "a string is cut off");
-        let mut bytes = Vec::new();
-        for string in self.arguments.split('"').skip(1).step_by(2) {
-            unhex(string, &mut bytes)?;
-        }
-        Ok(bytes)
+        Ok(self.strings()?.concat())
     }
 
     /// What was written, all of it.
@@ -148,10 +153,17 @@ fn unhex(text: &str, bytes: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
+/// `ab` to `\x61\x62`.
+fn hex(path: &Path) -> String {
+    path.as_os_str().as_encoded_bytes().iter().map(|byte| format!("\\x{byte:02x}")).collect()
+}
+
 struct Parser {
     parent: PathBuf,
     directory: PathBuf,
     data: PathBuf,
+    /// How the names of files begin that are linked to the final one; none but for a backup.
+    partial: Option<PathBuf>,
     notes: PathBuf,
     /// The descriptors of the file: whether writes wait for the disk, and the position.
     open: HashMap<i32, (bool, usize)>,
@@ -165,6 +177,7 @@ impl Parser {
             parent: job.directory.clone(),
             directory: job.store(),
             data: job.data(),
+            partial: job.is_backup().then(|| job.store().join("data.mdb.partial")),
             notes: job.notes(),
             open: HashMap::new(),
             file_is_there: job.start().exists(),
@@ -186,13 +199,14 @@ impl Parser {
             "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" => self.written(&call),
             "lseek" => {
                 let (number, path) = call.descriptor()?;
-                if path == self.data {
+                if self.is_file(&path) {
                     self.known(number)?.1 = call.result.parse()?;
                 }
                 Ok(())
             }
             "fdatasync" | "fsync" => self.synced(&call),
             "mmap" => self.mapped(&call),
+            "link" | "linkat" if self.partial.is_some() => self.linked(&call),
             _ => self.unknown(&call),
         }
     }
@@ -205,13 +219,13 @@ impl Parser {
         let (number, path) = descriptor(call.result)?;
         // A number may have belonged to the file before.
         self.open.remove(&number);
-        if path != self.data {
+        if !self.is_file(&path) {
             return Ok(());
         }
         ensure!(!call.arguments.contains("O_TRUNC"), "the replay knows no O_TRUNC");
         let waits = call.arguments.contains("O_DSYNC") || call.arguments.contains("O_SYNC");
         self.open.insert(number, (waits, 0));
-        if call.arguments.contains("O_CREAT") && !self.file_is_there {
+        if call.arguments.contains("O_CREAT") && path == self.data && !self.file_is_there {
             self.file_is_there = true;
             self.events.push(Event::Named(Name::File));
         }
@@ -223,7 +237,7 @@ impl Parser {
         if path == self.notes {
             return self.noted(&call.written()?);
         }
-        if path != self.data {
+        if !self.is_file(&path) {
             return Ok(());
         }
         let bytes = call.written()?;
@@ -261,7 +275,7 @@ impl Parser {
 
     fn synced(&mut self, call: &Call<'_>) -> Result<()> {
         let (_, path) = call.descriptor()?;
-        if path == self.data {
+        if self.is_file(&path) {
             self.events.push(Event::Synced);
         } else if path == self.directory {
             self.events.push(Event::NameSynced(Name::File));
@@ -269,6 +283,26 @@ impl Parser {
             self.events.push(Event::NameSynced(Name::Directory));
         }
         Ok(())
+    }
+
+    /// A file that was written under another name gets the final one.
+    fn linked(&mut self, call: &Call<'_>) -> Result<()> {
+        let paths: Vec<PathBuf> =
+            call.strings()?.into_iter().map(|bytes| OsString::from_vec(bytes).into()).collect();
+        let [from, to] = &paths[..] else { bail!("a link of {} names", paths.len()) };
+        if *to == self.data {
+            ensure!(self.is_file(from), "a name for {}, which is not replayed", from.display());
+            self.events.push(Event::Named(Name::File));
+        }
+        Ok(())
+    }
+
+    /// Whether a path is that of the file, or of what becomes the file.
+    fn is_file(&self, path: &Path) -> bool {
+        let begins = |partial: &PathBuf| {
+            path.as_os_str().as_encoded_bytes().starts_with(partial.as_os_str().as_encoded_bytes())
+        };
+        path == self.data || self.partial.as_ref().is_some_and(begins)
     }
 
     /// What is written through a map makes no call that could be seen.
@@ -287,15 +321,12 @@ impl Parser {
 
     /// Whether a call names the file, by a descriptor or by its path.
     fn is_named(&self, call: &Call<'_>) -> bool {
-        let hex: String = self
-            .data
-            .as_os_str()
-            .as_encoded_bytes()
-            .iter()
-            .map(|byte| format!("\\x{byte:02x}"))
-            .collect();
+        let hex = hex(&self.data);
+        let is_partial =
+            |partial: &PathBuf| call.arguments.contains(&format!("<{}", self::hex(partial)));
         call.arguments.contains(&format!("<{hex}>"))
             || call.arguments.contains(&format!("\"{hex}\""))
+            || self.partial.as_ref().is_some_and(is_partial)
     }
 }
 
@@ -307,6 +338,10 @@ mod tests {
 
     /// Puts paths and strings, which stand between `'` here, in hexadecimal.
     fn events(lines: &str) -> Result<Vec<String>> {
+        events_of(None, lines)
+    }
+
+    fn events_of(partial: Option<PathBuf>, lines: &str) -> Result<Vec<String>> {
         let hex =
             |text: &str| text.bytes().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
         let parts = lines.split('\'').enumerate();
@@ -316,6 +351,7 @@ mod tests {
             parent: "/d".into(),
             directory: "/d/store".into(),
             data: "/d/store/data.mdb".into(),
+            partial,
             notes: "/d/notes".into(),
             open: HashMap::new(),
             file_is_there: false,
@@ -375,6 +411,33 @@ mod tests {
             "Acknowledged(1)",
         ];
         assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_backup_is_its_partial_file_until_it_is_linked() {
+        const PARTIAL: &str = "/d/store/data.mdb.partial";
+        let open = "1 openat(AT_FDCWD<'/'>, \"'/d/store/data.mdb.partial.7.0'\", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3<'/d/store/data.mdb.partial.7.0'>\n";
+        let found = events_of(
+            Some(PARTIAL.into()),
+            &format!(
+                "{open}1 write(3<'/d/store/data.mdb.partial.7.0'>, \"'ab'\", 2) = 2
+1 fsync(3<'/d/store/data.mdb.partial.7.0'>) = 0
+1 linkat(AT_FDCWD<'/'>, \"'/d/store/data.mdb.partial.7.0'\", AT_FDCWD<'/'>, \"'/d/store/data.mdb'\", 0) = 0
+1 unlink(\"'/d/store/data.mdb.partial.7.0'\") = 0
+1 fsync(3<'/d/store'>) = 0"
+            ),
+        );
+        let expected =
+            ["Write { at: 0, bytes: [97, 98] }", "Synced", "Named(File)", "NameSynced(File)"];
+        assert_eq!(found.unwrap(), expected);
+        let unknown = [
+            "1 ftruncate(3<'/d/store/data.mdb.partial.7.0'>, 9000) = 0",
+            "1 rename(\"'/d/store/data.mdb.partial.7.0'\", \"'/d/store/data.mdb'\") = 0",
+            "1 link(\"'/d/other'\", \"'/d/store/data.mdb'\") = 0",
+        ];
+        for line in unknown {
+            assert!(events_of(Some(PARTIAL.into()), &format!("{open}{line}")).is_err(), "{line}");
+        }
     }
 
     #[test]
