@@ -1,5 +1,5 @@
-//! Several backups at once into one directory, of one process and of several, beside a writer: one of
-//! them is the copy, it is whole, and the others return an error.
+//! Several backups at once into one directory, of one process and of several, beside a writer: one
+//! of them is the copy, it is whole, and the others return an error.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -222,7 +222,8 @@ fn elsewhere(task: &Task) -> Result<Outcome> {
 pub(super) fn play() -> Result<()> {
     let task: Task = task::own()?;
     let store = options().create(false).open(&task.store)?;
-    Ok(println!("{}", serde_json::to_string(&outcome(&store, &task))?))
+    println!("{}", serde_json::to_string(&outcome(&store, &task))?);
+    Ok(())
 }
 
 /// Makes a backup. What returned `Ok` is whole at that moment.

@@ -1,8 +1,8 @@
 //! A store that is read through a read-only mount, beside a writer: refused, since a snapshot there
 //! would have no reader slot, by which the writer knows which pages not to overwrite.
 //!
-//! A process with mounts of its own sees the directory of the store twice: as it is, and read-only. The
-//! campaign itself writes to the store, and then closes it.
+//! A process with mounts of its own sees the directory of the store twice: as it is, and read-only.
+//! The campaign itself writes to the store, and then closes it.
 
 use std::fs::{self, File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -202,7 +202,7 @@ impl Filler {
             }
             Err(Error::DiskFull { path, held, .. }) if self.task.flaw == Flaw::BlamesTheDisk => {
                 let source = std::io::Error::from_raw_os_error(libc::EIO);
-                Error::DiskFull { path, source, held }
+                Error::DiskFull { path, source: source.into(), held }
             }
             Err(error) => error,
         };
