@@ -12,9 +12,32 @@
 //! Fields by position means that adding, removing or moving a field changes the format of every
 //! record that is stored. Put [`Versioned`] around a codec whose type may change.
 //!
-//! A type that contains itself is read to a depth of some 127 by [`Json`] and [`MessagePack`], and
-//! refused beyond. [`Postcard`] has no such bound: bytes that nest some thousand levels deep overflow
+//! # What is written is read back
+//!
+//! `Ok` from [`encode`](Codec::encode) means that the bytes decode as the value. Each codec here reads what
+//! it has written and compares; what differs is an error, and nothing is written. So it refuses:
+//!
+//! | codec | refuses |
+//! |---|---|
+//! | [`Postcard`] | a field that `skip_serializing_if` leaves out; `untagged`, `tag`, `flatten` and other types that describe themselves, such as `serde_json::Value` |
+//! | [`MessagePack`] | `Some(None)` and `Some(())`, which are one `nil` with `None` |
+//! | [`Json`] | the same, NaN and infinity, keys of maps that are neither text nor a number |
+//! | all | a field that is skipped and has no `default`, or another one than the value skipped; `Serialize` and `Deserialize` that disagree |
+//!
+//! What a type does not serialize at all no codec can compare: a field with `skip`, or one with
+//! `skip_serializing` and a `default`, comes back as its default; two variants of an `untagged` enum that
+//! look the same come back as the first of them.
+//!
+//! A codec of your own is not checked: hold it to the same law in a test.
+//!
+//! # Nesting
+//!
+//! A type that contains itself is written and read to a depth of some 127 by [`Json`] and [`MessagePack`],
+//! and refused beyond. [`Postcard`] has no such bound: bytes that nest some thousand levels deep overflow
 //! the stack, which ends the process. Do not read such a type from bytes that others may have made.
+
+mod fingerprint;
+mod proven;
 
 use std::fmt;
 
@@ -22,6 +45,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{BoxedError, Error, Result, SharedError};
+use proven::Format;
 
 /// A way to write values of type `V` as bytes.
 ///
@@ -35,10 +59,10 @@ use crate::{BoxedError, Error, Result, SharedError};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Codec<V>: 'static {
-    /// Appends the bytes of `value`.
+    /// Appends the bytes of `value`, which [`decode`](Codec::decode) reads as the same value.
     ///
     /// # Errors
-    /// [`Error::Value`] when the codec cannot express it.
+    /// [`Error::Value`] when the codec cannot express it; then nothing is appended.
     fn encode(value: &V, out: &mut Vec<u8>) -> Result<()>;
 
     /// The value that `bytes` hold, all of them.
@@ -56,27 +80,52 @@ fn failed<E: Into<BoxedError>>(codec: &'static str, action: &'static str) -> imp
 #[error("{0} bytes are left over")]
 struct LeftOver(usize);
 
-fn nothing_left(codec: &'static str, rest: &[u8]) -> Result<()> {
-    if rest.is_empty() { Ok(()) } else { Err(failed(codec, "decode")(LeftOver(rest.len()))) }
+fn nothing_left(rest: &[u8]) -> Result<(), BoxedError> {
+    if rest.is_empty() { Ok(()) } else { Err(LeftOver(rest.len()).into()) }
 }
 
 /// [Postcard](https://postcard.jamesmunns.com/wire-format): compact, fields by position.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Postcard;
 
-impl<V: Serialize + DeserializeOwned> Codec<V> for Postcard {
-    fn encode(value: &V, out: &mut Vec<u8>) -> Result<()> {
-        // The buffer is lent to the encoder and comes back with the bytes appended.
-        *out = postcard::to_extend(value, std::mem::take(out))
-            .map_err(failed("Postcard", "encode"))?;
+impl Format for Postcard {
+    const NAME: &'static str = "Postcard";
+    const IS_HUMAN_READABLE: bool = false;
+    const IS_BY_POSITION: bool = true;
+    const REMEDY: &'static str = "Postcard reads fields by position, without `skip_serializing_if`, \
+        `untagged`, `tag`, `flatten` and types such as serde_json::Value; pick the codec MessagePack or Json";
+
+    fn write<V: Serialize>(value: &V, out: &mut Vec<u8>) -> Result<(), BoxedError> {
+        Ok(postcard::serialize_with_flavor(value, Append(out))?)
+    }
+
+    fn read<V: DeserializeOwned>(bytes: &[u8]) -> Result<V, BoxedError> {
+        let (value, rest) = postcard::take_from_bytes(bytes)?;
+        nothing_left(rest)?;
+        Ok(value)
+    }
+}
+
+/// Appends what Postcard writes.
+struct Append<'o>(&'o mut Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Append<'_> {
+    type Output = ();
+
+    #[inline]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn decode(bytes: &[u8]) -> Result<V> {
-        let (value, rest) =
-            postcard::take_from_bytes(bytes).map_err(failed("Postcard", "decode"))?;
-        nothing_left("Postcard", rest)?;
-        Ok(value)
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
     }
 }
 
@@ -84,13 +133,19 @@ impl<V: Serialize + DeserializeOwned> Codec<V> for Postcard {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json;
 
-impl<V: Serialize + DeserializeOwned> Codec<V> for Json {
-    fn encode(value: &V, out: &mut Vec<u8>) -> Result<()> {
-        serde_json::to_writer(out, value).map_err(failed("JSON", "encode"))
+impl Format for Json {
+    const NAME: &'static str = "JSON";
+    const IS_HUMAN_READABLE: bool = true;
+    const IS_BY_POSITION: bool = false;
+    const REMEDY: &'static str = "JSON has no NaN, no infinity and one `null` for `None`, `Some(None)` \
+        and `()`; pick the codec MessagePack or Postcard, or write another type";
+
+    fn write<V: Serialize>(value: &V, out: &mut Vec<u8>) -> Result<(), BoxedError> {
+        Ok(serde_json::to_writer(out, value)?)
     }
 
-    fn decode(bytes: &[u8]) -> Result<V> {
-        serde_json::from_slice(bytes).map_err(failed("JSON", "decode"))
+    fn read<V: DeserializeOwned>(bytes: &[u8]) -> Result<V, BoxedError> {
+        Ok(serde_json::from_slice(bytes)?)
     }
 }
 
@@ -102,19 +157,41 @@ const MOST_DEPTH: usize = 128;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessagePack;
 
-impl<V: Serialize + DeserializeOwned> Codec<V> for MessagePack {
-    fn encode(value: &V, out: &mut Vec<u8>) -> Result<()> {
-        rmp_serde::encode::write_named(out, value).map_err(failed("MessagePack", "encode"))
+impl Format for MessagePack {
+    const NAME: &'static str = "MessagePack";
+    const IS_HUMAN_READABLE: bool = false;
+    const IS_BY_POSITION: bool = false;
+    const REMEDY: &'static str = "MessagePack has one `nil` for `None`, `Some(None)` and `()`; pick the \
+        codec Postcard, or write another type";
+
+    fn write<V: Serialize>(value: &V, out: &mut Vec<u8>) -> Result<(), BoxedError> {
+        Ok(rmp_serde::encode::write_named(out, value)?)
     }
 
-    fn decode(mut bytes: &[u8]) -> Result<V> {
+    fn read<V: DeserializeOwned>(mut bytes: &[u8]) -> Result<V, BoxedError> {
         let mut input = rmp_serde::Deserializer::new(&mut bytes);
         input.set_max_depth(MOST_DEPTH);
-        let value = V::deserialize(&mut input).map_err(failed("MessagePack", "decode"))?;
-        nothing_left("MessagePack", bytes)?;
+        let value = V::deserialize(&mut input)?;
+        nothing_left(bytes)?;
         Ok(value)
     }
 }
+
+macro_rules! codecs {
+    ($($format:ty)*) => {$(
+        impl<V: Serialize + DeserializeOwned> Codec<V> for $format {
+            fn encode(value: &V, out: &mut Vec<u8>) -> Result<()> {
+                proven::write::<Self, V>(value, out)
+            }
+
+            fn decode(bytes: &[u8]) -> Result<V> {
+                Self::read(bytes).map_err(failed(Self::NAME, "decode"))
+            }
+        }
+    )*};
+}
+
+codecs!(Postcard Json MessagePack);
 
 /// The bytes themselves, for values that already are bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,7 +202,12 @@ where
     V: AsRef<[u8]> + for<'a> TryFrom<&'a [u8], Error: Into<BoxedError>>,
 {
     fn encode(value: &V, out: &mut Vec<u8>) -> Result<()> {
-        out.extend_from_slice(value.as_ref());
+        let bytes = value.as_ref();
+        let same = V::try_from(bytes).map_err(failed("raw bytes", "encode"))?;
+        if same.as_ref() != bytes {
+            return Err(failed("raw bytes", "encode")("its bytes are read as other bytes"));
+        }
+        out.extend_from_slice(bytes);
         Ok(())
     }
 
@@ -169,8 +251,9 @@ struct OlderVersion {
 
 impl<V, C: Codec<V>, const VERSION: u8> Codec<V> for Versioned<C, VERSION> {
     fn encode(value: &V, out: &mut Vec<u8>) -> Result<()> {
+        let before = out.len();
         out.push(VERSION);
-        C::encode(value, out)
+        C::encode(value, out).inspect_err(|_| out.truncate(before))
     }
 
     fn decode(bytes: &[u8]) -> Result<V> {
