@@ -88,4 +88,4 @@ pub use hierarchy::path::{
     LabelPath, Lquery, Ltxtquery, PathHierarchy, PathPattern, PathRegex, Paths,
 };
 pub use select::{Select, StartingWith, Within, starting_with, within};
-pub use table::{RecordKey, RecordPage, Table};
+pub use table::{RecordKey, RecordPage, Table, Undecodable};

@@ -27,6 +27,7 @@
 //! | [`put_many`](Table::put_many) | the same per record | 1 |
 //! | [`delete`](Table::delete) | 1 get, 1 key written, and what is attached | 1 |
 //! | [`delete_many`](Table::delete_many) | the same per record | 1 |
+//! | [`delete_record_only`](Table::delete_record_only) | 1 key written | 0 |
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
 //!
 //! A [unique](crate::Index::unique) index and a [catalog](crate::IndexCatalog) read before they write: each
@@ -50,9 +51,21 @@
 //! [`transact`](keyloom::Store::transact); to avoid it, read first, in the same transaction, whether the
 //! write is possible.
 //!
-//! A record that does not decode is an error for everybody who meets it, since what is derived from it
-//! cannot be known. To get rid of one, delete its key in the store,
-//! `txn.delete(&table.space().pack(&key))`, and [`repair`](crate::Index::repair) the indexes.
+//! # Records that do not decode
+//!
+//! The program of another version, another codec or a damaged file may leave a record that does not decode.
+//! Reading it is an error that names its key; a [`range`](Table::range) goes on after it. It can be deleted
+//! and replaced like any other:
+//!
+//! | attached | [`delete`](Table::delete), [`put`](Table::put) and their `_many` |
+//! |---|---|
+//! | nothing | delete and replace it |
+//! | [entries](crate::DerivedEntries), such as an [`Index`](crate::Index) | the same; since its old entries cannot be computed, each index is scanned once for entries of such records, in the same transaction |
+//! | what else [forgets](Derived::forget) records | the same, at its own cost |
+//! | anything else, such as [`Totals`](crate::general::aggregation::Totals) | an error: use [`delete_record_only`](Table::delete_record_only), and repair what is attached |
+//!
+//! A record of a [newer format](keyloom::Error::NewerFormat) is not damaged. Where derived data are attached,
+//! it is neither deleted nor replaced.
 //!
 //! # When not to use it
 //!
@@ -72,14 +85,14 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{
-    DynWriter, Entry, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack, Writer,
-    check_key,
+    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack,
+    Writer, check_key,
 };
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::continuation::Continuation;
-use crate::derived::{Attach, Derived, RecordChange, SortedWrites};
+use crate::derived::{Attach, Derived, LostRecords, RecordChange, SortedWrites};
 use crate::select::Select;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
@@ -197,17 +210,12 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// change makes there.
     ///
     /// # Errors
-    /// [`Error::At`](keyloom::Error::At) with an [`Error::Value`](keyloom::Error::Value) when the
-    /// record, or the one that it replaces, does not go through the codec; what the attached say; what the store says.
+    /// [`Error::At`](keyloom::Error::At) with an [`Error::Value`](keyloom::Error::Value) when the codec
+    /// refuses the record; with [`Undecodable`] in an [`Error::Other`](keyloom::Error::Other) when the record
+    /// that it replaces [does not decode](self#records-that-do-not-decode) and the attached need it; what
+    /// the attached say; what the store says.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
-        txn.guarded(|txn| {
-            let change = self.setting(key, value)?;
-            let old = match self.derived.is_empty() {
-                true => None,
-                false => Self::decode(&change.packed, txn.get(&change.packed)?)?,
-            };
-            self.make(txn, &[change], &[old.as_ref()])
-        })
+        txn.guarded(|txn| self.make_all(txn, &[self.setting(key, value)?]).map(drop))
     }
 
     /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one after
@@ -245,21 +253,31 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             let changes = records.iter().map(Borrow::borrow);
             let changes = changes.map(|(key, value)| self.setting(key, value));
             let changes = changes.collect::<Result<Vec<_>>>()?;
-            self.make_all(txn, changes).map(drop)
+            self.make_all(txn, &last_of_each(changes)).map(drop)
         })
     }
 
     /// Removes the record of `key` and what is attached to it, and tells whether it was there.
     ///
+    /// Removes a record that does not decode as well, as far as
+    /// [what is attached](self#records-that-do-not-decode) allows.
+    ///
     /// # Errors
     /// As [`put`](Table::put).
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
-        txn.guarded(|txn| {
-            let change = self.removing(key);
-            let old = Self::decode(&change.packed, txn.get(&change.packed)?)?;
-            self.make(txn, &[change], &[old.as_ref()])?;
-            Ok(old.is_some())
-        })
+        txn.guarded(|txn| Ok(self.make_all(txn, &[self.removing(key)])? > 0))
+    }
+
+    /// Removes the record of `key` without reading it, and leaves what is attached as it is.
+    ///
+    /// It is the way to remove a record that does not decode where [`delete`](Table::delete) needs to know what
+    /// it was. What is attached is out of step until it is [repaired](crate::Index::repair). Costs one key
+    /// written.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn delete_record_only(&self, txn: &mut impl Writer, key: &K) -> Result<()> {
+        txn.delete(&self.space.pack(key))
     }
 
     /// Removes the records of many keys and what is attached to them, and tells how many were there: the
@@ -285,7 +303,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ) -> Result<usize> {
         txn.guarded(|txn| {
             let changes: Vec<_> = keys.into_iter().map(|key| self.removing(key)).collect();
-            self.make_all(txn, changes)
+            self.make_all(txn, &last_of_each(changes))
         })
     }
 
@@ -369,7 +387,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             Some(value) => self.setting(key, value)?,
             None => self.removing(key),
         };
-        self.make(txn, &[change], &[old])
+        self.make(txn, &[change], &[Met::of(old)])
     }
 
     /// Changes many records, each another one, from what the caller has read of them in this transaction
@@ -385,7 +403,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let (mut changes, mut before) = (Vec::new(), Vec::new());
         for (key, [old, new]) in records {
             changes.push(self.setting(key, new)?);
-            before.push(Some(old));
+            before.push(Met::Record(old));
         }
         self.make(txn, &changes, &before)
     }
@@ -406,6 +424,17 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(records)
     }
 
+    /// The records of many keys, or why they do not decode. Costs one round trip.
+    pub(crate) fn find_many<'k>(
+        &self,
+        reader: &impl Reader,
+        keys: impl IntoIterator<Item = &'k K>,
+    ) -> Result<Vec<Result<Option<V>>>> {
+        let keys: Vec<KeyBuf> = keys.into_iter().map(|key| self.space.pack(key)).collect();
+        let stored = get_many(reader, &keys)?;
+        Ok(keys.iter().zip(stored).map(|(key, bytes)| Self::decode(key, bytes)).collect())
+    }
+
     fn setting<'c>(&self, key: &'c K, value: &'c V) -> Result<Change<'c, K, V>> {
         let packed = self.space.pack(key);
         check_key(&packed)?;
@@ -420,36 +449,37 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         C::encode(value, bytes).map_err(|error| error.at(&change.packed))
     }
 
-    /// Makes many changes, the last one of each key, and tells how many met a record. Reads all of them
-    /// at once.
-    fn make_all(&self, txn: &mut impl Writer, changes: Vec<Change<'_, K, V>>) -> Result<usize> {
-        let changes = last_of_each(changes);
-        let old = self.replaced_by(txn, &changes)?;
-        let old: Vec<Option<&V>> = old.iter().map(Option::as_ref).collect();
-        self.make(txn, &changes, &old)?;
-        Ok(old.iter().flatten().count())
+    /// Makes changes of different records, and returns how many met a record. Reads all of them at once.
+    fn make_all(&self, txn: &mut impl Writer, changes: &[Change<'_, K, V>]) -> Result<usize> {
+        let met = self.replaced_by(txn, changes)?;
+        let met: SmallVec<[Met<&V>; 1]> = met.iter().map(Met::as_ref).collect();
+        self.make(txn, changes, &met)?;
+        Ok(met.iter().filter(|met| !matches!(met, Met::Nothing)).count())
     }
 
-    /// Makes changes of different records, which are as `old` says, or are not there where it is empty.
+    /// Makes changes of different records, which `met` what it says, or nothing where it is empty.
     /// Writes in the order of the keys, the records and what is attached together.
     fn make(
         &self,
         txn: &mut impl Writer,
         changes: &[Change<'_, K, V>],
-        old: &[Option<&V>],
+        met: &[Met<&V>],
     ) -> Result<()> {
         let mut records = SortedWrites::default();
         let mut changed = SmallVec::<[_; 1]>::with_capacity(changes.len());
         for (n, change) in changes.iter().enumerate() {
-            let old = old.get(n).copied().flatten();
+            let met = met.get(n).copied().unwrap_or(Met::Nothing);
             match change.new {
                 Some(value) => {
                     records.put_with(&change.packed, |bytes| Self::encode(change, value, bytes))?;
                 }
-                None if old.is_some() => records.delete(&change.packed)?,
-                None => continue,
+                None if matches!(met, Met::Nothing) => continue,
+                None => records.delete(&change.packed)?,
             }
-            changed.push(RecordChange { key: change.key, old, new: change.new });
+            let old = met.record();
+            if old.is_some() || change.new.is_some() {
+                changed.push(RecordChange { key: change.key, old, new: change.new });
+            }
         }
         // What is attached may write at once, and so comes first: it may refuse the change.
         let mut writes = SortedWrites::default();
@@ -460,17 +490,60 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         writes.apply(txn)
     }
 
-    /// The records that changes meet; none at all where nobody asks for them, or there are none.
+    /// What changes meet; nothing at all where it does not matter, or there is nothing. Of records that do
+    /// not decode, what is attached is removed.
     fn replaced_by(
         &self,
-        txn: &impl Writer,
+        txn: &mut impl Writer,
         changes: &[Change<'_, K, V>],
-    ) -> Result<Vec<Option<V>>> {
-        let nobody_asks = self.derived.is_empty() && changes.iter().all(|c| c.new.is_some());
-        if nobody_asks || Self::is_free(txn, changes)? {
-            return Ok(Vec::new());
+    ) -> Result<SmallVec<[Met<V>; 1]>> {
+        let does_not_matter = self.derived.is_empty() && changes.iter().all(|c| c.new.is_some());
+        if does_not_matter || Self::is_free(txn, changes)? {
+            return Ok(SmallVec::new());
         }
-        Self::read_many(txn, changes)
+        let stored: SmallVec<[_; 1]> = match changes {
+            [one] => smallvec![txn.get(&one.packed)?],
+            many => get_many(txn, many)?.into(),
+        };
+        if self.derived.is_empty() {
+            return Ok(stored
+                .into_iter()
+                .map(|bytes| bytes.map_or(Met::Nothing, |_| Met::Unknown))
+                .collect());
+        }
+        let (mut met, mut lost) = (SmallVec::with_capacity(changes.len()), Vec::new());
+        for (change, bytes) in changes.iter().zip(stored) {
+            let record = bytes.map(|bytes| C::decode(&bytes)).transpose();
+            met.push(match record {
+                Ok(record) => Met::of(record),
+                Err(error @ Error::Value { .. }) => {
+                    lost.push((change, error));
+                    Met::Unknown
+                }
+                Err(error) => return Err(error.at(&change.packed)),
+            });
+        }
+        self.forget(txn, lost)?;
+        Ok(met)
+    }
+
+    /// Removes what is attached to records that do not decode, each with the error that says so.
+    fn forget(
+        &self,
+        txn: &mut impl Writer,
+        mut lost: Vec<(&Change<'_, K, V>, Error)>,
+    ) -> Result<()> {
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let keys = LostRecords::new(lost.iter().map(|(change, _)| change.key));
+        for attached in &self.derived {
+            if !attached.forget(&mut DynWriter::new(txn), &keys)? {
+                let (change, source) = lost.swap_remove(0);
+                return Err(Error::other(Undecodable { source }).at(&change.packed));
+            }
+        }
+        Ok(())
     }
 
     /// Whether there is no record at all from the first of many changes to the last: then one look
@@ -500,6 +573,48 @@ fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V
         same
     });
     changes
+}
+
+/// The record that a change meets.
+#[derive(Clone, Copy)]
+enum Met<V> {
+    Nothing,
+    Record(V),
+    /// One that does not decode, or was not decoded.
+    Unknown,
+}
+
+impl<V> Met<V> {
+    fn of(record: Option<V>) -> Self {
+        record.map_or(Self::Nothing, Self::Record)
+    }
+
+    fn as_ref(&self) -> Met<&V> {
+        match self {
+            Self::Nothing => Met::Nothing,
+            Self::Record(record) => Met::Record(record),
+            Self::Unknown => Met::Unknown,
+        }
+    }
+
+    fn record(self) -> Option<V> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+}
+
+/// A record does not decode, and what is attached to its table cannot be brought in step without it.
+///
+/// Remove it with [`Table::delete_record_only`], and repair what is attached.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{source}; what is attached to the table cannot be brought in step without the old record: \
+     remove it with `delete_record_only`, and repair what is attached"
+)]
+pub struct Undecodable {
+    source: Error,
 }
 
 /// What is to become of one record.

@@ -3,7 +3,7 @@
 use keyloom::key::Subspace;
 use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Store, Writer};
 use keyloom_bent::{Bent, Flaw};
-use keyloom_patterns::{IndexError, starting_with};
+use keyloom_patterns::{Inconsistency, IndexError, starting_with};
 
 use crate::fixture::{Cities, City, clear, dump, fill, sample};
 
@@ -114,7 +114,8 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     assert!(words.iter().all(|word| text.contains(word)), "{text}");
     assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
 
-    // A record that is none: reading and replacing it are errors, and it stays as it is.
+    // A record that does not decode: reading it is an error, a check reports it, and it can be replaced
+    // and deleted.
     let broken = cities.table.space().pack(&77u16);
     store.transact(|txn| txn.put(&broken, b"\xFF\xFF")).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -128,13 +129,13 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     no_record(
         cities.table.range(&snapshot, 77, Order::Ascending).unwrap().next().unwrap().unwrap_err(),
     );
-    assert!(cities.by_name.check(&snapshot, &cities.table).is_err());
+    let fault = Inconsistency::Undecodable { record: broken.clone() };
+    assert_eq!(cities.by_name.check(&snapshot, &cities.table).unwrap(), [fault]);
     drop(snapshot);
-    let replaced = store.transact(|txn| cities.table.put(txn, &77, &sample(77)));
-    no_record(replaced.unwrap_err());
-    no_record(store.transact(|txn| cities.table.delete(txn, &77)).unwrap_err());
-    assert_eq!(store.snapshot().unwrap().get(&broken).unwrap().as_deref(), Some(&b"\xFF\xFF"[..]));
-    store.transact(|txn| txn.delete(&broken)).unwrap();
+    store.transact(|txn| cities.table.put(txn, &77, &sample(77))).unwrap();
+    store.transact(|txn| txn.put(&broken, b"\xFF\xFF")).unwrap();
+    assert!(store.transact(|txn| cities.table.delete(txn, &77)).unwrap());
+    assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
 
     // A key of the wrong type in the subspace of the records.
     let foreign = cities.table.space().pack("not a number");

@@ -7,7 +7,9 @@ use keyloom::key::display;
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyBuf, Order, Page, Reader, Result, Subspace, pack};
 
-use super::{DerivedEntries, EntryValue, entries_of, newer_format, refuse_overlap};
+use super::{
+    DerivedEntries, EntryValue, entries_of, newer_format, refuse_overlap, unless_undecodable,
+};
 use crate::table::{RecordKey, Table, get_many, record};
 
 /// How many records or entries [`check`] looks at together.
@@ -49,17 +51,24 @@ pub enum Inconsistency {
         /// The key of the record that it does not belong to, packed.
         record: KeyBuf,
     },
+    /// A record does not decode, so what follows from it is not known: its entries are not checked, and a
+    /// repair leaves them. [Delete](crate::Table::delete) or replace it.
+    Undecodable {
+        /// The key of the record, as it is in the store.
+        record: KeyBuf,
+    },
 }
 
 impl Inconsistency {
-    /// The key of the entry.
+    /// The key of the entry; of a record that does not decode, its own.
     pub fn entry(&self) -> &[u8] {
         match self {
             Self::Missing { entry }
             | Self::Wrong { entry }
             | Self::Dangling { entry }
             | Self::Foreign { entry }
-            | Self::Contested { entry, .. } => entry,
+            | Self::Contested { entry, .. }
+            | Self::Undecodable { record: entry } => entry,
         }
     }
 }
@@ -71,6 +80,10 @@ impl fmt::Display for Inconsistency {
             Self::Wrong { entry } => ("has another value than its record makes", entry),
             Self::Dangling { entry } => ("dangles: no record makes it", entry),
             Self::Foreign { entry } => ("is no entry of this kind", entry),
+            Self::Undecodable { record } => {
+                let record = display(record);
+                return write!(f, "the record {record} does not decode; delete or replace it");
+            }
             Self::Contested { entry, record } => {
                 let (entry, record) = (display(entry), display(record));
                 return write!(
@@ -90,8 +103,8 @@ impl fmt::Display for Inconsistency {
 /// the other side of all that is on it. Keeps no more than that in memory.
 ///
 /// # Errors
-/// What the store says; records that do not decode, which are no matter of derived data;
-/// [`Error::NewerFormat`](keyloom::Error::NewerFormat) for entries of a newer program;
+/// What the store says; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records and entries of a
+/// newer program;
 /// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
 pub fn check<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
@@ -162,16 +175,20 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     reader: &R,
     records: Vec<Entry<R::Bytes<'_>>>,
 ) -> Result<Vec<(Inconsistency, EntryValue)>> {
-    let mut asked_for = Vec::new();
+    let (mut asked_for, mut faults) = (Vec::new(), Vec::new());
     for entry in records {
-        let (key, value) = record::<_, K, V, C>(table.space(), entry)?;
+        let stored_at = KeyBuf::from_slice(&entry.0);
+        let Some((key, value)) = unless_undecodable(record::<_, K, V, C>(table.space(), entry))?
+        else {
+            faults.push((Inconsistency::Undecodable { record: stored_at }, EntryValue::new()));
+            continue;
+        };
         let entries = entries_of(derived, &key, &value);
         let maker = if entries.is_empty() { KeyBuf::new() } else { pack(&key) };
         asked_for.extend(entries.into_iter().map(|(key, value)| (key, value, maker.clone())));
     }
     let keys: Vec<&KeyBuf> = asked_for.iter().map(|(key, ..)| key).collect();
     let there = get_many(reader, &keys)?;
-    let mut faults = Vec::new();
     // Entries that are missing or wrong belong to the first record that asks for them.
     let mut claimed = HashMap::new();
     for ((entry, value, record), there) in asked_for.iter().zip(there) {
@@ -203,7 +220,7 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     Ok(faults)
 }
 
-/// Whether the record of `key` is there and makes exactly this entry.
+/// Whether the record of `key` is there and makes exactly this entry, or may have: it does not decode.
 fn makes<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -211,7 +228,8 @@ fn makes<K: RecordKey, V, C: Codec<V>>(
     key: &K,
     (entry, value): (&[u8], &[u8]),
 ) -> Result<bool> {
-    let Some(record) = table.get(reader, key)? else { return Ok(false) };
+    let Some(found) = unless_undecodable(table.get(reader, key))? else { return Ok(true) };
+    let Some(record) = found else { return Ok(false) };
     Ok(entries_of(derived, key, &record).iter().any(|made| *made.0 == *entry && *made.1 == *value))
 }
 
@@ -226,7 +244,7 @@ pub(crate) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
     let record_keys =
         entries.iter().map(|(key, value)| newer_format(derived.record_key(key, value)));
     let record_keys = record_keys.collect::<Result<Vec<Option<K>>>>()?;
-    let mut records = table.get_many(reader, record_keys.iter().flatten())?.into_iter();
+    let mut records = table.find_many(reader, record_keys.iter().flatten())?.into_iter();
     let mut faults = Vec::new();
     for ((entry, _), record_key) in entries.iter().zip(&record_keys) {
         let entry = KeyBuf::from_slice(entry);
@@ -234,7 +252,12 @@ pub(crate) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
             faults.push(Inconsistency::Foreign { entry });
             continue;
         };
-        let made = records.next().flatten().map(|record| entries_of(derived, record_key, &record));
+        // What a record makes that does not decode is not known: the record is the fault.
+        let Some(found) = records.next().and_then(|found| unless_undecodable(found).transpose())
+        else {
+            continue;
+        };
+        let made = found?.map(|record| entries_of(derived, record_key, &record));
         if !made.iter().flatten().any(|(made, _)| *made == entry) {
             faults.push(Inconsistency::Dangling { entry });
         }

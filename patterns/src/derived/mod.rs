@@ -35,7 +35,7 @@ mod writes;
 use std::fmt;
 use std::sync::Arc;
 
-use keyloom::{DynWriter, Error, KeyBuf, Result, Subspace, Writer};
+use keyloom::{DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Subspace, Writer, pack};
 use smallvec::SmallVec;
 
 pub(crate) use check::refuse_foreign;
@@ -126,6 +126,54 @@ pub trait Derived<K, V>: Send + Sync {
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
     ) -> Result<()>;
+
+    /// Removes all that follows from records whose values are not known, since they do not decode, and
+    /// returns whether it could.
+    ///
+    /// The table then deletes or replaces them; a record that replaces one comes to
+    /// [`update`](Derived::update) without an old value. Provided: `false`, after which the table refuses the
+    /// change.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
+        let _ = (txn, lost);
+        Ok(false)
+    }
+}
+
+/// The keys of records that are there and do not decode.
+pub struct LostRecords<'c, K> {
+    /// In the order of the packed keys.
+    keys: Vec<(KeyBuf, &'c K)>,
+    pack: fn(&K) -> KeyBuf,
+}
+
+impl<'c, K: Pack> LostRecords<'c, K> {
+    pub(crate) fn new(keys: impl Iterator<Item = &'c K>) -> Self {
+        let mut keys: Vec<_> = keys.map(|key| (pack(key), key)).collect();
+        keys.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Self { keys, pack }
+    }
+}
+
+impl<'c, K> LostRecords<'c, K> {
+    /// The keys, in their order.
+    pub fn keys(&self) -> impl Iterator<Item = &'c K> {
+        self.keys.iter().map(|(_, key)| *key)
+    }
+
+    /// Whether `key` is one of them.
+    pub fn contains(&self, key: &K) -> bool {
+        let packed = (self.pack)(key);
+        self.keys.binary_search_by(|(other, _)| other.cmp(&packed)).is_ok()
+    }
+}
+
+impl<K> fmt::Debug for LostRecords<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LostRecords").field("keys", &self.keys.len()).finish_non_exhaustive()
+    }
 }
 
 /// A derived entry: its whole key, and its value.
@@ -214,6 +262,32 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
     ) -> Result<()> {
         self.0.maintain(txn, changes, writes)
     }
+
+    fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
+        for entry in entries_made_by(&self.0, txn, lost)? {
+            txn.delete(&entry)?;
+        }
+        Ok(true)
+    }
+}
+
+/// The keys of the entries that lost records made. Reads all entries: one range.
+///
+/// What is no entry belongs to no record, and is left to a [check](check()).
+pub(crate) fn entries_made_by<K, V, D: DerivedEntries<K, V> + ?Sized>(
+    derived: &D,
+    reader: &impl Reader,
+    lost: &LostRecords<'_, K>,
+) -> Result<Vec<KeyBuf>> {
+    let mut entries = Vec::new();
+    for entry in reader.range(derived.space().self_and_children(), Order::Ascending)? {
+        let (key, value) = entry?;
+        let maker = newer_format(derived.record_key(&key, &value))?;
+        if maker.is_some_and(|maker| lost.contains(&maker)) {
+            entries.push(KeyBuf::from_slice(&key));
+        }
+    }
+    Ok(entries)
 }
 
 /// The entries of a record that may not be there.
@@ -256,6 +330,19 @@ fn newer_format<T>(outcome: Result<T>) -> Result<Option<T>> {
         Ok(value) => Ok(Some(value)),
         Err(error @ Error::NewerFormat { .. }) => Err(error),
         Err(_) => Ok(None),
+    }
+}
+
+/// Nothing in the place of a record that does not decode; all other errors stay errors.
+pub(crate) fn unless_undecodable<T>(outcome: Result<T>) -> Result<Option<T>> {
+    outcome.map(Some).or_else(|error| if is_undecodable(&error) { Ok(None) } else { Err(error) })
+}
+
+fn is_undecodable(error: &Error) -> bool {
+    match error {
+        Error::At { source, .. } => is_undecodable(source),
+        Error::Value { .. } | Error::Key(_) => true,
+        _ => false,
     }
 }
 

@@ -61,6 +61,9 @@ pub struct RepairProgress {
     pub removed: u64,
     /// Entries left to another record that makes them too: see [`Inconsistency::Contested`].
     pub contested: u64,
+    /// Records that do not decode, whose entries are left as they are: see
+    /// [`Inconsistency::Undecodable`].
+    pub undecodable: u64,
 }
 
 impl RepairProgress {
@@ -80,6 +83,7 @@ impl RepairProgress {
             written: 0,
             removed: 0,
             contested: 0,
+            undecodable: 0,
         }
     }
 
@@ -93,6 +97,7 @@ impl RepairProgress {
             written: self.written + second.written,
             removed: self.removed + second.removed,
             contested: self.contested + second.contested,
+            undecodable: self.undecodable + second.undecodable,
         }
     }
 }
@@ -163,12 +168,14 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
         page_behind(done.position.last.as_deref(), txn, table.space(), batch)?;
     done.records += entries.len() as u64;
     for (fault, value) in missing_or_wrong(derived, table, txn, entries)? {
-        if matches!(fault, Inconsistency::Contested { .. }) {
-            done.contested += 1;
-            continue;
+        match fault {
+            Inconsistency::Contested { .. } => done.contested += 1,
+            Inconsistency::Undecodable { .. } => done.undecodable += 1,
+            _ => {
+                txn.put(fault.entry(), &value)?;
+                done.written += 1;
+            }
         }
-        txn.put(fault.entry(), &value)?;
-        done.written += 1;
     }
     done.position = match last {
         Some(last) => RepairPosition { phase: RepairPhase::Records, last: Some(last) },

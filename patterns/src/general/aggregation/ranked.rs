@@ -12,7 +12,8 @@ use keyloom::{
 use super::ranked_counts::Counts;
 use super::ranked_repair;
 use crate::derived::{
-    Derived, Inconsistency, RecordChange, RepairOptions, RepairProgress, SortedWrites, entries_if,
+    Derived, Inconsistency, LostRecords, RecordChange, RepairOptions, RepairProgress, SortedWrites,
+    entries_if, entries_made_by,
 };
 use crate::general::composite_key_index::{Found, Index, IndexEntries};
 use crate::select::Select;
@@ -230,6 +231,14 @@ impl<K: RecordKey, V> Derived<K, V> for RankedIndex<K, V> {
         // It reads what it writes, and so goes record by record.
         writes.apply(txn)?;
         changes.iter().try_for_each(|change| self.follow(txn, change))
+    }
+
+    fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
+        for entry in entries_made_by(&self.index, txn, lost)? {
+            txn.delete(&entry)?;
+            self.counts.remove(txn, &self.tail(&entry))?;
+        }
+        Ok(true)
     }
 }
 

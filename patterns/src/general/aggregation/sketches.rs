@@ -12,7 +12,9 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use super::expected::{self, SideBySide};
-use crate::derived::{Derived, Inconsistency, RecordChange, SortedWrites, refuse_overlap};
+use crate::derived::{
+    Derived, Inconsistency, LostRecords, RecordChange, SortedWrites, refuse_overlap,
+};
 use crate::select::Select;
 use crate::table::{RecordKey, Table, get_many};
 
@@ -309,6 +311,11 @@ impl<K, V> Derived<K, V> for Sketches<K, V> {
             }
         }
         Ok(())
+    }
+
+    /// A sketch keeps what it has seen, whatever becomes of the record.
+    fn forget(&self, _: &mut DynWriter<'_>, _: &LostRecords<'_, K>) -> Result<bool> {
+        Ok(true)
     }
 }
 

@@ -124,8 +124,8 @@ use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
 use smallvec::SmallVec;
 
 use crate::derived::{
-    Derived, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairProgress,
-    SortedWrites, refuse_overlap,
+    Derived, DerivedEntries, Inconsistency, LostRecords, RecordChange, RepairOptions,
+    RepairProgress, SortedWrites, entries_made_by, refuse_overlap,
 };
 use crate::general::composite_key_index::{Index, IndexError};
 use crate::table::{RecordKey, Table};
@@ -442,6 +442,17 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         self.space.pack("table")
     }
 
+    /// The indexes that a writer must maintain.
+    fn maintained(&self, reader: &impl Reader) -> Result<SmallVec<[&Declared<K, V>; 4]>> {
+        let key = self.states_key();
+        let Some(bytes) = reader.get(&key)? else { return Ok(SmallVec::new()) };
+        if *bytes == *self.steady {
+            return Ok(self.declared.iter().collect());
+        }
+        let states = States::decode(&self.space, &bytes).map_err(|error| error.at(&key))?;
+        self.followed(&states.0)
+    }
+
     /// The indexes that a writer must maintain, by these states.
     fn followed(&self, states: &[IndexInfo]) -> Result<SmallVec<[&Declared<K, V>; 4]>> {
         let mut followed = SmallVec::new();
@@ -481,21 +492,26 @@ impl<K: RecordKey, V> Derived<K, V> for IndexCatalog<K, V> {
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
-        let key = self.states_key();
-        let Some(bytes) = txn.get(&key)? else { return Ok(()) };
-        let followed = match bytes == *self.steady {
-            true => self.declared.iter().collect(),
-            false => {
-                let states = States::decode(&self.space, &bytes).map_err(|error| error.at(&key))?;
-                self.followed(&states.0)?
-            }
-        };
-        for declared in followed {
+        for declared in self.maintained(txn)? {
             match declared.definition.is_deferred {
                 false => declared.index.maintain(txn, changes, writes)?,
                 true => self.queue(declared, txn, changes, writes)?,
             }
         }
         Ok(())
+    }
+
+    fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
+        let maintained = self.maintained(txn)?;
+        // The queue of a deferred index notes the entries of the old record.
+        if maintained.iter().any(|declared| declared.definition.is_deferred) {
+            return Ok(false);
+        }
+        for declared in maintained {
+            for entry in entries_made_by(&declared.index, txn, lost)? {
+                txn.delete(&entry)?;
+            }
+        }
+        Ok(true)
     }
 }
