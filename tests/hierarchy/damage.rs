@@ -95,7 +95,6 @@ pub fn damage_is_named_and_repair_converges<T: Tree<Value = u32>>(
     store: &(impl Store + Clone),
     make: impl Fn(&Subspace) -> T,
     rules: Rules,
-    lost_by_each: usize,
 ) {
     let model = make(&Subspace::new("tree"));
     let (mut damaged, mut newer) = (0, 0);
@@ -153,7 +152,7 @@ pub fn damage_is_named_and_repair_converges<T: Tree<Value = u32>>(
         let now = now.unwrap_or_else(|error| panic!("seed {seed}: {error}; {found:?}"));
         let lost = whole.iter().filter(|(id, node)| now.get(id) != Some(node)).count();
         assert!(
-            lost <= count * lost_by_each,
+            lost <= count * rules.nodes_of_an_entry,
             "seed {seed}: {count} entries cost {lost} nodes: {found:?}\n{whole:?}\n{now:?}"
         );
         // The way out: what has no value gets one, and the tree takes changes again.

@@ -56,11 +56,7 @@ macro_rules! model {
                 laws::a_name_longer_than_a_key_is_no_child(store, $make, $rules);
             }
             fn damage_is_named_and_repair_converges(store: &(impl Store + Clone)) {
-                if $rules.is_document {
-                    return;
-                }
-                let lost_by_each = 1;
-                damage::damage_is_named_and_repair_converges(store, $make, $rules, lost_by_each);
+                damage::damage_is_named_and_repair_converges(store, $make, $rules);
             }
             fn what_is_dumped_can_be_loaded_again(store: &(impl Store + Clone)) {
                 laws::what_is_dumped_can_be_loaded_again(store, $make, $rules);
@@ -115,6 +111,6 @@ model!(materialized_path_of_names, Rules::ORDERED_BY_NAME, |space: &Subspace| {
 model!(nested_sets_laws, Rules::NONE, NestedSets::<u32>::new);
 // Documents of one key, and of so many that most changes cut them anew.
 model!(tree_document_laws, Rules::DOCUMENT, TreeDocument::<u32>::new);
-model!(tree_document_in_pieces, Rules::DOCUMENT, |space: &Subspace| {
+model!(tree_document_in_pieces, Rules::IN_PIECES, |space: &Subspace| {
     TreeDocument::<u32>::new(space).piece_bytes(64)
 });

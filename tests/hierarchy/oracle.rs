@@ -13,21 +13,24 @@ pub struct Rules {
     pub unique_names: bool,
     /// Siblings stand in the order of their names, so that only sorted places are asked for.
     pub ordered_by_name: bool,
-    /// One entry holds many nodes.
-    pub is_document: bool,
+    /// How many nodes one damaged entry costs at most.
+    pub nodes_of_an_entry: usize,
 }
 
 #[allow(dead_code, reason = "models come one by one")]
 impl Rules {
     /// Nothing.
-    pub const NONE: Self = Self { unique_names: false, ordered_by_name: false, is_document: false };
+    pub const NONE: Self =
+        Self { unique_names: false, ordered_by_name: false, nodes_of_an_entry: 1 };
     /// Siblings have different names.
     pub const UNIQUE_NAMES: Self = Self { unique_names: true, ..Self::NONE };
     /// Siblings have different names, and stand in their order.
     pub const ORDERED_BY_NAME: Self =
         Self { unique_names: true, ordered_by_name: true, ..Self::NONE };
-    /// Nothing, of nodes that share entries.
-    pub const DOCUMENT: Self = Self { is_document: true, ..Self::NONE };
+    /// Nothing, of nodes that are all in one entry.
+    pub const DOCUMENT: Self = Self { nodes_of_an_entry: usize::MAX / 8, ..Self::NONE };
+    /// Nothing, of some nodes in each entry, and some that go on in the next.
+    pub const IN_PIECES: Self = Self { nodes_of_an_entry: 6, ..Self::NONE };
 }
 
 #[derive(Clone, Debug)]

@@ -88,7 +88,11 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
         })
     };
     let value = text(1);
-    assert_eq!(change(&|txn| tree.insert(txn, 1, "one", &value, Place::Last(None))), [1, 2, 1]);
+    // The first of all also makes sure that no pieces are there whose head is lost.
+    let (_, first) = store.measure(|store| {
+        store.transact(|txn| tree.insert(txn, 1, "one", &value, Place::Last(None))).unwrap();
+    });
+    assert_eq!([first.gets, first.ranges, first.round_trips, first.keys_written], [1, 1, 3, 1]);
     assert_eq!(change(&|txn| tree.insert(txn, 2, "two", &value, Place::last(1))), [1, 2, 1]);
     assert_eq!(change(&|txn| tree.insert(txn, 3, "three", &value, Place::Before(2))), [1, 2, 1]);
     assert_eq!(change(&|txn| tree.rename(txn, 2, "new")), [1, 2, 1]);
@@ -310,7 +314,7 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
     };
     // The first row of the piece has a length that leads beyond the text, or no name that is UTF-8.
     same_length(&|bytes| bytes.fill(0xff));
-    found(&head, TreeRule::Wrong);
+    found(&piece(2), TreeRule::Wrong);
     same_length(&|bytes| {
         let name = bytes.windows(4).position(|window| window == b"node").unwrap();
         bytes[name] = 0xff;
@@ -362,7 +366,7 @@ on_foundationdb! {
 }
 
 #[test]
-fn a_lost_head_is_told_and_no_piece_is_removed_for_it() {
+fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
     let (tree, store) = (comments().piece_bytes(500), Memory::new());
     write(&store, &tree, &many(100)).unwrap();
     let (head, whole) = (tree.space().pack("head"), dump(&tree, &store));
@@ -376,11 +380,23 @@ fn a_lost_head_is_told_and_no_piece_is_removed_for_it() {
         };
         store.transact(damage).unwrap();
         assert_eq!(findings(&tree, &store), [TreeInconsistency { key: head.clone(), rule }]);
-        assert_eq!(tree.repair(&store).ok(), lost.is_none().then_some(0));
+        // No other document begins over what is left of this one.
+        assert!(tree.read(&store.snapshot().unwrap()).is_err());
+        let insert = |txn: &mut <Memory as Store>::Transaction<'_>| {
+            tree.insert(txn, 7_000, "new", &text(7), Place::Last(None))
+        };
+        assert!(store.transact(insert).is_err());
+        assert!(write(&store, &tree, &many(3)).is_err());
         assert_eq!(keys(&tree, &store), pieces + u64::from(lost.is_some()));
-        // Whoever has the head somewhere puts it back.
-        store.transact(|txn| txn.put(&head, &stored)).unwrap();
+        assert!(tree.repair(&store).unwrap() > 0);
         assert_eq!((dump(&tree, &store), findings(&tree, &store)), (whole.clone(), vec![]));
+        assert_eq!(tree.repair(&store).unwrap(), 0);
+        // A document that was read before the loss is not written over it.
+        let version = tree.read(&store.snapshot().unwrap()).unwrap().version();
+        assert!(version > 1_000_000_000_000, "{version}");
+        store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+        write(&store, &tree, &many(100)).unwrap();
+        assert_eq!(store.snapshot().unwrap().get(&head).unwrap(), Some(&stored[..]));
     }
     // A document that can not be read for a piece is the finding that the check would tell.
     let piece = tree.space().pack(&("piece", 0));
@@ -532,4 +548,56 @@ fn writers_side_by_side_lose_nothing() {
     let document = tree.read(&store.snapshot().unwrap()).unwrap();
     assert_eq!((document.len(), document.version()), (81, 81));
     assert_eq!(findings(&tree, &store), []);
+}
+
+#[test]
+fn what_a_lost_piece_held_is_lost_and_all_else_is_there() {
+    let (tree, store) = (comments().piece_bytes(500), Memory::new());
+    write(&store, &tree, &many(100)).unwrap();
+    let whole = dump(&tree, &store);
+    let pieces = keys(&tree, &store) - 1;
+    let count = |trees: &[Nested<String>]| trees.iter().flat_map(Nested::preorder).count() as u64;
+    let (piece, nodes) = (tree.space().pack(&("piece", 1)), count(&whole));
+    for damaged in [None, Some(&b"cut"[..]), Some(&[0xFF; 400][..])] {
+        store
+            .transact(|txn| match damaged {
+                None => txn.delete(&piece),
+                Some(bytes) => txn.put(&piece, bytes),
+            })
+            .unwrap();
+        tree.repair(&store).unwrap();
+        assert_eq!(findings(&tree, &store), []);
+        let left = count(&dump(&tree, &store));
+        assert!(left < nodes && left > nodes - 3 * nodes / pieces, "{left} of {nodes}");
+        store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+        write(&store, &tree, &many(100)).unwrap();
+    }
+}
+
+#[test]
+fn a_row_that_cannot_be_read_keeps_its_place_in_a_document() {
+    let (tree, store) = (comments(), Memory::new());
+    let two = Nested::new(2, "two", text(2)).with(Nested::new(3, "three", text(3)));
+    let trees = [Nested::new(1, "one", text(1)).with(two)];
+    store.transact(|txn| tree.load(txn, None, &trees)).unwrap();
+    let head = tree.space().pack("head");
+    let mut bytes = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();
+    let at = bytes.windows(3).position(|window| window == b"two").unwrap();
+    bytes[at] = 0xFF;
+    store.transact(|txn| txn.put(&head, &bytes)).unwrap();
+    let fault = |rule| [TreeInconsistency { key: head.clone(), rule }];
+    assert_eq!(findings(&tree, &store), fault(TreeRule::Wrong));
+    tree.repair(&store).unwrap();
+    assert_eq!(findings(&tree, &store), fault(TreeRule::Value));
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(tree.parent(&snapshot, 3).unwrap(), Some(2));
+    assert_eq!(tree.get(&snapshot, 2).unwrap().unwrap().name().unwrap(), "lost 2");
+    drop(snapshot);
+    store
+        .transact(|txn| {
+            tree.rename(txn, 2, "two")?;
+            tree.set_value(txn, 2, &text(2))
+        })
+        .unwrap();
+    assert_eq!((dump(&tree, &store), findings(&tree, &store)), (trees.to_vec(), vec![]));
 }

@@ -8,7 +8,7 @@ use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
 
 use super::TreeDocument;
 use super::encoding::decode;
-use super::head::{Head, Piece};
+use super::head::Head;
 use crate::BatchSize;
 use crate::hierarchy::tree::unless_newer;
 use crate::hierarchy::{TreeInconsistency, TreeRule};
@@ -25,9 +25,8 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         let mut keys = 0;
         let mut wrong = Vec::new();
         let head = self.find_wrong_keys(reader, &mut keys, &mut wrong)?;
-        if wrong.is_empty()
-            && let Some(head) = head
-        {
+        let is_whole = wrong.iter().all(|(_, rule)| is_beside(*rule));
+        if let Some(head) = head.filter(|_| is_whole) {
             self.find_wrong_rows(reader, &head, &mut wrong)?;
         }
         // One found too many does no harm: there are few, since one document is one piece of memory anyway.
@@ -97,29 +96,38 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
             true => head.text.clone(),
             false => self.text(reader, &head.pieces)?,
         };
-        let Ok(rows) = decode(text) else {
-            wrong.push((self.head_key(), TreeRule::Wrong));
-            return Ok(());
+        let rows = match decode(text) {
+            Ok(rows) => rows,
+            Err(broken) => {
+                wrong.push((self.key_of(&head.pieces, broken.0), TreeRule::Wrong));
+                return Ok(());
+            }
         };
         let mut ids = HashSet::new();
         for (position, row) in rows.rows().iter().enumerate() {
             let key = || self.key_of(&head.pieces, row.at.start);
             let node = rows.node::<V, C>(position);
-            if !node.is_readable().map_err(|error| error.at(&key()))? || !ids.insert(row.id) {
+            match node.fault().map_err(|error| error.at(&key()))? {
+                Some(TreeRule::Value) => wrong.push((key(), TreeRule::Value)),
+                Some(_) => wrong.push((key(), TreeRule::Wrong)),
+                None => {}
+            }
+            if !ids.insert(row.id) {
                 wrong.push((key(), TreeRule::Wrong));
             }
         }
         Ok(())
     }
 
-    /// The key under which a byte of the text is.
-    fn key_of(&self, pieces: &[Piece], at: usize) -> KeyBuf {
-        let mut end = 0;
-        let piece = pieces.iter().find(|piece| {
-            end += piece.bytes;
-            at < end
-        });
-        piece.map_or_else(|| self.head_key(), |piece| self.piece_key(piece.number))
+    /// Writes again what can be read of a document that cannot be read as a whole, and removes the pieces that no head names.
+    pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
+        let mut is_whole = true;
+        self.find_wrong(&store.snapshot()?, |fault| {
+            is_whole = is_whole && is_beside(fault.rule);
+            ControlFlow::Continue(())
+        })?;
+        let salvaged = if is_whole { 0 } else { self.salvage(store)? };
+        Ok(salvaged + self.remove_dangling(store)?)
     }
 
     /// Removes the pieces that no head names. So that a write in steps which is under way does not name them
@@ -161,4 +169,9 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         txn.put(&self.head_key(), &head.encode())?;
         Ok(dangling.len() as u64 + 1)
     }
+}
+
+/// Whether a document with this fault can be read all the same.
+fn is_beside(rule: TreeRule) -> bool {
+    matches!(rule, TreeRule::Dangling | TreeRule::Foreign | TreeRule::Value)
 }

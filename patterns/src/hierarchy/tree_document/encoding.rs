@@ -1,6 +1,6 @@
 //! The text of a document: rows in preorder, one behind the other.
 
-use keyloom::{Error, Result};
+use keyloom::Error;
 
 use super::preorder::{Preorder, Row};
 use crate::hierarchy::{NodeId, number};
@@ -32,36 +32,60 @@ pub(super) fn encode(tree: &Preorder, piece_bytes: usize) -> Text {
 }
 
 /// Reads what [`encode`] wrote.
-pub(super) fn decode(text: Vec<u8>) -> Result<Preorder> {
+pub(super) fn decode(text: Vec<u8>) -> Result<Preorder, Broken> {
     let mut rows = Vec::with_capacity(text.len() / 32);
     let (mut rest, mut deepest) = (&text[..], 0_u32);
     while !rest.is_empty() {
         let row = take_row(&mut rest, text.len(), deepest)
-            .ok_or_else(|| broken(text.len() - rest.len()))?;
+            .ok_or_else(|| Broken(text.len() - rest.len()))?;
         deepest = row.depth + 1;
         rows.push(row);
     }
     Ok(Preorder::new(text, rows))
 }
 
-/// How far above the deepest place that it could have does the node lie? Its id; the length of its bytes; its bytes.
-fn take_row(rest: &mut &[u8], text_bytes: usize, deepest: u32) -> Option<Row> {
-    let rises = u32::try_from(number::take(rest)?).ok()?;
-    let depth = deepest.checked_sub(rises)?;
-    let id = number::take(rest)?;
-    let length = usize::try_from(number::take(rest)?).ok()?;
-    let start = text_bytes - rest.len();
-    *rest = rest.get(length..)?;
-    Some(Row::new(id, start..start + length, depth))
+/// A row as it stands in the text.
+#[derive(Clone, Copy)]
+pub(super) struct Frame<'t> {
+    /// How far above the deepest place that it could have the node lies.
+    pub(super) rises: u32,
+    pub(super) id: NodeId,
+    /// How many bytes stand before those of the node.
+    pub(super) header: usize,
+    pub(super) node: &'t [u8],
+    /// What follows it.
+    pub(super) rest: &'t [u8],
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("no row begins or ends at byte {0} of its text")]
-struct Broken(usize);
+/// The row that a text begins with.
+pub(super) fn take_frame(text: &[u8]) -> Option<Frame<'_>> {
+    let mut rest = text;
+    let rises = u32::try_from(number::take(&mut rest)?).ok()?;
+    let id = number::take(&mut rest)?;
+    let length = usize::try_from(number::take(&mut rest)?).ok()?;
+    let header = text.len() - rest.len();
+    let (node, rest) = rest.split_at_checked(length)?;
+    Some(Frame { rises, id, header, node, rest })
+}
 
-#[cold]
-fn broken(at: usize) -> Error {
-    Error::Value { codec: "a tree document", action: "decode", source: Broken(at).into() }
+fn take_row(rest: &mut &[u8], text_bytes: usize, deepest: u32) -> Option<Row> {
+    let frame = take_frame(rest)?;
+    let depth = deepest.checked_sub(frame.rises)?;
+    let start = text_bytes - rest.len() + frame.header;
+    *rest = frame.rest;
+    Some(Row::new(frame.id, start..start + frame.node.len(), depth))
+}
+
+/// At which byte of its text a document breaks off.
+#[derive(Debug, thiserror::Error)]
+#[error("no row begins or ends at byte {0} of its text; run repair")]
+pub(super) struct Broken(pub(super) usize);
+
+impl From<Broken> for Error {
+    #[cold]
+    fn from(broken: Broken) -> Self {
+        Self::Value { codec: "a tree document", action: "decode", source: broken.into() }
+    }
 }
 
 /// Says where pieces end.

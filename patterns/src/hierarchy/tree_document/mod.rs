@@ -72,12 +72,22 @@
 //! | [`write`](TreeDocument::write) | 1 | 1 | as the change |
 //! | refused, or nothing changed | as `read`, or 1 | | 0 |
 //!
+//! Where there is no head yet, one range more makes sure that there are no pieces either, in one round trip.
+//!
 //! Each operation also goes through all bytes of the document in memory, so a thousand operations on a large document are
 //! better done on one [`Document`], and written once.
 //!
 //! The commit of the transaction adds one round trip. A move in steps and a deletion in steps are one transaction
 //! here, since they write few keys. A document that does not fit into one transaction, because it was loaded or changed all over, is
 //! [written in steps](TreeDocument::write_in_steps).
+//!
+//! # Check and repair
+//!
+//! Nothing in a document is derived, so a [`repair`](super::Tree::repair) saves what can be read. A document without its head is an
+//! error and no empty tree. Its pieces are read in the order of their numbers then, which is that of the text as long as no
+//! change reused a number, and the version becomes a greater one than any that was lost. Of a piece that is lost the nodes are
+//! lost; those after it keep their order, and depths as far as the rows that are left say. A node that cannot be read becomes a
+//! [placeholder](super::Tree::repair). The text of a document without pieces is in its head, and lost with it.
 //!
 //! # When not to use it
 //!
@@ -96,6 +106,7 @@ mod document;
 mod encoding;
 mod head;
 mod preorder;
+mod salvage;
 mod stored;
 mod tree;
 

@@ -21,12 +21,12 @@ const STEP_BYTES: usize = 1 << 20;
 const STEP_KEYS: usize = 1_000;
 
 /// What makes the text of a store that of a document.
-struct Change {
-    head: Head,
+pub(super) struct Change {
+    pub(super) head: Head,
     /// The text that goes into pieces.
     text: Vec<u8>,
     /// The pieces to be written.
-    fresh: Vec<(u64, Range<usize>)>,
+    pub(super) fresh: Vec<(u64, Range<usize>)>,
     /// The numbers of the pieces that are not needed any more.
     obsolete: Vec<u64>,
 }
@@ -50,7 +50,14 @@ impl<V, C> TreeDocument<V, C> {
     }
 
     pub(super) fn head(&self, reader: &impl Reader) -> Result<Head> {
-        Ok(self.stored_head(reader)?.unwrap_or_default())
+        match self.stored_head(reader)? {
+            Some(head) => Ok(head),
+            // A head is written before the first piece, and stays: pieces without one are a document that lost it.
+            None if reader.first(self.space.range_of(&"piece"))?.is_some() => {
+                Err(self.broken(&self.head_key(), TreeRule::Missing))
+            }
+            None => Ok(Head::default()),
+        }
     }
 
     pub(super) fn stored_head(&self, reader: &impl Reader) -> Result<Option<Head>> {
@@ -71,14 +78,19 @@ impl<V, C> TreeDocument<V, C> {
             false => self.text(reader, &head.pieces)?,
         };
         let text_bytes = text.len();
-        let rows = decode(text).map_err(|error| error.at(&self.head_key()))?;
+        let rows = decode(text).map_err(|broken| {
+            let key = self.key_of(&head.pieces, broken.0);
+            Error::from(broken).at(&key)
+        })?;
         Ok(Document { tree: self.clone(), head, text_bytes, rows })
     }
 
     pub(super) fn text(&self, reader: &impl Reader, pieces: &[Piece]) -> Result<Vec<u8>> {
         let keys: Vec<KeyBuf> = pieces.iter().map(|piece| self.piece_key(piece.number)).collect();
-        let mut text = Vec::with_capacity(pieces.iter().map(|piece| piece.bytes).sum());
-        for ((stored, piece), key) in reader.get_many(&keys)?.into_iter().zip(pieces).zip(&keys) {
+        let found = reader.get_many(&keys)?;
+        // As long as what is there, not as what a damaged head says.
+        let mut text = Vec::with_capacity(found.iter().flatten().map(|bytes| bytes.len()).sum());
+        for ((stored, piece), key) in found.into_iter().zip(pieces).zip(&keys) {
             match stored {
                 Some(bytes) if bytes.len() == piece.bytes => text.extend_from_slice(&bytes),
                 Some(_) => return Err(self.broken(key, TreeRule::Wrong)),
@@ -242,12 +254,7 @@ impl<V, C> TreeDocument<V, C> {
             Ok(change)
         })?;
         let Some(change) = change else { return Ok(document.version()) };
-        let mut batch = BatchSize::new(STEP_BYTES / self.piece_bytes);
-        batch.transact_all(store, &change.fresh, |txn, fresh| {
-            fresh.iter().try_for_each(|(number, at)| {
-                txn.put(&self.piece_key(*number), change.text.get(at.clone()).unwrap_or_default())
-            })
-        })?;
+        self.write_fresh(store, &change)?;
         let switched = store.transact(|txn| {
             let now = self.expect_version(txn, document)?;
             // Others may have taken numbers since, without having written.
@@ -265,6 +272,37 @@ impl<V, C> TreeDocument<V, C> {
             }
         }
         Ok(change.head.version)
+    }
+
+    /// All of a document as a change, under numbers that no piece has.
+    pub(super) fn fresh_copy(&self, document: &Document<V, C>, next: u64) -> Result<Change> {
+        if let Some(change) = self.change(document, next, Numbers::New)? {
+            return Ok(change);
+        }
+        let version = document.version().saturating_add(1);
+        let head = Head { version, next, ..Head::default() };
+        Ok(Change { head, text: Vec::new(), fresh: Vec::new(), obsolete: Vec::new() })
+    }
+
+    pub(super) fn write_fresh<S: Store>(&self, store: &S, change: &Change) -> Result<()> {
+        let mut batch = BatchSize::new(STEP_BYTES / self.piece_bytes);
+        batch.transact_all(store, &change.fresh, |txn, fresh| {
+            fresh.iter().try_for_each(|(number, at)| {
+                txn.put(&self.piece_key(*number), change.text.get(at.clone()).unwrap_or_default())
+            })
+        })
+    }
+
+    /// The key under which a byte of the text is.
+    pub(super) fn key_of(&self, pieces: &[Piece], at: usize) -> KeyBuf {
+        let mut end = 0_usize;
+        let piece = pieces.iter().find(|piece| {
+            end = end.saturating_add(piece.bytes);
+            at < end
+        });
+        // Past the end it is in the last.
+        let piece = piece.or(pieces.last());
+        piece.map_or_else(|| self.head_key(), |piece| self.piece_key(piece.number))
     }
 
     fn remove<S: Store>(&self, store: &S, pieces: &[u64]) -> Result<()> {

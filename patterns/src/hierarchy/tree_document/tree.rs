@@ -175,10 +175,10 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         self.find_wrong(reader, found)
     }
 
-    /// Nothing in a document is derived from anything else. What this removes are pieces that no head names, which a
-    /// [write in steps](TreeDocument::write_in_steps) left that never came to its end; the version goes up with it. Where the head
-    /// is lost nothing is removed: the pieces are what is left of the document.
+    /// Nothing in a document is derived from anything else. Pieces that no head names, which a
+    /// [write in steps](TreeDocument::write_in_steps) left that never came to its end, are removed; the version goes up with it.
+    /// A document that cannot be read is written again from all rows that can: see the [module](super).
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        self.remove_dangling(store)
+        self.repair_all(store)
     }
 }
