@@ -498,16 +498,25 @@ impl Error {
         Self::Other(SharedError::from(error))
     }
 
-    /// An address that cannot be opened. Shows no more of it than what certainly holds no password.
+    /// An address that cannot be opened. Of what was not understood any part may be a password, so only
+    /// a known scheme is shown.
     pub(crate) fn refused_address(address: &str, why: &'static str) -> Self {
-        let value = match address.split_once(':') {
-            Some((scheme @ ("memory" | "lmdb" | "fdb"), rest)) => format!("{scheme}:{rest}"),
-            Some((scheme @ ("postgres" | "postgresql" | "etcd"), _)) => format!("{scheme}:…"),
-            // A path, perhaps, to which the scheme is missing.
-            _ if !address.contains(['=', '@']) => address.into(),
-            _ => "…".into(),
+        const SCHEMES: [&str; 6] = ["memory", "lmdb", "postgres", "postgresql", "etcd", "fdb"];
+        let scheme = address.split_once(':').map(|(scheme, _)| scheme);
+        let value = match scheme.filter(|scheme| SCHEMES.contains(scheme)) {
+            Some(scheme) => format!("{scheme}:…"),
+            None => "…".into(),
         };
         Self::BadOption { what: "the address", value, why }
+    }
+
+    /// A name in the options that cannot be used. It is shown, unless it looks like an address, which
+    /// may hold a password.
+    #[cfg(feature = "_remote")]
+    pub(crate) fn refused_name(what: &'static str, name: &str, why: &'static str) -> Self {
+        let may_hold_password = name.contains([':', '@', '=', '%']);
+        let value = if may_hold_password { "…" } else { name };
+        Self::BadOption { what, value: value.into(), why }
     }
 
     /// The error of type `T` that [`Error::other`] carries, or the first one among the sources.

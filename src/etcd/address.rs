@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::remote::checked_name;
+use crate::remote::{NAME_RULE, is_name};
 use crate::{Error, Result};
 
 const SCHEME: &str = "etcd://";
@@ -30,23 +30,29 @@ impl fmt::Debug for Address {
 
 impl Address {
     pub(super) fn parse(address: &str) -> Result<Self> {
-        // The password may hold anything, so what is left of the last `@` is never shown.
+        // The password may hold anything, an `@` too.
         let (user, rest) = match address.rsplit_once('@') {
             Some((user, rest)) => (Some(user), rest),
             None => (None, address.strip_prefix(SCHEME).unwrap_or(address)),
         };
-        let bad = |why| Error::BadOption { what: "the address", value: rest.to_owned(), why };
+        let bad = |why| Error::refused_address(address, why);
         if !address.starts_with(SCHEME) {
-            // Of another form, in which a password may stand anywhere.
-            let why = "an address begins with etcd://, as in etcd://host:2379/name";
-            return Err(Error::refused_address(address, why));
+            return Err(bad("an address begins with etcd://, as in etcd://host:2379/name"));
         }
         let user = match user.and_then(|user| user.strip_prefix(SCHEME)) {
             None => None,
             Some(user) => {
                 let (name, password) = user.split_once(':').unwrap_or((user, ""));
-                let decoded = decoded(name).zip(decoded(password));
-                Some(decoded.ok_or_else(|| bad("what stands before @ has a broken %-escape"))?)
+                let (name, password) = decoded(name)
+                    .zip(decoded(password))
+                    .ok_or_else(|| bad("the user or the password has a broken %-escape"))?;
+                if name.contains(':') {
+                    // Names are shown, and a password may stand after the colon.
+                    return Err(bad(
+                        "the name of a user has no colon; one that parts it from the password is not escaped",
+                    ));
+                }
+                Some((name, password))
             }
         };
         let (members, name) = match rest.split_once('/') {
@@ -55,9 +61,13 @@ impl Address {
         };
         let members: Option<Vec<String>> = members.split(',').map(member).collect();
         let members = members.ok_or_else(|| {
-            bad("the members are host:port, separated by commas, as in etcd://a:2379,b:2379/name")
+            bad("the members are host:port, separated by commas, as in etcd://a:2379,b:2379/name, \
+                 or, with a user, etcd://user:password@a:2379/name")
         })?;
-        Ok(Self { members, user, name: name.map(checked_name).transpose()? })
+        if !name.is_none_or(is_name) {
+            return Err(bad(NAME_RULE));
+        }
+        Ok(Self { members, user, name: name.map(String::from) })
     }
 }
 
@@ -153,6 +163,19 @@ mod tests {
             "etcd://u:secret@a/n/m",
             "etcd://u:secret@a/n\u{fc}",
             "etcd://a/n?x=1",
+            "etcd://root:secret/n",
+            "etcd://root:secret",
+            "etcd://a,root:secret/n",
+            "etcd://root%3Asecret/n",
+            "etcd://root%3Asecret%40a/n",
+            "etcd://root%3Asecret@a/n",
+            "etcd://a/n?password=secret",
+            "etcd://a/n/secret",
+            "ETCD://root:secret@a/n",
+            "etdc://root:secret/n",
+            "etcd:root:secret/n",
+            "root/secret",
+            "secret",
         ];
         for address in cases {
             let error = Address::parse(address).unwrap_err();

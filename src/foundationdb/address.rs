@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::remote::checked_name;
+use crate::remote::{NAME_RULE, is_name};
 use crate::{Error, Result};
 
 const SCHEME: &str = "fdb:";
@@ -25,7 +25,8 @@ impl Address {
         let (path, name) = match rest.split_once('?') {
             None => (rest, None),
             Some((path, query)) => match query.strip_prefix("name=") {
-                Some(name) => (path, Some(checked_name(name)?)),
+                Some(name) if is_name(name) => (path, Some(name.to_owned())),
+                Some(_) => return Err(Error::refused_address(address, NAME_RULE)),
                 None => {
                     let why = "behind the ? stands name=, and nothing else";
                     return Err(Error::refused_address(address, why));
@@ -39,11 +40,11 @@ impl Address {
     /// The file, if it is there.
     pub(super) fn existing_file(&self) -> Result<Option<&Path>> {
         match &self.cluster_file {
-            Some(path) if !path.is_file() => Err(Error::BadOption {
-                what: "the cluster file",
-                value: path.display().to_string(),
-                why: "there is no such file; it is made with the cluster, and copied to its clients",
-            }),
+            Some(path) if !path.is_file() => Err(Error::refused_name(
+                "the cluster file",
+                &path.display().to_string(),
+                "there is no such file; it is made with the cluster, and copied to its clients",
+            )),
             path => Ok(path.as_deref()),
         }
     }
@@ -74,6 +75,25 @@ mod tests {
         {
             let error = Address::parse(address).unwrap_err();
             assert!(matches!(error, Error::BadOption { .. }), "{address}: {error}");
+        }
+    }
+
+    #[test]
+    fn passwords_do_not_show() {
+        for address in [
+            "fdb:?name=b:secret",
+            "fdb:?name=secret!",
+            "fdb:?password=secret",
+            "fdb:a?name=b&password=secret",
+            "fdb://ada:secret@h:4500/geo",
+            "fdb:geo:secret@127.0.0.1:4500",
+            "FDB:geo:secret@127.0.0.1:4500",
+            "geo:secret@127.0.0.1:4500",
+        ] {
+            let opened = Address::parse(address);
+            let refused = opened.and_then(|address| address.existing_file().map(drop));
+            let said = refused.map_err(|error| format!("{error} {error:?}")).unwrap_err();
+            assert!(!said.contains("secret"), "{address}: {said}");
         }
     }
 

@@ -1,12 +1,13 @@
 //! Addresses of stores on PostgreSQL.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use super::sql::check_table;
+use super::sql::{TABLE_RULE, check_table, is_table};
 use crate::{Error, Result};
 
 /// An address, taken apart.
@@ -17,24 +18,31 @@ pub(super) struct Address {
 
 impl Address {
     pub(super) fn parse(address: &str) -> Result<Self> {
+        let refused = |why| Error::refused_address(address, why);
         let is_url = ["postgres://", "postgresql://"].iter().any(|url| address.starts_with(url));
         if is_url && !marks_are_clear(address) {
-            let why = "an @ or ? within a part of it is written %40 or %3F";
-            return Err(Error::refused_address(address, why));
+            return Err(refused("an @ or ? within a part of it is written %40 or %3F"));
         }
         let (address, table) = if is_url { take_table(address) } else { (address.into(), None) };
+        if table.as_deref().is_some_and(|table| !is_table(table)) {
+            return Err(refused(TABLE_RULE));
+        }
         // Certificates are always verified in full.
         let address = ["sslmode=verify-full", "sslmode=verify-ca"]
             .iter()
             .fold(address, |address, mode| address.replace(mode, "sslmode=require"));
-        let refused = |why| Error::refused_address(&address, why);
         let mut config = Config::from_str(&address)
-            .map_err(|_| refused("it is like postgres://user@host:5432/database?table=keyloom"))?;
+            .map_err(|_| refused("it is like postgres://user:password@host:5432/database"))?;
         if config.get_hosts().is_empty() {
             return Err(refused("it names no host"));
         }
         if config.get_user().is_none_or(str::is_empty) {
             return Err(refused("it names no user"));
+        }
+        if !shows_no_password(&config) {
+            return Err(refused(
+                "the name of its host, user or database has a : = ? & or ; in it, behind which a password may stand",
+            ));
         }
         if config.get_ssl_mode() == SslMode::Prefer {
             // TLS that is given up when the server has none protects nothing.
@@ -81,6 +89,26 @@ fn marks_are_clear(url: &str) -> bool {
     let once = |mark: char| url.matches(mark).count() <= 1;
     let in_order = url.split_once('?').is_none_or(|(_, parameters)| !parameters.contains('@'));
     once('@') && once('?') && in_order
+}
+
+/// Whether what is shown of an address, here and by the server, is certainly no password: one that is
+/// escaped together with the colon before it is part of the name of a user or a host.
+fn shows_no_password(config: &Config) -> bool {
+    const MARKS: [char; 5] = [':', '=', '?', '&', ';'];
+    let is_name = |name: Option<&str>| name.is_none_or(|name| !name.contains(MARKS));
+    let is_host = |host: &Host| match host {
+        Host::Tcp(host) => {
+            let (ip, _zone) = host.split_once('%').unwrap_or((host, ""));
+            ip.parse::<IpAddr>().is_ok() || !host.contains(MARKS) && !host.contains('@')
+        }
+        #[cfg(unix)]
+        Host::Unix(path) => path.to_str().is_some_and(|path| is_name(Some(path))),
+    };
+    // Some users have names like ada@example.org.
+    is_name(config.get_user())
+        && is_name(config.get_dbname())
+        && !config.get_dbname().is_some_and(|database| database.contains('@'))
+        && config.get_hosts().iter().all(is_host)
 }
 
 /// The address without its `table=…`, which is ours, and that table.
@@ -134,6 +162,22 @@ mod tests {
             "postgres:ada:secret@host",
             "postgres://ada:secret/geo",
             "postgres://ada:sec?secret@host:port/geo",
+            "postgres://ada:secret%40host/geo",
+            "postgres://ada%3Asecret%40host/geo?user=ada",
+            "postgres://ada%3Asecret@host/geo",
+            "postgres://ada@host/geo%3Fpassword%3Dsecret",
+            "postgres://ada@host/geo%40secret",
+            "postgres://ada@%2Frun%3Asecret/geo",
+            "postgres://ada@host/geo?table=t%26password%3Dsecret",
+            "postgres://ada@host/geo?table=secret!",
+            "Postgres://ada:secret/geo",
+            "postgre://ada:secret/geo",
+            "pg:ada:secret",
+            "host=h;user=ada;password=secret user=ada",
+            "host=h user=ada:secret",
+            "host=h user=ada dbname=geo;password=secret",
+            "ada/secret",
+            "secret",
         ] {
             let error = Address::parse(address).err().map(|error| format!("{error} {error:?}"));
             let error = error.unwrap_or_else(|| panic!("{address} was taken"));

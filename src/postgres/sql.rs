@@ -132,16 +132,21 @@ fn pick([with_end, without]: &[String; 2], has_end: bool) -> &str {
 /// Refuses what is no plain table name. Names cannot be bound as parameters, so nothing else may
 /// come near a statement.
 pub(super) fn check_table(table: &str) -> Result<()> {
+    match is_table(table) {
+        true => Ok(()),
+        false => Err(Error::refused_name("the table's name", table, TABLE_RULE)),
+    }
+}
+
+/// What is a table's name.
+pub(super) const TABLE_RULE: &str =
+    "a table's name has 1 to 63 of a-z, 0-9 and _, and does not begin with a digit";
+
+/// Whether `table` is a plain table name.
+pub(super) fn is_table(table: &str) -> bool {
     let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
     let begins_well = table.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
-    if begins_well && table.len() <= 63 && table.bytes().all(is_plain) {
-        return Ok(());
-    }
-    Err(Error::BadOption {
-        what: "the table's name",
-        value: table.into(),
-        why: "it has 1 to 63 of a-z, 0-9 and _, and does not begin with a digit",
-    })
+    begins_well && table.len() <= 63 && table.bytes().all(is_plain)
 }
 
 #[cfg(test)]

@@ -25,6 +25,6 @@ pub use reader::{RemoteSnapshot, RemoteTransaction};
 pub(crate) use buffer::Buffer;
 pub(crate) use link::{Link, Outcome};
 #[cfg(any(feature = "etcd", feature = "foundationdb"))]
-pub(crate) use name::checked_name;
+pub(crate) use name::{NAME_RULE, checked_name, is_name};
 pub(crate) use session::{Fetched, Native, Pair, Session, Write, WriteSession};
 pub(crate) use span::{Span, Spans};

@@ -4,17 +4,23 @@ use crate::{Error, Result};
 
 const MOST_NAME_BYTES: usize = 64;
 
-/// Refuses what is no name of a store.
-pub(crate) fn checked_name(name: &str) -> Result<String> {
+/// What is a name.
+pub(crate) const NAME_RULE: &str =
+    "a name is 1 to 64 letters, digits, dots, underscores and hyphens of ASCII";
+
+/// Whether `name` can be the name of a store.
+pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if (1..=MOST_NAME_BYTES).contains(&name.len()) && name.chars().all(allowed) {
-        return Ok(name.to_owned());
+    (1..=MOST_NAME_BYTES).contains(&name.len()) && name.chars().all(allowed)
+}
+
+/// Refuses what cannot be the name of a store. For the name in an address see
+/// [`Error::refused_address`], which does not show it.
+pub(crate) fn checked_name(name: &str) -> Result<String> {
+    match is_name(name) {
+        true => Ok(name.to_owned()),
+        false => Err(Error::refused_name("the name", name, NAME_RULE)),
     }
-    Err(Error::BadOption {
-        what: "the name",
-        value: name.to_owned(),
-        why: "a name is 1 to 64 letters, digits, dots, underscores and hyphens of ASCII",
-    })
 }
 
 #[cfg(test)]

@@ -86,6 +86,8 @@ fn addresses() -> Vec<Vec<u8>> {
         "host=h user=ada password='a b' dbname=geo connect_timeout=3",
         "etcd://ada:p%40ss@a:1,b-c.d:2,[::1]/x.y_z-1",
         "postgresql:///geo?host=/run/x&user=u&options=-c%20a",
+        "etcd://root:hunter2/name",
+        "postgres://ada%3Ahunter2%40h/geo?user=ada",
     ]
     .map(|address| address.into())
     .to_vec()

@@ -10,6 +10,18 @@ const SECRET: &str = "9zS3cr3tQ7";
 pub(crate) fn addresses(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     read(&text);
+    hides_the_password(data, read);
+}
+
+/// Shows what has no mark of a password.
+pub(crate) fn with_an_error_that_looks_for_marks(data: &[u8]) {
+    hides_the_password(data, |address| match address.contains(['@', '=']) {
+        true => vec![],
+        false => vec![format!("{address} is not usable")],
+    });
+}
+
+fn hides_the_password(data: &[u8], read: impl Fn(&str) -> Vec<String>) {
     let Ok(address) = with_password(&mut Unstructured::new(data)) else { return };
     for said in read(&address) {
         assert!(!said.contains(SECRET), "{address:?}: {said}");
@@ -62,15 +74,41 @@ fn with_password(input: &mut Unstructured<'_>) -> Result<String> {
     let user = text(input)?;
     let host = *input.choose(&["localhost", "a:1,b:2", "[::1]:7", "", "host:port"])?;
     let rest = text(input)?;
-    let scheme =
-        input.choose(&["postgres://", "postgresql://", "etcd://", "postgres:", "etcd:"])?;
-    Ok(match input.int_in_range(0..=3)? {
+    let scheme = input.choose(&SCHEMES)?;
+    let form = input.int_in_range(0..=6)?;
+    Ok(match form {
         0 => format!("{scheme}{user}:{password}@{host}/{rest}"),
         1 => format!("{scheme}{user}:{password}@{rest}"),
         2 => format!("postgres://{user}@{host}/{rest}?password={}", password.replace('&', "")),
-        _ => {
+        3 => {
             let quoted = password.replace(['\'', '\\'], "");
             format!("host={host} user={} password='{quoted}' {rest}", u8::arbitrary(input)?)
         }
+        // The host is forgotten, and the @ with it.
+        4 => format!("{scheme}{user}:{SECRET}/{rest}"),
+        // All is escaped, what parts the password from the user too.
+        5 => format!("{scheme}{}/{rest}?user=ada", escaped(&format!("{user}:{SECRET}@{host}"))),
+        // Parted like a string of another driver.
+        _ => format!("host={host};user=ada;password={SECRET} user=ada {rest}"),
     })
+}
+
+/// Those that are known, and how they are mistyped.
+const SCHEMES: [&str; 12] = [
+    "postgres://",
+    "postgresql://",
+    "etcd://",
+    "postgres:",
+    "etcd:",
+    "Postgres://",
+    "postgress://",
+    "pg://",
+    "ETCD://",
+    "etdc:",
+    "memory://",
+    "",
+];
+
+fn escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }

@@ -61,7 +61,8 @@ pub const TARGETS: [Target; 12] = targets! {
 };
 
 /// What is broken on purpose: a caller that does not find it would find nothing else either.
-pub const CONTROLS: [Target; 4] = targets! {
+pub const CONTROLS: [Target; 5] = targets! {
+    control_addresses: addresses::with_an_error_that_looks_for_marks,
     control_key_bytes: keys::with_a_decoder_that_is_not_strict,
     control_ranges: ranges::with_a_prefix_that_ends_at_ff,
     control_operations: operations::with_an_index_that_forgets,
