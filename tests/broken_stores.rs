@@ -64,6 +64,7 @@ broken! {
     a_rollback_that_keeps_writes_is_caught: RollbackKeeps;
     a_conflict_that_keeps_a_write_is_caught: ConflictKeeps;
     a_page_that_skips_aa_is_caught: PageSkips;
+    a_part_of_a_range_that_skips_a_key_is_caught: PartSkips;
     a_big_endian_counter_is_caught: BigEndianCounter;
     signed_min_and_max_are_caught: SignedMinMax;
     an_append_that_replaces_is_caught: AppendReplaces;

@@ -323,6 +323,7 @@ laws! {
         bounds_that_are_no_keys_are_ordinary,
         ranges_that_can_hold_nothing_are_empty,
         a_range_over_many_keys_leaves_none_out,
+        a_long_range_holds_the_successor_of_each_key,
     ],
     Iterators, "an iterator that ended stays ended, and disturbs no other", iterators: [
         an_iterator_that_ended_stays_ended,

@@ -148,6 +148,28 @@ pub(super) fn ranges_that_can_hold_nothing_are_empty<S: Store>(store: &S) -> Out
     Ok(())
 }
 
+/// A store that brings ranges in parts begins the next part at the successor of the last key, which is
+/// that key and a zero byte. Here that is a key too, wherever a part ends.
+pub(super) fn a_long_range_holds_the_successor_of_each_key<S: Store>(store: &S) -> Outcome {
+    let chain = |first: u8| (0..400).map(move |zeros| [&[first][..], &vec![0; zeros]].concat());
+    let keys: Vec<Vec<u8>> = (1..=4).flat_map(chain).collect();
+    let model = plant(store, &keys)?;
+    for order in BOTH_ORDERS {
+        let all = expected(&model, |_| true, order);
+        same(
+            &format!("{order:?}, in a snapshot"),
+            &walk(&store.snapshot()?, KeyRange::all(), order)?,
+            &all,
+        )?;
+        same(
+            &format!("{order:?}, in a transaction"),
+            &walk(&store.begin()?, KeyRange::all(), order)?,
+            &all,
+        )?;
+    }
+    Ok(())
+}
+
 pub(super) fn a_range_over_many_keys_leaves_none_out<S: Store>(store: &S) -> Outcome {
     // Enough for several leaves in every engine.
     let keys: Vec<[u8; 2]> = (0..3_000_u16).map(u16::to_be_bytes).collect();

@@ -240,6 +240,26 @@ mod tests {
             }
         }
 
+        /// A walk goes on with every key that comes after the last one, its successor among them.
+        #[test]
+        fn what_is_behind_a_key_is_all_that_comes_after_it(span in span(), last in key()) {
+            let Some(span) = span else { return Ok(()) };
+            for order in [Order::Ascending, Order::Descending] {
+                let behind = span.clone().behind(order, &last);
+                let successor = successor(&last).to_vec();
+                for key in all_keys().into_iter().chain([successor]) {
+                    let is_after = match order {
+                        Order::Ascending => key > last,
+                        Order::Descending => key < last,
+                    };
+                    // A walk comes to keys of its span only.
+                    let expected = span.contains(&key) && is_after;
+                    let is_behind = behind.as_ref().is_some_and(|behind| behind.contains(&key));
+                    prop_assert!(!span.contains(&last) || is_behind == expected, "{key:?} {order:?}");
+                }
+            }
+        }
+
         #[test]
         fn a_span_holds_what_its_range_holds(start in key(), end in key(), kind in 0..9_u8) {
             let bound = |kind: u8, key: &'static [u8]| match kind {

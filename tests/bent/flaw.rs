@@ -52,6 +52,8 @@ pub enum Flaw {
     ConflictKeeps,
     /// A page begins at the incremented last key: behind `a` it skips `aa`.
     PageSkips,
+    /// A range comes in parts of 128 entries, and the successor of the last key of a part is skipped.
+    PartSkips,
     /// Counters are big-endian.
     BigEndianCounter,
     /// `min` and `max` compare as signed numbers.
@@ -80,7 +82,7 @@ pub enum Flaw {
 
 impl Flaw {
     /// All mistakes, without [`Flaw::None`].
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::LostWrite,
         Self::DirtyRead,
         Self::MovingSnapshot,
@@ -103,6 +105,7 @@ impl Flaw {
         Self::RollbackKeeps,
         Self::ConflictKeeps,
         Self::PageSkips,
+        Self::PartSkips,
         Self::BigEndianCounter,
         Self::SignedMinMax,
         Self::AppendReplaces,
@@ -159,6 +162,7 @@ impl Flaw {
                 (Law::Transact, "a_body_that_runs_again_leaves_only_its_last_run")
             }
             Self::PageSkips => (Law::Pages, "a_page_begins_right_behind_the_last_key"),
+            Self::PartSkips => (Law::Ranges, "a_long_range_holds_the_successor_of_each_key"),
             Self::BigEndianCounter => (Law::Counters, "a_counter_is_8_bytes_little_endian"),
             Self::SignedMinMax => (Law::Counters, "min_and_max_compare_as_unsigned_numbers"),
             Self::AppendReplaces => (Law::Atomics, "an_append_keeps_what_was_there"),

@@ -3,7 +3,9 @@
 use std::ops::Bound;
 
 use keyloom::memory::MemorySnapshot;
-use keyloom::{Error, KeyBounds, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, check_key};
+use keyloom::{
+    Error, KeyBounds, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, check_key, successor,
+};
 
 use super::{Bent, Flaw, Map};
 
@@ -128,6 +130,7 @@ impl Bent {
             (Flaw::PageSkips, Some((Bound::Excluded(last), _))) => {
                 entries.retain(|(key, _)| !key.starts_with(last));
             }
+            (Flaw::PartSkips, _) => skip_successors(&mut entries),
             (Flaw::SignedOrder, _) => entries.sort_by_key(|(key, _)| signed(key)),
             _ => {}
         }
@@ -177,6 +180,18 @@ impl Bent {
             _ => i64::from_le_bytes(bytes),
         }))
     }
+}
+
+/// Removes the first entry of each part of 128 where it is the successor of the entry before.
+fn skip_successors(entries: &mut Vec<Pair>) {
+    let mut at = 0;
+    let mut last = Vec::new();
+    entries.retain(|(key, _)| {
+        let is_first = at > 0 && at % 128 == 0;
+        at += 1;
+        let is_successor = *key == *successor(&std::mem::replace(&mut last, key.clone()));
+        !(is_first && is_successor)
+    });
 }
 
 fn signed(key: &[u8]) -> Vec<i8> {
