@@ -184,17 +184,22 @@ impl PostgresSession {
     fn committed(&self, Sent { written, committed }: Sent) -> Result<()> {
         let link = &self.shared.link;
         let has_written = self.has_written.get();
-        let refused_a_write =
+        let goes_on =
             |error: &PgError| error.as_db_error().is_some_and(|told| !error::is_fatal(told));
-        Err(self.failed(match (written, committed) {
+        // A commit that was refused, or that rolled back, ends the transaction too: a ROLLBACK would
+        // be a warning in the server's log.
+        let has_ended = match &committed {
+            Some(Ok(())) => true,
+            Some(Err(error)) => goes_on(error),
+            None => false,
+        };
+        let error = self.failed(match (written, committed) {
             (Ok(()), Some(Ok(()))) => {
                 self.state.set(State::Fresh);
                 return Ok(());
             }
             // What came behind the write, if anything, was a rollback.
-            (Err(refused), Some(_)) if refused_a_write(&refused) => {
-                error::of_statement(refused, link)
-            }
+            (Err(refused), Some(_)) if goes_on(&refused) => error::of_statement(refused, link),
             (Err(refused), None) => error::of_statement(refused, link),
             // The connection broke somewhere; the commit may have arrived.
             (Err(error), Some(_)) | (Ok(()), Some(Err(error))) if has_written => {
@@ -202,7 +207,11 @@ impl PostgresSession {
             }
             (Err(error), Some(_)) | (Ok(()), Some(Err(error))) => error::of_statement(error, link),
             (Ok(()), None) => Error::Backend(FailedBefore.into()),
-        }))
+        });
+        if has_ended && matches!(self.state.get(), State::Failed { .. }) {
+            self.state.set(State::Fresh);
+        }
+        Err(error)
     }
 }
 

@@ -1,8 +1,9 @@
 //! What conflicts, what does not, and what happens then.
 
-use keyloom::{Error, KeyRange, Order, Reader, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, Order, Postgres, Reader, Store, Transaction, Writer};
 
 use crate::servers::stores::postgres::open;
+use crate::servers::{self, Server, or_skip};
 
 #[test]
 fn a_conflict_is_said_and_the_transaction_says_that_it_must_run_again() {
@@ -47,6 +48,42 @@ fn transactions_on_different_keys_of_a_small_table_do_not_conflict() {
     for txn in both {
         txn.commit().unwrap();
     }
+}
+
+/// A commit that is refused has ended the transaction. A `ROLLBACK` after it would be a warning in the
+/// server's log for each conflict.
+#[test]
+fn a_refused_commit_leaves_no_warning_in_the_log() {
+    const CONFLICTS: usize = 10;
+    let Some(server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
+    let store = Postgres::options().max_connections(2).open(&server.address()).unwrap();
+    store.transact(|txn| txn.put(b"a", b"0").and(txn.put(b"b", b"0"))).unwrap();
+    let is_conflict = |result| matches!(result, Err(Error::Conflict { .. }));
+    for _ in 0..CONFLICTS {
+        // Refused at the write that goes with the commit.
+        let mut one = store.begin().unwrap();
+        one.get(b"a").unwrap();
+        one.put(b"a", b"1").unwrap();
+        store.transact(|txn| txn.put(b"a", b"2")).unwrap();
+        assert!(is_conflict(one.commit()));
+        // Refused at the commit: each reads what the other writes, and the writes of the second are too
+        // many to wait for the commit.
+        let mut both = [store.begin().unwrap(), store.begin().unwrap()];
+        for (txn, (read, written)) in both.iter_mut().zip([(b"a", b"b"), (b"b", b"a")]) {
+            txn.get(read).unwrap();
+            txn.put(written, b"3").unwrap();
+        }
+        let [one, mut two] = both;
+        two.put(b"long", &vec![0; 2 << 20]).unwrap();
+        one.commit().unwrap();
+        assert!(is_conflict(two.commit()));
+    }
+    // Every connection is back in the pool, and of use.
+    drop([store.snapshot().unwrap(), store.snapshot().unwrap()]);
+    let log = server.log();
+    assert_eq!(log.matches("ERROR:  could not serialize").count(), 2 * CONFLICTS, "{log}");
+    assert_eq!(log.matches("during commit attempt").count(), CONFLICTS, "{log}");
+    assert_eq!(log.matches("WARNING:").count(), 0, "{log}");
 }
 
 #[test]

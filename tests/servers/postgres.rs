@@ -62,6 +62,11 @@ impl Postgres {
         format!("postgres://keyloom{password}@127.0.0.1:{port}/keyloom")
     }
 
+    /// Everything that the server has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap()
+    }
+
     pub fn socket(&self) -> SocketAddr {
         loopback(self.port)
     }
