@@ -344,6 +344,30 @@ pub enum Error {
         /// What broke.
         source: SharedError,
     },
+    /// The server does not let the user in. Check the name and the password, and whom the server admits.
+    #[error(
+        "{store} does not let the user in: {source}; check the name and the password of the user, and that the server admits this user from here"
+    )]
+    LoginRefused {
+        /// The server, without a password.
+        store: Box<str>,
+        /// What it said.
+        source: SharedError,
+    },
+    /// The server cancelled a statement: it took longer than the options of the store allow, or an
+    /// operator ended it. Nothing of the transaction was kept. Not retryable: the same work would take
+    /// as long again.
+    #[error(
+        "{store} cancelled a statement: {source}; nothing was committed; do less in one transaction, look for another one that holds a lock, or raise `timeout` (a statement may take {limit_ms} ms)"
+    )]
+    StatementCancelled {
+        /// The server, without a password.
+        store: Box<str>,
+        /// How long a statement may take.
+        limit_ms: u64,
+        /// What the server said.
+        source: SharedError,
+    },
     /// The cluster asks to run the transaction again later: it recovers, is behind, or limits the load. Nothing of
     /// this one was kept; [`Store::transact`](crate::Store::transact) runs it again by itself.
     #[error("{store} asks to run the transaction again: {source}; nothing was committed")]

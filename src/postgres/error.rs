@@ -6,6 +6,7 @@ use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use tokio_postgres::Error as PgError;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
+use super::sql::statement_timeout;
 use crate::remote::Link;
 use crate::{Error, HeldPages};
 
@@ -17,12 +18,27 @@ struct Said {
     source: PgError,
 }
 
-/// A permission that somebody must grant.
+impl Said {
+    /// Whether the client gave up while it logged in: the server asks for a password and there is none,
+    /// or the server did not prove that it knows the password.
+    fn is_about_login(&self) -> bool {
+        ["password missing", "authentication"].iter().any(|words| self.words.contains(words))
+    }
+}
+
+/// An error that an administrator of the server can fix.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{0}; grant SELECT, INSERT, UPDATE and DELETE on the table, and CREATE on its schema if it is to be made"
-)]
-struct NotAllowed(#[source] Said);
+#[error("{place}: {said}; {remedy}")]
+struct Refused {
+    place: Box<str>,
+    said: Said,
+    remedy: &'static str,
+}
+
+fn refused(error: PgError, link: &Link, remedy: &'static str) -> Error {
+    let (place, said) = (link.place().into(), said(error));
+    Error::Backend(Refused { place, said, remedy }.into())
+}
 
 fn said(error: PgError) -> Said {
     let mut words = error.to_string();
@@ -36,14 +52,16 @@ fn said(error: PgError) -> Said {
 
 /// An error of a statement that was not the commit: nothing is decided yet.
 pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
+    let place = || link.place().into();
     let Some(told) = error.as_db_error() else {
-        return if is_lost(&error) {
-            link.lost(said(error))
-        } else {
-            Error::Backend(said(error).into())
+        let is_lost = is_lost(&error);
+        let said = said(error);
+        return match () {
+            () if is_lost => link.lost(said),
+            () if said.is_about_login() => login_refused(said, link),
+            () => Error::Backend(said.into()),
         };
     };
-    let place = || link.place().into();
     match told.code() {
         &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => {
             Error::Conflict { what: format!("what it read or wrote ({})", told.message()).into() }
@@ -61,10 +79,30 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
         &SqlState::UNDEFINED_COLUMN | &SqlState::INVALID_COLUMN_REFERENCE => {
             Error::NotAStore { path: place(), why: said(error).words }
         }
-        &SqlState::INSUFFICIENT_PRIVILEGE => Error::Backend(NotAllowed(said(error)).into()),
+        &SqlState::INSUFFICIENT_PRIVILEGE => refused(
+            error,
+            link,
+            "grant SELECT, INSERT, UPDATE and DELETE on the table, and CREATE on its schema if it is to be made",
+        ),
+        // An unknown database.
+        &SqlState::INVALID_CATALOG_NAME => {
+            refused(error, link, "create the database, or name another one in the address")
+        }
+        &SqlState::QUERY_CANCELED => Error::StatementCancelled {
+            store: link.place().into(),
+            limit_ms: u64::try_from(statement_timeout(link.timeout()).as_millis())
+                .unwrap_or(u64::MAX),
+            source: said(error).into(),
+        },
+        // An unknown user, a wrong password, a host that the server does not admit.
+        code if code.code().starts_with("28") => login_refused(said(error), link),
         code if is_going_away(code) => link.lost(said(error)),
         _ => Error::Backend(said(error).into()),
     }
+}
+
+fn login_refused(said: Said, link: &Link) -> Error {
+    Error::LoginRefused { store: link.place().into(), source: said.into() }
 }
 
 /// An error of a commit: definite only where the server says in so many words that it rolled back.

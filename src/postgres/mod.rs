@@ -40,7 +40,8 @@
 //! connection that breaks before the commit is an [`Error::ConnectionLost`], which is run again too. One
 //! that breaks *during* the commit is an [`Error::CommitUnknown`]: run it again only if it looks first, in
 //! the same transaction, whether it has happened. A statement that takes longer than
-//! [`timeout`](PostgresOptions::timeout) is ended by the server, for good.
+//! [`timeout`](PostgresOptions::timeout) is cancelled by the server, for good
+//! ([`Error::StatementCancelled`]).
 //!
 //! **Keep transactions short.** PostgreSQL remembers committed transactions one by one as long as others that
 //! began before are open, up to about ten times `max_connections` of them, and older ones in a summary, which

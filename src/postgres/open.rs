@@ -35,7 +35,7 @@ impl PostgresOptions {
     ///
     /// # Errors
     /// [`Error::BadOption`] for an address or a name that cannot be used, [`Error::ConnectionLost`]
-    /// when there is no server, [`Error::MissingStore`] when the table is not there and must not be
+    /// when there is no server, [`Error::LoginRefused`] when it does not let the user in, [`Error::MissingStore`] when the table is not there and must not be
     /// made, [`Error::NotAStore`] for another kind of table, or what the server says. None of them
     /// holds the password.
     pub fn open(self, address: &str) -> Result<Postgres> {

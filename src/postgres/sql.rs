@@ -32,9 +32,7 @@ impl Engine {
 
     /// What each session begins with.
     pub(super) fn settings(self, timeout: Duration) -> String {
-        // The server gives up a little before the client does, so that the client hears of it: what it
-        // gave up itself might still happen.
-        let server_timeout_ms = (timeout - timeout / 8).as_millis().max(1);
+        let server_timeout_ms = statement_timeout(timeout).as_millis();
         let planner = match self {
             // There is one index and each statement should use it. Without statistics, on a table
             // that is small or new, the planner would rather read all of it, and a serializable
@@ -46,6 +44,12 @@ impl Engine {
         };
         format!("SET statement_timeout = {server_timeout_ms}{planner}")
     }
+}
+
+/// How long a statement may take, where the client waits for `timeout`: a little less, so that the client
+/// gets the server's answer. What the client gave up itself might still happen.
+pub(super) fn statement_timeout(timeout: Duration) -> Duration {
+    (timeout - timeout / 8).max(Duration::from_millis(1))
 }
 
 /// The statements on one table.

@@ -35,11 +35,15 @@ fn a_server_that_is_not_there_is_named_at_once() {
 fn what_the_server_refuses_is_said_in_its_own_words() {
     let Some(address) = address() else { return };
     let error = Postgres::open(&with(&address, "database", "no_such_database")).unwrap_err();
-    assert!(error.to_string().contains("no_such_database"), "{error}");
+    for part in ["no_such_database", "postgres://127.0.0.1:", "create the database"] {
+        assert!(error.to_string().contains(part), "{part}: {error}");
+    }
     assert!(!error.is_retryable());
     let error = Postgres::open(&with(&address, "user", "nobody:secret")).unwrap_err();
     let said = format!("{error} {error:?}");
     assert!(said.contains("nobody") && !said.contains("secret"), "{said}");
+    assert!(matches!(error, Error::LoginRefused { .. }), "{said}");
+    assert!(said.contains("postgres://127.0.0.1:") && said.contains("check the name"), "{said}");
 }
 
 #[test]

@@ -29,7 +29,21 @@ fn a_password_is_used_and_never_shown() {
     let wrong = Postgres::open(&address.replace("sesame", "wrong-sesame"));
     let said = shown(&wrong);
     assert!(said.contains("password authentication failed") && !said.contains("sesame"), "{said}");
-    assert!(!wrong.unwrap_err().is_retryable());
+    let user = |name: &str| address.replace("keyloom:open-sesame", name);
+    for (opened, part) in [
+        (wrong, "password authentication failed"),
+        (Postgres::open(&user("nobody:sesame")), "password authentication failed"),
+        (Postgres::open(&user("keyloom")), "password missing"),
+    ] {
+        let said = shown(&opened);
+        let error = opened.unwrap_err();
+        assert!(matches!(error, Error::LoginRefused { .. }), "{said}");
+        assert!(!error.is_retryable() && !error.maybe_committed(), "{said}");
+        for part in [part, "postgres://127.0.0.1:", "check the name and the password"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(!said.contains("sesame"), "{said}");
+    }
 
     server.kill();
     let mut snapshots = (0..3).map(|_| store.snapshot().map(drop));
