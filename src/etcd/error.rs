@@ -36,6 +36,8 @@ pub(super) enum Failed {
     Compacted,
     /// There is no room.
     Full,
+    /// The server does not let the user in. It did nothing.
+    LoginRefused,
     /// The server refused it for good. It did nothing.
     Refused(&'static str),
     /// Nobody knows.
@@ -83,13 +85,11 @@ impl Failed {
             Code::PermissionDenied => Self::Refused(
                 "grant the user's role `readwrite` on the key `<name>.deleted` and on the range from `<name>/` to `<name>0`",
             ),
-            Code::Unauthenticated => Self::Refused("check the name and the password of the user"),
+            Code::Unauthenticated => Self::LoginRefused,
             Code::InvalidArgument | Code::FailedPrecondition
                 if is_etcd && (says("auth") || says("user name")) =>
             {
-                Self::Refused(
-                    "check the name and the password of the user, and whether the cluster has users at all",
-                )
+                Self::LoginRefused
             }
             Code::InvalidArgument
             | Code::FailedPrecondition
@@ -151,19 +151,27 @@ pub(super) fn of_read(link: &Link, error: &EtcdError, revision: Option<i64>) -> 
     match (failed, revision) {
         (Failed::Compacted, Some(revision)) => Error::Compacted { revision, source: said.into() },
         (Failed::Refused(remedy), _) => refused(said, remedy),
+        (Failed::LoginRefused, _) => login_refused(link, said),
         _ if failed.may_pass() => link.lost(said),
         _ => Error::Backend(said.into()),
     }
 }
 
-/// The error of a commit.
-pub(super) fn of_commit(link: &Link, error: &EtcdError) -> Error {
+/// The error of a commit. `is_unchanged` asks the cluster whether nothing was written since before the
+/// commit was sent.
+pub(super) fn of_commit(
+    link: &Link,
+    error: &EtcdError,
+    is_unchanged: impl FnOnce() -> bool,
+) -> Error {
     let said = said(error);
     match Failed::why(error) {
         Failed::NotSent | Failed::NotNow | Failed::StaleLogin => link.lost(said),
-        // The request that uses up the quota is carried out and yet answered so; those behind it are
-        // refused. Nothing tells one from the other.
+        // The request that uses up the quota is carried out and yet answered so; those after it are
+        // refused with the same answer. Only the revision differs.
+        Failed::Full if is_unchanged() => full(link),
         Failed::Full => Error::CommitUnknown { source: full(link).into() },
+        Failed::LoginRefused => login_refused(link, said),
         Failed::Refused(remedy) => refused(said, remedy),
         Failed::FutureRevision | Failed::Compacted => Error::Backend(said.into()),
         Failed::Unknown => Error::CommitUnknown { source: said.into() },
@@ -174,6 +182,11 @@ fn full(link: &Link) -> Error {
     let why = "etcd's quota is used up: compact, defragment and disarm the alarm";
     let source = std::io::Error::other(why).into();
     Error::DiskFull { path: link.place().into(), source, held: HeldPages::default() }
+}
+
+fn login_refused(link: &Link, said: Said) -> Error {
+    let remedy = "see whether the cluster has users at all";
+    Error::LoginRefused { store: link.place().into(), source: Refused { said, remedy }.into() }
 }
 
 fn refused(said: Said, remedy: &'static str) -> Error {

@@ -123,7 +123,7 @@
 //!             txn.add(&pack(&"account"), amount)
 //!         });
 //!         match done {
-//!             // A full quota answers so for ever, so not for ever.
+//!             // A cluster that is down may answer so each time, so not for ever.
 //!             Err(error) if error.maybe_committed() && attempts_left > 0 => attempts_left -= 1,
 //!             done => return done,
 //!         }
@@ -131,10 +131,12 @@
 //! }
 //! ```
 //!
-//! Where the quota is used up a commit is `CommitUnknown` too, with
-//! [`DiskFull`](crate::Error::DiskFull) as its source: etcd carries out the write that uses it up and
-//! yet answers with the same error as to those behind it. From then on it takes no deletes either,
-//! because they write the mark. Compact and defragment, or raise the quota, and disarm the alarm.
+//! Where the quota is used up a commit is [`DiskFull`](crate::Error::DiskFull), and wrote nothing: that the
+//! revision of the cluster is still the one before the commit shows it, for one round trip more. etcd
+//! carries out the write that uses up the quota and answers with the same error; that one commit, and one
+//! beside which another program writes, is `CommitUnknown` with `DiskFull` as its source. From then on
+//! etcd takes no deletes either, because they write the mark. Compact and defragment, or raise the quota,
+//! and disarm the alarm.
 //!
 //! # The history
 //!
@@ -165,6 +167,7 @@ mod validation;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 pub use options::EtcdOptions;
 
@@ -219,6 +222,8 @@ struct Shared {
     keys: Keyspace,
     room: Room,
     retry_policy: RetryPolicy,
+    /// The newest revision that an answer had.
+    newest_seen: AtomicI64,
 }
 
 impl Etcd {
@@ -250,6 +255,7 @@ impl Etcd {
             keys,
             room,
             retry_policy: plan.retry_policy,
+            newest_seen: AtomicI64::default(),
         };
         shared.first_revision()?;
         Ok(Self { shared: Arc::new(shared) })

@@ -1,5 +1,7 @@
 //! Asking the cluster for keys and ranges at a revision.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use bytes::Bytes;
 use etcd_client::{
     Error as EtcdError, GetOptions, GetResponse, KvClient, ResponseHeader, SortOrder, SortTarget,
@@ -62,7 +64,19 @@ impl Shared {
     async fn ask_revision(&self, mut client: KvClient, _: bool) -> Result<i64, EtcdError> {
         let options = GetOptions::new().with_count_only();
         let answer = client.get(self.keys.mark(), Some(options)).await?;
-        Ok(revision_of(answer.header()))
+        Ok(self.saw(answer.header()))
+    }
+
+    /// Remembers the revision of an answer, and returns it.
+    pub(super) fn saw(&self, header: Option<&ResponseHeader>) -> i64 {
+        let revision = revision_of(header);
+        self.newest_seen.fetch_max(revision, Relaxed);
+        revision
+    }
+
+    /// The newest revision that an answer had.
+    pub(super) fn newest_seen(&self) -> i64 {
+        self.newest_seen.load(Relaxed)
     }
 
     /// The values of `keys` at `revision`, or at the newest one, and which that is.
@@ -79,6 +93,7 @@ impl Shared {
         self.ask(revision, async |client, local| {
             let parts = all_parts(&client, &keys, each, revision, local).await?;
             let newest = parts.iter().map(|(_, at)| *at).max().unwrap_or(0);
+            self.newest_seen.fetch_max(newest, Relaxed);
             let at = revision.unwrap_or(newest);
             let of_one_moment = revision.is_some() || parts.iter().all(|(_, each)| *each == at);
             let parts = match of_one_moment {
@@ -115,10 +130,11 @@ impl Shared {
             let options = if local { options.clone().with_serializable() } else { options.clone() };
             client.get(start.clone(), Some(options)).await
         })?;
+        let newest = self.saw(answer.header());
         Ok(Entries {
             more: answer.more(),
             count: u64::try_from(answer.count()).unwrap_or(0),
-            revision: revision.unwrap_or_else(|| revision_of(answer.header())),
+            revision: revision.unwrap_or(newest),
             entries: answer
                 .take_kvs()
                 .into_iter()

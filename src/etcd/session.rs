@@ -129,16 +129,22 @@ impl WriteSession for TransactionSession {
         let Self { shared, revision, reads, .. } = self;
         let revision = revision.get().unwrap_or(0);
         let (checks, request) = Checks::request(&shared, buffer, reads.into_inner(), revision)?;
+        let before = shared.newest_seen();
         let is_sent = Cell::new(false);
         let send = shared.members.write(&is_sent, async |mut client| client.txn(request).await);
         match shared.link.wait(send) {
-            Outcome::Answered(Ok(answer)) if answer.succeeded() => Ok(()),
+            Outcome::Answered(Ok(answer)) if answer.succeeded() => {
+                shared.saw(answer.header());
+                Ok(())
+            }
             Outcome::Answered(Ok(answer)) => Err(checks.conflict(&shared.keys, &answer)),
             Outcome::Answered(Err(WriteError::NotSent(failure))) => {
                 Err(error::of_read(&shared.link, &failure, None))
             }
             Outcome::Answered(Err(WriteError::Sent(failure))) => {
-                Err(error::of_commit(&shared.link, &failure))
+                // A revision that was seen before the commit was sent is older than what it writes.
+                let is_unchanged = || shared.revision().is_ok_and(|now| now == before);
+                Err(error::of_commit(&shared.link, &failure, is_unchanged))
             }
             Outcome::Refused(error) => Err(error),
             Outcome::TimedOut if is_sent.get() => Err(shared.link.silent_at_commit()),
