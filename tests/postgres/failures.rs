@@ -7,7 +7,7 @@ use keyloom::{Error, KeyRange, Metered, Order, Postgres, Reader, Store, Transact
 
 use crate::servers::stores::fresh_name;
 use crate::servers::stores::postgres::{address, open, open_with};
-use crate::servers::{self, Mode, Proxy, Server, or_skip};
+use crate::servers::{self, Cut, Mode, Proxy, Server, or_skip};
 
 /// A statement that waits too long is given up by the server, which says so: nothing of it can
 /// happen later.
@@ -23,11 +23,87 @@ fn a_commit_that_waits_too_long_is_refused_for_good() {
     let mut waiter = store.begin().unwrap();
     waiter.put(b"a", b"waited").unwrap();
     let error = waiter.commit().unwrap_err();
-    assert!(error.to_string().contains("statement timeout"), "{error}");
+    assert!(matches!(error, Error::StatementCancelled { limit_ms: 700, .. }), "{error:?}");
+    let said = error.to_string();
+    for part in ["postgres://127.0.0.1:", "statement timeout", "700 ms", "raise `timeout`"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
     assert!(!error.maybe_committed() && !error.is_retryable(), "{error:?}");
     drop(holder);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(store.snapshot().unwrap().get(b"a").unwrap().as_deref(), Some(&b"0"[..]));
+}
+
+/// PostgreSQL's statement time-out does not hold for `COMMIT`. Here a trigger delays it: the commit comes
+/// after the client has given up, and a second run would count twice.
+#[test]
+fn a_commit_that_takes_too_long_is_unknown_and_runs_once() {
+    let Some(address) = address() else { return };
+    let options = Postgres::options().timeout(Duration::from_millis(800));
+    let Some(store) = open_with(options) else { return };
+    let table = store.place().rsplit(' ').next().unwrap().to_owned();
+    directly(
+        &address,
+        &format!(
+            "CREATE FUNCTION {table}_slow() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN PERFORM pg_sleep(2); RETURN NULL; END $$; \
+             CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {table} DEFERRABLE INITIALLY DEFERRED \
+             FOR EACH ROW WHEN (NEW.key = 'slow') EXECUTE FUNCTION {table}_slow()"
+        ),
+    );
+    let mut runs = 0;
+    let unknown = store.transact(|txn| {
+        runs += 1;
+        txn.put(b"slow", b"")?;
+        txn.add(b"n", 1)
+    });
+    let error = unknown.unwrap_err();
+    assert!(matches!(error, Error::CommitUnknown { .. }), "{error:?}");
+    assert!(error.maybe_committed() && !error.is_retryable(), "{error:?}");
+    let counted = || store.snapshot().unwrap().counter(b"n").unwrap();
+    assert_eq!((runs, counted()), (1, 0));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while counted() == 0 {
+        assert!(Instant::now() < deadline, "it does not commit");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(counted(), 1);
+    directly(&address, &format!("DROP FUNCTION {table}_slow() CASCADE"));
+}
+
+/// Runs statements past keyloom.
+fn directly(address: &str, statements: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, connection) =
+            tokio_postgres::connect(address, tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        client.batch_execute(statements).await.unwrap();
+        drop(client);
+        connection.await.unwrap().unwrap();
+    });
+}
+
+/// The server commits, and its answer does not come: a second run would count twice.
+#[test]
+fn a_commit_without_an_answer_is_unknown_and_runs_once() {
+    let Some(server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
+    let proxy = Proxy::to(server.socket());
+    let options = Postgres::options().timeout(Duration::from_millis(800));
+    let store = options.open(&server.through(&proxy)).unwrap();
+    store.transact(|txn| txn.add(b"n", 1)).unwrap();
+    proxy.cut_at_bytes(Cut::NoReply, b"COMMIT");
+    let mut runs = 0;
+    let unknown = store.transact(|txn| {
+        runs += 1;
+        txn.add(b"n", 1)
+    });
+    let error = unknown.unwrap_err();
+    assert!(matches!(error, Error::CommitUnknown { .. }), "{error:?}");
+    assert!(error.maybe_committed() && !error.is_retryable(), "{error:?}");
+    assert_eq!((runs, proxy.cuts()), (1, 1));
+    let direct = Postgres::open(&server.address()).unwrap();
+    assert_eq!(direct.snapshot().unwrap().counter(b"n").unwrap(), 2);
 }
 
 /// Whoever closes a connection between two statements leaves nothing in doubt.

@@ -31,6 +31,8 @@ pub enum Cut {
     /// The server gets the packet and answers it, and nothing of that comes to the client: it
     /// cannot know what has happened.
     BeforeReply,
+    /// The same, and the connection stays open: the client waits until it gives up.
+    NoReply,
 }
 
 struct Shared {
@@ -56,6 +58,8 @@ struct Connection {
     server: TcpStream,
     /// The next reply is the one that must not pass.
     is_doomed: AtomicBool,
+    /// No reply passes any more.
+    is_mute: AtomicBool,
 }
 
 impl Connection {
@@ -152,8 +156,8 @@ impl Shared {
             }
             let Ok(server) = TcpStream::connect(self.server) else { continue };
             let _ = (client.set_nodelay(true), server.set_nodelay(true));
-            let connection =
-                Arc::new(Connection { client, server, is_doomed: AtomicBool::new(false) });
+            let (is_doomed, is_mute) = (AtomicBool::default(), AtomicBool::default());
+            let connection = Arc::new(Connection { client, server, is_doomed, is_mute });
             self.open.lock().unwrap().push(Arc::clone(&connection));
             let (shared, other) = (Arc::clone(&self), Arc::clone(&connection));
             thread::spawn(move || shared.forward(&other, Shared::requests));
@@ -192,6 +196,7 @@ impl Shared {
                 match plan.cut {
                     Cut::BeforeRequest => return Ok(()),
                     Cut::BeforeReply => connection.is_doomed.store(true, SeqCst),
+                    Cut::NoReply => connection.is_mute.store(true, SeqCst),
                 }
             }
             (&connection.server).write_all(packet)?;
@@ -208,6 +213,9 @@ impl Shared {
                 bytes => &buffer[..bytes],
             };
             self.mode_if_not_hanging();
+            if connection.is_mute.load(SeqCst) {
+                continue;
+            }
             if connection.is_doomed.load(SeqCst) {
                 thread::sleep(GRACE);
                 return Ok(());
