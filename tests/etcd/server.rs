@@ -1,15 +1,15 @@
 //! Stores that do not meet, on the servers that the environment names.
 
-use std::io::Write;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use etcd_client::{Client, DeleteOptions};
 use keyloom::etcd::EtcdOptions;
 use keyloom::{Error, Etcd};
 
 pub use crate::contract::{key, plant, waits};
+use crate::servers;
 
 /// The servers, or `None` when there are none and that is allowed.
 #[derive(Clone)]
@@ -47,18 +47,7 @@ impl Server {
     }
 
     fn shared_with(company: impl FnOnce() -> Company) -> Option<Self> {
-        let Ok(address) = std::env::var("KEYLOOM_ETCD") else {
-            // Past what the test harness keeps to itself, and once.
-            static SAID: Once = Once::new();
-            SAID.call_once(|| {
-                let why =
-                    "KEYLOOM_ETCD is not set; run tests/servers/with.sh cargo test --features etcd";
-                let _ = writeln!(std::io::stderr(), "skipped: {why}");
-            });
-            let required = std::env::var("KEYLOOM_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
-            assert!(!required, "KEYLOOM_ETCD is not set");
-            return None;
-        };
+        let address = servers::shared(servers::Server::Etcd)?;
         let rest = address.strip_prefix("etcd://").expect("KEYLOOM_ETCD begins with etcd://");
         let members = rest.split('/').next().unwrap().to_owned();
         Some(Self { members, _company: Rc::new(company()) })

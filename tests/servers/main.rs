@@ -89,6 +89,27 @@ fn one_member_is_a_cluster_too() {
     assert_eq!(cluster.leader(), 0);
 }
 
+/// Skipped tests count as passed; the last line of the program says how many there were, and why.
+#[test]
+fn skipped_tests_are_counted_on_the_last_line() {
+    let (mut output, both) = std::io::pipe().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([
+        "--exact",
+        "one_member_is_a_cluster_too",
+        "etcd_survives_its_leader_and_takes_it_back",
+    ]);
+    command.env("PATH", "/nowhere").env_remove("KEYLOOM_REQUIRE_SERVERS");
+    command.stdout(both.try_clone().unwrap()).stderr(both);
+    assert!(command.status().unwrap().success());
+    // Holds the other end of the pipe.
+    drop(command);
+    let mut said = String::new();
+    output.read_to_string(&mut said).unwrap();
+    let expected = "tests skipped: 2 (there is no `etcd`; run tests/servers/install.sh)";
+    assert_eq!(said.lines().last(), Some(expected), "{said}");
+}
+
 /// A server that answers each byte with the same.
 fn echo() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -122,6 +143,12 @@ fn a_proxy_forwards_cuts_hangs_and_refuses() {
     assert_eq!(say(&mut stream, 2), Some(2));
     assert_eq!(say(&mut stream, 3), None);
     assert_eq!((proxy.cuts(), proxy.accepted()), (1, 1));
+
+    let mut stream = connect();
+    proxy.cut_at(0, Cut::NoReply);
+    assert_eq!(say(&mut stream, 4), None);
+    let silent = stream.read(&mut [0]).unwrap_err().kind();
+    assert_eq!(silent, std::io::ErrorKind::WouldBlock, "open, and silent");
 
     let mut stream = connect();
     assert_eq!(say(&mut stream, 4), Some(4));

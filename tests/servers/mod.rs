@@ -1,8 +1,9 @@
 //! Real servers for tests: started by the test, killed and started again on demand, ended by their
 //! process ids when they go out of scope.
 //!
-//! A test crate takes it with `#[path = "../servers/mod.rs"] mod servers;`. What is not installed
-//! here is skipped, unless `KEYLOOM_REQUIRE_SERVERS=1` says that it must be there.
+//! A test crate takes it with `#[path = "../servers/mod.rs"] mod servers;`. Tests of a server that is not
+//! there are skipped, and the program's last line says how many, unless `KEYLOOM_REQUIRE_SERVERS=1`
+//! makes that a failure.
 #![allow(dead_code, unused_imports, reason = "each test crate takes what it needs")]
 
 mod etcd;
@@ -10,10 +11,10 @@ mod foundationdb;
 mod postgres;
 mod process;
 mod proxy;
+mod skipped;
 pub mod stores;
 
 use std::env;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub use etcd::EtcdCluster;
@@ -69,8 +70,7 @@ fn unless_missing<T>(found: Result<T, String>) -> Option<T> {
         Ok(found) => Some(found),
         Err(why) if is_required => panic!("KEYLOOM_REQUIRE_SERVERS is set, but {why}"),
         Err(why) => {
-            // Past what the test harness keeps to itself.
-            let _ = writeln!(std::io::stderr(), "skipped: {why}");
+            skipped::skip(&why);
             None
         }
     }
