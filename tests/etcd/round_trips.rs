@@ -43,7 +43,7 @@ fn a_transaction_costs_one_for_each_read_and_one_for_the_commit() {
 #[test]
 fn a_commit_without_writes_costs_nothing() {
     let (store, _cleanup) = fresh!();
-    contract::a_commit_without_writes_costs_nothing(&store);
+    contract::a_commit_without_writes_costs(&store, 0);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_transaction_costs_one_for_its_version_one_for_each_read_and_one_for_the_com
 
 #[test]
 fn a_commit_without_writes_costs_nothing() {
-    contract::a_commit_without_writes_costs_nothing(&*fresh!());
+    contract::a_commit_without_writes_costs(&*fresh!(), 0);
 }
 
 #[test]
