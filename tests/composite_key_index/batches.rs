@@ -10,7 +10,7 @@ use keyloom::{
     Writer,
 };
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{BatchSize, Table};
+use keyloom_patterns::{BatchSize, Index, Table, entry};
 use proptest::collection::vec;
 
 use crate::common::waits_for_the_version;
@@ -323,4 +323,22 @@ fn a_writer_behind_a_pointer_asks_the_store_for_no_more_than_it_was_asked_for() 
     assert_eq!(reading(&ends), [2, 0, 2, 2, 0]);
     let many = |txn: &DynWriter<'_>| assert_eq!(txn.get_many(&keys).unwrap().len(), 3);
     assert_eq!(reading(&many), [1, 3, 0, 3, 0]);
+}
+
+/// From 4,096 records on, one look says whether all of them are new. Each end of the batch belongs to it.
+#[test]
+fn a_large_batch_replaces_a_record_at_either_end() {
+    const RECORDS: u32 = 4_096;
+    for old in [0, 1, RECORDS - 2, RECORDS - 1] {
+        let store = Memory::new();
+        let space = Subspace::new("scores");
+        let by_score = Index::new(&space.child("by_score"), |_: &u32, score: &u32| entry(*score));
+        let scores = Table::<u32, u32>::new(&space.child("scores")).with(&by_score);
+        store.transact(|txn| scores.put(txn, &old, &7)).unwrap();
+        store.transact(|txn| scores.put_many(txn, (0..RECORDS).map(|id| (id, 9)))).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let found =
+            |score: u32| by_score.range(&snapshot, score, Order::Ascending).unwrap().count();
+        assert_eq!((found(7), found(9)), (0, RECORDS as usize), "record {old} was there");
+    }
 }
