@@ -1,8 +1,9 @@
 //! Keys as tuples: how does a typed, composite key become bytes that sort like its values?
 //!
-//! A key is a tuple, encoded exactly as the [FoundationDB tuple layer][spec] encodes it, so every
-//! FoundationDB binding reads keyloom's keys (but for [`Desc`]) and keyloom reads theirs. The bytes
-//! describe themselves: a tool prints a key without knowing its type.
+//! A key is a tuple, encoded as the [FoundationDB tuple layer][spec] encodes it, so every FoundationDB
+//! binding reads keyloom's keys (but for [`Desc`]) and keyloom reads theirs. The bytes are the same too,
+//! except for [two numbers](#two-numbers-with-two-forms). They describe themselves: a tool prints a key
+//! without knowing its type.
 //!
 //! ```
 //! use keyloom::key::{display, pack, unpack};
@@ -34,6 +35,31 @@
 //! | UUID | [`uuid::Uuid`] | `30` | 16 bytes |
 //! | versionstamp | [`Versionstamp`] | `33` | 10 bytes of transaction version, 2 of user version |
 //! | descending | [`Desc`] | `40` | keyloom's extension, see [`Desc`] |
+//!
+//! # Two numbers with two forms
+//!
+//! The bindings disagree on 2^64 - 1 and its negative. keyloom writes `1C FF…` and `0C 00…` (8 bytes
+//! after the code), as those of Java and Rust do; newer ones of Python write `1D 08 FF…` and `0B F7 00…`.
+//! Both are read as the same number, but they are two keys: a get, or a range that ends at the number,
+//! misses the other form. Where such a binding writes these two numbers, pack its keys again:
+//!
+//! ```
+//! use keyloom::{Memory, Reader, Store, Writer, key::{pack, unpack}};
+//! let from_python = b"\x1D\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF";
+//! let number: u64 = unpack(from_python)?;
+//! assert_eq!(number, u64::MAX);
+//!
+//! let store = Memory::new();
+//! store.transact(|txn| txn.put(from_python, b"value"))?;
+//! assert!(store.snapshot()?.get(&pack(&number))?.is_none());
+//! store.transact(|txn| {
+//!     let value = txn.get(from_python)?.unwrap_or_default().to_vec();
+//!     txn.delete(from_python)?;
+//!     txn.put(&pack(&number), &value)
+//! })?;
+//! assert_eq!(store.snapshot()?.get(&pack(&number))?.as_deref(), Some(&b"value"[..]));
+//! # Ok::<(), keyloom::Error>(())
+//! ```
 //!
 //! # Invariants
 //!

@@ -3,7 +3,7 @@
 use super::super::Element::{
     BigInt, Bool, Bytes, F32, F64, Int, Null, Str, Tuple, Uuid, Versionstamp,
 };
-use super::super::{Element, List, elements, pack};
+use super::super::{Element, List, elements, pack, unpack};
 
 fn big(negative: bool, magnitude: &[u8]) -> super::super::BigInt {
     super::super::BigInt::new(negative, magnitude).unwrap()
@@ -20,7 +20,27 @@ fn keys_of_the_python_binding_are_written_and_read_alike() {
     }
 }
 
-/// Made with `fdb.tuple.pack`.
+/// The bindings disagree on these two. Java's form is written, and both are read, by every type.
+#[test]
+fn two_numbers_are_read_in_both_forms_and_written_in_javas() {
+    let (python, java) =
+        ([&[0x1D, 8][..], &[0xFF; 8]].concat(), [&[0x1C][..], &[0xFF; 8]].concat());
+    for form in [&python, &java] {
+        assert_eq!(unpack(form), Ok(u64::MAX));
+        assert_eq!(unpack(form), Ok(u128::from(u64::MAX)));
+        assert_eq!(elements(form), Ok(vec![Int(i128::from(u64::MAX))]));
+    }
+    assert_eq!(pack(&u64::MAX)[..], java);
+    assert_eq!(pack(&u128::from(u64::MAX))[..], java);
+    let (python, java) = ([&[0x0B, 0xF7][..], &[0; 8]].concat(), [&[0x0C][..], &[0; 8]].concat());
+    for form in [&python, &java] {
+        assert_eq!(unpack(form), Ok(-i128::from(u64::MAX)));
+        assert_eq!(elements(form), Ok(vec![Int(-i128::from(u64::MAX))]));
+    }
+    assert_eq!(pack(&-i128::from(u64::MAX))[..], java);
+}
+
+/// Made with `fdb.tuple.pack`. Without the two numbers of the test above.
 #[rustfmt::skip]
 fn vectors() -> Vec<(Vec<Element>, &'static str)> {
     vec![

@@ -76,8 +76,9 @@ const PROMISES: &[Promise] = &[
         in_ci: "the tests on servers",
     },
     Promise {
-        promise: "keys are FoundationDB's bit for bit; no bound loses a key; gets and scans allocate nothing in \
-                  memory, once per range on LMDB; the README and the book run",
+        promise: "keys are FoundationDB's bit for bit, ±(2^64 - 1) as its Java binding writes them; no bound \
+                  loses a key; gets and scans allocate nothing in memory, once per range on LMDB; the README and \
+                  the book run",
         records: &["tests"],
         in_ci: "`cargo test`",
     },
