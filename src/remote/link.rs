@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::{BoxedError, Error, Result};
+use crate::{BoxedError, Error, Result, SharedError};
 
 /// What drives the connections of one store, and counts how often somebody waited for an answer.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Link {
 
     /// The error for a connection that broke while nothing was decided.
     pub(crate) fn lost(&self, source: impl Into<BoxedError>) -> Error {
-        Error::ConnectionLost { store: self.place.clone(), source: source.into() }
+        Error::ConnectionLost { store: self.place.clone(), source: SharedError::from(source) }
     }
 
     /// The error for a server that did not answer in time while nothing was decided.
