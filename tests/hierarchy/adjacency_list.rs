@@ -1,9 +1,13 @@
 //! What the adjacency list says of itself: what operations cost, how ranks grow, what a repair mends.
 
+use std::ops::ControlFlow;
+
 use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::{Error, Memory, Metered, Order, Reader, Store, Writer};
-use keyloom_patterns::hierarchy::{AdjacencyList, Nested, NodeId, Orphans, Place, Tree, TreeError};
+use keyloom_patterns::hierarchy::{
+    AdjacencyList, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError,
+};
 
 use crate::common::optimistic_memory;
 use crate::common_laws::{counts, dump, dump_all, refused, writing};
@@ -636,4 +640,103 @@ fn leaves_are_found_without_a_range_for_each() {
     // One per parent, one to see that the regions have children and each of them, and two or three per region
     // for all its cities.
     assert!(cost.ranges <= 11 + 11 + 30, "{cost}");
+}
+
+/// A store as etcd is, in memory: some thousand writes in a transaction.
+fn as_etcd() -> Memory {
+    Memory::builder().limits(keyloom::Limits::etcd()).build()
+}
+
+/// Adds a root with nodes below it, a thousand in each transaction; the ids are those from 10 on.
+fn grow(store: &Memory, tree: &AdjacencyList<u32>, nodes: u64) {
+    store.transact(|txn| tree.insert(txn, 10, "ten", &0, Place::last(None))).unwrap();
+    let mut last = 10;
+    while last < nodes {
+        // Wide, and below every thousandth node another level.
+        let some: Vec<_> = (last + 1..last + 1_000).map(|id| fan(id, 0)).collect();
+        store.transact(|txn| tree.load(txn, last, &some)).unwrap();
+        last += 999;
+    }
+}
+
+#[test]
+fn a_subtree_larger_than_a_transaction_is_deleted_in_steps() {
+    let tree = tree();
+    let store = as_etcd();
+    store.transact(|txn| tree.load(txn, None, &[fan(1, 3)])).unwrap();
+    let before = dump_all(&store);
+    let nodes = many(100_000).max(10_000);
+    grow(&store, &tree, nodes);
+    let at_once = store.transact(|txn| tree.delete_subtree(txn, 10).map(drop));
+    assert!(at_once.unwrap_err().is_too_much_at_once());
+    let mut transactions = 0;
+    let done = tree
+        .delete_in_steps(&store, 10, |_| {
+            transactions += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    println!("{nodes} nodes: {} keys in {transactions} transactions", done.keys);
+    assert_eq!(done.step, MoveStep::Finished);
+    assert_eq!(dump_all(&store), before);
+}
+
+#[test]
+fn a_deletion_that_stops_anywhere_is_hidden_and_goes_on() {
+    let tree = tree().with_unique_names();
+    let trees =
+        [fan(1, 3), fan(10, 5).with(fan(100, 700).with(fan(1_000, 800).with(fan(3_000, 4))))];
+    let store = filled(Memory::new(), &tree, &trees[..1]);
+    let before = dump_all(&store);
+    store.transact(|txn| tree.load(txn, None, &trees[1..])).unwrap();
+    let stop = |_: &keyloom_patterns::hierarchy::MoveProgress| ControlFlow::Break(());
+    let mut done = tree.delete_in_steps(&store, 10, stop).unwrap();
+    let mut stops = 0;
+    while done.step != MoveStep::Finished {
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(findings(&tree, &snapshot), [""; 0]);
+        assert!(tree.get(&snapshot, 10).unwrap().is_none());
+        assert_eq!(tree.dump(&snapshot, None).unwrap(), trees[..1]);
+        assert!(tree.children(&snapshot, 10, Order::Ascending).is_err());
+        assert!(tree.child_count(&snapshot, 10).is_err());
+        drop(snapshot);
+        if stops == 0 {
+            // The id is taken, and nothing goes below it.
+            let in_steps = TreeError::InSteps { tree: space().to_string(), node: 10 };
+            let again = refused(&store, |txn| tree.insert(txn, 10, "x", &0, Place::last(None)));
+            assert_eq!(again.downcast_ref(), Some(&in_steps));
+            let again = refused(&store, |txn| tree.load(txn, None, &[fan(10, 0)]));
+            assert_eq!(again.downcast_ref(), Some(&in_steps));
+            let below = refused(&store, |txn| tree.insert(txn, 9, "x", &0, Place::last(10)));
+            assert!(matches!(below.downcast_ref(), Some(TreeError::UnknownNode { node: 10, .. })));
+        }
+        stops += 1;
+        done = tree.finish_steps(&store, stop).unwrap();
+    }
+    assert!(stops >= 4, "{stops}");
+    assert_eq!(dump_all(&store), before);
+    // A repair goes on with it too, and a mark of no deletion is removed without any harm.
+    store.transact(|txn| tree.load(txn, None, &trees[1..])).unwrap();
+    let whole = dump_all(&store);
+    store.transact(|txn| txn.put(&space().pack(&("delete", 100)), b"")).unwrap();
+    assert_eq!(findings(&tree, &store.snapshot().unwrap()).len(), 1);
+    assert_eq!(tree.repair(&store).unwrap(), 1);
+    assert_eq!(dump_all(&store), whole);
+    tree.delete_in_steps(&store, 10, stop).unwrap();
+    store.transact(|txn| txn.delete(&space().pack(&("delete", 10)))).unwrap();
+    assert_ne!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
+    tree.repair(&store).unwrap();
+    assert_eq!(dump_all(&store), before);
+}
+
+#[test]
+fn a_deletion_in_steps_leaves_what_only_a_stray_entry_names() {
+    let tree = tree();
+    let store = filled(Memory::new(), &tree, &[fan(1, 3), fan(10, 5)]);
+    let stray = space().pack(&("child", Some(10_u64), &[0x90_u8][..], 1_u64));
+    store.transact(|txn| txn.put(&stray, b"\x01\0\0")).unwrap();
+    tree.delete_in_steps(&store, 10, |_| ControlFlow::Continue(())).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(findings(&tree, &snapshot), [""; 0]);
+    assert_eq!(tree.dump(&snapshot, None).unwrap(), [fan(1, 3)]);
 }

@@ -4,7 +4,7 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Writer};
 
 use super::AdjacencyList;
-use super::link::Link;
+use super::link::{Link, TOMBSTONE};
 use super::place::{Gap, Sibling};
 use crate::hierarchy::tree::{TreeError, unknown};
 use crate::hierarchy::{NodeId, Orphans, Place};
@@ -100,6 +100,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             std::iter::once(id).chain(target).map(|id| self.node_key(id)).collect();
         let mut records = reader.get_many(&keys)?.into_iter();
         let node = match records.next().flatten() {
+            Some(record) if record[..] == TOMBSTONE => return Err(self.in_steps(id)),
             Some(record) => {
                 let (link, from) =
                     Link::decode(&record).map_err(|error| error.at(&self.node_key(id)))?;
@@ -108,7 +109,9 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             None => None,
         };
         let target = match (target, records.next().flatten()) {
-            (Some(target), Some(record)) => Some(self.linked(target, record)?.0),
+            (Some(target), Some(record)) if record[..] != TOMBSTONE => {
+                Some(self.linked(target, record)?.0)
+            }
             _ => None,
         };
         Ok((node, target))

@@ -1,14 +1,14 @@
 //! What is not as it should be.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Entry, Order, Reader, Result};
 
 use super::AdjacencyList;
-use super::link::Link;
+use super::link::{Link, TOMBSTONE};
 use crate::hierarchy::rank::Rank;
 use crate::hierarchy::tree::{Findings, unless_newer};
 use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
@@ -26,6 +26,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         let mut findings = Findings::new(found);
+        let leaving = self.leaving(reader)?;
         let (mut keys, mut links) = (0, Links::new());
         let mut records = reader.range(self.nodes.range(), Order::Ascending)?;
         while !findings.has_stopped() {
@@ -34,9 +35,9 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 break;
             }
             keys += some.len() as u64;
-            self.look_at_nodes(reader, &some, &mut links, &mut findings)?;
+            self.look_at_nodes(reader, &some, (&mut links, &leaving), &mut findings)?;
         }
-        self.look_at_parents(&links, &mut findings);
+        self.look_at_parents(&links, &leaving, &mut findings);
         let counts = counts(&links);
         for (parent, _) in counts.iter().filter(|(_, count)| **count > 0) {
             let key = self.count_key(*parent);
@@ -54,7 +55,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 continue;
             }
             keys += 1;
-            if let Some(rule) = self.fault_of(reader, &key, &value, &links, &counts)? {
+            if let Some(rule) = self.fault_of(reader, &key, &value, (&links, &leaving), &counts)? {
                 findings.tell(&key, rule);
             }
         }
@@ -74,7 +75,12 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     /// The nodes without which every way up ends at a root: one of each cycle, and those whose parent is not there.
-    pub(super) fn without_way_up(&self, links: &Links) -> Vec<(NodeId, TreeRule)> {
+    /// A parent that is being deleted is there.
+    pub(super) fn without_way_up(
+        &self,
+        links: &Links,
+        leaving: &BTreeSet<NodeId>,
+    ) -> Vec<(NodeId, TreeRule)> {
         let mut without = Vec::new();
         // Nodes whose way up has been walked, by the walk that came there.
         let mut walked: BTreeMap<NodeId, NodeId> = BTreeMap::new();
@@ -83,6 +89,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             while let (Some(link), false) = (links.get(&at), walked.contains_key(&at)) {
                 walked.insert(at, *start);
                 match link.parent {
+                    Some(parent) if leaving.contains(&parent) => {}
                     Some(parent) if !links.contains_key(&parent) => {
                         without.push((at, TreeRule::NoParent));
                     }
@@ -104,9 +111,10 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     fn look_at_parents(
         &self,
         links: &Links,
+        leaving: &BTreeSet<NodeId>,
         findings: &mut Findings<impl FnMut(TreeInconsistency) -> ControlFlow<()>>,
     ) {
-        for (id, rule) in self.without_way_up(links) {
+        for (id, rule) in self.without_way_up(links, leaving) {
             findings.tell(&self.node_key(id), rule);
         }
     }
@@ -115,12 +123,19 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         &self,
         reader: &impl Reader,
         records: &[Entry<B>],
-        links: &mut Links,
+        (links, leaving): (&mut Links, &BTreeSet<NodeId>),
         findings: &mut Findings<impl FnMut(TreeInconsistency) -> ControlFlow<()>>,
     ) -> Result<()> {
         // What each node should have elsewhere.
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for (key, record) in records {
+            if record[..] == TOMBSTONE
+                && let Ok(id) = self.nodes.unpack::<NodeId>(key)
+            {
+                keys.push(self.marks.pack(&id));
+                values.push(Cow::Borrowed(&[][..]));
+                continue;
+            }
             let Some((id, link, from)) = self.decode(key, record)? else {
                 findings.tell(key, TreeRule::Foreign);
                 continue;
@@ -138,7 +153,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             keys.push(self.child_key(&link, id));
             values.push(Cow::Borrowed(stored));
             let name_key = self.name_key(link.parent, name);
-            if self.unique_names && name_key.len() <= keyloom::MAX_KEY_BYTES {
+            let is_leaving = link.parent.is_some_and(|parent| leaving.contains(&parent));
+            if self.unique_names && !is_leaving && name_key.len() <= keyloom::MAX_KEY_BYTES {
                 keys.push(name_key);
                 values.push(Cow::Owned(keyloom::pack(&id).to_vec()));
             }
@@ -161,14 +177,21 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         reader: &impl Reader,
         key: &[u8],
         value: &[u8],
-        links: &Links,
+        (links, leaving): (&Links, &BTreeSet<NodeId>),
         counts: &BTreeMap<Option<NodeId>, u64>,
     ) -> Result<Option<TreeRule>> {
         if let Some((link, id)) = self.parse_child(key) {
             let agrees = links.get(&id) == Some(&link);
             return Ok((!agrees).then_some(TreeRule::Dangling));
         }
+        if let Ok(id) = self.marks.unpack::<NodeId>(key) {
+            return Ok((!leaving.contains(&id)).then_some(TreeRule::Dangling));
+        }
+        let leaves = |parent: Option<NodeId>| parent.is_some_and(|id| leaving.contains(&id));
         if let Ok((parent,)) = self.counts.unpack::<(Option<NodeId>,)>(key) {
+            if leaves(parent) {
+                return Ok(None);
+            }
             let wanted = counts.get(&parent).copied().unwrap_or(0);
             let is_known = parent.is_none_or(|parent| links.contains_key(&parent));
             return Ok(match self.decode_count(key, value) {
@@ -178,6 +201,9 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             });
         }
         if let Ok((parent, name)) = self.names.unpack::<(Option<NodeId>, Cow<'_, str>)>(key) {
+            if leaves(parent) {
+                return Ok(None);
+            }
             let is_asked_for = self.is_named(reader, parent, &name, key, value)?;
             return Ok((!is_asked_for).then_some(TreeRule::Dangling));
         }

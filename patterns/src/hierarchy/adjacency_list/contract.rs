@@ -7,12 +7,14 @@ use keyloom::{MAX_KEY_BYTES, Order, Reader, Result, Store, Subspace, Writer, che
 
 use super::AdjacencyList;
 use super::change::Node;
-use super::link::Link;
+use super::link::{Link, TOMBSTONE};
 use super::place::{self, Sibling};
 use crate::hierarchy::tree::{
     NodeOf, TreeError, VisitOf, encode_node, exists, first_named, unknown,
 };
-use crate::hierarchy::{Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode};
+use crate::hierarchy::{
+    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode,
+};
 
 impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     type Value = V;
@@ -81,7 +83,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         let Some(id) = parent else { return Ok(reader.counter(&key)?.cast_unsigned()) };
         let mut values = reader.get_many(&[&self.node_key(id), &key])?;
         let count = values.pop().flatten();
-        if values.pop().flatten().is_none() {
+        if values.pop().flatten().is_none_or(|record| record[..] == TOMBSTONE) {
             return Err(unknown(&self.space, id));
         }
         count.map_or(Ok(0), |count| self.decode_count(&key, &count))
@@ -105,7 +107,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         }
         let mut values = reader.get_many(&[&self.node_key(id), &key])?;
         let named = values.pop().flatten();
-        if values.pop().flatten().is_none() {
+        if values.pop().flatten().is_none_or(|record| record[..] == TOMBSTONE) {
             return Err(unknown(&self.space, id));
         }
         named.map(|value| self.decode_name(&key, &value)).transpose()
@@ -278,6 +280,23 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         trees: &[Nested<V>],
     ) -> Result<()> {
         txn.guarded(|txn| self.add_all(txn, parent.into(), trees))
+    }
+
+    fn delete_in_steps<S: Store>(
+        &self,
+        store: &S,
+        id: NodeId,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        self.delete_step_by_step(store, id, progress)
+    }
+
+    fn finish_steps<S: Store>(
+        &self,
+        store: &S,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        self.go_on(store, MoveProgress { step: MoveStep::Clearing, keys: 0 }, progress)
     }
 
     fn check(

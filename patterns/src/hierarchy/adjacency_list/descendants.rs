@@ -71,11 +71,11 @@ struct Level<'r, R: Reader + 'r> {
     batch: usize,
 }
 
-struct Sibling<B> {
-    id: NodeId,
-    stored: B,
+pub(super) struct Sibling<B> {
+    pub(super) id: NodeId,
+    pub(super) stored: B,
     /// Whether there may be children.
-    is_inner: bool,
+    pub(super) is_inner: bool,
 }
 
 impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
@@ -147,10 +147,10 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
 ///
 /// Child entries stand in the order of their parents. So when the first entry at or behind the smallest id belongs to a
 /// greater id, no id between the two has any.
-fn find_leaves<R: Reader, V, C>(
+pub(super) fn find_leaves<R: Reader, B, V, C>(
     tree: &AdjacencyList<V, C>,
     reader: &R,
-    siblings: &mut [Sibling<R::Bytes<'_>>],
+    siblings: &mut [Sibling<B>],
 ) -> Result<()> {
     // Of so few, to open a range for each costs no more.
     if siblings.len() < 3 {

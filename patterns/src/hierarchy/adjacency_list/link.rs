@@ -10,6 +10,10 @@ const FORMAT: u8 = 1;
 /// Set in the length of the rank where there is a parent.
 const HAS_PARENT: u8 = 0x80;
 
+/// The record of a node that is being deleted in steps: a link that is cut off, so that a program which does not know of it
+/// refuses it.
+pub(super) const TOMBSTONE: [u8; 2] = [FORMAT, 0x7F];
+
 /// The parent of a node, and its rank among the children there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {

@@ -6,7 +6,7 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, Reader, Result, Writer};
 
 use super::AdjacencyList;
-use super::link::Link;
+use super::link::{Link, TOMBSTONE};
 use super::room::Room;
 use crate::derived::SortedWrites;
 use crate::hierarchy::rank::{self, Rank};
@@ -35,15 +35,22 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     /// Refuses ids that are there already or come twice, and a parent that is not there.
-    fn refuse_nodes(
+    fn refuse_nodes<R: Reader>(
         &self,
-        reader: &impl Reader,
+        reader: &R,
         parent: Option<NodeId>,
         trees: &[Nested<V>],
     ) -> Result<()> {
         let ids: Vec<NodeId> = parent.into_iter().chain(nodes(trees).map(|node| node.id)).collect();
         let keys: Vec<KeyBuf> = ids.iter().map(|id| self.node_key(*id)).collect();
-        let found: Vec<bool> = reader.get_many(&keys)?.iter().map(Option::is_some).collect();
+        let records = reader.get_many(&keys)?;
+        let leaving = |record: &Option<_>| {
+            record.as_ref().is_some_and(|record: &R::Bytes<'_>| record[..] == TOMBSTONE)
+        };
+        if let Some((id, _)) = ids.iter().zip(&records).find(|(_, record)| leaving(record)) {
+            return Err(self.in_steps(*id));
+        }
+        let found: Vec<bool> = records.iter().map(Option::is_some).collect();
         let (above, within) = found.split_at(parent.iter().len());
         let mut seen = BTreeSet::new();
         for (n, (node, is_there)) in nodes(trees).zip(within).enumerate() {

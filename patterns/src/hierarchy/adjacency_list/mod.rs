@@ -12,6 +12,7 @@
 //! | `("child", parent, rank, id)` | the node once more, so that the children of a parent are read in one range |
 //! | `("count", parent)` | a counter: how many children there are |
 //! | `("name", parent, name)` | with [unique names](AdjacencyList::with_unique_names): the id of the child |
+//! | `("delete", id)` | only while a subtree is deleted in steps: one of its nodes, whose record is a tombstone then |
 //!
 //! The parent of a root is null. The count of children is a key of its own, which is added to and not read: kept in
 //! the record of the parent, it would make each insert read and write that record, and meet whoever renames the
@@ -70,6 +71,7 @@
 //! | [`move_to`](Tree::move_to) below another parent | 2, and d of the new parent | 1 | 5 | |
 //! | [`move_to`](Tree::move_to) among its siblings | 2 | 1 | 3 | |
 //! | [`delete_subtree`](Tree::delete_subtree) | 1 | as descendants | 2 n + i + 2 | |
+//! | [`delete_in_steps`](Tree::delete_in_steps) | 2 n + i | 3 i, n entries | 3 n + 3 i + 4 | some 5 for each of the i |
 //! | [`delete_node`](Tree::delete_node) | 1 | 3 | 2 c + 5 | |
 //! | [`load`](Tree::load) | n + 1 | 1 | 2 n + i, in the order of keys | 3; with unique names 4 |
 //!
@@ -87,7 +89,13 @@
 //! * When subtrees are read more often than changed, and are large: [materialized paths](super::MaterializedPath) or
 //!   [nested sets](super::NestedSets) read one in a single range.
 //! * When values are large: each node is stored twice. Keep them in a [`Table`](crate::Table) under the same id.
-//! * When a subtree that is deleted has more nodes than the store takes writes, about half of them. It is one transaction.
+//!
+//! # Work in steps
+//!
+//! [`delete_in_steps`](Tree::delete_in_steps) cuts the subtree off in its first transaction, so that no walk comes to it, and then deletes
+//! it from the top in transactions of up to 500 nodes. A node further down is still found by its own id until the deletion has
+//! reached it: its path ends with [`TreeError::Broken`](super::TreeError::Broken), it can be moved out, and what is put below it
+//! is deleted with it. A move is five key writes, and needs no steps.
 //!
 //! # Source
 //!
@@ -106,6 +114,7 @@ mod place;
 mod read;
 mod repair;
 mod room;
+mod steps;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -155,6 +164,7 @@ pub struct AdjacencyList<V, C = Postcard> {
     children: Subspace,
     counts: Subspace,
     names: Subspace,
+    marks: Subspace,
     unique_names: bool,
     types: PhantomData<fn() -> (V, C)>,
 }
@@ -181,6 +191,7 @@ impl<V, C> AdjacencyList<V, C> {
             children: space.child("child"),
             counts: space.child("count"),
             names: space.child("name"),
+            marks: space.child("delete"),
             unique_names: false,
             types: PhantomData,
         }
@@ -226,13 +237,14 @@ impl<V, C> AdjacencyList<V, C> {
 
 impl<V, C> Clone for AdjacencyList<V, C> {
     fn clone(&self) -> Self {
-        let Self { space, nodes, children, counts, names, unique_names, types } = self;
+        let Self { space, nodes, children, counts, names, marks, unique_names, types } = self;
         Self {
             space: space.clone(),
             nodes: nodes.clone(),
             children: children.clone(),
             counts: counts.clone(),
             names: names.clone(),
+            marks: marks.clone(),
             unique_names: *unique_names,
             types: *types,
         }

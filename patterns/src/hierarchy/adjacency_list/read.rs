@@ -4,7 +4,7 @@ use keyloom::key::{Unpack, Unpacker};
 use keyloom::{Error, KeyRange, Order, Reader, Result};
 
 use super::AdjacencyList;
-use super::link::Link;
+use super::link::{Link, TOMBSTONE};
 use crate::hierarchy::tree::unknown;
 use crate::hierarchy::{NodeId, TreeNode};
 
@@ -19,7 +19,8 @@ impl<V, C> AdjacencyList<V, C> {
         id: NodeId,
     ) -> Result<Option<Linked<'r, R, V, C>>> {
         let key = self.node_key(id);
-        reader.get(&key)?.map(|record| self.linked(id, record)).transpose()
+        let record = reader.get(&key)?.filter(|record| record[..] != TOMBSTONE);
+        record.map(|record| self.linked(id, record)).transpose()
     }
 
     /// A node and where it hangs, of its record.

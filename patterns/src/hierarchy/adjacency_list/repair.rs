@@ -8,10 +8,12 @@ use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Store, Writer
 
 use super::AdjacencyList;
 use super::check::AT_ONCE;
-use super::link::Link;
+use super::link::{Link, TOMBSTONE};
 use crate::BatchSize;
 use crate::hierarchy::tree::{placeholder, unless_newer};
-use crate::hierarchy::{NodeId, Place, TreeError, TreeInconsistency, TreeNode, TreeRule};
+use crate::hierarchy::{
+    MoveProgress, MoveStep, NodeId, Place, TreeError, TreeInconsistency, TreeNode, TreeRule,
+};
 
 /// How many findings are repaired in one transaction.
 const BATCH: usize = 500;
@@ -27,11 +29,14 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     /// Each finding is looked at again in the transaction that repairs it, so others may write meanwhile.
     pub(super) fn mend<S: Store>(&self, store: &S) -> Result<u64> {
         let mut size = BatchSize::new(BATCH);
-        let mut written = self.restore_from_entries(store, &mut size)?;
+        let mut written = self.mark_tombstones(store)?;
+        let deletion = MoveProgress { step: MoveStep::Clearing, keys: 0 };
+        written += self.go_on(store, deletion, |_| ControlFlow::Continue(()))?.keys;
+        written += self.restore_from_entries(store, &mut size)?;
         written += self.restore_alone(store, &mut size)?;
         let lost: Vec<(NodeId, TreeRule)> = {
             let snapshot = store.snapshot()?;
-            self.without_way_up(&self.links(&snapshot)?)
+            self.without_way_up(&self.links(&snapshot)?, &self.leaving(&snapshot)?)
         };
         for (id, _) in lost {
             written += store.transact(|txn| self.make_a_root(txn, id))?;
@@ -139,6 +144,9 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     /// The node of a record whose name can not be read, and where it is, if that can.
     fn needs_placeholder(&self, key: &[u8], record: &[u8]) -> Result<Option<Damaged>> {
         let Ok(id) = self.nodes.unpack(key) else { return Ok(None) };
+        if *record == TOMBSTONE {
+            return Ok(None);
+        }
         let Some((_, link, from)) = self.decode(key, record)? else { return Ok(Some((id, None))) };
         let stored = record.get(from..).unwrap_or_default();
         let is_named = TreeNode::<_, V, C>::new(id, stored, 0).is_named();

@@ -421,7 +421,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     }
 
     /// [`delete_subtree`](Tree::delete_subtree) of one that is too large for one transaction, as
-    /// [`move_in_steps`](Tree::move_in_steps). From the first transaction on no reader sees the nodes; their ids are free again when
+    /// [`move_in_steps`](Tree::move_in_steps). From the first transaction on no walk from above comes to the nodes, and in all models but
+    /// the [adjacency list](super::AdjacencyList) no reader finds them by their ids either; the ids are free again when
     /// the deletion has ended, and refused until then ([`TreeError::InSteps`]).
     ///
     /// ```
