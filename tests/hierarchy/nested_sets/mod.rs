@@ -3,6 +3,7 @@
 mod costs;
 mod leaf_ranges;
 mod repair;
+mod room;
 mod steps;
 
 use keyloom::{Reader, Store, Subspace};

@@ -49,18 +49,19 @@ fn rows_that_cross_and_keys_of_others_are_told() {
             tree.insert(txn, 1, "one", &0, Place::last(None))?;
             tree.insert(txn, 2, "two", &0, Place::last(1))?;
             tree.insert(txn, 3, "three", &0, Place::last(None))?;
-            txn.put(&tree.space().pack(&("left", u64::MAX - 7)), b"short")?;
+            txn.put(&tree.space().pack(&("left", u128::MAX - 7)), b"short")?;
             txn.put(&tree.space().pack("other"), b"")
         })
         .unwrap();
     let nothing = |key: &str| format!(r#"the key ("nested sets", {key}) is nothing of this tree"#);
-    let [other, short] = [nothing(r#""other""#), nothing(r#""left", 18446744073709551608"#)];
+    let [other, short] =
+        [nothing(r#""other""#), nothing(r#""left", 0xfffffffffffffffffffffffffffffff8"#)];
     assert_eq!(faults(&tree, &store), [&*other, &*short]);
     // Node 2 ends where it should, and node 1 ends before that: their intervals cross.
     let (one, two) = (row(&tree, &store, 1), row(&tree, &store, 2));
-    let right_of_two = u64::from_be_bytes(two.1[..8].try_into().unwrap());
+    let right_of_two = u128::from_be_bytes(two.1[..16].try_into().unwrap());
     let mut crossing = one.1.clone();
-    crossing[..8].copy_from_slice(&(right_of_two - 1).to_be_bytes());
+    crossing[..16].copy_from_slice(&(right_of_two - 1).to_be_bytes());
     store.transact(|txn| txn.put(&one.0, &crossing)).unwrap();
     let crosses = format!(
         "the key {} does not agree with the rest of the tree",
@@ -81,7 +82,7 @@ fn row(tree: &impl Tree, store: &impl Store, id: u64) -> (Vec<u8>, Vec<u8>) {
     let snapshot = store.snapshot().unwrap();
     let rows = snapshot.range(tree.space().child("left").range(), Order::Ascending).unwrap();
     rows.map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
-        .find(|(_, value)| value.get(8..16) == Some(&id.to_be_bytes()[..]))
+        .find(|(_, value)| value.get(16..24) == Some(&id.to_be_bytes()[..]))
         .unwrap()
 }
 
@@ -101,11 +102,11 @@ fn names_and_values_that_do_not_decode_are_told() {
     // The value is cut off, the name is, and the name is no text.
     let cut = |bytes: usize| whole[..bytes].to_vec();
     let mut no_text = whole.clone();
-    no_text[18] = 0xff;
+    no_text[26] = 0xff;
     let cases = [
         (cut(whole.len() - 1), &no_value, "two"),
         (cut(whole.len() - 3), &nothing, "lost 2"),
-        (cut(16), &nothing, "lost 2"),
+        (cut(24), &nothing, "lost 2"),
         (no_text, &nothing, "lost 2"),
     ];
     for (damaged, fault, name) in cases {
@@ -130,12 +131,12 @@ fn positions_of_a_newer_format_are_neither_judged_nor_mended() {
     // That of a node which is there, and that of one which has no row.
     for id in [1_u64, 2] {
         let (key, whole) = (tree.space().pack(&("node", id)), dump_all(&store));
-        store.transact(|txn| txn.put(&key, &[2, 1])).unwrap();
+        store.transact(|txn| txn.put(&key, &[3, 1])).unwrap();
         let before = dump_all(&store);
         let checked = tree.check(&store.snapshot().unwrap(), |_| ControlFlow::Continue(()));
         for error in [checked.unwrap_err(), tree.repair(&store).unwrap_err()] {
             let text = error.to_string();
-            assert!(text.contains("has format 2") && text.contains(&format!("\"node\", {id})")));
+            assert!(text.contains("has format 3") && text.contains(&format!("\"node\", {id})")));
         }
         assert_eq!(dump_all(&store), before);
         store
@@ -156,7 +157,7 @@ fn a_repair_goes_on_behind_a_key_that_is_no_row() {
         let snapshot = store.snapshot().unwrap();
         let rows = tree.space().child("left");
         let keys = snapshot.range(rows.range(), Order::Ascending).unwrap();
-        keys.map(|row| rows.unpack::<u64>(row.unwrap().0).unwrap()).collect::<Vec<_>>()
+        keys.map(|row| rows.unpack::<u128>(row.unwrap().0).unwrap()).collect::<Vec<_>>()
     };
     // The last key of the first 1,000, which are looked at together.
     let foreign = tree.space().pack(&("left", rows[998], "no label"));

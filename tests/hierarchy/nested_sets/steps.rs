@@ -287,11 +287,11 @@ fn a_record_of_steps_that_is_none_says_what_to_do_about_it() {
     assert_eq!(tree.repair(&store).unwrap(), 0);
     assert_eq!(answers(&tree, &store.snapshot().unwrap()), whole);
     // One of a newer program is none of this one's business.
-    store.transact(|txn| txn.put(&record, &[2])).unwrap();
+    store.transact(|txn| txn.put(&record, &[3])).unwrap();
     let before = dump_all(&store);
     let newer = tree.check(&store.snapshot().unwrap(), |_| ControlFlow::Continue(()));
     for error in [newer.unwrap_err(), tree.repair(&store).unwrap_err()] {
-        assert!(error.to_string().contains("has format 2") && error.to_string().contains(shown));
+        assert!(error.to_string().contains("has format 3") && error.to_string().contains(shown));
     }
     assert_eq!(dump_all(&store), before);
 }

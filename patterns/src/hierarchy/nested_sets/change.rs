@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use keyloom::{KeyBuf, Reader, Result, Writer};
+use keyloom::{KeyBuf, Limits, Reader, Result, Writer};
 
 use super::labels::{Gap, Label, Span};
 use super::layout::{Keys, Position, Positions, Row, disagreement, row_bytes};
@@ -81,11 +81,11 @@ impl Change {
     pub(super) fn put_row(
         &mut self,
         keys: &Keys,
-        (left, right): (Label, Label),
+        span: Span,
         id: NodeId,
         node: &[u8],
     ) -> Result<()> {
-        self.writes.put(&keys.left(left), &row_bytes(right, id, node))
+        self.writes.put(&keys.left(span.first), &row_bytes(span, id, node))
     }
 
     pub(super) fn put_position(&mut self, keys: &Keys, id: NodeId, at: Positions) -> Result<()> {
@@ -117,8 +117,9 @@ impl<R: Reader> View<'_, '_, R> {
         &self,
         gap: &Gap,
         nodes: &[Going<B>],
+        limits: &Limits,
     ) -> Result<Change> {
-        let room = self.room(gap, 2 * nodes.len() as u64)?;
+        let room = self.room(gap, 2 * nodes.len() as u64, limits)?;
         let mut change = self.give_way(room.window, &room.moved)?;
         let intervals = intervals(nodes.iter().map(|node| (node.depth, node.id)), gap.parent);
         for (node, (left, right, parent)) in nodes.iter().zip(intervals) {
@@ -126,7 +127,8 @@ impl<R: Reader> View<'_, '_, R> {
             else {
                 continue;
             };
-            change.put_row(self.keys, (left, right), node.id, &node.node)?;
+            let span = Span { first: left, last: right };
+            change.put_row(self.keys, span, node.id, &node.node)?;
             change.put_position(self.keys, node.id, Position { left, parent }.into())?;
         }
         Ok(change)
@@ -140,7 +142,7 @@ impl<R: Reader> View<'_, '_, R> {
     ) -> Result<Change> {
         let mut change = Change { cleared: window.into_iter().collect(), ..Change::default() };
         for (_, row) in moved {
-            change.put_row(self.keys, (row.left, row.right), row.id, row.node())?;
+            change.put_row(self.keys, row.span(), row.id, row.node())?;
         }
         let elsewhere: Vec<_> = moved.iter().filter(|(old, row)| *old != row.left).collect();
         let keys: Vec<KeyBuf> = elsewhere.iter().map(|(_, row)| self.keys.node(row.id)).collect();

@@ -7,8 +7,8 @@ use std::ops::{ControlFlow, Deref};
 use keyloom::value::Codec;
 use keyloom::{Entry, KeyBuf, Order, Reader, Result, Store, Writer};
 
-use super::labels::Span;
-use super::layout::{HEADER, Keys, Kind, Position, Positions};
+use super::labels::{Label, Span};
+use super::layout::{Keys, Kind, Position, Positions, header, split_header};
 use super::restore;
 use super::steps::Steps;
 use crate::batch::BatchSize;
@@ -121,7 +121,7 @@ fn faults_of_page<R: Reader, V, C: Codec<V>>(
     for entry in entries {
         match keys.kind(&entry.0) {
             Some(Kind::Left) => {
-                faults.extend(unreadable_node::<_, V, C>(&entry)?);
+                faults.extend(unreadable_node::<_, V, C>(keys, &entry)?);
                 rows.push(entry);
             }
             Some(Kind::Node(id)) => nodes.push((id, entry)),
@@ -142,10 +142,12 @@ fn faults_of_page<R: Reader, V, C: Codec<V>>(
 
 /// What is to be told of a row whose name or value can not be read.
 fn unreadable_node<B: Deref<Target = [u8]>, V, C: Codec<V>>(
+    keys: &Keys,
     (key, bytes): &Entry<B>,
 ) -> Result<Option<TreeInconsistency>> {
     // Of a header that is cut off the row itself is told.
-    let Some(stored) = bytes.get(HEADER..) else { return Ok(None) };
+    let header = split_header(keys.is_wide(key), bytes);
+    let Some(stored) = header.and_then(|header| bytes.get(header.bytes..)) else { return Ok(None) };
     let node = TreeNode::<_, V, C>::new(0, stored, 0);
     let rule = node.fault().map_err(|error| error.at(key))?;
     Ok(rule.map(|rule| TreeInconsistency { key: KeyBuf::from_slice(key), rule }))
@@ -195,15 +197,14 @@ pub(super) fn dangling<R: Reader>(
         let key = KeyBuf::from_slice(&key);
         match unless_newer(Positions::decode(&bytes)).map_err(|error| error.at(&key))? {
             None => faults.push(TreeInconsistency { key, rule: TreeRule::Foreign }),
-            Some(at) => named.push((id, key, keys.left(place_of(&at, steps).left))),
+            Some(at) => named.push((id, key, place_of(&at, steps).left)),
         }
     }
-    let lefts: Vec<&KeyBuf> = named.iter().map(|(_, _, left)| left).collect();
+    let lefts: Vec<KeyBuf> = named.iter().map(|(_, _, left)| keys.left(*left)).collect();
     let rows = reader.get_many(&lefts)?;
-    for ((id, key, _), row) in named.iter().zip(rows) {
-        let is_there = row.is_some_and(|bytes| {
-            super::layout::header(&bytes).is_ok_and(|(_, found)| found == *id)
-        });
+    for ((id, key, left), row) in named.iter().zip(rows) {
+        let is_there =
+            row.is_some_and(|bytes| header(*left, &bytes).is_ok_and(|found| found.id == *id));
         if !is_there {
             faults.push(TreeInconsistency { key: key.clone(), rule: TreeRule::Dangling });
         }
@@ -258,7 +259,7 @@ fn repair_rows(
         return Ok((0, Some(From { last: None, open: Open::default() })));
     }
     let (faults, next) = {
-        let all = keys.lefts(Span { first: 0, last: u64::MAX });
+        let all = keys.lefts(Span { first: 0, last: Label::MAX });
         let range = match &from.last {
             None => all,
             Some(last) => all.resume(Order::Ascending, last),
@@ -280,7 +281,7 @@ fn is_as_it_was<R: Reader>(keys: &Keys, reader: &R, open: &Open) -> Result<bool>
     let rows = reader.get_many(&lefts)?;
     Ok(rows.iter().zip(&open.0).all(|(row, (span, id))| {
         row.as_ref().is_some_and(|bytes| {
-            super::layout::header(bytes).is_ok_and(|found| found == (span.last, *id))
+            header(span.first, bytes).is_ok_and(|found| (found.right, found.id) == (span.last, *id))
         })
     }))
 }

@@ -10,20 +10,22 @@ use smallvec::SmallVec;
 use super::NestedSets;
 use super::change::Going;
 use super::descend::{Children, Descend, Visits};
-use super::labels::Span;
-use super::layout::{HEADER, disagreement};
+use super::labels::{Label, Span};
+use super::layout::{disagreement, header, row_node};
 use super::place::Placed;
+use super::relabel::{Wanted, lacks_room, make_room};
 use super::view::{View, between};
 use super::{check, steps};
 use crate::hierarchy::tree::{NodeOf, VisitOf, depth_bounds, encode_node, exists, unknown};
 use crate::hierarchy::{
-    MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode,
+    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode,
 };
 use crate::table::get_many;
 
 /// Where the row of a node lies.
 struct RowKey {
     id: NodeId,
+    left: Label,
     key: KeyBuf,
 }
 
@@ -45,7 +47,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>> {
         let (view, Some(position)) = View::of(&self.keys, reader, id)? else { return Ok(None) };
         let row = view.row_at(id, position.left)?;
-        Ok(Some(TreeNode::new(id, row.bytes, HEADER)))
+        Ok(Some(row_node(row)))
     }
 
     fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>> {
@@ -90,13 +92,15 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         let mut above = SmallVec::<[RowKey; 4]>::new();
         let mut at = (id, position);
         while let Some(next) = view.above(at)? {
-            above.push(RowKey { id: next.0, key: self.keys.left(next.1.left) });
+            let (id, left) = (next.0, next.1.left);
+            above.push(RowKey { id, left, key: self.keys.left(left) });
             at = next;
         }
         let mut ancestors = Vec::with_capacity(above.len());
-        for (bytes, RowKey { id, key }) in get_many(reader, &above)?.into_iter().zip(&above) {
-            let bytes = bytes.ok_or_else(|| disagreement(key))?;
-            ancestors.push(TreeNode::new(*id, bytes, HEADER));
+        for (bytes, row) in get_many(reader, &above)?.into_iter().zip(&above) {
+            let bytes = bytes.ok_or_else(|| disagreement(&row.key))?;
+            let header = header(row.left, &bytes).map_err(|error| error.at(&row.key))?;
+            ancestors.push(TreeNode::new(row.id, bytes, header.bytes));
         }
         Ok(ancestors)
     }
@@ -112,7 +116,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             Order::Ascending => view.next_sibling(id, at)?,
             Order::Descending => view.previous_sibling(at)?,
         };
-        Ok(sibling.map(|row| TreeNode::new(row.id, row.bytes, HEADER)))
+        Ok(sibling.map(row_node))
     }
 
     fn descendant_count(
@@ -177,7 +181,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 self.refuse_known(&[id], &found)?;
                 view.refuse_leaving()?;
                 let gap = view.gap(Placed { id, name, span: None }, place)?;
-                view.place(&gap, &[Going { depth: 0, id, node }])?
+                view.place(&gap, &[Going { depth: 0, id, node }], &txn.limits())?
             };
             change.make(&self.keys, txn).map(drop)
         })
@@ -209,7 +213,8 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                     return Ok(());
                 }
                 view.refuse_in_steps(span)?;
-                let mut change = view.without(span).place(&gap, &view.going(span)?)?;
+                let mut change =
+                    view.without(span).place(&gap, &view.going(span)?, &txn.limits())?;
                 change.cleared.push(span);
                 change
             };
@@ -241,7 +246,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 view.refuse_in_steps(span)?;
                 let is_leaf = view.first(span.first, span.last)?.is_none();
                 match orphans {
-                    Orphans::Rooted if !is_leaf => self.uproot(&view, id, span)?,
+                    Orphans::Rooted if !is_leaf => self.uproot(&view, id, span, &txn.limits())?,
                     _ => self.adopt(&view, id, span, at)?,
                 }
             };
@@ -274,7 +279,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 let placed = Placed { id: 0, name: "", span: None };
                 let gap = view.gap(placed, Place::Last(parent))?;
                 self.refuse_known(&ids, &found)?;
-                view.place(&gap, &going)?
+                view.place(&gap, &going, &txn.limits())?
             };
             change.make(&self.keys, txn).map(drop)
         })
@@ -285,10 +290,22 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         store: &S,
         id: NodeId,
         place: Place,
-        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+        mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
-        let written = store.transact(|txn| steps::begin_move(&self.keys, txn, id, place))?;
-        steps::go_on_from(&self.keys, store, written, progress)
+        let mut written = 0;
+        loop {
+            match store.transact(|txn| steps::begin_move(&self.keys, txn, id, place)) {
+                Err(error) if lacks_room(&error) => {
+                    let wanted = Wanted::Move { id, place };
+                    let made = make_room(&self.keys, store, wanted, written, &mut progress)?;
+                    if made.step != MoveStep::Finished {
+                        return Ok(made);
+                    }
+                    written = made.keys;
+                }
+                begun => return steps::go_on_from(&self.keys, store, written + begun?, progress),
+            }
+        }
     }
 
     fn delete_in_steps<S: Store>(
@@ -349,7 +366,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         reader: &'r R,
         one: NodeId,
         other: NodeId,
-    ) -> Result<(View<'_, 'r, R>, [u64; 2])> {
+    ) -> Result<(View<'_, 'r, R>, [Label; 2])> {
         let (view, found) = View::open(&self.keys, reader, &[one, other])?;
         let mut found = found
             .into_iter()

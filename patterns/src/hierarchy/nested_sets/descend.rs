@@ -4,13 +4,13 @@ use keyloom::{Entry, Error, Order, Reader, Result};
 use smallvec::SmallVec;
 
 use super::labels::{Label, Span};
-use super::layout::{HEADER, Keys, header, no_row, split_header};
+use super::layout::{Header, Keys, no_row, row_node, split_header};
 use super::view::{RowOf, View, between};
 use crate::hierarchy::{NodeId, TreeNode, Visit};
 use crate::walk::Walk;
 
-/// A row as it lies in the store, with its depth and its id.
-type Found<'r, R> = (u32, NodeId, Entry<<R as Reader>::Bytes<'r>>);
+/// A row as it lies in the store, with its depth and its header.
+type Found<'r, R> = (u32, Header, Entry<<R as Reader>::Bytes<'r>>);
 
 /// The rows of a span, each with its depth.
 pub(super) struct Descend<'r, R: Reader> {
@@ -91,15 +91,16 @@ impl<'r, R: Reader> Descend<'r, R> {
                 entry = self.walk.step()?;
                 continue;
             };
-            let (right, id) = header(&bytes).map_err(|error| error.at(&key))?;
-            let depth = self.depth_of(right);
+            let is_wide = self.keys.is_wide(&key);
+            let header = split_header(is_wide, &bytes).ok_or_else(|| no_row().at(&key))?;
+            let depth = self.depth_of(header.right);
             if depth > self.most {
                 entry = self.leave()?;
                 continue;
             }
-            self.open.push(right);
+            self.open.push(header.right);
             if depth >= self.least {
-                return Ok(Some((depth, id, (key, bytes))));
+                return Ok(Some((depth, header, (key, bytes))));
             }
             entry = self.walk.step()?;
         }
@@ -141,7 +142,7 @@ impl<'r, R: Reader> Descend<'r, R> {
 pub(super) struct Visits<'r, R: Reader> {
     descend: Descend<'r, R>,
     /// What [`advance`](Self::advance) has found.
-    found: Option<(u32, NodeId, R::Bytes<'r>)>,
+    found: Option<Found<'r, R>>,
 }
 
 impl<'r, R: Reader> Visits<'r, R> {
@@ -156,12 +157,15 @@ impl<'r, R: Reader> Visits<'r, R> {
         if self.descend.is_plain() {
             match self.descend.walk.entries()?.next() {
                 Some(Ok((key, bytes))) => {
-                    let Some((right, id)) = split_header(&bytes) else {
+                    let is_wide = self.descend.keys.is_wide(&key);
+                    let Some(Header { right, id, bytes: header }) = split_header(is_wide, &bytes)
+                    else {
                         return Some(Err(self.descend.refuse(&key)));
                     };
                     let depth = self.descend.depth_of(right);
                     self.descend.open.push(right);
-                    return Some(Ok(Visit { depth, node: TreeNode::new(id, bytes, HEADER) }));
+                    let node = TreeNode::new(id, bytes, header);
+                    return Some(Ok(Visit { depth, node }));
                 }
                 Some(Err(error)) => return Some(Err(self.descend.end(error))),
                 None => {}
@@ -170,15 +174,15 @@ impl<'r, R: Reader> Visits<'r, R> {
         if let Err(error) = self.advance() {
             return Some(Err(error));
         }
-        let (depth, id, bytes) = self.found.take()?;
-        Some(Ok(Visit { depth, node: TreeNode::new(id, bytes, HEADER) }))
+        let (depth, header, (_, bytes)) = self.found.take()?;
+        Some(Ok(Visit { depth, node: TreeNode::new(header.id, bytes, header.bytes) }))
     }
 
     /// Looks for what is not plain: behind the end of a part, and of walks that leave some depths out.
     #[inline(never)]
     fn advance(&mut self) -> Result<()> {
         match self.descend.advance() {
-            Ok(found) => self.found = found.map(|(depth, id, (_, bytes))| (depth, id, bytes)),
+            Ok(found) => self.found = found,
             Err(error) => return Err(self.descend.end(error)),
         }
         Ok(())
@@ -222,7 +226,7 @@ impl<'k, 'r, R: Reader> Children<'k, 'r, R> {
                 let child = last.and_then(|row| view.child_over(row, *parent));
                 // Behind an error nothing comes any more.
                 *hi = child.as_ref().map_or(*lo, |child| child.left);
-                Some(child.map(|row| TreeNode::new(row.id, row.bytes, HEADER)))
+                Some(child.map(row_node))
             }
         }
     }

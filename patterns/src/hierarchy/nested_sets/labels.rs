@@ -1,9 +1,12 @@
-//! Labels: the numbers that nodes are kept in order by, and where there is room for more of them.
+//! Labels: the numbers that keep nodes in order, and the free ones between them.
 
 use crate::hierarchy::NodeId;
 
 /// A place in the order of everything: a node has one where it begins and one where it ends.
-pub(super) type Label = u64;
+pub(super) type Label = u128;
+
+/// The first label of more than 64 bits: the first format had none of these.
+pub(super) const WIDE: Label = 1 << 64;
 
 /// The labels from `first` to `last`, both of them counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,46 +25,52 @@ impl Span {
     }
 
     /// How many labels there are beyond the first.
-    pub(super) fn width(self) -> u64 {
+    pub(super) fn width(self) -> u128 {
         self.last - self.first
     }
 }
 
-/// All labels that there are: 4 to the power of `levels`.
+/// All labels that there are: 16 to the power of `levels`.
 ///
-/// Windows are aligned: one of level n has 4ⁿ labels and lies in one of the next level. Of the 4ⁿ labels a window may hold
-/// 2ⁿ when it is labelled anew: so the share that may be in use falls geometrically, and a window that has been filled
-/// evenly leaves each quarter of it half empty. The whole space holds 2³² labels: 2³¹ nodes.
+/// Windows are aligned: one of level n has 16ⁿ labels and lies in one of the next level. After a window is relabelled, at
+/// most 2ⁿ of its labels are in use, half of it is free at the gap, and each sixteenth of the rest is at most a quarter
+/// as full as it may become. The whole space holds 2³² labels: 2³¹ nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LabelSpace {
     pub(super) levels: u32,
 }
 
 impl LabelSpace {
-    /// All numbers of 64 bits.
+    /// All numbers of 128 bits.
     pub(super) const WHOLE: Self = Self { levels: 32 };
 
-    /// The label behind all others, which no node gets; nor does any get the first one, 0.
+    /// The label after all others, which no node gets; nor does any get the first one, 0.
     pub(super) fn end(self) -> Label {
         self.window(0, self.levels).last
     }
 
     /// The window of a level in which a label lies.
     pub(super) fn window(self, around: Label, level: u32) -> Span {
-        let inside = u64::MAX.checked_shr(64 - 2 * level).unwrap_or(0);
+        let inside = Label::MAX.checked_shr(Label::BITS - 4 * level).unwrap_or(0);
         Span { first: around & !inside, last: around | inside }
     }
 
-    /// How many labels a window of this level may hold when it is labelled anew.
+    /// How many labels of a window of this level may be in use after it is relabelled.
     pub(super) fn capacity(level: u32) -> u64 {
         1 << level
     }
 }
 
+/// `n` parts of `width` divided into `parts`, rounded down.
+pub(super) fn share(width: u128, n: u64, parts: u64) -> u128 {
+    let (n, parts) = (u128::from(n), u128::from(parts.max(1)));
+    n * (width / parts) + n * (width % parts) / parts
+}
+
 /// `count` labels strictly between two others, as far from each other as can be.
 pub(super) fn spread(lo: Label, hi: Label, count: u64) -> impl Iterator<Item = Label> {
-    let width = u128::from(hi - lo);
-    (1..=count).map(move |n| lo + (u128::from(n) * width / (u128::from(count) + 1)) as u64)
+    let width = hi - lo;
+    (1..=count).map(move |n| lo + share(width, n, count + 1))
 }
 
 /// What lies beside the place where nodes go.
@@ -85,19 +94,20 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// Labels for `count` places, unless the gap is too small: it should be as wide as a window is that may hold as many.
+    /// Labels for `count` places, or `None` where the gap is too small: each of them should have `count` labels of its own.
     ///
-    /// Between two siblings all of the gap is used. At an end of the parent more are likely to come, and little of it is
-    /// taken: of a gap of b bits about b/4 bits are left for those, and 3b/4 for what goes below each.
+    /// Between two siblings all of the gap is used. At an end of the parent more nodes are likely to follow: of a gap of b
+    /// bits each node takes 3b/4 bits, for what will lie below it, so 2 to the power of b/4 nodes follow.
     pub(super) fn labels(&self, count: u64) -> Option<Vec<Label>> {
         let width = self.hi - self.lo;
         let least = u128::from(count) * u128::from(count);
-        if u128::from(width) < least {
+        if width < least.max(2) {
             return None;
         }
         let shift = (width.ilog2() / 4).max(2);
-        let step = u128::from(width >> shift) * u128::from(count) / 2;
-        let taken = step.min(u128::from(width / 2)).max(least) as u64;
+        // Counts stay below 2³³, and a step has at most 126 bits only for few of them.
+        let step = (width >> shift).saturating_mul(u128::from(count)) / 2;
+        let taken = step.min(width / 2).max(least);
         let (lo, hi) = match self.side {
             Side::Inside => (self.lo, self.hi),
             Side::Back => (self.lo, self.lo + taken),
@@ -105,6 +115,39 @@ impl Gap {
         };
         Some(spread(lo, hi, count).collect())
     }
+
+    /// Labels for what lies in a window, `before` of them before the gap and `behind` behind it, and `count` new ones in the
+    /// gap. Half of the window goes to the gap: so the next nodes at this place find as much room as all of the others
+    /// have, and a window is relabelled again only after about as many nodes came as it holds.
+    pub(super) fn relabelled(
+        &self,
+        window: Span,
+        before: u64,
+        behind: u64,
+        count: u64,
+    ) -> Relabelled {
+        let lo = window.first.saturating_sub(1);
+        let sides = (window.last - lo) / 2;
+        let left = share(sides, before, before + behind);
+        let right = share(sides, behind, before + behind);
+        let labels_before: Vec<Label> = spread(lo, lo + left, before).collect();
+        let labels_behind: Vec<Label> = spread(window.last - right, window.last, behind).collect();
+        let gap = Gap {
+            parent: self.parent,
+            lo: labels_before.last().copied().unwrap_or(lo),
+            hi: labels_behind.first().copied().unwrap_or(window.last),
+            side: self.side,
+        };
+        let new = gap.labels(count).unwrap_or_else(|| spread(gap.lo, gap.hi, count).collect());
+        Relabelled { before: labels_before, new, behind: labels_behind }
+    }
+}
+
+/// The labels of a window after it is relabelled.
+pub(super) struct Relabelled {
+    pub(super) before: Vec<Label>,
+    pub(super) new: Vec<Label>,
+    pub(super) behind: Vec<Label>,
 }
 
 #[cfg(test)]
@@ -118,12 +161,13 @@ mod tests {
     fn windows_lie_inside_each_other_up_to_the_whole_space() {
         let space = LabelSpace::WHOLE;
         assert_eq!(space.window(7, 0), Span { first: 7, last: 7 });
-        assert_eq!(space.window(7, 1), Span { first: 4, last: 7 });
-        assert_eq!(space.window(7, 2), Span { first: 0, last: 15 });
-        assert_eq!(space.window(u64::MAX, 31).first, 3 << 62);
-        assert_eq!(space.window(7, 32), Span { first: 0, last: u64::MAX });
-        assert_eq!(space.end(), u64::MAX);
-        assert_eq!(LabelSpace { levels: 3 }.end(), 63);
+        assert_eq!(space.window(7, 1), Span { first: 0, last: 15 });
+        assert_eq!(space.window(17, 1), Span { first: 16, last: 31 });
+        assert_eq!(space.window(7, 16), Span { first: 0, last: WIDE - 1 });
+        assert_eq!(space.window(u128::MAX, 31).first, 15 << 124);
+        assert_eq!(space.window(7, 32), Span { first: 0, last: u128::MAX });
+        assert_eq!(space.end(), u128::MAX);
+        assert_eq!(LabelSpace { levels: 3 }.end(), 4_095);
     }
 
     #[test]
@@ -131,24 +175,68 @@ mod tests {
         let labels = LabelSpace::capacity(32);
         assert_eq!(labels, 2 << 31);
         // As many labels, spread over the space, differ: neighbours are as far apart here as anywhere, but for one.
-        let some: Vec<Label> = spread(0, u64::MAX, labels).take(1_000).collect();
-        assert!(some.windows(2).all(|pair| pair[1] - pair[0] >= (1 << 32) - 2));
-        let width = u128::from(u64::MAX);
-        let last = (u128::from(labels) * width / (u128::from(labels) + 1)) as u64;
-        assert!(last < u64::MAX);
+        let some: Vec<Label> = spread(0, u128::MAX, labels).take(1_000).collect();
+        assert!(some.windows(2).all(|pair| pair[1] - pair[0] >= (1 << 96) - (1 << 65)));
+        assert!(share(u128::MAX, labels, labels + 1) < u128::MAX);
+        assert_eq!(share(u128::MAX, labels, labels), u128::MAX);
+    }
+
+    /// Appends nodes to a gap until it is used up or `most` are there.
+    fn appended(gap: &Gap, nodes_each: u64, most: u64) -> u64 {
+        let (mut gap, mut appended) = (*gap, 0);
+        while appended < most {
+            let Some(labels) = gap.labels(2 * nodes_each) else { break };
+            match gap.side {
+                Side::Front => gap.hi = labels[0],
+                _ => gap.lo = labels[labels.len() - 1],
+            }
+            appended += nodes_each;
+        }
+        appended
+    }
+
+    /// The gap at an end of a node whose interval has so many bits.
+    fn end_of(bits: u32, side: Side) -> Gap {
+        Gap { parent: None, lo: WIDE, hi: WIDE + (1 << bits), side }
+    }
+
+    #[test]
+    fn a_gap_of_n_bits_takes_two_to_the_power_of_a_quarter_of_them() {
+        let millions = if cfg!(debug_assertions) { 1 } else { 11 };
+        for side in [Side::Back, Side::Front] {
+            // The roots, the children of one of them, and theirs.
+            assert_eq!(appended(&end_of(127, side), 1, 1_000_000), 1_000_000);
+            let most = millions * 1_000_000;
+            assert_eq!(appended(&end_of(95, side), 1, most), most);
+            assert!(appended(&end_of(72, side), 1, 1_000_000) > 600_000);
+            for (bits, least) in [(71, 1 << 17), (54, 1 << 13), (40, 1 << 10)] {
+                let nodes = appended(&end_of(bits, side), 1, u64::MAX);
+                assert!(nodes > least, "{nodes} in a gap of {bits} bits");
+            }
+        }
+    }
+
+    #[test]
+    fn loads_take_room_for_what_they_load() {
+        let loads = if cfg!(debug_assertions) { 2_000 } else { 20_000 };
+        for bits in [95, 126] {
+            let most = 200 * loads;
+            assert_eq!(appended(&end_of(bits, Side::Back), 200, most), most);
+        }
     }
 
     proptest! {
         #[test]
         fn a_gap_gives_labels_that_stand_in_order_between_its_ends(
-            lo in any::<u64>(), width in any::<u64>(), shift in 0..64_u32, nodes in 1..200_u64, side in 0..3,
+            lo in any::<u128>(), width in any::<u128>(), shifts in [0..128_u32, 0..128], nodes in 1..200_u64, side in 0..3,
         ) {
             let side = [Side::Front, Side::Back, Side::Inside][side as usize];
-            let width = (width >> shift).min(u64::MAX - lo).max(1);
-            let lo = lo.min(u64::MAX - width);
+            let lo = lo >> shifts[0];
+            let width = (width >> shifts[1]).min(u128::MAX - lo).max(1);
+            let lo = lo.min(u128::MAX - width);
             let gap = Gap { parent: None, lo, hi: lo + width, side };
             match gap.labels(2 * nodes) {
-                None => prop_assert!(width < 4 * nodes * nodes),
+                None => prop_assert!(width < u128::from(4 * nodes * nodes)),
                 Some(labels) => {
                     prop_assert_eq!(labels.len() as u64, 2 * nodes);
                     prop_assert!(labels[0] > gap.lo && labels[labels.len() - 1] < gap.hi);
@@ -158,13 +246,27 @@ mod tests {
         }
 
         #[test]
-        fn a_window_that_is_labelled_anew_gives_each_node_a_label_of_its_own(around in any::<u64>(), level in 1..=14_u32) {
-            let space = LabelSpace::WHOLE;
-            let window = space.window(around, level);
-            let count = LabelSpace::capacity(level);
-            let labels: Vec<Label> = spread(window.first, window.last, count).collect();
+        fn a_window_that_is_relabelled_gives_each_node_a_label_of_its_own(
+            around in any::<u128>(), shift in 0..128_u32, level in 2..=14_u32, parts in [0..100_u64, 0..100], side in 0..3,
+        ) {
+            let window = LabelSpace::WHOLE.window(around >> shift, level);
+            let side = [Side::Front, Side::Back, Side::Inside][side as usize];
+            let gap = Gap { parent: None, lo: window.first, hi: window.last, side };
+            // As full as a window may be.
+            let used = LabelSpace::capacity(level) - 2;
+            let before = used * parts[0] / (parts[0] + parts[1]).max(1);
+            let new = gap.relabelled(window, before, used - before, 2);
+            let labels: Vec<Label> = new.before.iter().chain(&new.new).chain(&new.behind).copied().collect();
+            prop_assert_eq!((new.before.len() as u64, labels.len() as u64), (before, used + 2));
             prop_assert!(labels.is_sorted_by(|a, b| a < b));
-            prop_assert!(labels[0] > window.first && labels[labels.len() - 1] < window.last);
+            prop_assert!(labels[0] >= window.first.max(1) && labels[labels.len() - 1] < window.last);
+            // Half of the window lies at the gap, and no sixteenth of it is nearly full.
+            for part in 0..16 {
+                let first = window.first + part * (window.width() / 16 + 1);
+                let part = LabelSpace::WHOLE.window(first, level - 1);
+                let inside = labels.iter().filter(|label| part.contains(**label)).count() as u64;
+                prop_assert!(inside <= LabelSpace::capacity(level - 1) / 4 + 3, "{inside} of {used}");
+            }
         }
     }
 }

@@ -5,15 +5,24 @@ use std::ops::Deref;
 use keyloom::key::display;
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Result, Subspace};
 
-use super::labels::{Label, LabelSpace, Span};
-use crate::hierarchy::NodeId;
+use super::labels::{Label, LabelSpace, Span, WIDE};
+use crate::hierarchy::{NodeId, TreeNode};
 use crate::select::{Select, within};
 
-/// How many bytes of a row stand before what all models store of a node: its right label and its id.
-pub(super) const HEADER: usize = 16;
-
-/// The first byte of a position: the format.
+/// The first byte of a position: the format. In the first one labels have 8 bytes, since then 16.
 const FORMAT: u8 = 1;
+const WIDE_FORMAT: u8 = 2;
+
+/// The longest key of a row of the first format, beyond the prefix: a code and 8 bytes.
+const NARROW_KEY: usize = 9;
+
+/// In a row of the first format: the right label has 16 bytes, which follow. No node ever had this label.
+const WIDE_RIGHT: u64 = u64::MAX;
+
+/// Whether a row that begins at this label has labels of 16 bytes.
+pub(super) fn is_wide(left: Label) -> bool {
+    left >= WIDE
+}
 
 /// Where everything is.
 #[derive(Clone)]
@@ -21,6 +30,8 @@ pub(super) struct Keys {
     pub(super) space: Subspace,
     pub(super) labels: LabelSpace,
     lefts: Subspace,
+    /// The longest key of a row of the first format.
+    narrow_key_bytes: usize,
     nodes: Subspace,
     /// What is known of a move or a deletion in steps.
     pub(super) steps: KeyBuf,
@@ -32,6 +43,7 @@ impl Keys {
         Self {
             space: space.clone(),
             labels: LabelSpace::WHOLE,
+            narrow_key_bytes: lefts.prefix().len() + NARROW_KEY,
             lefts,
             nodes,
             steps: space.pack("move"),
@@ -44,6 +56,12 @@ impl Keys {
 
     pub(super) fn node(&self, id: NodeId) -> KeyBuf {
         self.nodes.pack(&id)
+    }
+
+    /// Whether the row of a key has labels of 16 bytes: the key of its left label says so.
+    #[inline(always)]
+    pub(super) fn is_wide(&self, key: &[u8]) -> bool {
+        key.len() > self.narrow_key_bytes
     }
 
     /// The rows that begin in a span.
@@ -80,8 +98,8 @@ impl Keys {
     /// A row as it lies in the store.
     pub(super) fn row<B: Deref<Target = [u8]>>(&self, (key, bytes): Entry<B>) -> Result<Row<B>> {
         let left = self.lefts.unpack(&key)?;
-        let (right, id) = header(&bytes).map_err(|error| error.at(&key))?;
-        Ok(Row { left, right, id, bytes })
+        let header = header(left, &bytes).map_err(|error| error.at(&key))?;
+        Ok(Row::new(left, header, bytes))
     }
 }
 
@@ -97,40 +115,100 @@ pub(super) struct Row<B> {
     pub(super) left: Label,
     pub(super) right: Label,
     pub(super) id: NodeId,
+    header_bytes: usize,
     pub(super) bytes: B,
 }
 
-impl<B: Deref<Target = [u8]>> Row<B> {
+impl<B> Row<B> {
+    pub(super) fn new(left: Label, header: Header, bytes: B) -> Self {
+        let Header { right, id, bytes: header_bytes } = header;
+        Self { left, right, id, header_bytes, bytes }
+    }
+
+    /// The same without what is stored.
+    pub(super) fn labels(&self) -> Row<()> {
+        let Self { left, right, id, header_bytes, .. } = *self;
+        Row { left, right, id, header_bytes, bytes: () }
+    }
+
     pub(super) fn span(&self) -> Span {
         Span { first: self.left, last: self.right }
+    }
+}
+
+impl<B: Deref<Target = [u8]>> Row<B> {
+    /// The bytes before that: the right label and the id.
+    pub(super) fn header(&self) -> &[u8] {
+        self.bytes.get(..self.header_bytes).unwrap_or_default()
     }
 
     /// What all models store of a node.
     pub(super) fn node(&self) -> &[u8] {
-        self.bytes.get(HEADER..).unwrap_or_default()
+        self.bytes.get(self.header_bytes..).unwrap_or_default()
     }
 
     pub(super) fn to_owned(&self) -> Row<Vec<u8>> {
-        Row { left: self.left, right: self.right, id: self.id, bytes: self.bytes.to_vec() }
+        Row {
+            left: self.left,
+            right: self.right,
+            id: self.id,
+            header_bytes: self.header_bytes,
+            bytes: self.bytes.to_vec(),
+        }
     }
 }
 
-/// The right label and the id of a row.
-pub(super) fn header(bytes: &[u8]) -> Result<(Label, NodeId)> {
-    split_header(bytes).ok_or_else(no_row)
+/// The node of a row.
+pub(super) fn row_node<B: Deref<Target = [u8]>, V, C>(row: Row<B>) -> TreeNode<B, V, C> {
+    TreeNode::new(row.id, row.bytes, row.header_bytes)
+}
+
+/// What stands in a row before what all models store of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) right: Label,
+    pub(super) id: NodeId,
+    pub(super) bytes: usize,
+}
+
+/// The header of the row that begins at `left`.
+pub(super) fn header(left: Label, bytes: &[u8]) -> Result<Header> {
+    split_header(is_wide(left), bytes).ok_or_else(no_row)
 }
 
 /// The same without an error, which is a large thing to carry past every row of a walk.
 #[inline(always)]
-pub(super) fn split_header(bytes: &[u8]) -> Option<(Label, NodeId)> {
-    let header = bytes.first_chunk::<HEADER>()?;
-    let (right, id) = header.split_first_chunk::<8>()?;
-    Some((u64::from_be_bytes(*right), u64::from_be_bytes(*id.first_chunk::<8>()?)))
+pub(super) fn split_header(is_wide: bool, bytes: &[u8]) -> Option<Header> {
+    if is_wide {
+        let (right, id) = bytes.first_chunk::<24>()?.split_first_chunk::<16>()?;
+        let id = NodeId::from_be_bytes(*id.first_chunk()?);
+        return Some(Header { right: Label::from_be_bytes(*right), id, bytes: 24 });
+    }
+    let (right, id) = bytes.first_chunk::<16>()?.split_first_chunk::<8>()?;
+    let (right, id) = (u64::from_be_bytes(*right), NodeId::from_be_bytes(*id.first_chunk()?));
+    match right {
+        WIDE_RIGHT => {
+            let wide = split_header(true, bytes.get(8..)?)?;
+            Some(Header { bytes: 32, ..wide })
+        }
+        right => Some(Header { right: right.into(), id, bytes: 16 }),
+    }
 }
 
 /// The bytes of a row.
-pub(super) fn row_bytes(right: Label, id: NodeId, node: &[u8]) -> Vec<u8> {
-    [&right.to_be_bytes()[..], &id.to_be_bytes(), node].concat()
+pub(super) fn row_bytes(span: Span, id: NodeId, node: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(32 + node.len());
+    match (is_wide(span.first), u64::try_from(span.last)) {
+        (false, Ok(right)) => bytes.extend_from_slice(&right.to_be_bytes()),
+        (false, Err(_)) => {
+            bytes.extend_from_slice(&WIDE_RIGHT.to_be_bytes());
+            bytes.extend_from_slice(&span.last.to_be_bytes());
+        }
+        (true, _) => bytes.extend_from_slice(&span.last.to_be_bytes()),
+    }
+    bytes.extend_from_slice(&id.to_be_bytes());
+    bytes.extend_from_slice(node);
+    bytes
 }
 
 /// Where a node begins, and its parent.
@@ -141,16 +219,22 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// `None` where the bytes are no position and nothing else.
+    /// `None` where the bytes are not a position and nothing else.
     #[inline]
-    fn of(bytes: &[u8]) -> Option<Self> {
-        let (left, parent) = bytes.split_first_chunk()?;
+    fn of(is_wide: bool, bytes: &[u8]) -> Option<Self> {
+        let (left, parent) = if is_wide {
+            let (left, parent) = bytes.split_first_chunk()?;
+            (Label::from_be_bytes(*left), parent)
+        } else {
+            let (left, parent) = bytes.split_first_chunk()?;
+            (Label::from(u64::from_be_bytes(*left)), parent)
+        };
         let parent = match parent.split_first()? {
             (0, []) => None,
             (1, id) => Some(NodeId::from_be_bytes(id.try_into().ok()?)),
             _ => return None,
         };
-        Some(Self { left: Label::from_be_bytes(*left), parent })
+        Some(Self { left, parent })
     }
 }
 
@@ -171,9 +255,15 @@ impl From<Position> for Positions {
 impl Positions {
     /// The format, how many places, and of each the left label, whether there is a parent, and which.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![FORMAT, 1 + u8::from(self.next.is_some())];
-        for position in std::iter::once(self.now).chain(self.next) {
-            bytes.extend_from_slice(&position.left.to_be_bytes());
+        let places = || std::iter::once(self.now).chain(self.next);
+        let is_wide = places().any(|at| is_wide(at.left));
+        let format = if is_wide { WIDE_FORMAT } else { FORMAT };
+        let mut bytes = vec![format, 1 + u8::from(self.next.is_some())];
+        for position in places() {
+            match u64::try_from(position.left) {
+                Ok(left) if !is_wide => bytes.extend_from_slice(&left.to_be_bytes()),
+                _ => bytes.extend_from_slice(&position.left.to_be_bytes()),
+            }
             bytes.push(u8::from(position.parent.is_some()));
             if let Some(parent) = position.parent {
                 bytes.extend_from_slice(&parent.to_be_bytes());
@@ -186,7 +276,8 @@ impl Positions {
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         // As all are but those in a move in steps, and read without a result for each piece.
         match bytes {
-            [FORMAT, 1, only @ ..] => Position::of(only).map(Self::from),
+            [WIDE_FORMAT, 1, only @ ..] => Position::of(true, only).map(Self::from),
+            [FORMAT, 1, only @ ..] => Position::of(false, only).map(Self::from),
             _ => None,
         }
         .map_or_else(|| Self::decode_any(bytes), Ok)
@@ -194,7 +285,7 @@ impl Positions {
 
     #[cold]
     fn decode_any(bytes: &[u8]) -> Result<Self> {
-        let mut input = Input::of("a position of nested sets", bytes)?;
+        let mut input = Input::of("a position of nested sets", bytes, WIDE_FORMAT)?;
         let count = input.byte()?;
         let now = input.position()?;
         let next = match count {
@@ -208,40 +299,54 @@ impl Positions {
 }
 
 /// A value that begins with its format, read piece by piece.
-pub(super) struct Input<'b>(&'b [u8]);
+pub(super) struct Input<'b> {
+    format: u8,
+    rest: &'b [u8],
+}
 
 impl<'b> Input<'b> {
-    pub(super) fn of(what: &str, bytes: &'b [u8]) -> Result<Self> {
+    /// A value of a format from 1 to `newest`.
+    pub(super) fn of(what: &str, bytes: &'b [u8], newest: u8) -> Result<Self> {
         match bytes.split_first() {
-            Some((&FORMAT, rest)) => Ok(Self(rest)),
-            Some((&format, _)) if format > FORMAT => Err(Error::NewerFormat {
+            Some((&format, _)) if format > newest => Err(Error::NewerFormat {
                 what: what.into(),
                 found: format.into(),
-                supported: FORMAT.into(),
+                supported: newest.into(),
             }),
+            Some((&format, rest)) if format > 0 => Ok(Self { format, rest }),
             _ => Err(refused("it does not begin with its format")),
         }
     }
 
     pub(super) fn byte(&mut self) -> Result<u8> {
-        let (&byte, rest) = self.0.split_first().ok_or_else(cut_off)?;
-        self.0 = rest;
+        let (&byte, rest) = self.rest.split_first().ok_or_else(cut_off)?;
+        self.rest = rest;
         Ok(byte)
     }
 
     pub(super) fn number(&mut self) -> Result<u64> {
-        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(cut_off)?;
-        self.0 = rest;
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or_else(cut_off)?;
+        self.rest = rest;
         Ok(u64::from_be_bytes(*bytes))
     }
 
+    /// A label: 8 bytes in the first format, since then 16.
+    pub(super) fn label(&mut self) -> Result<Label> {
+        if self.format == FORMAT {
+            return self.number().map(Label::from);
+        }
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or_else(cut_off)?;
+        self.rest = rest;
+        Ok(Label::from_be_bytes(*bytes))
+    }
+
     fn position(&mut self) -> Result<Position> {
-        let left = self.number()?;
+        let left = self.label()?;
         Ok(Position { left, parent: self.parent()? })
     }
 
     pub(super) fn span(&mut self) -> Result<Span> {
-        let (first, last) = (self.number()?, self.number()?);
+        let (first, last) = (self.label()?, self.label()?);
         if first < last {
             Ok(Span { first, last })
         } else {
@@ -259,11 +364,11 @@ impl<'b> Input<'b> {
 
     /// How many bytes are left.
     pub(super) fn left(&self) -> usize {
-        self.0.len()
+        self.rest.len()
     }
 
     pub(super) fn end(&self) -> Result<()> {
-        if self.0.is_empty() { Ok(()) } else { Err(refused("bytes are left over")) }
+        if self.rest.is_empty() { Ok(()) } else { Err(refused("bytes are left over")) }
     }
 }
 

@@ -4,10 +4,16 @@
 //! lie in the order of their left labels, which is the depth-first order of the tree. So what lies below a node is one
 //! scan, in order, and whether a node lies below another is a comparison of numbers.
 //!
-//! Labels are numbers of 64 bits with gaps between them. A node that comes takes labels from the gap where it goes. When a
-//! gap is too small, the smallest *window* around it that is not too full is labelled anew, evenly: of a window of 4ⁿ labels
-//! at most 2ⁿ may be in use. That is the maintenance of an order of Bender and others: a window is labelled anew only when
-//! many nodes have come since the last time, so that each of them pays for a few relabelled nodes per level.
+//! Labels are numbers of 128 bits with gaps between them. A new node takes labels from the gap where it goes. At an end of the
+//! parent a node takes 3b/4 bits of a gap of b bits, so 2 to the power of b/4 nodes follow each other without more writes: all
+//! that the tree takes below a root that is alone, 2²⁴ below one of many roots, 2¹⁸ below one of its children. When a gap is
+//! used up, the smallest *window* around it that is not too full is relabelled: of a window of 16ⁿ labels at most 2ⁿ may be in
+//! use. That is the maintenance of an order of Bender and others. The gap gets half of the window, so it takes about as many
+//! nodes more as the window holds, and each node pays for a few relabelled ones.
+//!
+//! Where a window is too large for one transaction of the store, the change is refused ([`TreeError::NoRoom`]), and
+//! [`make_room`](NestedSets::make_room) relabels the window in steps. No label passes another one on its way, so between
+//! the steps the tree is the same, takes changes, and nothing is stored about the steps.
 //!
 //! For trees that do not change there is a simpler form: [`leaf_ranges`].
 //!
@@ -15,12 +21,17 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, `"left"`, left label | right label (8 bytes), id (8 bytes), name and value of the node |
-//! | subspace, `"node"`, id | left label, and the id of the parent, if it has one |
+//! | subspace, `"left"`, left label | right label (16 bytes), id (8 bytes), name and value of the node |
+//! | subspace, `"node"`, id | format, number of places, left label (16 bytes), and the id of the parent, if it has one |
 //! | subspace, `"move"` | what is moved or deleted in steps, while it lasts |
 //!
-//! All integers in values are big-endian. A depth is not stored: a walk keeps the right labels of the nodes it is in on a stack,
-//! and how many they are is the depth. Nor are counts: they are scans.
+//! All integers in values are big-endian. In the first format labels had 64 bits, and took 8 bytes of a value. Trees of this
+//! format are read and changed: a row whose left label has at most 64 bits is of the first format (its right label, when it has
+//! more, follows 8 bytes of `FF`), and relabelling brings rows to the new one. A program that knows only the first format
+//! does not find the new rows: update all programs before one writes.
+//!
+//! A depth is not stored: a walk keeps the right labels of the nodes it is in on a stack, and how many they are is the depth.
+//! Nor are counts: they are scans.
 //!
 //! # Invariants
 //!
@@ -31,7 +42,7 @@
 //!   interval crosses that of an earlier row, becomes the last root, and the rows that it enclosed move up; it is deleted where not
 //!   even its id is known. Of two rows of one id, the one that the position names keeps it, and the other gets back its own or a
 //!   new one.
-//! * The label space holds 2³¹ nodes, wherever they come: the window of all 2⁶⁴ labels may hold 2³². Beyond, an insert
+//! * The label space holds 2³¹ nodes, wherever they come: the window of all 2¹²⁸ labels may hold 2³². Beyond, an insert
 //!   that finds no gap is refused ([`TreeError::TooManyNodes`]).
 //!
 //! # Cost
@@ -62,23 +73,29 @@
 //! | [`delete_node`](Tree::delete_node), children adopted | the children | 2 + c | |
 //! | [`delete_node`](Tree::delete_node), children rooted | the subtree | as a move | |
 //! | [`load`](Tree::load) of n nodes | n gets | 2 n, and what gives way | 5 |
-//! | [`move_in_steps`](Tree::move_in_steps) | the subtree, three times | 5 n, in transactions of some 1,000 rows | |
+//! | [`move_in_steps`](Tree::move_in_steps) | the subtree, three times | 5 n, in transactions of some 1,000 rows; before that, what gives way | |
+//! | [`make_room`](NestedSets::make_room) | the window, twice | what gives way, in transactions of some 1,000 labels of up to 3 keys | |
 //! | [`delete_in_steps`](Tree::delete_in_steps) | the subtree | 2 n | |
 //!
 //! What gives way is written with 1 range deletion and 2 keys per node whose left label lies in the window, and 1 key per node
-//! of which only the right one does. Between nodes that come at random hardly anything ever does; at one spot again and
-//! again it is, amortized, a few nodes per level of windows, and levels grow with the logarithm of the number of nodes.
-//! Behind the last child and before the first one only a small part of the gap is taken, so that appending does
-//! not use it up. Counted over 100,000 inserts (a chain: 2,000), where a deleted range counts as one key:
+//! of which only the right one does. Counted over 100,000 inserts (a chain: 2,000; loads: 10,000), where a deleted range counts
+//! as one key:
 //!
 //! | where nodes come | keys written per insert | by the worst insert |
 //! |---|---|---|
-//! | anywhere | 2.91 | 6,012 |
-//! | behind the last child of a node, before its first one, behind the last root | 2.00 | 2 |
-//! | always before the same node | 24.85 | 134,117 |
-//! | each below the one before | 16.29 | 2,245 |
+//! | anywhere | 2.19 | 2,306 |
+//! | after the last child of a node, before its first one, after the last root | 2.00 | 2 |
+//! | 1,000,000 after the last child of a root | 2.00 | 2 |
+//! | trees of 200 nodes, loaded one by one as the last root | 400 per tree | 400 |
+//! | always before the same node | 10.92 | 106,583 |
+//! | in turns before and after the same node | 9.52 | 41,360 |
+//! | each below the one before | 6.84 | 1,467 |
 //!
-//! A store that takes few writes at once refuses the worst ones. [`load`](Tree::load)ing many nodes at once spares them.
+//! The worst case is one spot between two siblings, again and again, from either side: amortized a few nodes per level of
+//! windows, of which there are as many as the logarithm of the number of nodes; and one insert may relabel a window of all
+//! nodes around the spot, 2 keys each. Where the [limits](keyloom::Limits) of a store bound a transaction, what gives way takes at
+//! most half of the operations and a quarter of the bytes: a larger window is refused, and relabelled by
+//! [`make_room`](NestedSets::make_room).
 //!
 //! # Errors and transactions
 //!
@@ -88,12 +105,12 @@
 //! While a subtree is moved or deleted in steps, changes in it, moves and deletions of what it lies in, and nodes that would go
 //! where hidden rows lie are refused ([`TreeError::InSteps`]), and so is an insert elsewhere for which a window would have to give
 //! way that reaches into the subtree; the rest of the tree takes changes. Room for a subtree
-//! that is moved in steps is made in the first transaction: where the gap is too small, what gives way must fit into that one.
+//! that is moved in steps is made in steps, too, before the move begins ([`MoveStep::Relabelling`](super::MoveStep)).
 //!
 //! # When not to use it
 //!
 //! When subtrees are moved often: a move writes the subtree twice over, where an
-//! adjacency list writes some five keys. When many writers insert at one spot: a window that is labelled anew
+//! adjacency list writes some five keys. When many writers insert at one spot: a window that is relabelled
 //! conflicts with every change in it. When the parent is asked for more than the subtree.
 //!
 //! # Source
@@ -110,6 +127,7 @@ mod labels;
 mod layout;
 pub mod leaf_ranges;
 mod place;
+mod relabel;
 mod restore;
 mod room;
 mod steps;
@@ -120,18 +138,20 @@ mod view;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Reader, Result, Subspace, Writer};
+use keyloom::{Limits, Reader, Result, Store, Subspace, Writer};
 
 use change::Change;
 use descend::Descend;
 use labels::Span;
-use layout::{HEADER, Keys, Position};
+use layout::{Keys, Position};
 use place::Placed;
+use relabel::Wanted;
 use view::{View, between};
 
-use super::{NodeId, Place, TreeNode};
+use super::{MoveProgress, NodeId, Place, TreeNode};
 #[cfg(doc)]
 use super::{Tree, TreeError};
 
@@ -203,6 +223,50 @@ impl<V, C> NestedSets<V, C> {
 }
 
 impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
+    /// Makes room for `nodes` new nodes at a place, where `name` is the name of the first of them, in transactions as large
+    /// as the store takes. For a change that was refused with [`TreeError::NoRoom`]: the same change is taken afterwards.
+    ///
+    /// Between the transactions the tree is the same tree as before, and it takes changes everywhere. `progress` is
+    /// called after each of them. Where it breaks, or the program dies, the next call goes on from the labels as they are.
+    /// Where there is room already, nothing is written.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use keyloom::{Limits, Memory, Store, Subspace};
+    /// use keyloom_patterns::hierarchy::{MoveStep, NestedSets, Place, Tree, TreeError};
+    /// let tree = NestedSets::<()>::new(&Subspace::new("places"));
+    /// let store = Memory::builder().limits(Limits::etcd()).build();
+    /// store.transact(|txn| tree.insert(txn, 0, "first", &(), Place::last(None)))?;
+    /// let insert = |id| {
+    ///     let place = Place::Before(0);
+    ///     match store.transact(|txn| tree.insert(txn, id, "new", &(), place)) {
+    ///         Err(error) if matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. })) => {
+    ///             let made = tree.make_room(&store, "new", place, 1, |_| ControlFlow::Continue(()))?;
+    ///             assert_eq!(made.step, MoveStep::Finished);
+    ///             store.transact(|txn| tree.insert(txn, id, "new", &(), place))
+    ///         }
+    ///         inserted => inserted,
+    ///     }
+    /// };
+    /// (1..1_000).try_for_each(insert)?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`] where the place names a node that is not there; [`TreeError::InSteps`] where labels of a
+    /// subtree would change that is moved or deleted in steps; [`TreeError::TooManyNodes`].
+    pub fn make_room<S: Store>(
+        &self,
+        store: &S,
+        name: &str,
+        place: Place,
+        nodes: u64,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        let wanted = Wanted::New { name, place, nodes };
+        relabel::make_room(&self.keys, store, wanted, 0, progress)
+    }
+
     /// Gives a node another name, another value, or both.
     fn change_node(
         &self,
@@ -213,7 +277,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         let (left, bytes) = {
             let (view, row) = View::of_row(&self.keys, &*txn, id)?;
             view.refuse_in_steps(Span { first: row.left, last: row.left })?;
-            let mut bytes = row.bytes.get(..HEADER).unwrap_or_default().to_vec();
+            let mut bytes = row.header().to_vec();
             encode(&TreeNode::new(id, row.node(), 0), &mut bytes)?;
             (row.left, bytes)
         };
@@ -240,14 +304,20 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     }
 
     /// What deletes a node and makes its children the last roots.
-    fn uproot(&self, view: &View<'_, '_, impl Reader>, id: NodeId, span: Span) -> Result<Change> {
+    fn uproot(
+        &self,
+        view: &View<'_, '_, impl Reader>,
+        id: NodeId,
+        span: Span,
+        limits: &Limits,
+    ) -> Result<Change> {
         let placed = Placed { id, name: "", span: Some(span) };
         let gap = view.gap(placed, Place::Last(None))?;
         let below = match between(span.first, span.last) {
             Some(below) => view.going(below)?,
             None => Vec::new(),
         };
-        let mut change = view.without(span).place(&gap, &below)?;
+        let mut change = view.without(span).place(&gap, &below, limits)?;
         change.cleared.push(span);
         change.writes.delete(&self.keys.node(id))?;
         Ok(change)

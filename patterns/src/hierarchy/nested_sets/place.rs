@@ -4,7 +4,7 @@ use keyloom::{Reader, Result};
 
 use super::descend::Descend;
 use super::labels::{Gap, Side, Span};
-use super::layout::{HEADER, Position, disagreement};
+use super::layout::{Position, disagreement};
 use super::view::{RowOf, View, between};
 use crate::hierarchy::{NodeId, Place, TreeError, TreeNode};
 
@@ -107,7 +107,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
 
     fn sorted(&self, parent: Option<NodeId>, name: &str) -> Result<Gap> {
         self.before_child(parent, |row| {
-            let node = TreeNode::<_, (), ()>::new(row.id, &*row.bytes, HEADER);
+            let node = TreeNode::<_, (), ()>::new(row.id, row.node(), 0);
             Ok(node.name()? > name)
         })
     }

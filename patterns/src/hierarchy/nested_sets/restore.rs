@@ -10,7 +10,7 @@ use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
 use super::change::Going;
 use super::check::{Open, dangling};
 use super::labels::{Label, Span};
-use super::layout::{HEADER, Keys, Kind, Positions, header, row_bytes};
+use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
 use super::place::Placed;
 use super::view::View;
 use crate::batch::BatchSize;
@@ -32,7 +32,7 @@ pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Re
         in_chunks(&snapshot, all_rows(keys), |rows| {
             let is_double = doubles(keys, &snapshot, &rows)?;
             for ((key, bytes), is_double) in rows.into_iter().zip(is_double) {
-                if is_double || needs_placeholder(&bytes) {
+                if is_double || needs_placeholder(keys, &key, &bytes) {
                     wrong.push(key);
                 }
             }
@@ -65,7 +65,7 @@ pub(super) fn places<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> 
 }
 
 fn all_rows(keys: &Keys) -> KeyRange<'static> {
-    keys.lefts(Span { first: 0, last: u64::MAX })
+    keys.lefts(Span { first: 0, last: Label::MAX })
 }
 
 /// Hands out all entries of a range whose keys are those of rows.
@@ -133,7 +133,7 @@ fn claims<R: Reader>(keys: &Keys, reader: &R) -> Result<BTreeMap<Label, NodeId>>
 /// Of which rows another one with the same id is found by that.
 fn doubles<R: Reader>(keys: &Keys, reader: &R, rows: &[Stored]) -> Result<Vec<bool>> {
     let ids: Vec<Option<NodeId>> =
-        rows.iter().map(|(_, bytes)| header(bytes).ok().map(|(_, id)| id)).collect();
+        rows.iter().map(|(key, bytes)| Some(header(keys, key, bytes)?.id)).collect();
     let node_keys: Vec<KeyBuf> = ids.iter().map(|id| keys.node(id.unwrap_or_default())).collect();
     let mut lefts = Vec::with_capacity(rows.len());
     for (key, bytes) in node_keys.iter().zip(reader.get_many(&node_keys)?) {
@@ -145,17 +145,23 @@ fn doubles<R: Reader>(keys: &Keys, reader: &R, rows: &[Stored]) -> Result<Vec<bo
     let there = ids.iter().zip(rows).zip(lefts.iter().zip(found));
     Ok(there
         .map(|((id, (own, _)), (left, row))| {
-            let other = row.and_then(|bytes| header(&bytes).ok()).map(|(_, id)| id);
+            let other = row.and_then(|bytes| Some(header(keys, left, &bytes)?.id));
             id.is_some() && own != left && other == *id
         })
         .collect())
 }
 
 /// Whether the name of a row cannot be read. A header that is cut off is another fault.
-fn needs_placeholder(bytes: &[u8]) -> bool {
+fn needs_placeholder(keys: &Keys, key: &[u8], bytes: &[u8]) -> bool {
     // What a newer program has written stays as it is.
     let is_named = |node: &[u8]| TreeNode::<_, (), ()>::new(0, node, 0).is_named().unwrap_or(true);
-    bytes.get(HEADER..).is_some_and(|node| !is_named(node))
+    let node = header(keys, key, bytes).and_then(|header| bytes.get(header.bytes..));
+    node.is_some_and(|node| !is_named(node))
+}
+
+/// The header of a row, or `None` where it is cut off.
+fn header(keys: &Keys, key: &[u8], bytes: &[u8]) -> Option<Header> {
+    split_header(keys.is_wide(key), bytes)
 }
 
 fn restore_row(
@@ -172,11 +178,11 @@ fn restore_row(
         true => own_id(keys, txn, found.left, found.id, claims)?,
         false => found.id,
     };
-    let node = match needs_placeholder(found.bytes) {
+    let node = match needs_placeholder(keys, key, found.bytes) {
         true => placeholder(id, found.node()),
         false => found.node().to_vec(),
     };
-    let restored = row_bytes(found.right, id, &node);
+    let restored = row_bytes(found.span(), id, &node);
     if restored == found.bytes {
         return Ok(0);
     }
@@ -224,22 +230,22 @@ fn uproot(
     let is_as_it_was = txn.get(key)?.is_some_and(|now| now[..] == bytes[..]);
     let Some(left) = keys.left_of(key).filter(|_| is_as_it_was) else { return Ok(0) };
     txn.delete(key)?;
-    let node = match header(bytes) {
-        Ok((_, id)) => {
+    let node = match header(keys, key, bytes) {
+        Some(Header { id, bytes: stored, .. }) => {
             let at = txn.get(&keys.node(id))?.map(|at| unless_newer(Positions::decode(&at)));
             let at = at.transpose().map_err(|error| error.at(&keys.node(id)))?;
             let is_free = at.flatten().is_none_or(|at| at.now.left == left);
             let id = if is_free { id } else { own_id(keys, txn, left, id, claims)? };
-            Some((id, bytes.get(HEADER..).unwrap_or_default().to_vec()))
+            Some((id, bytes.get(stored..).unwrap_or_default().to_vec()))
         }
         // Less than a header is left: no name and no value, but maybe the id.
-        Err(_) => claims.get(&left).map(|id| (*id, placeholder(*id, bytes))),
+        None => claims.get(&left).map(|id| (*id, placeholder(*id, bytes))),
     };
     let Some((id, node)) = node else { return Ok(1) };
     let change = {
         let (view, _) = View::open(keys, &*txn, &[])?;
         let gap = view.gap(Placed { id, name: "", span: None }, Place::Last(None))?;
-        view.place(&gap, &[Going { depth: 0, id, node }])?
+        view.place(&gap, &[Going { depth: 0, id, node }], &txn.limits())?
     };
     Ok(1 + change.make(keys, txn)?)
 }

@@ -1,11 +1,11 @@
-//! Room for nodes: labels in a gap, or in a window around it that is labelled anew.
+//! Room for nodes: labels in a gap, or in a window around it that is relabelled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use keyloom::{Reader, Result};
+use keyloom::{Limits, Order, Reader, Result};
 
-use super::labels::{Gap, Label, LabelSpace, Span, spread};
-use super::layout::{Row, disagreement};
+use super::labels::{Gap, Label, LabelSpace, Span, share};
+use super::layout::{Keys, Row, disagreement};
 use super::view::View;
 use crate::hierarchy::TreeError;
 
@@ -13,28 +13,65 @@ use crate::hierarchy::TreeError;
 pub(super) struct Room {
     /// As many as were asked for, in order.
     pub(super) labels: Vec<Label>,
-    /// The window that is labelled anew: no row stays where it began in it.
+    /// The window that is relabelled: no row stays where it began in it.
     pub(super) window: Option<Span>,
     /// The rows that change, with their new labels, and where each was until now.
     pub(super) moved: Vec<(Label, Row<Vec<u8>>)>,
 }
 
-impl<R: Reader> View<'_, '_, R> {
-    /// Room for `count` labels in a gap.
-    pub(super) fn room(&self, gap: &Gap, count: u64) -> Result<Room> {
+impl Room {
+    /// How many keys what gives way writes, and about how many bytes.
+    fn cost(&self, keys: &Keys) -> (usize, usize) {
+        let per_key = keys.space.prefix().len() + 40;
+        let of_row = |(old, row): &(Label, Row<Vec<u8>>)| {
+            let written = 1 + usize::from(*old != row.left);
+            (written, row.bytes.len() + written * per_key)
+        };
+        self.moved.iter().map(of_row).fold((1, 0), |(k, b), (keys, bytes)| (k + keys, b + bytes))
+    }
+}
+
+/// How many keys of a transaction may be relabelled: half of it is left for the change itself.
+fn most_keys(limits: &Limits) -> usize {
+    limits.max_transaction_operations.map_or(usize::MAX, |most| most / 2)
+}
+
+/// How many bytes may be: a store may count each several times.
+fn most_bytes(limits: &Limits) -> usize {
+    limits.max_transaction_bytes.map_or(usize::MAX, |most| most / 4)
+}
+
+impl<'k, 'r, R: Reader> View<'k, 'r, R> {
+    /// Room for `count` labels in a gap, in a transaction that may write as much as `limits` say.
+    pub(super) fn room(&self, gap: &Gap, count: u64, limits: &Limits) -> Result<Room> {
         if let Some(labels) = gap.labels(count) {
             return Ok(Room { labels, window: None, moved: Vec::new() });
         }
-        let mut around = Around { view: self, rows: BTreeMap::new(), read: None };
+        let mut around = self.around(gap, count)?;
+        around.widen(most_keys(limits) / 2)?;
+        let room = around.relabel(gap, count);
+        let (keys, bytes) = room.cost(self.keys);
+        if keys > most_keys(limits) || bytes > most_bytes(limits) {
+            let tree = self.keys.space.to_string();
+            return Err(TreeError::NoRoom { tree, keys: keys as u64 }.into());
+        }
+        Ok(room)
+    }
+
+    /// The smallest window around a gap that may hold `count` labels more.
+    pub(super) fn around(&self, gap: &Gap, count: u64) -> Result<Around<'_, 'k, 'r, R>> {
+        let first = self.keys.labels.window(gap.lo, 0);
+        let (rows, read) = (BTreeMap::new(), None);
+        let mut around = Around { view: self, rows, read, window: first, level: 0 };
         for level in 1..=self.keys.labels.levels {
             let window = self.keys.labels.window(gap.lo, level);
             self.refuse_in_steps(window)?;
-            around.grow(window)?;
-            let used = around.labels_in(window).count() as u64;
-            // What only moves took labels before, which are free now.
+            around.grow(window, usize::MAX)?;
+            (around.window, around.level) = (window, level);
+            // Nodes that only move took labels before, which are free now.
             let takes_all = level == self.keys.labels.levels && self.is_without_some();
-            if used + count <= LabelSpace::capacity(level) || takes_all {
-                return Ok(around.label_anew(window, gap, count));
+            if around.used() + count <= LabelSpace::capacity(level) || takes_all {
+                return Ok(around);
             }
         }
         let limit = LabelSpace::capacity(self.keys.labels.levels) / 2;
@@ -43,11 +80,22 @@ impl<R: Reader> View<'_, '_, R> {
 }
 
 /// What is known of the rows around a gap.
-struct Around<'a, 'k, 'r, R: Reader> {
+pub(super) struct Around<'a, 'k, 'r, R: Reader> {
     view: &'a View<'k, 'r, R>,
     /// By their left labels: all rows that begin in `read`, and those before it that enclose its beginning.
     rows: BTreeMap<Label, Known>,
     read: Option<Span>,
+    /// The window that is relabelled.
+    window: Span,
+    level: u32,
+}
+
+/// A label of a window: where its row begins, and which end of the row it is.
+#[derive(Clone, Copy)]
+pub(super) struct Used {
+    pub(super) label: Label,
+    pub(super) left: Label,
+    pub(super) end: End,
 }
 
 struct Known {
@@ -56,15 +104,30 @@ struct Known {
     parent: Option<Option<Label>>,
 }
 
-#[derive(Clone, Copy)]
-enum End {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
     Left,
     Right,
 }
 
 impl<R: Reader> Around<'_, '_, '_, R> {
-    /// Reads what of a window is not known yet.
-    fn grow(&mut self, window: Span) -> Result<()> {
+    /// Takes a larger window as long as it has at most twice as many labels in use, and no more than `most`: the gap that
+    /// comes of it is many times as large.
+    fn widen(&mut self, most: usize) -> Result<()> {
+        let most = most.min(2 * self.used() as usize);
+        for level in self.level + 1..=self.view.keys.labels.levels {
+            let window = self.view.keys.labels.window(self.window.first, level);
+            let is_known = self.view.refuse_in_steps(window).is_ok() && self.grow(window, most)?;
+            if !is_known || self.labels_in(window).count() > most {
+                break;
+            }
+            (self.window, self.level) = (window, level);
+        }
+        Ok(())
+    }
+
+    /// Reads what of a window is not known yet, but no more than `most` rows at each end. Whether that was all.
+    fn grow(&mut self, window: Span, most: usize) -> Result<bool> {
         let parts = match self.read {
             None => [Some(window), None],
             // Neither end of a span is the end of all numbers where the window goes on behind it.
@@ -76,12 +139,19 @@ impl<R: Reader> Around<'_, '_, '_, R> {
             ],
         };
         for part in parts.into_iter().flatten() {
-            for row in self.view.rows(part)? {
-                self.learn(row.to_owned());
+            let mut rows = 0;
+            for part in self.view.visible(part) {
+                for entry in self.view.reader.range(self.view.keys.lefts(part), Order::Ascending)? {
+                    rows += 1;
+                    if rows > most {
+                        return Ok(false);
+                    }
+                    self.learn(self.view.keys.row(entry?)?.to_owned());
+                }
             }
         }
         self.read = Some(window);
-        self.climb(window)
+        self.climb(window, most)
     }
 
     fn learn(&mut self, row: Row<Vec<u8>>) {
@@ -89,8 +159,9 @@ impl<R: Reader> Around<'_, '_, '_, R> {
     }
 
     /// Reads the rows that begin before a window and end in it: they enclose what lies at its beginning.
-    fn climb(&mut self, window: Span) -> Result<()> {
-        let Some(before) = self.view.last(0, window.first)? else { return Ok(()) };
+    fn climb(&mut self, window: Span, most: usize) -> Result<bool> {
+        let Some(before) = self.view.last(0, window.first)? else { return Ok(true) };
+        let mut rows = 0;
         let mut at = Some(before.left);
         self.learn(before.to_owned());
         while let Some(left) = at {
@@ -98,12 +169,16 @@ impl<R: Reader> Around<'_, '_, '_, R> {
             if known.row.right > window.last {
                 break;
             }
+            rows += 1;
+            if rows > most {
+                return Ok(false);
+            }
             at = match known.parent {
                 Some(parent) => parent,
                 None => self.look_up_parent(left)?,
             };
         }
-        Ok(())
+        Ok(true)
     }
 
     fn look_up_parent(&mut self, left: Label) -> Result<Option<Label>> {
@@ -125,41 +200,59 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         Ok(parent)
     }
 
-    /// The labels of a window that are in use: where the row begins, and which end of it.
-    fn labels_in(&self, window: Span) -> impl Iterator<Item = (Label, Label, End)> {
-        let ends = self.rows.iter().flat_map(|(left, known)| {
-            [(*left, *left, End::Left), (known.row.right, *left, End::Right)]
+    /// The labels of a window that are in use.
+    fn labels_in(&self, window: Span) -> impl Iterator<Item = Used> {
+        let ends = self.rows.iter().flat_map(|(&left, known)| {
+            [(left, End::Left), (known.row.right, End::Right)].map(|(label, end)| Used {
+                label,
+                left,
+                end,
+            })
         });
-        ends.filter(move |(label, ..)| window.contains(*label))
+        ends.filter(move |used| window.contains(used.label))
     }
 
-    /// Spreads the labels of a window, and as many new ones in the gap, evenly.
-    fn label_anew(mut self, window: Span, gap: &Gap, count: u64) -> Room {
-        let mut used: Vec<_> = self.labels_in(window).collect();
-        used.sort_unstable_by_key(|(label, ..)| *label);
-        let before = used.partition_point(|(label, ..)| *label <= gap.lo);
-        let all: Vec<Label> =
-            spread(window.first, window.last, used.len() as u64 + count).collect();
-        let (first, rest) = all.split_at(before);
-        let (labels, last) = rest.split_at(count as usize);
-        let mut changed = BTreeMap::new();
-        for ((_, left, end), new) in used.iter().zip(first.iter().chain(last)) {
-            let Some(known) = self.rows.get_mut(left) else { continue };
+    /// How many labels of the window are in use.
+    fn used(&self) -> u64 {
+        self.labels_in(self.window).count() as u64
+    }
+
+    /// The labels of the window that are in use, in order, each with the one that it gets, and as many new ones as were asked
+    /// for.
+    pub(super) fn new_labels(&self, gap: &Gap, count: u64) -> (Vec<(Used, Label)>, Vec<Label>) {
+        let mut used: Vec<Used> = self.labels_in(self.window).collect();
+        used.sort_unstable_by_key(|used| used.label);
+        let before = used.partition_point(|used| used.label <= gap.lo) as u64;
+        let new = gap.relabelled(self.window, before, used.len() as u64 - before, count);
+        let labels = new.before.into_iter().chain(new.behind);
+        (used.into_iter().zip(labels).collect(), new.new)
+    }
+
+    /// A row by its left label.
+    pub(super) fn row(&self, left: Label) -> Option<&Row<Vec<u8>>> {
+        self.rows.get(&left).map(|known| &known.row)
+    }
+
+    /// Gives new labels to what lies in the window, and as many as were asked for in the gap.
+    fn relabel(mut self, gap: &Gap, count: u64) -> Room {
+        let (used, labels) = self.new_labels(gap, count);
+        let mut changed = BTreeSet::new();
+        for (Used { left, end, .. }, new) in used {
+            let Some(known) = self.rows.get_mut(&left) else { continue };
             match end {
-                End::Left => known.row.left = *new,
-                End::Right => known.row.right = *new,
+                End::Left => known.row.left = new,
+                End::Right => known.row.right = new,
             }
-            changed.insert(*left, ());
+            changed.insert(left);
         }
-        let moved = changed.into_keys();
+        let moved = changed.into_iter();
         let moved = moved.filter_map(|left| self.rows.remove(&left).map(|known| (left, known.row)));
-        Room { labels: labels.to_vec(), window: Some(window), moved: moved.collect() }
+        Room { labels, window: Some(self.window), moved: moved.collect() }
     }
 }
 
 /// Labels of places that were taken before: `count` of them from the first to the last.
 pub(super) fn labels_of(span: Span, count: u64) -> Vec<Label> {
-    let steps = u128::from(count.saturating_sub(1).max(1));
-    let width = u128::from(span.width());
-    (0..count).map(|n| span.first + (u128::from(n) * width / steps) as u64).collect()
+    let parts = count.saturating_sub(1);
+    (0..count).map(|n| span.first + share(span.width(), n, parts)).collect()
 }

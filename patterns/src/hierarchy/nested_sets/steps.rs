@@ -19,8 +19,8 @@ use crate::batch::BatchSize;
 use crate::hierarchy::tree::unless_newer;
 use crate::hierarchy::{MoveProgress, MoveStep, NodeId, Place, TreeNode};
 
-/// The first byte of the record: the format.
-const FORMAT: u8 = 1;
+/// The first byte of the record: the format. In the first one labels had 8 bytes.
+const FORMAT: u8 = 2;
 
 /// How many rows a transaction copies or removes, where the store takes as much.
 const BATCH: usize = 1_000;
@@ -77,9 +77,10 @@ impl Steps {
             Stage::Clearing => (2, 0),
         };
         let mut bytes = vec![FORMAT, stage];
-        for number in [copied, self.node, self.from.first, self.from.last] {
-            bytes.extend_from_slice(&number.to_be_bytes());
-        }
+        bytes.extend_from_slice(&copied.to_be_bytes());
+        bytes.extend_from_slice(&self.node.to_be_bytes());
+        bytes.extend_from_slice(&self.from.first.to_be_bytes());
+        bytes.extend_from_slice(&self.from.last.to_be_bytes());
         bytes.push(u8::from(self.to.is_some()));
         if let Some(Going { span, parent }) = self.to {
             bytes.extend_from_slice(&span.first.to_be_bytes());
@@ -91,9 +92,9 @@ impl Steps {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut input = Input::of("a move in steps of nested sets", bytes)?;
+        let mut input = Input::of("a move in steps of nested sets", bytes, FORMAT)?;
         let stage = input.byte()?;
-        let copied = input.number()?;
+        let copied = input.label()?;
         let stage = match stage {
             0 => Stage::Copying(None),
             1 => Stage::Copying(Some(copied)),
@@ -148,7 +149,7 @@ pub(super) fn begin_move(
         }
         let count = 2 * view.reader.count(keys.lefts(from))?;
         // The subtree stays where it is, and may have to give way itself.
-        let room = view.room(&gap, count)?;
+        let room = view.room(&gap, count, &txn.limits())?;
         let (Some(first), Some(last)) = (room.labels.first(), room.labels.last()) else {
             return Ok(0);
         };
@@ -266,8 +267,7 @@ impl Plan {
         let Some(to) = steps.to else { return Ok(Self { of, rows: Vec::new() }) };
         let mut rows = Vec::new();
         for entry in reader.range(keys.lefts(steps.from), Order::Ascending)? {
-            let Row { left, right, id, .. } = keys.row(entry?)?;
-            rows.push(Row { left, right, id, bytes: () });
+            rows.push(keys.row(entry?)?.labels());
         }
         let labels = labels_of(to.span, 2 * rows.len() as u64);
         let lefts: Vec<Label> = rows.iter().map(|row| row.left).collect();
@@ -313,7 +313,7 @@ fn copy(
             let to = steps.to.filter(|_| row.id == steps.node);
             let parent = to.map_or(now.parent, |to| to.parent);
             let next = Some(Position { left: new.first, parent });
-            change.put_row(keys, (new.first, new.last), row.id, row.node())?;
+            change.put_row(keys, new, row.id, row.node())?;
             change.put_position(keys, row.id, Positions { now, next })?;
             last = Some(row.left);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{Memory, Order, Store, Subspace};
+use keyloom::{Limits, Memory, Order, Reader, Store, Subspace, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -227,4 +227,199 @@ fn a_chain_of_nodes_gives_way_as_a_whole() {
     }
     same(&tree, &store, &naive);
     assert_eq!(tree.depth(&store.snapshot().unwrap(), 127).unwrap(), 127);
+}
+
+/// A store that takes few writes at once.
+fn with_operations(most: usize) -> Memory {
+    let mut limits = Limits::etcd();
+    limits.max_transaction_operations = Some(most);
+    Memory::builder().limits(limits).build()
+}
+
+fn is_no_room(error: &keyloom::Error) -> bool {
+    matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. }))
+}
+
+/// Inserts a node; where it lacks room, makes room in steps, and looks at the tree after each. How many steps there were.
+fn insert_in_steps(
+    tree: &NestedSets<u32>,
+    store: &Memory,
+    naive: &Naive,
+    id: NodeId,
+    place: Place,
+) -> Result<usize> {
+    let insert = || store.transact(|txn| tree.insert(txn, id, &id.to_string(), &7, place));
+    let Err(error) = insert() else { return Ok(0) };
+    if !is_no_room(&error) {
+        return Err(error);
+    }
+    let mut steps = 0;
+    loop {
+        // It stops after each transaction, as a program that is killed.
+        let made =
+            tree.make_room(store, &id.to_string(), place, 1, |_| ControlFlow::Break(())).unwrap();
+        same(tree, store, naive);
+        steps += 1;
+        assert!(steps < 1_000);
+        if made.step == crate::hierarchy::MoveStep::Finished {
+            break;
+        }
+    }
+    insert().map(|()| steps)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_window_relabelled_in_steps_is_the_same_tree_after_each(
+        operations in vec(any::<[u8; 3]>(), 0..60), levels in 3..=6_u32, most in 8..30_usize,
+    ) {
+        let (tree, store) = (with_levels(levels), with_operations(most));
+        let most = LabelSpace::capacity(levels) as usize / 2;
+        let mut naive = Naive::default();
+        for (id, place) in operations.into_iter().enumerate().take(most) {
+            let place = place_of(&naive, None, place);
+            insert_in_steps(&tree, &store, &naive, id as u64, place).unwrap();
+            naive.put(id as u64, place);
+            same(&tree, &store, &naive);
+        }
+    }
+}
+
+#[test]
+fn room_at_one_spot_is_made_in_steps_and_inserts_go_on() {
+    let (tree, store) = (with_levels(8), with_operations(8));
+    let mut naive = Naive::default();
+    let mut steps = 0;
+    for id in 0..120 {
+        let place = if id == 0 { Place::Last(None) } else { Place::Before(0) };
+        steps += insert_in_steps(&tree, &store, &naive, id, place).unwrap();
+        naive.put(id, place);
+    }
+    same(&tree, &store, &naive);
+    assert!(steps > 15, "{steps}");
+}
+
+/// A store with a tree of the first format, whose labels have 8 bytes: a root, 0, with so many children. They stand so
+/// close to each other that the windows around them are full.
+fn first_format(children: u64) -> Memory {
+    let store = Memory::new();
+    let leaves = (1..=children).map(|id| crate::hierarchy::Nested::new(id, id.to_string(), 7));
+    let mut root = crate::hierarchy::Nested::new(0, "0", 7);
+    root.children = leaves.collect();
+    store.transact(|txn| with_levels(9).load(txn, None, std::slice::from_ref(&root))).unwrap();
+    store
+}
+
+#[test]
+fn a_tree_of_the_first_format_is_read_and_changed() {
+    let bytes = |parts: &[&[u8]]| parts.concat();
+    let (space, store) = (Subspace::new("tree"), Memory::new());
+    let mut node = Vec::new();
+    crate::hierarchy::tree::encode_node::<u32, Postcard>("old", &7, &mut node).unwrap();
+    let number = |n: u64| n.to_be_bytes();
+    store
+        .transact(|txn| {
+            let (root, child) = (1 << 20, 1 << 30);
+            let end = bytes(&[&number(1 << 40), &number(5), &node]);
+            txn.put(&space.pack(&("left", root)), &end)?;
+            txn.put(&space.pack(&("node", 5_u64)), &bytes(&[&[1, 1], &number(root), &[0]]))?;
+            let end = bytes(&[&number(1 << 31), &number(6), &node]);
+            txn.put(&space.pack(&("left", child)), &end)?;
+            let at = bytes(&[&[1, 1], &number(child), &[1], &number(5)]);
+            txn.put(&space.pack(&("node", 6_u64)), &at)
+        })
+        .unwrap();
+    let tree = NestedSets::<u32>::new(&space);
+    let mut naive = Naive::default();
+    naive.put(5, Place::Last(None));
+    naive.put(6, Place::last(5));
+    same(&tree, &store, &naive);
+    assert_eq!(tree.get(&store.snapshot().unwrap(), 6).unwrap().unwrap().name().unwrap(), "old");
+    for (id, place) in
+        [Place::last(5), Place::last(None), Place::Before(5), Place::last(6), Place::Before(6)]
+            .into_iter()
+            .enumerate()
+    {
+        let id = id as u64 + 10;
+        store.transact(|txn| tree.insert(txn, id, "new", &7, place)).unwrap();
+        naive.put(id, place);
+        same(&tree, &store, &naive);
+    }
+    store.transact(|txn| tree.move_to(txn, 5, Place::last(11))).unwrap();
+    naive.take(5);
+    naive.put(5, Place::last(11));
+    same(&tree, &store, &naive);
+}
+
+#[test]
+fn a_full_tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
+    const CHILDREN: u64 = 33_000;
+    let tree = NestedSets::<u32>::new(&Subspace::new("tree"));
+    let old = first_format(CHILDREN);
+    let wide = |store: &Memory| {
+        let snapshot = store.snapshot().unwrap();
+        let keys =
+            snapshot.range(tree.keys.lefts(Span { first: 0, last: u128::MAX }), Order::Ascending);
+        keys.unwrap().filter(|entry| tree.keys.is_wide(entry.as_ref().unwrap().0)).count()
+    };
+    assert_eq!(wide(&old), 0);
+    for most in [None, Some(4_096)] {
+        let store = match most {
+            None => Memory::new(),
+            Some(most) => with_operations(most),
+        };
+        let snapshot = old.snapshot().unwrap();
+        for entries in snapshot
+            .range(keyloom::KeyRange::all(), Order::Ascending)
+            .unwrap()
+            .collect::<Vec<_>>()
+            .chunks(1_000)
+        {
+            store
+                .transact(|txn| {
+                    entries.iter().try_for_each(|entry| {
+                        let (key, value) = entry.as_ref().unwrap();
+                        txn.put(key, value)
+                    })
+                })
+                .unwrap();
+        }
+        let place = Place::Before(CHILDREN / 2);
+        let mut steps = 0;
+        for id in 0..60 {
+            let insert =
+                || store.transact(|txn| tree.insert(txn, CHILDREN + 1 + id, "new", &7, place));
+            if let Err(error) = insert() {
+                assert!(is_no_room(&error), "{error}");
+                let mut changed = Vec::new();
+                let note = |_: &MoveProgress| {
+                    steps += 1;
+                    // Somewhere on the way, when some rows have the new format and others the first one.
+                    if steps == 20 {
+                        let snapshot = store.snapshot().unwrap();
+                        changed.push(wide(&store));
+                        tree.check(&snapshot, |found| panic!("{found}")).unwrap();
+                        assert_eq!(tree.child_count(&snapshot, 0).unwrap(), CHILDREN + id);
+                        assert_eq!(tree.parent(&snapshot, CHILDREN).unwrap(), Some(0));
+                        let above = tree.ancestors(&snapshot, CHILDREN).unwrap();
+                        assert_eq!(above.first().unwrap().name().unwrap(), "0");
+                    }
+                    ControlFlow::Continue(())
+                };
+                tree.make_room(&store, "new", place, 1, note).unwrap();
+                insert().unwrap();
+            }
+        }
+        assert_eq!(steps > 50, most.is_some(), "{steps} steps");
+        assert!(wide(&store) > CHILDREN as usize / 2);
+        let snapshot = store.snapshot().unwrap();
+        tree.check(&snapshot, |found| panic!("{found}")).unwrap();
+        let children = tree.children(&snapshot, 0, Order::Ascending).unwrap();
+        let children: Vec<NodeId> = children.map(|child| child.unwrap().id()).collect();
+        let expected =
+            (1..CHILDREN / 2).chain(CHILDREN + 1..=CHILDREN + 60).chain(CHILDREN / 2..=CHILDREN);
+        assert!(children.into_iter().eq(expected));
+    }
 }

@@ -136,9 +136,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         let key = self.keys.left(left);
         let row = match self.reader.get(&key)? {
             Some(bytes) => {
-                let (right, found) =
-                    super::layout::header(&bytes).map_err(|error| error.at(&key))?;
-                (found == id && right > left).then_some(Row { left, right, id, bytes })
+                let header = super::layout::header(left, &bytes).map_err(|error| error.at(&key))?;
+                (header.id == id && header.right > left).then(|| Row::new(left, header, bytes))
             }
             None => None,
         };

@@ -100,6 +100,18 @@ pub enum TreeError {
         /// How many nodes it takes.
         limit: u64,
     },
+    /// [Nested sets](super::NestedSets) have no free label at this place, and too many nodes would have to give way for one
+    /// transaction of this store. Call [`make_room`](super::NestedSets::make_room), then run the change again; for a move call
+    /// [`move_in_steps`](super::Tree::move_in_steps).
+    #[error(
+        "the tree {tree} has no free label there, and to make room writes {keys} keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)"
+    )]
+    NoRoom {
+        /// The subspace of the tree.
+        tree: String,
+        /// How many keys would have to be written beside the change.
+        keys: u64,
+    },
     /// A node lies below itself, or below a node that is not there. See [`check`](super::Tree::check) and
     /// [`repair`](super::Tree::repair).
     #[error(
@@ -246,6 +258,7 @@ mod tests {
             TreeError::TooManyNodes { .. } => 8,
             TreeError::Broken { .. } => 9,
             TreeError::InSteps { .. } => 10,
+            TreeError::NoRoom { .. } => 11,
         }
     }
 
@@ -299,9 +312,13 @@ mod tests {
                 TreeError::InSteps { tree: tree(), node },
                 "node 7 of the tree (\"goods\") is being moved or deleted in steps; finish that first (finish_steps)",
             ),
+            (
+                TreeError::NoRoom { tree: tree(), keys: 9_000 },
+                "the tree (\"goods\") has no free label there, and to make room writes 9000 keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)",
+            ),
         ];
         let kinds: BTreeSet<usize> = cases.iter().map(|(error, _)| kind(error)).collect();
-        assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (0..=10).collect::<Vec<_>>());
+        assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (0..=11).collect::<Vec<_>>());
         for (error, message) in cases {
             assert_eq!(error.to_string(), message);
             assert_eq!(Error::from(error.clone()).downcast_ref(), Some(&error));

@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 /// What a move or a deletion in steps is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveStep {
+    /// Making room where it goes, before anything of it is written. A move that stops here has not begun: call it again.
+    Relabelling,
     /// Writing the subtree to where it goes.
     Copying,
     /// Removing it from where it was.

@@ -113,8 +113,8 @@ pub fn materialized_path_of_names() -> Trees<MaterializedPath<u32>> {
 
 /// A tree of nested sets.
 pub fn nested_sets() -> Trees<NestedSets<u32>> {
-    // The right label, 8 bytes, may be another one in its gap.
-    Trees::new("nested_sets", Rules::NONE, &[("left", 8)], &["node"], NestedSets::new)
+    // The right label, 16 bytes, may be another one in its gap.
+    Trees::new("nested_sets", Rules::NONE, &[("left", 16)], &["node"], NestedSets::new)
 }
 
 /// A tree in one document, of so many pieces that most changes cut it anew.

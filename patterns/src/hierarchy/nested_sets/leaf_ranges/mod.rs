@@ -156,7 +156,7 @@ impl Record {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut input = Input::of("a node of leaf ranges", bytes)?;
+        let mut input = Input::of("a node of leaf ranges", bytes, FORMAT)?;
         let is_leaf = input.byte()? != 0;
         let (first, last, depth) = (input.number()?, input.number()?, input.number()?);
         if last < first || (is_leaf && first < last) {
