@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use fastrand::Rng;
+use keyloom::lmdb::file::read_meta;
 use keyloom::lmdb::{Durability, LmdbOptions};
 use keyloom::{Error, KeyRange, Lmdb, Order, Reader, Store};
 use serde::{Deserialize, Serialize};
@@ -48,8 +49,11 @@ enum Flaw {
     LetsWritersIn,
 }
 
-/// How long a snapshot is watched.
-const WATCHED: Duration = Duration::from_millis(60);
+/// For so many commits of the writer a snapshot is watched: after a few the writer takes the pages again
+/// that no slot keeps from it.
+const WATCHED: u64 = 20;
+/// How long a snapshot is watched where there is no writer.
+const WATCHED_ALONE: Duration = Duration::from_millis(20);
 /// For machines under load.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// What the processes say to each other.
@@ -206,7 +210,7 @@ pub(super) fn play() -> Result<()> {
     let mut wrong = refused(&view, task.flaw);
     let held = match assumed.open(&view) {
         Ok(store) => {
-            wrong.extend(watch(&store, &mix, task.seed));
+            wrong.extend(watch_alone(&store, &mix, task.seed));
             (task.flaw != Flaw::LetsWritersIn).then_some(store)
         }
         Err(error) => {
@@ -245,14 +249,33 @@ fn with_own_lock_file(path: &Path) -> Result<PathBuf> {
     Ok(other)
 }
 
-/// Reads one snapshot again and again. Returns what is wrong with it.
+/// Reads one snapshot again and again, beside a writer. Returns what is wrong with it.
 fn watch(store: &Lmdb, mix: &Mix, seed: u64) -> Vec<String> {
-    let begun = Instant::now();
-    watch_until(store, mix, seed, begun + WATCHED)
-        .unwrap_or_else(|error| vec![format!("a snapshot cannot be read: {error}")])
+    let commits = || {
+        let meta = read_meta(store.path().join("data.mdb"));
+        meta.map_or(0, |meta| meta.transaction_id)
+    };
+    let (begun, last) = (Instant::now(), commits() + WATCHED);
+    let is_over = || commits() >= last || begun.elapsed() >= PATIENCE;
+    told(watch_until(store, mix, seed, is_over))
 }
 
-fn watch_until(store: &Lmdb, mix: &Mix, seed: u64, end: Instant) -> keyloom::Result<Vec<String>> {
+/// The same without a writer.
+fn watch_alone(store: &Lmdb, mix: &Mix, seed: u64) -> Vec<String> {
+    let begun = Instant::now();
+    told(watch_until(store, mix, seed, || begun.elapsed() >= WATCHED_ALONE))
+}
+
+fn told(seen: keyloom::Result<Vec<String>>) -> Vec<String> {
+    seen.unwrap_or_else(|error| vec![format!("a snapshot cannot be read: {error}")])
+}
+
+fn watch_until(
+    store: &Lmdb,
+    mix: &Mix,
+    seed: u64,
+    is_over: impl Fn() -> bool,
+) -> keyloom::Result<Vec<String>> {
     let snapshot = store.snapshot()?;
     let first = digest(&snapshot)?;
     let mut oracle = mix.oracle();
@@ -261,12 +284,15 @@ fn watch_until(store: &Lmdb, mix: &Mix, seed: u64, end: Instant) -> keyloom::Res
     if first != expected {
         return Ok(vec!["a snapshot is not as in the model".into()]);
     }
-    while Instant::now() < end {
+    loop {
+        let is_last = is_over();
         if digest(&snapshot)? != first {
             return Ok(vec!["a snapshot changed".into()]);
         }
+        if is_last {
+            return Ok(Vec::new());
+        }
     }
-    Ok(Vec::new())
 }
 
 fn digest(snapshot: &impl Reader) -> keyloom::Result<u64> {
