@@ -68,6 +68,7 @@ pub fn read(job: &Job) -> Result<Vec<Event>> {
             format!("in the trace: {}", line.chars().take(300).collect::<String>())
         })?;
     }
+    parser.end()?;
     Ok(parser.events)
 }
 
@@ -86,7 +87,6 @@ impl<'t> Call<'t> {
         if line.starts_with("+++") || line.starts_with("---") {
             return Ok(None);
         }
-        ensure!(!line.contains("<unfinished"), "two threads at once cannot be put in order");
         let (call, result) = line.rsplit_once(" = ").context("it is no call")?;
         let (name, arguments) = call.trim_end().split_once('(').context("it is no call")?;
         let arguments = arguments.strip_suffix(')').context("the arguments do not end")?;
@@ -168,6 +168,8 @@ struct Parser {
     /// The descriptors of the file: whether writes wait for the disk, and the position.
     open: HashMap<i32, (bool, usize)>,
     file_is_there: bool,
+    /// The beginning of a call whose end is to come.
+    unfinished: Option<String>,
     events: Vec<Event>,
 }
 
@@ -181,12 +183,34 @@ impl Parser {
             notes: job.notes(),
             open: HashMap::new(),
             file_is_there: job.start().exists(),
+            unfinished: None,
             events: Vec::new(),
         }
     }
 
+    /// Takes a line. The end of a thread may stand within the call of another one; another call may not.
     fn line(&mut self, line: &str) -> Result<()> {
+        if let Some(begun) = line.strip_suffix(" <unfinished ...>") {
+            self.end()?;
+            self.unfinished = Some(begun.into());
+            return Ok(());
+        }
+        if let Some((_, rest)) = line.split_once(" resumed>") {
+            let begun = self.unfinished.take().context("what is resumed did not begin")?;
+            return self.call(&(begun + rest));
+        }
+        self.call(line)
+    }
+
+    /// No call is without its end.
+    fn end(&self) -> Result<()> {
+        ensure!(self.unfinished.is_none(), "two threads at once cannot be put in order");
+        Ok(())
+    }
+
+    fn call(&mut self, line: &str) -> Result<()> {
         let Some(call) = Call::parse(line)? else { return Ok(()) };
+        self.end()?;
         match call.name {
             "openat" => self.opened(&call),
             "mkdir" | "mkdirat" => {
@@ -355,9 +379,11 @@ mod tests {
             notes: "/d/notes".into(),
             open: HashMap::new(),
             file_is_there: false,
+            unfinished: None,
             events: Vec::new(),
         };
         text.lines().try_for_each(|line| parser.line(line))?;
+        parser.end()?;
         Ok(parser.events.iter().map(|event| format!("{event:?}")).collect())
     }
 
@@ -421,7 +447,9 @@ mod tests {
             Some(PARTIAL.into()),
             &format!(
                 "{open}1 write(3<'/d/store/data.mdb.partial.7.0'>, \"'ab'\", 2) = 2
-1 fsync(3<'/d/store/data.mdb.partial.7.0'>) = 0
+1 fsync(3<'/d/store/data.mdb.partial.7.0'> <unfinished ...>
+2 +++ exited with 0 +++
+1 <... fsync resumed>) = 0
 1 linkat(AT_FDCWD<'/'>, \"'/d/store/data.mdb.partial.7.0'\", AT_FDCWD<'/'>, \"'/d/store/data.mdb'\", 0) = 0
 1 unlink(\"'/d/store/data.mdb.partial.7.0'\") = 0
 1 fsync(3<'/d/store'>) = 0"
@@ -449,6 +477,7 @@ mod tests {
             "1 pwrite64(9<'/d/store/data.mdb'>, \"'ab'\", 2, 512) = 2",
             "1 pwrite64(3<'/d/store/data.mdb'>, \"'ab'\"..., 200, 512) = 200",
             "1 pwrite64(3<'/d/store/data.mdb'>, \"'ab'\", 2, 512 <unfinished ...>",
+            "1 fsync(3<'/d/store/data.mdb'> <unfinished ...>\n2 fsync(5<'/d'>) = 0\n1 <... fsync resumed>) = 0",
         ];
         for line in lines {
             assert!(events(&format!("{OPEN}{line}")).is_err(), "{line}");
