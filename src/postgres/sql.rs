@@ -170,6 +170,14 @@ mod tests {
     }
 
     #[test]
+    fn an_address_in_place_of_a_table_is_not_shown() {
+        for name in ["postgres://ada:secret/geo", "ada:secret", "a&password=secret"] {
+            let said = check_table(name).map_err(|error| format!("{error} {error:?}"));
+            assert!(said.is_err_and(|said| !said.contains("secret")), "{name}");
+        }
+    }
+
+    #[test]
     fn engines_are_told_apart_by_what_they_say() {
         let postgres = "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu";
         assert_eq!(Engine::of(postgres), Engine::PostgreSql);

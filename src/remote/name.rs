@@ -35,4 +35,12 @@ mod tests {
             assert!(checked_name(name).is_err(), "{name:?}");
         }
     }
+
+    #[test]
+    fn an_address_in_place_of_a_name_is_not_shown() {
+        for name in ["etcd://root:secret/n", "root:secret", "a?password=secret", "a%3Asecret"] {
+            let said = checked_name(name).map_err(|error| format!("{error} {error:?}"));
+            assert!(said.is_err_and(|said| !said.contains("secret")), "{name}");
+        }
+    }
 }
