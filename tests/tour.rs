@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "servers/mod.rs"]
@@ -171,4 +172,21 @@ fn damaged_data_are_named_and_a_later_run_with_good_data_completes() {
     // What was loaded from the halves does no harm.
     let text = said(&tour(&["--store".as_ref(), address.as_ref()]));
     assert!(text.contains("135,233 loaded") && text.contains("846349 keys"), "{text}");
+}
+
+/// As `tour | head -1` does.
+#[test]
+fn a_closed_pipe_ends_the_tour_without_an_error() {
+    let mut tour = Command::new(program())
+        .args(["--store", "memory:"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(tour.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = tour.wait_with_output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(line.starts_with("store"), "{line}");
+    assert!(output.status.success() && !printed.contains("panicked"), "{printed}");
 }

@@ -8,7 +8,7 @@ use keyloom_patterns::{Aggregates, Table};
 
 use crate::cities::City;
 use crate::options::Options;
-use crate::report::{act, ask, grouped};
+use crate::report::{act, ask, grouped, say};
 use crate::{Step, TourResult, TourStore};
 
 const PARIS: u32 = 2_988_507;
@@ -54,18 +54,22 @@ impl Step for Aggregated {
                     self.census.put(txn, &PARIS, "people", "population", *year, &people)
                 })
         })?;
-        println!("city       {} in parts, with names in three languages", paris.name);
+        say!("city       {} in parts, with names in three languages", paris.name);
         Ok(())
     }
 
     fn ask(&self, store: &TourStore) -> TourResult {
-        act(store, "One field changes, and one that no other city has appears:", |store| {
-            store.transact(|txn| {
-                self.aggregates.set(txn, &PARIS, "population", &2_145_906)?;
-                self.aggregates.set(txn, &PARIS, "mayor", "Hidalgo")
-            })?;
-            Ok(vec!["done".into()])
-        })?;
+        act(
+            store,
+            "One field changes, and one that no other city has appears (here; the table of cities stays as it is):",
+            |store| {
+                store.transact(|txn| {
+                    self.aggregates.set(txn, &PARIS, "population", &2_145_906)?;
+                    self.aggregates.set(txn, &PARIS, "mayor", "Hidalgo")
+                })?;
+                Ok(vec!["done".into()])
+            },
+        )?;
         ask(store, "How is Paris called elsewhere?", |snapshot| {
             let names: Option<BTreeMap<String, String>> =
                 self.aggregates.field(snapshot, &PARIS, "names")?;

@@ -10,7 +10,7 @@ use keyloom_patterns::{Grouping, Index, Table, entry};
 
 use crate::cities::City;
 use crate::options::Options;
-use crate::report::{ask, grouped, is_there, some_of};
+use crate::report::{ask, grouped, is_there, say, some_of};
 use crate::{Step, TourResult, TourStore};
 
 /// How many cities one transaction visits while totals and ranks are built.
@@ -53,7 +53,7 @@ impl Step for Aggregation {
     fn load(&self, store: &TourStore, _options: &Options) -> TourResult {
         let built = self.built.pack("totals and ranks");
         if is_there(store, &built)? {
-            println!("totals     in the store already");
+            say!("totals     in the store already");
             return Ok(());
         }
         let started = Instant::now();
@@ -64,9 +64,7 @@ impl Step for Aggregation {
         store.transact(|txn| txn.put(&built, b""))?;
         let [totals, ranks] = [totals.written, ranks.written].map(grouped);
         let seconds = started.elapsed().as_secs_f64();
-        println!(
-            "built      {totals} totals, {ranks} entries and counts of ranks, in {seconds:.2} s"
-        );
+        say!("built      {totals} totals, {ranks} entries and counts of ranks, in {seconds:.2} s");
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use keyloom_patterns::{AtomicTable, RecordConflict, Table};
 
 use crate::cities::City;
 use crate::options::Options;
-use crate::report::{act, grouped};
+use crate::report::{act, grouped, say};
 use crate::{Step, TourResult, TourStore};
 
 const PARIS: u32 = 2_988_507;
@@ -40,7 +40,8 @@ impl Step for AtomicAggregates {
             txn.delete_range(self.space.self_and_children())?;
             self.populations.create(txn, &PARIS, paris.population)
         })?;
-        println!("population of Paris: {}, version 1", grouped(paris.population));
+        let people = grouped(paris.population);
+        say!("population of Paris, from the table of cities: {people}, version 1");
         Ok(())
     }
 

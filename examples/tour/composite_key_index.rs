@@ -8,7 +8,7 @@ use keyloom_patterns::{BatchSize, Continuation, Index, Table, entry, starting_wi
 
 use crate::cities::{self, City};
 use crate::options::Options;
-use crate::report::{ask, grouped, is_there, some_of};
+use crate::report::{ask, grouped, is_there, say, some_of};
 use crate::{Step, TourResult, TourStore};
 
 /// How many cities one transaction loads, where the store takes so many.
@@ -59,7 +59,7 @@ impl Step for CompositeKeyIndex {
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let loaded = self.loaded.pack("cities");
         if is_there(store, &loaded)? {
-            println!("cities     in the store already");
+            say!("cities     in the store already");
             return Ok(());
         }
         let started = Instant::now();
@@ -83,7 +83,7 @@ impl Step for CompositeKeyIndex {
         store.transact(|txn| txn.put(&loaded, &count.to_be_bytes()))?;
         progress.finish_and_clear();
         let seconds = started.elapsed().as_secs_f64();
-        println!("cities     {} loaded with two indexes in {seconds:.2} s", grouped(count));
+        say!("cities     {} loaded with two indexes in {seconds:.2} s", grouped(count));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cities::City;
 use crate::countries::{self, Country};
 use crate::options::Options;
-use crate::report::{ask, grouped};
+use crate::report::{ask, grouped, say};
 use crate::{Step, TourResult, TourStore};
 
 /// The countries whose cities are copied: those of one that has changed its name.
@@ -103,7 +103,7 @@ impl Step for Denormalization {
         ask(store, said, |snapshot| Ok((self.names(snapshot)?, ())))?;
         let (done, cost) = store
             .measure(|store| self.names.propagate(store, 1_000, |_| ControlFlow::Continue(())));
-        println!("\n  propagated to {} places: {cost}", grouped(done?.written));
+        say!("\n  propagated to {} places: {cost}", grouped(done?.written));
         ask(store, "And now?", |snapshot| Ok((self.names(snapshot)?, ())))
     }
 }

@@ -11,7 +11,7 @@ use keyloom_patterns::{Circle, PointIndex, Polygon, Position, Table};
 
 use crate::cities::City;
 use crate::options::Options;
-use crate::report::{ask, grouped, is_there, some_of};
+use crate::report::{ask, grouped, is_there, say, some_of};
 use crate::{Step, TourResult, TourStore};
 
 /// How many cities one transaction visits while the index is built.
@@ -68,7 +68,7 @@ impl Step for DimensionalityReduction {
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let built = self.built.pack("positions");
         if is_there(store, &built)? {
-            println!("positions  in the store already");
+            say!("positions  in the store already");
             return Ok(());
         }
         let started = Instant::now();
@@ -78,7 +78,7 @@ impl Step for DimensionalityReduction {
             .repair(store, &self.cities, &options, |_| ControlFlow::Continue(()))?;
         store.transact(|txn| txn.put(&built, b""))?;
         let (written, seconds) = (grouped(done.written), started.elapsed().as_secs_f64());
-        println!("positions  an index of {written} built in {seconds:.2} s");
+        say!("positions  an index of {written} built in {seconds:.2} s");
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use keyloom_patterns::{Enumerated, Index, Table, TimeBuckets, entry};
 
 use crate::cities::City;
 use crate::options::Options;
-use crate::report::{ask, is_there, some_of};
+use crate::report::{ask, is_there, say, some_of};
 use crate::{Step, TourResult, TourStore};
 
 /// One city an hour, from 2026-01-01.
@@ -54,7 +54,7 @@ impl Step for EnumerableKeys {
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let loaded = self.loaded.pack("journal");
         if is_there(store, &loaded)? {
-            println!("journal    in the store already");
+            say!("journal    in the store already");
             return Ok(());
         }
         let select = ("FR", "11");
@@ -75,7 +75,7 @@ impl Step for EnumerableKeys {
             }
             txn.put(&loaded, b"")
         })?;
-        println!("journal    of {} cities", found.records.len());
+        say!("journal    of {} cities", found.records.len());
         Ok(())
     }
 

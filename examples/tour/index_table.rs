@@ -9,7 +9,7 @@ use keyloom_patterns::{Index, IndexCatalog, Table, entry};
 
 use crate::cities::City;
 use crate::options::Options;
-use crate::report::{ask, grouped, some_of};
+use crate::report::{ask, grouped, say, some_of};
 use crate::{Step, TourResult, TourStore};
 
 pub struct IndexTable {
@@ -36,7 +36,7 @@ impl Step for IndexTable {
 
     fn load(&self, store: &TourStore, _options: &Options) -> TourResult {
         if self.catalog.readable(&store.snapshot()?, "by_name").is_ok() {
-            println!("by_name    in the store already");
+            say!("by_name    in the store already");
             return Ok(());
         }
         let started = Instant::now();
@@ -47,9 +47,7 @@ impl Step for IndexTable {
             ControlFlow::Continue(())
         })?;
         let (records, seconds) = (grouped(done.records), started.elapsed().as_secs_f64());
-        println!(
-            "by_name    built over {records} cities in {batches} transactions, {seconds:.2} s"
-        );
+        say!("by_name    built over {records} cities in {batches} transactions, {seconds:.2} s");
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use keyloom_patterns::{BatchSize, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
-use crate::report::{ask, grouped, is_there};
+use crate::report::{ask, grouped, is_there, say};
 use crate::{Step, TourResult, TourStore};
 
 /// How many strikes one transaction puts.
@@ -96,7 +96,7 @@ impl Step for Inverted {
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let loaded = self.loaded.pack("strikes");
         if is_there(store, &loaded)? {
-            println!("strikes    in the store already");
+            say!("strikes    in the store already");
             return Ok(());
         }
         let started = Instant::now();
@@ -105,7 +105,7 @@ impl Step for Inverted {
             .transact_all(store, &strikes, |txn, batch| self.strikes.put_many(txn, batch))?;
         store.transact(|txn| txn.put(&loaded, b""))?;
         let (count, seconds) = (grouped(strikes.len() as u64), started.elapsed().as_secs_f64());
-        println!("strikes    {count} put with both indexes, in {seconds:.2} s");
+        say!("strikes    {count} put with both indexes, in {seconds:.2} s");
         Ok(())
     }
 

@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use keyloom::{AnyStore, KeyRange, Metered, Reader, Store};
 
 use options::Options;
+use report::say;
 
 /// Every step works on this store, so that each answer comes with what it touched.
 type TourStore = Metered<AnyStore>;
@@ -76,15 +77,15 @@ fn main() -> ExitCode {
 fn run() -> TourResult {
     let Some(options) = Options::from_arguments()? else { return Ok(()) };
     let store = AnyStore::open(&options.store)?;
-    println!("store      {store}{}", nature(&store));
+    say!("store      {store}{}", nature(&store));
     let store = Metered::new(store);
     for step in steps() {
-        println!("\n== {} ==", step.name());
+        say!("\n== {} ==", step.name());
         step.load(&store, &options)?;
         step.ask(&store)?;
     }
     let keys = store.snapshot()?.count(KeyRange::all())?;
-    println!("\n{keys} keys{}", place(store.inner())?);
+    say!("\n{keys} keys{}", place(store.inner())?);
     Ok(())
 }
 

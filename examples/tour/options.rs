@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::report::say;
 use std::path::{Path, PathBuf};
 
 use crate::TourResult;
@@ -36,7 +37,7 @@ impl Options {
         while let Some(argument) = arguments.next()? {
             match argument {
                 Short('h') | Long("help") => {
-                    print!("{HELP}");
+                    say!("{}", HELP.trim_end());
                     return Ok(None);
                 }
                 Long("store") => store = Some(arguments.value()?.string()?),

@@ -1,12 +1,26 @@
 //! How questions and their answers are printed.
 
 use std::fmt::Display;
+use std::io::Write;
 use std::time::Instant;
 
 use keyloom::Reader;
 use keyloom::Store;
 
 use crate::{TourResult, TourStore};
+
+/// Prints a line. A reader that has gone, as after `tour | head`, ends the tour without an error.
+macro_rules! say {
+    ($($line:tt)*) => { $crate::report::print_line(format_args!($($line)*)) };
+}
+pub(crate) use say;
+
+pub fn print_line(line: std::fmt::Arguments<'_>) {
+    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+        let is_closed = error.kind() == std::io::ErrorKind::BrokenPipe;
+        std::process::exit(if is_closed { 0 } else { 1 });
+    }
+}
 
 /// Answers a question on a snapshot and prints the answer with the time and the cost of it.
 pub fn ask<T>(
@@ -19,9 +33,9 @@ pub fn ask<T>(
     let (answered, cost) = store.measure(|_| answer(&snapshot));
     let took = started.elapsed();
     let (lines, value) = answered?;
-    println!("\n? {question}");
-    lines.iter().for_each(|line| println!("  {line}"));
-    println!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);
+    say!("\n? {question}");
+    lines.iter().for_each(|line| say!("  {line}"));
+    say!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);
     Ok(value)
 }
 
@@ -34,9 +48,9 @@ pub fn act(
     let started = Instant::now();
     let (done, cost) = store.measure(work);
     let took = started.elapsed();
-    println!("\n! {what}");
-    done?.iter().for_each(|line| println!("  {line}"));
-    println!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);
+    say!("\n! {what}");
+    done?.iter().for_each(|line| say!("  {line}"));
+    say!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);
     Ok(())
 }
 
