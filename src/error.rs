@@ -368,6 +368,15 @@ pub enum Error {
         /// What the server said.
         source: SharedError,
     },
+    /// The server or cluster did not answer when the store was opened. Check that it runs, and that the
+    /// address or the cluster file names it.
+    #[error("{store} does not answer: {source}; check that it runs and that the address names it")]
+    Unreachable {
+        /// The server, without a password.
+        store: Box<str>,
+        /// What was waited for, or what the system said.
+        source: SharedError,
+    },
     /// The cluster asks to run the transaction again later: it recovers, is behind, or limits the load. Nothing of
     /// this one was kept; [`Store::transact`](crate::Store::transact) runs it again by itself.
     #[error("{store} asks to run the transaction again: {source}; nothing was committed")]
@@ -480,9 +489,10 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The store was opened before a `fork`. Drop the handle in the child and open the store there.
+    /// The store was opened before a `fork`, and the child must not use it. In the child, open the
+    /// store again where its engine allows that.
     #[error(
-        "the store {path} was opened by process {opened_by}, this is its fork {here}; drop this handle and open the store again"
+        "the store {path} was opened by process {opened_by}, this is its fork {here}; {remedy}"
     )]
     Forked {
         /// The store.
@@ -491,6 +501,8 @@ pub enum Error {
         opened_by: u32,
         /// The process that used it.
         here: u32,
+        /// What the child can do instead.
+        remedy: &'static str,
     },
 
     // ---- everything else ------------------------------------------------------------------------------
@@ -538,9 +550,14 @@ impl Error {
     /// may hold a password.
     #[cfg(feature = "_remote")]
     pub(crate) fn refused_name(what: &'static str, name: &str, why: &'static str) -> Self {
+        Self::BadOption { what, value: Self::shown_name(name).into(), why }
+    }
+
+    /// A name, or dots in place of one that looks like an address.
+    #[cfg(feature = "_remote")]
+    pub(crate) fn shown_name(name: &str) -> &str {
         let may_hold_password = name.contains([':', '@', '=', '%']);
-        let value = if may_hold_password { "…" } else { name };
-        Self::BadOption { what, value: value.into(), why }
+        if may_hold_password { "…" } else { name }
     }
 
     /// The error of type `T` that [`Error::other`] carries, or the first one among the sources.

@@ -1,6 +1,7 @@
 //! Addresses: `fdb:CLUSTER_FILE?name=NAME`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::{env, fs, io};
 
 use crate::remote::{NAME_RULE, is_name};
 use crate::{Error, Result};
@@ -10,7 +11,7 @@ const SCHEME: &str = "fdb:";
 /// What an address says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// `None`: the one that every client takes, `FDB_CLUSTER_FILE` or `/etc/foundationdb/fdb.cluster`.
+    /// `None`: the one that every client takes.
     pub(super) cluster_file: Option<PathBuf>,
     pub(super) name: Option<String>,
 }
@@ -37,16 +38,61 @@ impl Address {
         Ok(Self { cluster_file, name })
     }
 
-    /// The file, if it is there.
-    pub(super) fn existing_file(&self) -> Result<Option<&Path>> {
-        match &self.cluster_file {
-            Some(path) if !path.is_file() => Err(Error::refused_name(
-                "the cluster file",
-                &path.display().to_string(),
-                "there is no such file; it is made with the cluster, and copied to its clients",
-            )),
-            path => Ok(path.as_deref()),
+    /// The cluster file: that of the address, or the one that every client takes.
+    pub(super) fn cluster_file(&self) -> ClusterFile {
+        const VARIABLE: &str = "FDB_CLUSTER_FILE";
+        if let Some(path) = &self.cluster_file {
+            return ClusterFile { path: path.clone(), named_by: "the address" };
         }
+        if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+            return ClusterFile { path: path.into(), named_by: VARIABLE };
+        }
+        let [here, system] = ["fdb.cluster", "/etc/foundationdb/fdb.cluster"].map(PathBuf::from);
+        let path = if here.exists() { here } else { system };
+        ClusterFile { path, named_by: "no address and no FDB_CLUSTER_FILE" }
+    }
+}
+
+/// A cluster file, and what says that it is this one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ClusterFile {
+    path: PathBuf,
+    named_by: &'static str,
+}
+
+impl ClusterFile {
+    /// The path, as the client takes it, of a file that can be read.
+    ///
+    /// The client finds out late, in its thread, and then waits for a cluster that it cannot know.
+    pub(super) fn checked(&self) -> Result<&str> {
+        let why = match fs::read(&self.path) {
+            Ok(_) => match self.path.to_str() {
+                Some(path) => return Ok(path),
+                None => "its path is not UTF-8, which the client needs",
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                "there is no such file; it is made with the cluster and copied to its clients"
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                "this process may not read it; let it read and write the file, which the client \
+                 writes when the coordinators change"
+            }
+            Err(error) => {
+                return Err(Error::Io { path: self.shown_path().into(), source: error.into() });
+            }
+        };
+        Err(self.refused(why))
+    }
+
+    /// The path, unless it looks like the content of the file, which is a secret of the cluster.
+    fn shown_path(&self) -> String {
+        Error::shown_name(&self.path.to_string_lossy()).to_owned()
+    }
+
+    /// An error about this file.
+    pub(super) fn refused(&self, why: &'static str) -> Error {
+        let value = format!("{} (named by {})", self.shown_path(), self.named_by);
+        Error::BadOption { what: "the cluster file", value, why }
     }
 }
 
@@ -91,16 +137,24 @@ mod tests {
             "geo:secret@127.0.0.1:4500",
         ] {
             let opened = Address::parse(address);
-            let refused = opened.and_then(|address| address.existing_file().map(drop));
+            let refused = opened.and_then(|address| address.cluster_file().checked().map(drop));
             let said = refused.map_err(|error| format!("{error} {error:?}")).unwrap_err();
             assert!(!said.contains("secret"), "{address}: {said}");
         }
     }
 
     #[test]
-    fn a_cluster_file_that_is_not_there_is_told() {
+    fn a_missing_cluster_file_is_named_with_what_names_it() {
         let address = Address::parse("fdb:/nowhere/fdb.cluster").unwrap();
-        let told = address.existing_file().unwrap_err().to_string();
-        assert!(told.contains("/nowhere/fdb.cluster") && told.contains("no such file"), "{told}");
+        let error = address.cluster_file().checked().unwrap_err().to_string();
+        assert!(error.contains("/nowhere/fdb.cluster (named by the address)"), "{error}");
+        assert!(error.contains("no such file"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_in_place_of_a_cluster_file_is_an_io_error() {
+        let address = Address::parse("fdb:/").unwrap();
+        let error = address.cluster_file().checked().unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error:?}");
     }
 }

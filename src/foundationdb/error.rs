@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use foundationdb::FdbError;
 
+use super::address::ClusterFile;
 use crate::remote::Link;
 use crate::{Error, Limits};
 
@@ -13,7 +14,10 @@ mod code {
     pub(super) const NOT_COMMITTED: i32 = 1020;
     pub(super) const TRANSACTION_TIMED_OUT: i32 = 1031;
     pub(super) const ACCESSED_UNREADABLE: i32 = 1036;
+    pub(super) const NETWORK_NOT_SETUP: i32 = 2008;
     pub(super) const TRANSACTION_TOO_LARGE: i32 = 2101;
+    pub(super) const CONNECTION_STRING_INVALID: i32 = 2104;
+    pub(super) const API_VERSION_UNSET: i32 = 2200;
 }
 
 /// The client's own words and its number.
@@ -28,7 +32,7 @@ struct Said {
 #[error(
     "this transaction put something under a versionstamp, so it cannot read the keys that it may stand among: {0}; read first, or in another transaction"
 )]
-struct Unreadable(#[source] Said);
+struct Unreadable(Said);
 
 /// What was asked when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +78,33 @@ fn has_aged(age: Duration) -> bool {
     age >= MOST_OF_THE_LIMIT
 }
 
-/// An error of opening, or of an option.
+/// An error of an option, or of a new transaction.
 pub(super) fn of_setup(error: FdbError) -> Error {
     Error::Backend(Said { error }.into())
+}
+
+/// An error of opening a database, which may be about its cluster file.
+pub(super) fn of_opening(error: FdbError, file: &ClusterFile) -> Error {
+    match error.code() {
+        code::CONNECTION_STRING_INVALID => file.refused(
+            "it is no cluster file: its one line is like description:id@10.0.0.1:4500,10.0.0.2:4500",
+        ),
+        code::API_VERSION_UNSET | code::NETWORK_NOT_SETUP => Error::BadOption {
+            what: "the option `network_runs`",
+            value: "true".into(),
+            why: "the program has not started FoundationDB's network; start it, or leave it out",
+        },
+        _ => of_setup(error),
+    }
+}
+
+/// [`of_opening`], for the first answer of a database: the client reads the file in its thread.
+pub(super) fn about_file(error: Error, file: &ClusterFile) -> Error {
+    match &error {
+        Error::Backend(source) => match source.downcast_ref() {
+            Some(Said { error }) => of_opening(*error, file),
+            None => error,
+        },
+        _ => error,
+    }
 }

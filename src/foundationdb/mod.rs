@@ -70,7 +70,7 @@
 //! | operation | waits for the cluster |
 //! |---|---|
 //! | snapshot | 1 |
-//! | begin | 0; what the back-off takes, where the thread's last transaction failed |
+//! | begin | 0; what the back-off takes, at most the time-out, where the thread's last transaction failed |
 //! | the first read of a transaction, or the commit of one that read nothing | 1 more, for a version |
 //! | get, get_many, first, last, page | 1 |
 //! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at 80 kB, which is what a server sends and the client asks for at once |
@@ -102,12 +102,22 @@
 //!
 //! # The network thread
 //!
-//! The client runs one thread per process. It is started with the first store and stopped when the process exits; it
-//! cannot be started twice, so a program that has started it itself [says so](FoundationDbOptions::network_runs).
-//! After a `fork` the store is refused in the child ([`Error::Forked`](crate::Error::Forked)), and cannot be opened there again.
+//! The client runs one thread per process. It is started with the first store and stopped when the process exits: when
+//! `main` returns, or by [`std::process::exit`], also while stores are open, in statics or on other threads. It
+//! cannot be started twice, so a program that has started it itself [says so](FoundationDbOptions::network_runs), and
+//! stops it itself.
+//! After a `fork` the store is refused in the child ([`Error::Forked`](crate::Error::Forked)), and cannot be opened there
+//! again: let the child `exec`, or let the parent fork before it opens the store.
+//!
+//! # A silent cluster
+//!
+//! Nothing waits for ever. Each wait ends after the [time-out](FoundationDbOptions::timeout): opening with
+//! [`Error::Unreachable`](crate::Error::Unreachable), a read with [`Error::ConnectionLost`](crate::Error::ConnectionLost), a commit
+//! with [`Error::CommitUnknown`](crate::Error::CommitUnknown). `transact` starts no attempt after that time.
 
 mod address;
 mod again;
+mod at_exit;
 mod error;
 mod keyspace;
 mod network;
@@ -116,14 +126,14 @@ mod session;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use foundationdb::{Database, Transaction};
 
 pub use options::FoundationDbOptions;
 
 use crate::remote::{Link, Outcome, RemoteEntries, RemoteSnapshot, RemoteTransaction};
-use crate::{Limits, Result, RetryPolicy, Store};
+use crate::{Error, Limits, Result, RetryPolicy, Store};
+use address::ClusterFile;
 use again::Again;
 use keyspace::Keyspace;
 use session::{FoundationDbSession, Kind};
@@ -153,9 +163,13 @@ struct Shared {
     keys: Keyspace,
     retry_policy: RetryPolicy,
     batch_priority: bool,
+    conflict_keys: bool,
     // Last: all else may use it.
-    _network: Option<network::User>,
+    network: Option<network::User>,
 }
+
+/// What a fork can do: it has no network thread, and the client starts no second one.
+const AFTER_FORK: &str = "FoundationDB's client does not work after a fork; fork before the first store is opened, or exec";
 
 impl FoundationDb {
     /// Opens the store at `address` with the default [`options`](FoundationDb::options):
@@ -188,13 +202,32 @@ impl FoundationDb {
         Ok(session)
     }
 
-    /// The transaction that failed before on this thread, when it has waited as long as it should; or a new one.
+    /// Waits for the cluster once, so that what is wrong with `file` is reported by `open`.
+    fn check(&self, file: &ClusterFile) -> Result<()> {
+        let looked = self.look();
+        // The client has made most of its statics by now.
+        if self.shared.network.is_some() {
+            at_exit::move_last();
+        }
+        match looked {
+            Ok(_) => Ok(()),
+            Err(Error::ConnectionLost { store, source }) => {
+                Err(Error::Unreachable { store, source })
+            }
+            Err(error) => Err(error::about_file(error, file)),
+        }
+    }
+
+    /// The transaction that failed before on this thread, once it has waited as long as it should;
+    /// or a new one.
     fn transaction(&self) -> Result<Transaction> {
-        let Shared { link, again, database, .. } = &*self.shared;
-        // The longest back-off that there is, that of a cluster which has no more memory for requests, takes 30 seconds.
-        const LONGEST: Duration = Duration::from_secs(60);
+        let Shared { link, again, database, network, .. } = &*self.shared;
+        if network.is_some() {
+            network::refuse_exit()?;
+            at_exit::watch_this_thread();
+        }
         if let Some(failed) = again.take()
-            && let Outcome::Answered(Ok(txn)) = link.wait_uncounted(LONGEST, failed.again())
+            && let Outcome::Answered(Ok(txn)) = link.wait_uncounted(link.timeout(), failed.again())
         {
             return Ok(txn);
         }

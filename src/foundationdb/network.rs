@@ -1,51 +1,68 @@
 //! FoundationDB's client runs one thread per process, which is started once and never again.
 
 use std::process;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use foundationdb::api::{FdbApiBuilder, NetworkStop};
+use foundationdb::{FdbError, FdbResult};
+use foundationdb_sys as client;
 
-use crate::{BoxedError, Error, Result};
+use super::at_exit;
+use crate::{Error, Result};
 
-/// The thread, how to stop it, and the process that has it.
+/// The thread, until it is stopped, and the process that has it.
 struct Network {
-    running: Mutex<Option<(NetworkStop, JoinHandle<()>)>>,
+    thread: Option<JoinHandle<()>>,
     process: u32,
 }
 
-/// Why it does not run, for everybody who asks.
+/// Why the thread does not run. Kept, since the client cannot be started a second time.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error(
-    "FoundationDB's client does not start: {0}; it needs the library libfdb_c, 7.3 or newer, and must not run already, unless the option `network_runs` says so"
-)]
-struct DoesNotStart(Box<str>);
+enum DoesNotStart {
+    #[error("the program has started FoundationDB's network itself")]
+    RunsAlready,
+    #[error(
+        "FoundationDB's client does not start: {0}; it needs the library libfdb_c, 7.3 or newer"
+    )]
+    Refused(FdbError),
+    #[error("FoundationDB's client does not start: the system has no thread for it: {0}")]
+    NoThread(Box<str>),
+}
 
-static NETWORK: OnceLock<Result<Network, DoesNotStart>> = OnceLock::new();
-/// How many stores there are that use it.
-static USERS: AtomicUsize = AtomicUsize::new(0);
+/// `None` until the first store is opened. Locked while the thread starts, so that an exit waits for
+/// it: the thread uses what an exit destroys.
+static NETWORK: Mutex<Option<Result<Network, DoesNotStart>>> = Mutex::new(None);
+/// The process that starts it or has started it, 0 before.
+static STARTED_BY: AtomicU32 = AtomicU32::new(0);
+static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// A store's part in the network.
+fn lock() -> MutexGuard<'static, Option<Result<Network, DoesNotStart>>> {
+    NETWORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A store's share of the network.
 #[derive(Debug)]
 pub(super) struct User(());
 
 impl User {
     /// Starts the thread, unless it runs.
     pub(super) fn start() -> Result<Self> {
-        match NETWORK.get_or_init(|| boot().map_err(|error| DoesNotStart(error.to_string().into())))
-        {
-            Ok(Network { process: opened_by, .. }) if *opened_by != process::id() => {
-                Err(Error::Forked {
-                    path: "fdb:".into(),
-                    opened_by: *opened_by,
-                    here: process::id(),
-                })
-            }
-            Ok(_) => {
-                USERS.fetch_add(1, Relaxed);
-                Ok(Self(()))
-            }
+        let mut network = lock();
+        refuse_exit()?;
+        match network.get_or_insert_with(boot) {
+            Ok(network) if network.process != process::id() => Err(Error::Forked {
+                path: "fdb:".into(),
+                opened_by: network.process,
+                here: process::id(),
+                remedy: super::AFTER_FORK,
+            }),
+            Ok(_) => Ok(Self(())),
+            Err(DoesNotStart::RunsAlready) => Err(Error::BadOption {
+                what: "the option `network_runs`",
+                value: "false".into(),
+                why: "the program has started FoundationDB's network itself; set it to true",
+            }),
             Err(why) => Err(Error::Backend(why.clone().into())),
         }
     }
@@ -53,48 +70,78 @@ impl User {
 
 impl Drop for User {
     fn drop(&mut self) {
-        if USERS.fetch_sub(1, Relaxed) == 1 {
-            // Once more, for what is registered last is done first: before what the client has made for itself
-            // meanwhile, and its thread still uses, is destroyed.
-            stop_at_exit();
+        at_exit::move_last();
+    }
+}
+
+/// Whether this process has the thread, or is about to start it.
+pub(super) fn is_started() -> bool {
+    STARTED_BY.load(Relaxed) == process::id()
+}
+
+/// An error once the process exits: the client has begun to take itself apart.
+pub(super) fn refuse_exit() -> Result<()> {
+    #[derive(Debug, thiserror::Error)]
+    #[error("the process exits, and FoundationDB's client has stopped")]
+    struct Exits;
+    match IS_STOPPED.load(Relaxed) {
+        true => Err(Error::Backend(Exits.into())),
+        false => Ok(()),
+    }
+}
+
+/// By the client's own functions: `FdbApiBuilder` panics where the network was started already.
+#[allow(unsafe_code, reason = "the client's functions are C")]
+fn boot() -> Result<Network, DoesNotStart> {
+    const API_VERSION_ALREADY_SET: i32 = 2201;
+    let version = client::FDB_API_VERSION.cast_signed();
+    // SAFETY: it takes two numbers, and refuses a second call.
+    checked(unsafe { client::fdb_select_api_version_impl(version, version) }).map_err(|error| {
+        match error.code() {
+            API_VERSION_ALREADY_SET => DoesNotStart::RunsAlready,
+            _ => DoesNotStart::Refused(error),
         }
-    }
-}
-
-fn boot() -> Result<Network, BoxedError> {
-    let (runner, started) = FdbApiBuilder::default().build()?.build()?;
-    let thread = thread::Builder::new().name("keyloom".into()).spawn(move || {
-        // What it says when it ends, at the end of the process, helps nobody.
-        // SAFETY: it is stopped before the process exits, by `stop` below.
-        #[allow(unsafe_code, reason = "the client asks for a promise that `stop` keeps")]
-        let _ = unsafe { runner.run() };
     })?;
-    let stop_it = started.wait();
-    stop_at_exit();
-    Ok(Network { running: Mutex::new(Some((stop_it, thread))), process: process::id() })
+    STARTED_BY.store(process::id(), Relaxed);
+    at_exit::move_last();
+    // SAFETY: the version is selected, and `NETWORK` runs this once.
+    checked(unsafe { client::fdb_setup_network() }).map_err(DoesNotStart::Refused)?;
+    let run = || {
+        // Its result comes when the process ends, where no caller is left to take it.
+        // SAFETY: the network is set up; `stop` ends it before the process is taken apart.
+        let _ = unsafe { client::fdb_run_network() };
+    };
+    let thread = thread::Builder::new().name("keyloom".into()).spawn(run);
+    let thread = thread.map_err(|error| DoesNotStart::NoThread(error.to_string().into()))?;
+    Ok(Network { thread: Some(thread), process: process::id() })
 }
 
-fn stop_at_exit() {
-    // SAFETY: `stop` is a function without arguments that lives as long as the program.
-    #[allow(unsafe_code, reason = "statics are never dropped, and the thread must end first")]
-    unsafe {
-        libc::atexit(stop);
+fn checked(code: client::fdb_error_t) -> FdbResult<()> {
+    match code {
+        0 => Ok(()),
+        code => Err(FdbError::from_code(code)),
     }
 }
 
-extern "C" fn stop() {
-    if let Some(Ok(network)) = NETWORK.get()
-        // A fork has no such thread, and would wait for it for ever.
-        && network.process == process::id()
-        && let Some((stop_it, thread)) =
-            network.running.lock().unwrap_or_else(PoisonError::into_inner).take()
+/// Stops the thread and waits for its end. Does nothing the second time.
+pub(super) fn stop() {
+    // A fork has no such thread, and would wait for it, or for the lock, for ever.
+    if !is_started() {
+        return;
+    }
+    let mut network = lock();
+    IS_STOPPED.store(true, Relaxed);
+    if let Some(Ok(Network { thread, .. })) = &mut *network
+        && let Some(thread) = thread.take()
     {
         let end = move || {
-            if stop_it.stop().is_ok() {
+            // SAFETY: the network is set up, and stopped once.
+            #[allow(unsafe_code, reason = "the client's functions are C")]
+            if checked(unsafe { client::fdb_stop_network() }).is_ok() {
                 drop(thread.join());
             }
         };
-        // By a thread of its own: what this one keeps for itself is gone by now, and the client's code would use it.
+        // On a new thread: the thread-locals of this one are gone by now, and the client uses them.
         drop(thread::Builder::new().spawn(end).map(JoinHandle::join));
     }
 }

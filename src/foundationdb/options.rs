@@ -1,6 +1,5 @@
 //! How to open a store on FoundationDB.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use super::address::Address;
 use super::again::Again;
 use super::keyspace::Keyspace;
 use super::network::User;
-use super::{FoundationDb, Shared, error};
+use super::{AFTER_FORK, FoundationDb, Shared, at_exit, error};
 use crate::remote::{Link, checked_name};
 use crate::{Error, Result, RetryPolicy, pack};
 
@@ -30,24 +29,22 @@ pub struct FoundationDbOptions {
     name: Option<String>,
     prefix: Option<Vec<u8>>,
     timeout: Duration,
-    retry_policy: RetryPolicy,
+    retry_policy: Option<RetryPolicy>,
     network_runs: bool,
     batch_priority: bool,
+    conflict_keys: bool,
 }
 
 impl Default for FoundationDbOptions {
     fn default() -> Self {
-        // The pauses that matter are the cluster's.
-        let (first_pause, max_pause) = (Duration::from_millis(1), Duration::from_millis(10));
-        let retry_policy = RetryPolicy { first_pause, max_pause, ..RetryPolicy::of_a_server() };
-        let timeout = Duration::from_secs(30);
         Self {
             name: None,
             prefix: None,
-            timeout,
-            retry_policy,
+            timeout: Duration::from_secs(30),
+            retry_policy: None,
             network_runs: false,
             batch_priority: false,
+            conflict_keys: true,
         }
     }
 }
@@ -71,19 +68,26 @@ impl FoundationDbOptions {
         self
     }
 
-    /// How long to wait for one answer of the cluster. Default: 30 seconds; then there is an
-    /// [`Error::ConnectionLost`](crate::Error::ConnectionLost), or for a commit an [`Error::CommitUnknown`](crate::Error::CommitUnknown).
+    /// How long to wait for one answer of the cluster. Default: 30 seconds. After that a read is an
+    /// [`Error::ConnectionLost`], a commit an [`Error::CommitUnknown`], and opening an
+    /// [`Error::Unreachable`].
+    ///
+    /// `begin` and `snapshot` wait once each. [`transact`](crate::Store::transact) starts no attempt
+    /// after this time, unless a [retry policy](FoundationDbOptions::retry_policy) is given: on a
+    /// silent cluster it returns after one time-out, and always before the end of the attempt that
+    /// began last.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often [`transact`](crate::Store::transact) runs a transaction again, and after which pauses *beside* those that the
-    /// cluster asks for. Default: [`RetryPolicy::of_a_server`], with pauses of 1 to 10 ms.
+    /// How often [`transact`](crate::Store::transact) runs a transaction again, and after which pauses
+    /// *in addition to* those that the cluster asks for. Default: [`RetryPolicy::of_a_server`] with
+    /// pauses of 1 to 10 ms, and no new attempt after the [time-out](FoundationDbOptions::timeout).
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
-        self.retry_policy = policy;
+        self.retry_policy = Some(policy);
         self
     }
 
@@ -104,12 +108,29 @@ impl FoundationDbOptions {
         self
     }
 
-    /// Opens the store at `address`, `fdb:CLUSTER_FILE?name=NAME`. Without a file it is the one that all clients take:
-    /// `FDB_CLUSTER_FILE`, else `/etc/foundationdb/fdb.cluster`.
+    /// Whether an [`Error::Conflict`] names the key on which transactions met. Default: `true`. The
+    /// client asks the cluster for that key with each commit; where conflicts are many and their
+    /// keys are not looked at, `false` saves it.
+    ///
+    /// In a build with debug assertions a transaction that read many or long keys does not name it:
+    /// the binding would panic there (`foundationdb` 0.11).
+    #[must_use]
+    pub fn conflict_keys(mut self, named: bool) -> Self {
+        self.conflict_keys = named;
+        self
+    }
+
+    /// Opens the store at `address`, `fdb:CLUSTER_FILE?name=NAME`. Without a file it is the one that
+    /// all clients take: `FDB_CLUSTER_FILE`, else `fdb.cluster` in the current directory, else
+    /// `/etc/foundationdb/fdb.cluster`.
+    ///
+    /// The program must be able to read the cluster file, and should be able to write it and its
+    /// directory: the client writes it anew when the coordinators change, and without that a later
+    /// start may look for coordinators that are gone.
     ///
     /// # Errors
-    /// [`Error::BadOption`](crate::Error::BadOption), [`Error::ConnectionLost`](crate::Error::ConnectionLost) when nobody answers, or what the client
-    /// says.
+    /// [`Error::BadOption`] for an address, a name, a prefix or a cluster file that cannot be used,
+    /// [`Error::Unreachable`] when the cluster does not answer in time, or what the client reports.
     pub fn open(self, address: &str) -> Result<FoundationDb> {
         let address = Address::parse(address)?;
         if let (Some(_), Some(name)) = (&self.prefix, &address.name) {
@@ -125,22 +146,37 @@ impl FoundationDbOptions {
             Some(prefix) => checked_prefix(prefix)?.to_vec(),
             None => pack(&(&*name,)).to_vec(),
         };
-        let file = address.existing_file()?;
-        let path = file.map(utf8).transpose()?;
-        let place = format!("fdb:{}, {}", path.unwrap_or_default(), crate::key::display(&prefix));
+        let file = address.cluster_file();
+        let path = file.checked()?;
+        let place = format!("fdb:{path}, {}", crate::key::display(&prefix));
         let network = if self.network_runs { None } else { Some(User::start()?) };
+        let link = Link::new(&place, self.timeout)?.after_fork(AFTER_FORK);
+        if network.is_some() {
+            link.spawn(at_exit::keep_last());
+        }
         let shared = Shared {
-            database: Database::new(path).map_err(error::of_setup)?,
-            link: Link::new(&place, self.timeout)?,
+            database: Database::new(Some(path)).map_err(|error| error::of_opening(error, &file))?,
+            link,
             keys: Keyspace::new(&prefix),
             again: Again::default(),
-            retry_policy: self.retry_policy,
+            retry_policy: self.retry_policy.unwrap_or_else(|| patient_for(self.timeout)),
             batch_priority: self.batch_priority,
-            _network: network,
+            conflict_keys: self.conflict_keys,
+            network,
         };
         let store = FoundationDb { shared: Arc::new(shared) };
-        store.look()?;
+        store.check(&file)?;
         Ok(store)
+    }
+}
+
+/// Next to no pauses: those that matter are the cluster's.
+fn patient_for(timeout: Duration) -> RetryPolicy {
+    RetryPolicy {
+        first_pause: Duration::from_millis(1),
+        max_pause: Duration::from_millis(10),
+        max_elapsed: Some(timeout),
+        ..RetryPolicy::of_a_server()
     }
 }
 
@@ -154,12 +190,4 @@ fn checked_prefix(prefix: &[u8]) -> Result<&[u8]> {
             why: "it has 1 to 1,024 bytes, of which the first is not FF",
         }),
     }
-}
-
-fn utf8(path: &Path) -> Result<&str> {
-    path.to_str().ok_or_else(|| Error::BadOption {
-        what: "the cluster file",
-        value: path.display().to_string(),
-        why: "its path is not UTF-8, as the client wants it",
-    })
 }

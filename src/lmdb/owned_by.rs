@@ -57,7 +57,8 @@ impl Process {
         if here == self {
             return Ok(());
         }
-        Err(Error::Forked { path: path.to_path_buf(), opened_by: self.0, here: here.0 })
+        let remedy = "drop this handle and open the store again";
+        Err(Error::Forked { path: path.to_path_buf(), opened_by: self.0, here: here.0, remedy })
     }
 }
 

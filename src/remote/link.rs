@@ -20,6 +20,8 @@ pub(crate) struct Link {
     process: u32,
     /// Where the server is, as errors say it: never with a password.
     place: Box<str>,
+    /// What a fork can do.
+    after_fork: &'static str,
 }
 
 /// How waiting ended.
@@ -53,7 +55,15 @@ impl Link {
             timeout,
             process: std::process::id(),
             place: place.into(),
+            after_fork: "drop this handle and open the store again",
         })
+    }
+
+    /// With another remedy after a fork than to open the store again.
+    #[cfg(feature = "foundationdb")]
+    pub(crate) fn after_fork(mut self, remedy: &'static str) -> Self {
+        self.after_fork = remedy;
+        self
     }
 
     /// Waits for an answer, on any thread, one of an async runtime included: the connections are
@@ -91,13 +101,14 @@ impl Link {
             true => Ok(()),
             false => {
                 let path = (&*self.place).into();
-                Err(Error::Forked { path, opened_by: self.process, here })
+                let (opened_by, remedy) = (self.process, self.after_fork);
+                Err(Error::Forked { path, opened_by, here, remedy })
             }
         }
     }
 
     /// Lets `work` go on without anybody waiting for it.
-    #[cfg(feature = "postgres")] // The others have nothing to tidy up.
+    #[cfg(any(feature = "postgres", feature = "foundationdb"))]
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(work);
     }

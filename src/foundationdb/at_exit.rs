@@ -1,0 +1,115 @@
+//! Being the first to run when the process exits.
+//!
+//! The C library runs exit handlers and the destructors of C++ statics in the reverse order of their
+//! registration. FoundationDB's network thread must stop before the first static that it uses is
+//! destroyed; but the client makes statics as it goes, each registered after whatever was registered
+//! before. A handler registered once is too late for them: a program that exited with a store alive
+//! ended in SIGSEGV. So the handler is moved to the end of the list again and again:
+//!
+//! * just before the list is run, if the thread that exits is the main thread, or one that has used a
+//!   store: the C library first runs the destructors of its thread-locals;
+//! * with each store that is opened or dropped, and at growing intervals while one is open. That is for
+//!   a thread that exits and has never used a store.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::network;
+
+#[allow(unsafe_code, reason = "the C library has the list of what runs at exit")]
+unsafe extern "C" {
+    fn __cxa_atexit(
+        handler: extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        owner: *const c_void,
+    ) -> c_int;
+    fn __cxa_finalize(owner: *const c_void);
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn __cxa_thread_atexit_impl(
+        destructor: extern "C" fn(*mut c_void),
+        object: *mut c_void,
+        owner: *const c_void,
+    ) -> c_int;
+}
+
+/// Run by the loader, on the main thread before `main`: that thread may never see a store.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[used]
+#[allow(unsafe_code, reason = "the loader has a list of what runs before `main`")]
+#[unsafe(link_section = ".init_array")]
+static WATCH_MAIN: extern "C" fn() = watch_main;
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+extern "C" fn watch_main() {
+    // SAFETY: the destructor takes no object, and lives as long as the program.
+    #[allow(unsafe_code, reason = "Rust's thread-locals are not promised before `main`")]
+    unsafe {
+        __cxa_thread_atexit_impl(main_ends, ptr::null_mut(), ptr::from_ref(&OWNER).cast());
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+extern "C" fn main_ends(_: *mut c_void) {
+    if network::is_started() {
+        move_last();
+    }
+}
+
+/// Its address names the owner of the handler, so that the C library removes no other.
+static OWNER: u8 = 0;
+
+thread_local! {
+    /// Whether this thread takes the handler out, which the C library does by calling it.
+    static MOVES: Cell<bool> = const { Cell::new(false) };
+    static WATCHED: Watch = const { Watch };
+}
+
+struct Watch;
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        move_last();
+    }
+}
+
+/// Makes the end of this thread move the handler.
+pub(super) fn watch_this_thread() {
+    // An error says that the thread ends already.
+    let _ = WATCHED.try_with(|_| ());
+}
+
+/// Moves the handler while a store is open: often at first, when most statics are made.
+pub(super) async fn keep_last() {
+    const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
+    let begun = Instant::now();
+    loop {
+        tokio::time::sleep((begun.elapsed() / 16).clamp(PAUSES.0, PAUSES.1)).await;
+        move_last();
+    }
+}
+
+/// Makes the handler the one that runs first of all that is registered by now.
+pub(super) fn move_last() {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let owner = ptr::from_ref(&OWNER).cast();
+    MOVES.set(true);
+    // SAFETY: the owner is ours alone; the handler has the type that the C library calls, takes no
+    // argument, and lives as long as the program. A list that has no more room keeps its old handler
+    // out: then the process exits as if the network had not been stopped.
+    #[allow(unsafe_code, reason = "the C library has the list of what runs at exit")]
+    unsafe {
+        __cxa_finalize(owner);
+        __cxa_atexit(at_exit, ptr::null_mut(), owner);
+    }
+    MOVES.set(false);
+}
+
+extern "C" fn at_exit(_: *mut c_void) {
+    if !MOVES.get() {
+        network::stop();
+    }
+}
