@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard, Versioned};
 use keyloom::{KeyBuf, Memory, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::general::aggregation::contribution;
+use keyloom_patterns::general::aggregation::{Seen, Sketches, contribution};
 use keyloom_patterns::{
     Inconsistency, Index, IndexCatalog, RankedIndex, RepairOptions, Table, Totals, entry,
 };
@@ -153,6 +153,28 @@ fn a_check_reports_an_undecodable_record_once_and_goes_on() {
     // A fault after it is found as well.
     store.transact(|txn| txn.delete(&by_text().space().pack(&("one", 1)))).unwrap();
     assert_eq!(check(&store, &by_text(), &table).len(), 2);
+}
+
+#[test]
+fn checks_of_aggregates_report_an_undecodable_record_once() {
+    let totals = Totals::new(&Subspace::new("totals"), |_, (text, _): &Word| contribution(text, 1));
+    let seen = |_: &u32, (text, _): &Word| Seen::one("texts", text);
+    let sketches = Sketches::new(&Subspace::new("sketches"), 11, seen).unwrap();
+    let table = table().with(&totals).with(&sketches);
+    let store = damaged(&table);
+    let snapshot = store.snapshot().unwrap();
+    let undecodable = Inconsistency::Undecodable { record: second() };
+    // To the totals it is a record that gives nothing, so its own total is too much.
+    let dangling = Inconsistency::Dangling { entry: totals.space().pack("two") };
+    assert_eq!(totals.check(&snapshot, &table).unwrap(), [undecodable.clone(), dangling]);
+    assert_eq!(sketches.check(&snapshot, &table).unwrap(), [undecodable]);
+    drop(snapshot);
+    let options = RepairOptions::default();
+    let repair = || totals.repair(&store, &table, &options, |_| ControlFlow::Continue(()));
+    assert!(repair().unwrap_err().to_string().contains(r#"("words", 2)"#));
+    store.transact(|txn| table.delete_record_only(txn, &2)).unwrap();
+    repair().unwrap();
+    assert_eq!(totals.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
 
 #[test]

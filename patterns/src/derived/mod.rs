@@ -338,7 +338,8 @@ pub(crate) fn unless_undecodable<T>(outcome: Result<T>) -> Result<Option<T>> {
     outcome.map(Some).or_else(|error| if is_undecodable(&error) { Ok(None) } else { Err(error) })
 }
 
-fn is_undecodable(error: &Error) -> bool {
+/// Whether a record, or its key, does not decode.
+pub(crate) fn is_undecodable(error: &Error) -> bool {
     match error {
         Error::At { source, .. } => is_undecodable(source),
         Error::Value { .. } | Error::Key(_) => true,

@@ -5,9 +5,10 @@ use std::iter::Peekable;
 use std::ops::Deref;
 
 use keyloom::value::Codec;
-use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
+use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result};
 
-use crate::table::{RecordKey, Table};
+use crate::derived::is_undecodable;
+use crate::table::{RecordKey, Table, record};
 
 /// How many keys one pass over a table keeps in memory, with what has come to each.
 pub(super) const KEPT: usize = 100_000;
@@ -28,6 +29,8 @@ pub(super) struct Pass<A> {
 ///
 /// There may be more groups than fit in memory, and records come in another order than groups. So
 /// the largest key is dropped when there is one too many, and gathered by a later pass.
+///
+/// A record that does not decode goes to `lost`, and gives nothing unless that ends the pass.
 pub(super) fn gather<K: RecordKey, V, C: Codec<V>, I, A: Default>(
     table: &Table<K, V, C>,
     reader: &impl Reader,
@@ -35,11 +38,21 @@ pub(super) fn gather<K: RecordKey, V, C: Codec<V>, I, A: Default>(
     kept: usize,
     give: impl Fn(&K, &V) -> Vec<(KeyBuf, I)>,
     fold: impl Fn(&mut A, I),
+    mut lost: impl FnMut(KeyBuf, Error) -> Result<()>,
 ) -> Result<Pass<A>> {
     let mut gathered = BTreeMap::<KeyBuf, A>::new();
     let (mut dropped, mut records): (Option<KeyBuf>, u64) = (None, 0);
-    for record in table.range(reader, (), Order::Ascending)? {
-        let (key, value) = record?;
+    for entry in reader.range(table.space().self_and_children(), Order::Ascending)? {
+        let entry = entry?;
+        let stored_at = KeyBuf::from_slice(&entry.0);
+        let (key, value) = match record::<_, K, V, C>(table.space(), entry) {
+            Ok(record) => record,
+            Err(error) if is_undecodable(&error) => {
+                lost(stored_at, error)?;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         records += 1;
         for (key, item) in give(&key, &value) {
             let comes_later = dropped.as_ref().is_some_and(|dropped| key >= *dropped);

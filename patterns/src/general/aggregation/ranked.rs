@@ -172,7 +172,7 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// What the store says, and records that do not decode.
+    /// What the store says.
     pub fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,

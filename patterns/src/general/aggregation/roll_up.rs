@@ -187,7 +187,9 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
         table: &Table<K, V, C>,
     ) -> Result<Vec<Inconsistency>> {
         let mut found = self.events.check(reader, table)?;
-        found.extend(self.buckets.check(reader, table)?);
+        let of_buckets = self.buckets.check(reader, table)?.into_iter();
+        // The check of the raw entries has reported the records that do not decode.
+        found.extend(of_buckets.filter(|f| !matches!(f, Inconsistency::Undecodable { .. })));
         Ok(found)
     }
 

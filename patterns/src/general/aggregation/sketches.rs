@@ -180,18 +180,23 @@ impl<K: RecordKey, V> Sketches<K, V> {
     /// groups, which is as many as it keeps in memory.
     ///
     /// # Errors
-    /// What the store says; records that do not decode;
-    /// [`Error::BadOption`] when the subspaces lie inside each other.
+    /// What the store says; [`Error::BadOption`] when the subspaces lie inside each other.
     pub fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
     ) -> Result<Vec<Inconsistency>> {
         refuse_overlap(&self.space, table.space())?;
-        let mut found = Vec::new();
+        let (mut found, mut is_first) = (Vec::new(), true);
         let mut left = Some(self.space.self_and_children());
         while let Some(range) = left {
-            let pass = self.gather(reader, table, &range)?;
+            // Each pass meets all records.
+            let lost = |record, _| {
+                found.extend(is_first.then_some(Inconsistency::Undecodable { record }));
+                Ok(())
+            };
+            let pass = self.gather(reader, table, &range, lost)?;
+            is_first = false;
             left = pass.left;
             let stored = reader.range(pass.done, Order::Ascending)?;
             for pair in SideBySide::new(pass.gathered.into_iter().map(Ok), stored) {
@@ -257,7 +262,7 @@ impl<K: RecordKey, V> Sketches<K, V> {
             refuse_overlap(&self.space, table.space())?;
             let (mut left, mut written) = (Some(self.space.self_and_children()), 0);
             while let Some(range) = left {
-                let pass = self.gather(txn, table, &range)?;
+                let pass = self.gather(txn, table, &range, |_, error| Err(error))?;
                 left = pass.left;
                 txn.delete_range(pass.done)?;
                 for (key, sketch) in pass.gathered {
@@ -274,12 +279,13 @@ impl<K: RecordKey, V> Sketches<K, V> {
         reader: &impl Reader,
         table: &Table<K, V, C>,
         range: &keyloom::KeyRange<'static>,
+        lost: impl FnMut(KeyBuf, Error) -> Result<()>,
     ) -> Result<expected::Pass<Sketch>> {
         let give = |key: &K, value: &V| self.coupons(key, value);
         let fold = |sketch: &mut Sketch, coupon| {
             sketch.0.get_or_insert_with(|| self.empty.clone()).update_with_coupon(coupon);
         };
-        expected::gather(table, reader, range, KEPT, give, fold)
+        expected::gather(table, reader, range, KEPT, give, fold, lost)
     }
 }
 

@@ -190,9 +190,10 @@ impl<K: RecordKey, V> Totals<K, V> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
+    /// A record that does not decode is reported, and counts as one that contributes nothing.
+    ///
     /// # Errors
-    /// What the store says; records that do not decode;
-    /// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
+    /// What the store says; [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
     pub fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
 
 use super::expected::{self, KEPT, SideBySide};
 use super::totals::{self, Totals};
@@ -37,10 +37,11 @@ fn pass<K: RecordKey, V, C: Codec<V>>(
     table: &Table<K, V, C>,
     range: &KeyRange<'static>,
     kept: usize,
+    lost: impl FnMut(KeyBuf, Error) -> Result<()>,
 ) -> Result<Found> {
     let give = |key: &K, value: &V| totals.contributions(key, value);
     let add = |sum: &mut i64, amount: i64| *sum = sum.wrapping_add(amount);
-    let pass = expected::gather(table, reader, range, kept, give, add)?;
+    let pass = expected::gather(table, reader, range, kept, give, add, lost)?;
     let mut found = Found { faults: Vec::new(), records: pass.records, totals: 0, left: pass.left };
     let stored = reader.range(pass.done, Order::Ascending)?;
     for pair in SideBySide::new(pass.gathered.into_iter().map(Ok), stored) {
@@ -76,10 +77,16 @@ pub(super) fn check<K: RecordKey, V, C: Codec<V>>(
     table: &Table<K, V, C>,
 ) -> Result<Vec<Inconsistency>> {
     refuse_overlap(totals.space(), table.space())?;
-    let mut found = Vec::new();
+    let (mut found, mut is_first) = (Vec::new(), true);
     let mut left = Some(totals.all());
     while let Some(range) = left {
-        let pass = pass(totals, reader, table, &range, KEPT)?;
+        // Each pass meets all records.
+        let lost = |record, _| {
+            found.extend(is_first.then_some(Inconsistency::Undecodable { record }));
+            Ok(())
+        };
+        let pass = pass(totals, reader, table, &range, KEPT, lost)?;
+        is_first = false;
         found.extend(pass.faults.into_iter().map(|fault| fault.what));
         left = pass.left;
     }
@@ -104,7 +111,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     let mut done = RepairProgress::at(position);
     let mut size = BatchSize::new(options.batch);
     while let Some(range) = left {
-        let pass = pass(totals, &store.snapshot()?, table, &range, KEPT)?;
+        let pass = pass(totals, &store.snapshot()?, table, &range, KEPT, |_, error| Err(error))?;
         left = pass.left;
         done.records += pass.records;
         done.entries += pass.totals;
@@ -179,7 +186,8 @@ mod tests {
         for kept in [1, 2, 7, 29, 30, 31] {
             let (mut found, mut left, mut passes) = (Vec::new(), Some(totals.all()), 0);
             while let Some(range) = left {
-                let pass = pass(&totals, &snapshot, &table, &range, kept).unwrap();
+                let fail = |_, error| Err(error);
+                let pass = pass(&totals, &snapshot, &table, &range, kept, fail).unwrap();
                 assert!(pass.faults.len() <= kept && pass.records == 90);
                 found.extend(pass.faults.into_iter().map(|fault| fault.what));
                 left = pass.left;
