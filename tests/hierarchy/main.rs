@@ -9,6 +9,7 @@ mod common;
 #[path = "../common/laws.rs"]
 mod common_laws;
 mod damage;
+mod deep;
 mod laws;
 mod materialized_path;
 mod nested;
