@@ -277,7 +277,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// # Errors
     /// Any error of the store.
     pub fn delete_record_only(&self, txn: &mut impl Writer, key: &K) -> Result<()> {
-        txn.delete(&self.space.pack(key))
+        txn.guarded(|txn| txn.delete(&self.space.pack(key)))
     }
 
     /// Removes the records of many keys and what is attached to them, and tells how many were there: the
@@ -478,7 +478,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             }
             let old = met.record();
             if old.is_some() || change.new.is_some() {
-                changed.push(RecordChange { key: change.key, old, new: change.new });
+                let Change { key, ref packed, new } = *change;
+                changed.push(RecordChange { key, stored_key: packed, old, new });
             }
         }
         // What is attached may write at once, and so comes first: it may refuse the change.

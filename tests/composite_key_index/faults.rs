@@ -3,7 +3,7 @@
 use keyloom::key::Subspace;
 use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Store, Writer};
 use keyloom_bent::{Bent, Flaw};
-use keyloom_patterns::{Inconsistency, IndexError, starting_with};
+use keyloom_patterns::{Inconsistency, Index, IndexError, Table, entry, starting_with};
 
 use crate::fixture::{Cities, City, clear, dump, fill, sample};
 
@@ -147,13 +147,15 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     assert!(key.contains("not a number") && matches!(*source, Error::Key(_)), "{key}: {source}");
     drop(snapshot);
 
-    // An entry of a format that this code does not know.
+    // An entry of a format that this code does not know is damage: no catalog says that it is newer.
     let newer = cities.space.child("by_name").pack(&("FR", "x", 3u16));
     store.transact(|txn| txn.put(&newer, &[0x20, 0x02])).unwrap();
     let snapshot = store.snapshot().unwrap();
     let mut found =
         cities.by_name.range(&snapshot, starting_with(("FR", "x")), Order::Ascending).unwrap();
-    assert!(matches!(found.next(), Some(Err(Error::NewerFormat { found: 2, supported: 1, .. }))));
+    let error = found.next().unwrap().map(drop).unwrap_err().to_string();
+    assert!(error.contains(r#""by_name", "FR", "x", 3)"#), "{error}");
+    assert!(error.contains("repair the index"), "{error}");
 }
 
 pub fn several_patterns_commit_or_roll_back_together(store: &(impl Store + Clone)) {
@@ -221,4 +223,38 @@ fn halves_of_swallowed_errors(store: impl Store, change: Change) -> usize {
         }
     }
     unreachable!("some operation is the last one")
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("no town is called {0}")]
+struct NoTown(String);
+
+#[test]
+fn an_error_of_the_function_comes_back_and_names_the_record() {
+    let space = Subspace::new("atlas");
+    let index = |name: &str| {
+        Index::refusing(&space.child(name), |_: &u16, town: &String| match town.len() {
+            0 => Err(Error::other(NoTown(town.clone()))),
+            _ => Ok(entry(town)),
+        })
+    };
+    for by_name in [index("by_name"), index("by_unique_name").unique()] {
+        let towns = Table::<u16, String>::new(&space.child("towns")).with(&by_name);
+        let store = Memory::new();
+        let put_one = store.transact(|txn| towns.put(txn, &7, &String::new())).unwrap_err();
+        let many = [(6, "Bern".to_owned()), (7, String::new())];
+        let put_many = store.transact(|txn| towns.put_many(txn, &many)).unwrap_err();
+        let swallowed = store.transact(|txn| {
+            let _swallowed = towns.put(txn, &7, &String::new());
+            Ok(())
+        });
+        for error in [put_one, put_many, swallowed.unwrap_err()] {
+            assert_eq!(error.downcast_ref(), Some(&NoTown(String::new())), "{error:?}");
+            assert!(matches!(error.downcast_ref(), Some(IndexError::Refused { .. })), "{error:?}");
+            let text = error.to_string();
+            assert!(text.contains(r#"the record ("atlas", "towns", 7)"#), "{text}");
+            assert!(text.contains(&format!("the index {}", by_name.space())), "{text}");
+            assert!(text.contains("no town is called"), "{text}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::key::Subspace;
-use keyloom::{Error, Reader, Store, Writer};
+use keyloom::{Error, KeyRange, Store, Writer};
 use keyloom_patterns::derived::{RepairOptions, RepairPhase};
 use keyloom_patterns::{Inconsistency, Index, Table, entry};
 
@@ -136,27 +136,25 @@ fn an_index_and_its_table_that_lie_inside_each_other_are_refused_before_harm_is_
 }
 
 #[test]
-fn a_repair_by_an_older_program_leaves_entries_of_a_newer_format_alone() {
+fn an_entry_of_an_unknown_format_is_a_fault_that_repair_removes() {
     let store = keyloom::Memory::new();
     let cities = Cities::new();
     store.transact(|txn| cities.table.put(txn, &2, &sample(2))).unwrap();
-    let newer = [
+    let clean = dump(&store.snapshot().unwrap(), KeyRange::all());
+    let entries = [
         cities.space.child("by_name").pack(&("FR", "city 2", 2u16)),
-        cities.space.child("by_name").pack(&("FR", "of a newer kind", 2u16)),
+        cities.space.child("by_name").pack(&("FR", "of another kind", 2u16)),
     ];
-    for entry in &newer {
+    for entry in &entries {
         store.transact(|txn| txn.put(entry, &[0x20, 0x02])).unwrap();
+        let faults = cities.by_name.check(&store.snapshot().unwrap(), &cities.table).unwrap();
+        assert!(faults.iter().any(|fault| fault.entry() == &entry[..]), "{faults:?}");
         let options = RepairOptions::default();
-        let repaired =
-            cities.by_name.repair(&store, &cities.table, &options, |_| ControlFlow::Continue(()));
-        assert!(matches!(repaired, Err(Error::NewerFormat { found: 2, .. })));
-        assert!(matches!(
-            cities.by_name.check(&store.snapshot().unwrap(), &cities.table),
-            Err(Error::NewerFormat { found: 2, .. })
-        ));
-        let kept = store.snapshot().unwrap().get(entry).unwrap().map(<[u8]>::to_vec);
-        assert_eq!(kept.as_deref(), Some(&[0x20, 0x02][..]));
-        store.transact(|txn| txn.put(entry, &[0x10, 0x02])).unwrap();
+        cities
+            .by_name
+            .repair(&store, &cities.table, &options, |_| ControlFlow::Continue(()))
+            .unwrap();
+        assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), clean);
     }
 }
 

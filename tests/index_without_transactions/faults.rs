@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Error, Fault, Faulty, Reader, Result, Store, Subspace, Writer};
+use keyloom_patterns::Inconsistency;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::index_without_transactions::Stamps;
 
@@ -88,11 +89,29 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     for error in with(&[0x21, 0]) {
         assert!(matches!(error, Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
     }
-    // An entry of a newer program.
+    // An entry of another format, whose item is not listed, is a fault that repair removes.
     clear(store);
     let entry =
         Subspace::new("towns").child(&1).pack(&(&of, 0u8, 0u64, "Paris", &item, 5u64, 1u64));
     store.transact(|txn| txn.put(&entry, &[2])).unwrap();
-    let checked = index.check(&store.snapshot().unwrap());
-    assert!(matches!(checked, Err(Error::NewerFormat { found: 2, .. })));
+    let faults = index.check(&store.snapshot().unwrap()).unwrap();
+    assert!(faults.iter().any(|fault| *fault.entry() == *entry), "{faults:?}");
+    // One whose item is listed is written again.
+    clear(store);
+    let mut stamps = Stamps::with_clock(1, || 1_000);
+    index.set(store, &mut stamps, &of, &item, &"Paris".into()).unwrap();
+    let space = Subspace::new("towns").child(&1);
+    let entry = || {
+        let snapshot = store.snapshot().unwrap();
+        let (key, value) = snapshot.first(space.range()).unwrap().unwrap();
+        (key.to_vec(), value.to_vec())
+    };
+    let clean = entry();
+    store.transact(|txn| txn.put(&clean.0, &[2])).unwrap();
+    let faults = index.check(&store.snapshot().unwrap()).unwrap();
+    assert!(matches!(&faults[..], [Inconsistency::Wrong { .. }]), "{faults:?}");
+    let options = RepairOptions::default();
+    index.repair(store, &stamps, &options, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(entry(), clean);
+    assert_eq!(index.check(&store.snapshot().unwrap()).unwrap(), []);
 }

@@ -7,9 +7,7 @@ use keyloom::key::display;
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyBuf, Order, Page, Reader, Result, Subspace, pack};
 
-use super::{
-    DerivedEntries, EntryValue, entries_of, newer_format, refuse_overlap, unless_undecodable,
-};
+use super::{DerivedEntries, EntryValue, entries_of, refuse_overlap, unless_undecodable};
 use crate::table::{RecordKey, Table, get_many, record};
 
 /// How many records or entries [`check`] looks at together.
@@ -103,8 +101,7 @@ impl fmt::Display for Inconsistency {
 /// the other side of all that is on it. Keeps no more than that in memory.
 ///
 /// # Errors
-/// What the store says; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records and entries of a
-/// newer program;
+/// What the store says; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a newer program;
 /// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
 pub fn check<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
@@ -202,7 +199,7 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
         let fault = match there {
             None => Inconsistency::Missing { entry },
             Some(there) if *there == **value => continue,
-            Some(there) => match newer_format(derived.record_key(&entry, &there))? {
+            Some(there) => match derived.record_key(&entry, &there).ok() {
                 Some(holder)
                     if pack(&holder) != record
                         && makes(derived, table, reader, &holder, (&entry, &there))? =>
@@ -241,9 +238,8 @@ pub(crate) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
     reader: &R,
     entries: Vec<Entry<R::Bytes<'_>>>,
 ) -> Result<Vec<Inconsistency>> {
-    let record_keys =
-        entries.iter().map(|(key, value)| newer_format(derived.record_key(key, value)));
-    let record_keys = record_keys.collect::<Result<Vec<Option<K>>>>()?;
+    let record_keys: Vec<Option<K>> =
+        entries.iter().map(|(key, value)| derived.record_key(key, value).ok()).collect();
     let mut records = table.find_many(reader, record_keys.iter().flatten())?.into_iter();
     let mut faults = Vec::new();
     for ((entry, _), record_key) in entries.iter().zip(&record_keys) {

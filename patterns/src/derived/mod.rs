@@ -49,6 +49,8 @@ pub use writes::SortedWrites;
 pub struct RecordChange<'c, K, V> {
     /// The key of the record.
     pub key: &'c K,
+    /// The whole key under which the table stores the record, for errors that name it.
+    pub stored_key: &'c [u8],
     /// The record until now.
     pub old: Option<&'c V>,
     /// The record from now on.
@@ -196,7 +198,8 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     /// The key of the record that made an entry.
     ///
     /// # Errors
-    /// When the bytes are no entry of this kind.
+    /// When the bytes are not an entry of this kind. Whatever the error is, a check reports the entry as a
+    /// fault and goes on, and a repair writes it again from its record or removes it.
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K>;
 
     /// Collects what brings the entries in step with records that change. Provided: the difference. Another
@@ -282,7 +285,7 @@ pub(crate) fn entries_made_by<K, V, D: DerivedEntries<K, V> + ?Sized>(
     let mut entries = Vec::new();
     for entry in reader.range(derived.space().self_and_children(), Order::Ascending)? {
         let (key, value) = entry?;
-        let maker = newer_format(derived.record_key(&key, &value))?;
+        let maker = derived.record_key(&key, &value).ok();
         if maker.is_some_and(|maker| lost.contains(&maker)) {
             entries.push(KeyBuf::from_slice(&key));
         }
@@ -322,15 +325,6 @@ pub(crate) fn refuse_overlap(derived: &Subspace, others: &Subspace) -> Result<()
         value: derived.to_string(),
         why: "the table and what is derived from it lie inside each other; give each its own",
     })
-}
-
-/// An error of an entry that must stop the work, rather than count as an entry that is wrong.
-fn newer_format<T>(outcome: Result<T>) -> Result<Option<T>> {
-    match outcome {
-        Ok(value) => Ok(Some(value)),
-        Err(error @ Error::NewerFormat { .. }) => Err(error),
-        Err(_) => Ok(None),
-    }
 }
 
 /// Nothing in the place of a record that does not decode; all other errors stay errors.

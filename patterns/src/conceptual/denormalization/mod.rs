@@ -397,7 +397,7 @@ where
 {
     /// Changes all copies of a source, or marks it.
     fn follow(&self, txn: &mut DynWriter<'_>, change: &RecordChange<'_, SK, S>) -> Result<()> {
-        let RecordChange { key, old, new } = *change;
+        let RecordChange { key, old, new, .. } = *change;
         if !(self.functions.differs)(old, new) {
             return Ok(());
         }

@@ -229,18 +229,15 @@ impl<L: RecordKey, R: RecordKey, V> DerivedEntries<(L, R), V> for Reversed<L, R>
                 let (right, left) = self.space.unpack(key)?;
                 Ok((left, right))
             }
-            [format] if *format > FORMAT => Err(Error::NewerFormat {
-                what: format!("the links {}", self.space),
-                found: (*format).into(),
-                supported: FORMAT.into(),
-            }),
             _ => Err(Error::other(NoLink)),
         }
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("this is no entry of a link; is another kind of data in its subspace?")]
+#[error(
+    "it is not an entry of a link: it is damaged, or another kind of data is in the subspace; repair the links"
+)]
 struct NoLink;
 
 /// What is linked to one end: the other ends, in order.

@@ -267,7 +267,7 @@ impl<K, V> Totals<K, V> {
         changes: &[RecordChange<'_, K, V>],
     ) -> Result<()> {
         let mut amounts = Vec::new();
-        for RecordChange { key, old, new } in changes {
+        for RecordChange { key, old, new, .. } in changes {
             self.collect(key, *old, &mut amounts, i64::wrapping_neg);
             self.collect(key, *new, &mut amounts, |amount| amount);
         }

@@ -31,6 +31,17 @@ pub enum IndexError {
         /// Which part takes most of it.
         longest: String,
     },
+    /// The function of the index [refuses](crate::Index::refusing) the record. Get its error back with
+    /// [`Error::downcast_ref`].
+    #[error("the index {index} refuses the record {record}: {source}")]
+    Refused {
+        /// The subspace of the index.
+        index: String,
+        /// The whole key of the record in its table.
+        record: String,
+        /// The error of the function.
+        source: Box<Error>,
+    },
     /// The index is not readable: it is not built yet, or was disabled. Build it, or ask another one.
     #[error("the index {index} is not readable: it is {state}; build it before you ask it")]
     NotReadable {
@@ -120,6 +131,12 @@ impl From<IndexError> for Error {
     fn from(error: IndexError) -> Self {
         Self::other(error)
     }
+}
+
+#[cold]
+pub(super) fn refused(index: &Subspace, stored_key: &[u8], error: Error) -> Error {
+    let (index, record) = (index.to_string(), display(stored_key).to_string());
+    IndexError::Refused { index, record, source: Box::new(error) }.into()
 }
 
 #[cold]

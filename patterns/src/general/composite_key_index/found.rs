@@ -27,7 +27,7 @@ impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, Q> {
     #[inline]
     pub(crate) fn new(space: &Subspace, (key, value): (Q, B)) -> Result<Self> {
         let parts_at = space.prefix().len();
-        match Header::read(space, &key, &value)? {
+        match Header::read(space, &key, &value) {
             Some(header) => Ok(Self { key, value, parts_at, header, types: PhantomData }),
             None => Err(no_entry(&key)),
         }
@@ -83,12 +83,14 @@ impl<B: Deref<Target = [u8]>, K: RecordKey, Q: Deref<Target = [u8]>> Found<B, K,
 pub(super) struct Dangling;
 
 #[derive(Debug, thiserror::Error)]
-#[error("{0} is no entry of this index; is another kind of data in its subspace?")]
-struct NoEntry(String);
+#[error(
+    "it is not an entry of this index: it is damaged, or another kind of data is in the subspace; repair the index"
+)]
+struct NoEntry;
 
 #[cold]
-fn no_entry(key: &[u8]) -> Error {
-    Error::other(NoEntry(keyloom::key::display(key).to_string()))
+pub(super) fn no_entry(key: &[u8]) -> Error {
+    Error::other(NoEntry).at(key)
 }
 
 /// The entries that a query on an [`Index`](super::Index) finds.

@@ -1,9 +1,9 @@
 //! Entries as they are stored, and how they follow the records.
 
 use keyloom::key::Packer;
-use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Pack, Result, Subspace};
+use keyloom::{KeyBuf, MAX_KEY_BYTES, Pack, Result, Subspace};
 
-use super::error::too_long;
+use super::error::{refused, too_long};
 use super::{Index, IndexEntries, IndexEntry};
 use crate::derived::{DerivedEntry, EntryValue, RecordChange, SortedWrites};
 use crate::table::RecordKey;
@@ -20,33 +20,22 @@ const HEADER_BYTES: usize = 2;
 pub(super) struct Header(u16);
 
 impl Header {
-    /// `None` for what is no entry: where the record key would not be within the entry.
+    /// `None` for an entry that cannot be read: of another format, or with a record key that would not be
+    /// within the entry.
+    ///
+    /// Another format is damage, since each entry is made again from its record; what a newer program has
+    /// built is refused by the catalog of the indexes.
     #[inline]
-    pub(super) fn read(space: &Subspace, key: &[u8], value: &[u8]) -> Result<Option<Self>> {
-        let Some(header) = value.first_chunk().map(|bytes| Self(u16::from_be_bytes(*bytes))) else {
-            return Ok(None);
-        };
+    pub(super) fn read(space: &Subspace, key: &[u8], value: &[u8]) -> Option<Self> {
+        let header = Self(u16::from_be_bytes(*value.first_chunk()?));
         if header.0 >> FORMAT_SHIFT != FORMAT {
-            return header.of_another_format(space);
+            return None;
         }
         let room = match header.is_in_value() {
             true => value.len() - HEADER_BYTES,
             false => key.len().saturating_sub(space.prefix().len()),
         };
-        Ok((header.length() <= room).then_some(header))
-    }
-
-    #[cold]
-    fn of_another_format(self, space: &Subspace) -> Result<Option<Self>> {
-        let format = self.0 >> FORMAT_SHIFT;
-        if format < FORMAT {
-            return Ok(None);
-        }
-        Err(Error::NewerFormat {
-            what: format!("the index {space}"),
-            found: format.into(),
-            supported: FORMAT.into(),
-        })
+        (header.length() <= room).then_some(header)
     }
 
     fn is_in_value(self) -> bool {
@@ -94,9 +83,9 @@ impl<K: RecordKey, V> Index<K, V> {
     }
 
     /// The entries of a record that is put, unless it is refused.
-    pub(crate) fn new_entries(&self, key: &K, value: Option<&V>) -> Result<IndexEntries> {
-        let entries = value.map(|value| self.function.entries(key, value)).transpose();
-        let entries = entries.map_err(|error| error.at(&pack_one(key)))?;
+    pub(crate) fn new_entries(&self, change: &RecordChange<'_, K, V>) -> Result<IndexEntries> {
+        let entries = change.new.map(|value| self.function.entries(change.key, value)).transpose();
+        let entries = entries.map_err(|error| refused(&self.space, change.stored_key, error))?;
         Ok(entries.unwrap_or_default().normalized())
     }
 
@@ -153,7 +142,7 @@ impl<K: RecordKey, V> Index<K, V> {
         write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
     ) -> Result<()> {
         let old = self.entries_of(change.key, change.old);
-        let new = self.new_entries(change.key, change.new)?;
+        let new = self.new_entries(change)?;
         if old == new {
             return Ok(());
         }

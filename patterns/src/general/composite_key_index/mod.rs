@@ -31,6 +31,10 @@
 //! * An entry is there exactly if the function of the index gives its parts for a record that is
 //!   there; its covered fields are those of the record.
 //! * A record may have no entry (a partial index), one, or several (one per tag).
+//! * An entry that cannot be read, whatever its bytes are, is one fault: a query that meets it returns an error
+//!   that names its key, [`check`](Index::check) reports it, and [`repair`](Index::repair) writes it again from its
+//!   record. What a newer program has built is refused by the [catalog](crate::IndexCatalog) of the indexes. In a
+//!   unique index no record takes the place of such an entry before the repair.
 //! * In a unique index no two records have an entry with the same parts. A record that gives no entry is
 //!   exempt: that is how "unique where it is not null" is said.
 //!
@@ -180,8 +184,9 @@ impl<K: RecordKey, V> Index<K, V> {
         Self::with_function(space, Function::Sure(Arc::new(function)))
     }
 
-    /// As [`new`](Index::new), with a function that may fail: then the put is refused with its error, which is told
-    /// with the key of the record.
+    /// As [`new`](Index::new), with a function that may fail: then the put is refused with
+    /// [`IndexError::Refused`], which names the index and the record. Get the function's own error back with
+    /// [`Error::downcast_ref`].
     ///
     /// Records that were in the table before, and for which it fails, are not in the index.
     ///
@@ -196,7 +201,8 @@ impl<K: RecordKey, V> Index<K, V> {
     /// let store = Memory::new();
     /// store.transact(|txn| games.put(txn, &1, &9.5))?;
     /// let error = store.transact(|txn| games.put(txn, &2, &f64::NAN)).unwrap_err();
-    /// assert!(error.to_string().contains("it is no number"));
+    /// assert!(error.to_string().starts_with(r#"the index ("by_score") refuses the record ("games", 2): "#));
+    /// assert!(error.downcast_ref::<Error>().is_some());
     /// assert_eq!(games.count(&store.snapshot()?, ())?, 1);
     /// # Ok::<(), keyloom::Error>(())
     /// ```

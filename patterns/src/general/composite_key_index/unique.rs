@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use keyloom::{KeyBuf, Reader, Result};
 
 use super::error::NotUnique;
+use super::found::no_entry;
 use super::maintain::{Header, pack_one};
 use super::{Index, IndexEntries, IndexError};
 use crate::derived::{RecordChange, SortedWrites};
@@ -38,7 +39,7 @@ impl<K: RecordKey, V> Index<K, V> {
         let mut steps = Vec::new();
         for change in changes {
             let old = self.entries_of(change.key, change.old);
-            let new = self.new_entries(change.key, change.new)?;
+            let new = self.new_entries(change)?;
             if old != new {
                 let record_key = pack_one(change.key);
                 self.check_lengths(&new, &record_key)?;
@@ -101,6 +102,9 @@ impl<K: RecordKey, V> Index<K, V> {
     }
 
     /// The packed key of the record that has an entry, if there is one and it is another than this.
+    ///
+    /// # Errors
+    /// When the entry cannot be read: no record may take its place before a repair.
     pub(crate) fn other_holder<'v>(
         &self,
         key: &'v [u8],
@@ -108,9 +112,13 @@ impl<K: RecordKey, V> Index<K, V> {
         record_key: &[u8],
     ) -> Result<Option<&'v [u8]>> {
         let Some(value) = there else { return Ok(None) };
-        let header = Header::read(&self.space, key, value)?;
-        let holder = header.map(|header| header.record_key(key, value));
-        Ok(holder.filter(|holder| *holder != record_key))
+        let header = Header::read(&self.space, key, value).ok_or_else(|| no_entry(key))?;
+        Ok(Some(header.record_key(key, value)).filter(|holder| *holder != record_key))
+    }
+
+    /// Whether a stored value is an entry of this index.
+    pub(crate) fn is_entry(&self, key: &[u8], value: &[u8]) -> bool {
+        Header::read(&self.space, key, value).is_some()
     }
 
     #[cold]

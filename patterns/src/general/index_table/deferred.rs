@@ -181,7 +181,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         for change in changes {
             let old = index.entries_of(change.key, change.old);
             // Now, and not when it is drained, is the time to refuse it.
-            let new = index.new_entries(change.key, change.new)?;
+            let new = index.new_entries(change)?;
             if old != new {
                 index.check_lengths(&new, &pack_one(change.key))?;
                 changed.entry(place(&queue, change.key)).or_insert(old);

@@ -159,7 +159,9 @@ fn places<'r, K: RecordKey, V: 'r>(
     let mut violations = Vec::new();
     for ((key, value, record_key), there) in wanted.iter().zip(there) {
         let now = written.get(key).map(Vec::as_slice).or(there.as_deref());
-        if let Some(holder) = index.other_holder(key, now, record_key)? {
+        // What cannot be read is written again.
+        let readable = now.filter(|now| index.is_entry(key, now));
+        if let Some(holder) = index.other_holder(key, readable, record_key)? {
             violations.push(index.not_unique(key, record_key, holder));
             violators.insert(record_key.clone(), ());
         } else if now != Some(&value[..]) {

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Deref};
 
 use keyloom::{Entry, Error, KeyBuf, Page, Reader, Result, Store};
 
-use super::list::{Place, newer};
+use super::list::Place;
 use super::stamps::Stamps;
 use super::update::{delete, put};
 use super::{FORMAT, PropertyIndex};
@@ -18,21 +18,21 @@ const CHUNK: usize = 1_000;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// What should never be, whatever raced or died: values without their entry
-    /// ([`Inconsistency::Missing`]), and entries that no list knows, so that nothing would remove
+    /// ([`Inconsistency::Missing`]), entries with bytes that are not an entry's ([`Inconsistency::Wrong`]), and entries that no list knows, so that nothing would remove
     /// them ([`Inconsistency::Dangling`]). For a moment without updates.
     ///
     /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::tidy) removes them.
     ///
     /// # Errors
-    /// What the store says; updates that do not decode; [`Error::NewerFormat`].
+    /// What the store says; updates that do not decode, which are the data; [`Error::NewerFormat`] for an
+    /// update of a newer program.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
         let mut last = None;
         loop {
             let page = page_behind(last.as_deref(), reader, &self.updates, CHUNK)?;
             for place in self.places(&page.entries)? {
-                let missing = self.missing_entry(reader, &place)?;
-                found.extend(missing.map(|entry| Inconsistency::Missing { entry }));
+                found.extend(self.fault_of_value(reader, &place)?);
             }
             let Some(key) = page.last else { break };
             last = Some(key);
@@ -144,19 +144,25 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(places)
     }
 
-    /// The entry that the value of an item should have and has not.
-    fn missing_entry(&self, reader: &impl Reader, place: &Place) -> Result<Option<KeyBuf>> {
+    /// What is wrong with the entry that the value of an item should have.
+    fn fault_of_value(&self, reader: &impl Reader, place: &Place) -> Result<Option<Inconsistency>> {
         let current = self.current(reader, place)?;
         let Some(entry) = current.and_then(|update| self.entry_key(place, &update)) else {
             return Ok(None);
         };
-        Ok(reader.get(&entry)?.is_none().then_some(entry))
+        let is_entry = reader.get(&entry)?.map(|value| *value == [FORMAT]);
+        Ok(match is_entry {
+            None => Some(Inconsistency::Missing { entry }),
+            Some(false) => Some(Inconsistency::Wrong { entry }),
+            Some(true) => None,
+        })
     }
 
     /// Puts the entry that the value of an item should have. If the value has changed meanwhile,
     /// takes it back.
     fn restore_entry(&self, store: &impl Store, place: &Place) -> Result<bool> {
-        let Some(entry) = self.missing_entry(&store.snapshot()?, place)? else { return Ok(false) };
+        let Some(fault) = self.fault_of_value(&store.snapshot()?, place)? else { return Ok(false) };
+        let entry = KeyBuf::from_slice(fault.entry());
         put(store, &entry, &[FORMAT])?;
         let current = self.current(&store.snapshot()?, place)?;
         let still =
@@ -167,17 +173,12 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(still)
     }
 
-    /// What is wrong with an entry: it is none, or no list knows it.
+    /// What is wrong with an entry: it is none, or no list knows it. Its value is checked with its item.
     fn fault_of<B: Deref<Target = [u8]>>(
         &self,
         reader: &impl Reader,
-        (key, value): &Entry<B>,
+        (key, _): &Entry<B>,
     ) -> Result<Option<Inconsistency>> {
-        if let [format] = &**value
-            && *format > FORMAT
-        {
-            return Err(newer(key, *format));
-        }
         let foreign = || Inconsistency::Foreign { entry: KeyBuf::from_slice(key) };
         let Some(update) = self.update_of(key) else { return Ok(Some(foreign())) };
         Ok(match reader.get(&update)? {

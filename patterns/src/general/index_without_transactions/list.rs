@@ -124,7 +124,7 @@ pub(super) fn update<B: Deref<Target = [u8]>>(
 }
 
 #[cold]
-pub(super) fn newer(key: &[u8], format: u8) -> Error {
+fn newer(key: &[u8], format: u8) -> Error {
     Error::NewerFormat {
         what: format!("the key {}", display(key)),
         found: format.into(),

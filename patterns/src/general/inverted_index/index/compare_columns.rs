@@ -7,7 +7,7 @@ use keyloom::{KeyBuf, Reader, Result};
 use super::columns::OfColumn;
 use super::fields::Held;
 use super::for_reports::FieldKind;
-use super::span::{Fault, unless_newer};
+use super::span::Fault;
 use super::{Field, InvertedIndex};
 use crate::derived::Inconsistency;
 use crate::general::inverted_index::column::{BLOCK_IDS, block_of, id_in_block};
@@ -23,11 +23,8 @@ impl FieldKind {
     }
 
     /// Whether some bytes are a column of such a field in every respect.
-    ///
-    /// # Errors
-    /// When they are of a newer program; the caller adds the key.
-    pub(super) fn is_column(self, bytes: &[u8]) -> Result<bool> {
-        Ok(unless_newer(self.no_changes().make(Some(bytes)))?.is_some())
+    pub(super) fn is_column(self, bytes: &[u8]) -> bool {
+        self.no_changes().make(Some(bytes)).is_ok()
     }
 }
 
@@ -87,14 +84,14 @@ impl<K, V> Field<K, V> {
             }
         }
         let others = stored.filter(|_| !is_whole);
-        let made = match unless_newer(changes.make(others))? {
-            Some(made) => made,
-            None => changes.make(None)?,
+        let made = match changes.make(others) {
+            Ok(made) => made,
+            Err(_) => changes.make(None)?,
         };
         if made == stored.unwrap_or_default() {
             return Ok(None);
         }
-        let is_column = stored.map(|stored| kind.is_column(stored)).transpose()?;
+        let is_column = stored.map(|stored| kind.is_column(stored));
         let entry: KeyBuf = self.column.pack(&block);
         let what = match is_column {
             _ if made.is_empty() => return Ok(None),

@@ -6,7 +6,7 @@ use keyloom::{KeyBuf, Order, Reader, Result, pack, unpack};
 
 use super::InvertedIndex;
 use super::ids::Ids;
-use super::span::{sound, unless_newer};
+use super::span::sound;
 use crate::derived::SortedWrites;
 use crate::general::inverted_index::bitmap::{id_at, place_of};
 use crate::general::inverted_index::dense_ids::{State, read_id};
@@ -46,7 +46,7 @@ impl<K: RecordKey> DenseIds<K> {
     fn is_free(&self, reader: &impl Reader, id: u64) -> Result<bool> {
         let (chunk, offset) = place_of(id);
         let stored = reader.get(&self.free.key(chunk))?;
-        let container = stored.as_deref().map(sound).transpose()?.flatten();
+        let container = stored.as_deref().and_then(sound);
         Ok(container.is_some_and(|container| container.contains(offset)))
     }
 
@@ -55,7 +55,7 @@ impl<K: RecordKey> DenseIds<K> {
         for entry in reader.range(self.free.space().range(), Order::Descending)? {
             let (key, value) = entry?;
             let chunk = self.free.space().unpack::<u64>(&key).ok();
-            let last = sound(&value)?.and_then(|container| container.words().iter().next_back());
+            let last = sound(&value).and_then(|container| container.words().iter().next_back());
             if let Some(id) = chunk.zip(last).and_then(|(chunk, last)| id_at(chunk, last)) {
                 return Ok(id.saturating_add(1));
             }
@@ -69,7 +69,7 @@ impl<K: RecordKey> DenseIds<K> {
             let (entry, key) = entry?;
             if let (Ok(id), Ok(key)) = (self.keys.unpack::<u64>(&entry), unpack::<K>(&key)) {
                 let given = self.ids.pack(&key);
-                if unless_newer(read_id(&given, reader.get(&given)?))?.flatten() == Some(id) {
+                if read_id(&given, reader.get(&given)?).ok().flatten() == Some(id) {
                     return Ok(id.saturating_add(1));
                 }
             }
@@ -92,7 +92,7 @@ impl<K: RecordKey> DenseIds<K> {
         }
         for entry in reader.range(self.free.space().range(), Order::Ascending)? {
             let (key, value) = entry?;
-            let container = sound(&value).map_err(|error| error.at(&key))?;
+            let container = sound(&value);
             let chunk = self.free.space().unpack::<u64>(&key).ok();
             let Some((chunk, container)) = chunk.zip(container) else { continue };
             let words = container.words();
@@ -154,7 +154,7 @@ impl<K: RecordKey> DenseIds<K> {
         let mut free = 0;
         for entry in reader.range(self.free.space().range(), Order::Ascending)? {
             let (_, value) = entry?;
-            free += sound(&value)?.map_or(0, |container| u64::from(container.len()));
+            free += sound(&value).map_or(0, |container| u64::from(container.len()));
         }
         Ok(free)
     }
@@ -171,7 +171,7 @@ impl<K: RecordKey> DenseIds<K> {
         let mut ids = Vec::with_capacity(keys.len());
         for (at, stored) in given.iter().zip(get_many(reader, &given)?) {
             let is_there = stored.is_some();
-            let id = unless_newer(read_id(at, stored))?.flatten().filter(|id| *id < next);
+            let id = read_id(at, stored).ok().flatten().filter(|id| *id < next);
             ids.push((id, is_there));
         }
         let back: Vec<KeyBuf> =
@@ -212,7 +212,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let Ids::Dense(ids) = &self.ids else { return Ok(false) };
         let (chunk, _) = place_of(id);
         let stored = reader.get(&ids.free.key(chunk))?;
-        let last = stored.as_deref().map(sound).transpose()?.flatten();
+        let last = stored.as_deref().and_then(sound);
         let last = last.and_then(|container| container.words().iter().next_back());
         let last = last.and_then(|offset| id_at(chunk, offset));
         Ok(last.is_some_and(|last| last >= end))

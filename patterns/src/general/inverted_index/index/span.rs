@@ -51,21 +51,12 @@ impl Span {
     }
 }
 
-/// Whether an error of stored bytes must stop the work, rather than count as a fault.
-pub(super) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
-    match outcome {
-        Ok(value) => Ok(Some(value)),
-        Err(error @ Error::NewerFormat { .. }) => Err(error),
-        Err(_) => Ok(None),
-    }
-}
-
-/// The container of some bytes, if they are one in every respect.
-pub(super) fn sound(bytes: &[u8]) -> Result<Option<Container<'_>>> {
-    unless_newer(Container::parse(bytes).and_then(|container| {
-        container.verify()?;
-        Ok(container)
-    }))
+/// The container of some bytes, if they are one in every respect. What cannot be read is one fault,
+/// whatever its format: it is made again from its records.
+pub(super) fn sound(bytes: &[u8]) -> Option<Container<'_>> {
+    let container = Container::parse(bytes).ok()?;
+    container.verify().ok()?;
+    Some(container)
 }
 
 /// What the records of a span say.
@@ -126,7 +117,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let stored = get_many(reader, &keys)?;
         for ((key, offsets), stored) in expected.containers.iter().zip(stored) {
             let fault = compare_container(key, offsets, span, stored.as_deref());
-            let fault = fault.map_err(|error| error.at(key))?;
             let is_free = free.as_ref() == Some(key);
             faults.extend(
                 fault.filter(|fault| {
@@ -231,7 +221,7 @@ impl<K: RecordKey> DenseIds<K> {
             };
             let (given, record, at) = (given.next().flatten(), records.next().flatten(), at.next());
             let at = at.map_or(&[][..], |at| at);
-            let is_its = unless_newer(read_id(at, given))?.flatten() == Some(id);
+            let is_its = read_id(at, given).ok().flatten() == Some(id);
             let record = record.filter(|_| is_its).map(|record| C::decode(&record)).transpose();
             found.push(record.map_err(|error| error.at(at))?.map(|record| (key, record)));
         }
@@ -257,9 +247,9 @@ fn compare_container(
     offsets: &[u16],
     span: &Span,
     stored: Option<&[u8]>,
-) -> Result<Option<Fault>> {
+) -> Option<Fault> {
     let mut old = Words::new();
-    let container = stored.map(sound).transpose()?;
+    let container = stored.map(sound);
     if let Some(Some(container)) = container {
         old.set(container);
     }
@@ -274,14 +264,14 @@ fn compare_container(
     new.or_words(&others);
     let entry = key.clone();
     let what = match container {
-        None if new.is_empty() => return Ok(None),
+        None if new.is_empty() => return None,
         None => Inconsistency::Missing { entry },
         Some(None) => Inconsistency::Foreign { entry },
-        Some(Some(_)) if new == old => return Ok(None),
+        Some(Some(_)) if new == old => return None,
         Some(Some(_)) if new.is_empty() => Inconsistency::Dangling { entry },
         Some(Some(_)) => Inconsistency::Wrong { entry },
     };
-    Ok(Some(Fault { what, value: encoded(&new) }))
+    Some(Fault { what, value: encoded(&new) })
 }
 
 /// The bytes of a container, `None` where it has no ids.

@@ -119,20 +119,19 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             found.entries += 1;
             let entry = KeyBuf::from_slice(key);
             match self.stored(key, value) {
-                Stored::Container(chunk) => match sound(value).map_err(|error| error.at(key))? {
+                Stored::Container(chunk) => match sound(value) {
                     Some(container) if ends_with_an_id(chunk, container) => {
                         suspects.add(Suspect { entry, chunk, container });
                     }
                     _ => found.faults.push(foreign(entry)),
                 },
-                Stored::Free(chunk) => match sound(value).map_err(|error| error.at(key))? {
+                Stored::Free(chunk) => match sound(value) {
                     Some(_) if id_at(chunk, 0).is_some_and(|first| first < end) => {}
                     Some(_) => found.faults.push(dangling(entry)),
                     None => found.faults.push(foreign(entry)),
                 },
                 Stored::Column(field, block) => {
-                    let is_column =
-                        field.function.kind().is_column(value).map_err(|error| error.at(key))?;
+                    let is_column = field.function.kind().is_column(value);
                     let column = SuspectColumn { entry, field, block, bytes: value };
                     match is_column && column.has_ids() {
                         true => suspects.add_column(column),
