@@ -16,9 +16,9 @@
 //!
 //! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
 //!   [`Lmdb::statistics`] returns the oldest one of all processes.
-//! * **A process that is killed leaves its snapshots in the lock file.** A writer clears them whenever
-//!   the file has grown by 64 pages, and when the map, the disk or the reader slots are full. Then
-//!   [`transact`](Store::transact) runs the transaction again. If a live snapshot keeps the pages,
+//! * **A process that is killed leaves its snapshots in the lock file.** A writer clears them
+//!   every 10 ms and whenever the file has grown by 64 pages. When the map, the disk or the reader
+//!   slots are full, they are cleared too, and [`transact`](Store::transact) runs the transaction again. If a live snapshot keeps the pages,
 //!   [`Error::MapFull`] and [`Error::DiskFull`] name its process and age.
 //! * **A snapshot is one whole commit, and never an earlier one than the snapshot before.** The engine
 //!   alone does not quite keep this. It finds the newest commit first and copies its meta page later; a

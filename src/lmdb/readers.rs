@@ -12,9 +12,9 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use heed::{Env, WithoutTls};
 
@@ -23,6 +23,10 @@ use crate::error::OldestReader;
 /// By how many pages the file may grow before the slots are checked again. A check costs one system
 /// call for each other process that reads.
 const MOST_GROWTH_PAGES: usize = 64;
+
+/// How long writers may go on before the slots are checked again. With a bound on the growth alone, the
+/// file would grow by that bound with each killed reader: first the free pages are used up.
+const LONGEST_UNCHECKED: Duration = Duration::from_millis(10);
 
 const SLOT_BYTES: usize = 64;
 /// In the slot of a reader that sees no transaction yet.
@@ -34,13 +38,13 @@ pub(super) struct Readers {
     /// Closing it gives up the locks that the engine has on this file, so it is closed after the engine.
     lock_file: Option<Arc<File>>,
     cleared: AtomicU64,
-    /// The last page of the file when the slots were last checked because it had grown.
-    checked_at_page: AtomicUsize,
+    /// The last page of the file when a writer last checked the slots, and when that was.
+    checked: Mutex<Option<(usize, Instant)>>,
 }
 
 impl Readers {
     pub(super) fn new(lock_file: Option<Arc<File>>) -> Self {
-        Self { lock_file, cleared: AtomicU64::new(0), checked_at_page: AtomicUsize::new(0) }
+        Self { lock_file, cleared: AtomicU64::new(0), checked: Mutex::new(None) }
     }
 
     /// Clears the slots of dead processes and returns how many there were.
@@ -50,12 +54,17 @@ impl Readers {
         Ok(u32::try_from(cleared).unwrap_or(u32::MAX))
     }
 
-    /// Clears the slots of dead processes if the file has grown since the last time. Reads the map.
-    pub(super) fn clear_dead_if_grown(&self, env: &Env<WithoutTls>) -> heed::Result<()> {
-        let page = env.info().last_page_number;
-        let checked = self.checked_at_page.load(Ordering::Relaxed);
-        if page >= checked.saturating_add(MOST_GROWTH_PAGES) {
-            self.checked_at_page.store(page, Ordering::Relaxed);
+    /// Clears the slots of dead processes if some time has passed since a writer last did so, or the
+    /// file has grown. Reads the map.
+    pub(super) fn clear_dead_now_and_then(&self, env: &Env<WithoutTls>) -> heed::Result<()> {
+        let (page, now) = (env.info().last_page_number, Instant::now());
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = checked.is_none_or(|(at_page, at)| {
+            page >= at_page.saturating_add(MOST_GROWTH_PAGES)
+                || now.duration_since(at) >= LONGEST_UNCHECKED
+        });
+        if is_due {
+            *checked = Some((page, now));
             self.clear_dead(env)?;
         }
         Ok(())

@@ -117,7 +117,7 @@ impl<'s> LmdbTransaction<'s> {
         let begin = |env: &'s Env<WithoutTls>| env.write_txn();
         let (txn, ticket, process_turn) =
             shared.enter(Holder::Transaction, &of_map, lock, begin)?;
-        let cleared = shared.readers.clear_dead_if_grown(&shared.env);
+        let cleared = shared.readers.clear_dead_now_and_then(&shared.env);
         cleared.map_err(|error| shared.explain(error))?;
         let (full, at_end) = (Cell::new(None), Tries::LATER);
         let refusal = Refusal::default();

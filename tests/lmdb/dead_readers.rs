@@ -54,18 +54,24 @@ fn dead_reader_does_not_fill_a_bounded_map() {
     put_one_by_one(&store, 3_000).unwrap();
 }
 
-/// Deletes what a reader of another process sees, kills it, and writes as much again. Returns how
-/// often the last transaction ran.
-fn replace_all(store: &Lmdb) -> u32 {
+/// Deletes what a reader of another process sees.
+fn delete_beside_a_reader(store: &Lmdb) -> Option<Holder> {
     fill(store, 2_000).unwrap();
     store.transact(|txn| txn.put(b"another", b"")).unwrap();
     let reader = Holder::start(store.path(), 1);
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
     store.transact(|txn| txn.put(b"another", b"")).unwrap();
-    reader.kill();
+    Some(reader)
+}
+
+/// Deletes what a reader of another process sees and writes as much again. Kills the reader within
+/// that transaction: before it, the writer would clear the slot. Returns how often it ran.
+fn replace_all(store: &Lmdb) -> u32 {
+    let mut reader = delete_beside_a_reader(store);
     let mut runs = 0;
     let put_all = |txn: &mut keyloom::lmdb::LmdbTransaction<'_>| {
         runs += 1;
+        drop(reader.take().map(Holder::kill));
         (0..2_000u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[8; 1000]))
     };
     store.transact(put_all).unwrap();
@@ -91,16 +97,15 @@ fn full_map_clears_a_dead_reader_before_it_grows() {
 fn full_map_runs_bodies_with_errors_of_their_own_again() {
     let directory = tempdir().unwrap();
     let store = with_max_map(directory.path(), 4 << 20);
-    fill(&store, 2_000).unwrap();
-    store.transact(|txn| txn.put(b"another", b"")).unwrap();
-    let reader = Holder::start(store.path(), 1);
-    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-    store.transact(|txn| txn.put(b"another", b"")).unwrap();
-    reader.kill();
+    let mut reader = delete_beside_a_reader(&store);
     let put = |txn: &mut keyloom::lmdb::LmdbTransaction<'_>, n: u32| {
         txn.put(&n.to_be_bytes(), &[8; 1000]).map_err(|error| Text(error.to_string()))
     };
-    store.try_transact(|txn| (0..2_000u32).try_for_each(|n| put(txn, n))).unwrap();
+    let put_all = |txn: &mut keyloom::lmdb::LmdbTransaction<'_>| {
+        drop(reader.take().map(Holder::kill));
+        (0..2_000u32).try_for_each(|n| put(txn, n))
+    };
+    store.try_transact(put_all).unwrap();
 }
 
 /// An error that has forgotten where it came from.
