@@ -3,6 +3,7 @@
 mod backups;
 mod conformance;
 mod damage;
+mod dead_readers;
 mod differential;
 mod disk_full;
 mod faults;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Box<dyn Campaign>> {
         Box::new(read_only::ReadOnly),
         Box::new(syscalls::Syscalls),
         Box::new(disk_full::DiskFull),
+        Box::new(dead_readers::DeadReaders),
         Box::new(damage::Damage),
         Box::new(tests::Tests),
         Box::new(tests::Servers),
@@ -67,6 +69,8 @@ fn play(role: &str) -> Result<()> {
     match role {
         backups::ROLE => backups::play(),
         damage::ROLE => damage::play(),
+        dead_readers::READER => dead_readers::read(),
+        dead_readers::WRITER => dead_readers::write(),
         disk_full::ROLE => disk_full::play(),
         isolation::WRITER => isolation::writer(),
         kill::JUDGE => kill::judge(),

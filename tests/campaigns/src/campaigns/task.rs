@@ -45,6 +45,10 @@ impl Child {
         Ok(Self { process, input, lines })
     }
 
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(super) fn tell(&mut self, line: &str) -> Result<()> {
         self.input.write_all(format!("{line}\n").as_bytes()).context("telling a process")
     }

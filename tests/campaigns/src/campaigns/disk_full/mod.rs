@@ -51,8 +51,7 @@ impl Campaign for DiskFull {
     }
 
     fn obstacle(&self) -> Option<String> {
-        let obstacle = "no file system can be mounted here: it takes root, or `unshare --user`";
-        how_to_mount().is_none().then(|| obstacle.into())
+        obstacle()
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {
@@ -73,7 +72,6 @@ impl Campaign for DiskFull {
 
 fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut tally = Tally::default();
-    let unshare = how_to_mount().context("no file system can be mounted here")?;
     while context.goes_on(tally.count) && tally.failures.is_empty() {
         let seed = context.seed.wrapping_add(tally.count);
         let kind = if seed % 3 == 2 { Kind::Limit } else { Kind::FileSystem };
@@ -81,7 +79,7 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
         let report = context.directory("report")?.join("report.json");
         let workload = context.mix.only();
         let task = Task { directory, report, seed, workload, kind, flaw };
-        let failure = fill(unshare, &task, &mut tally)?;
+        let failure = fill(&task, &mut tally)?;
         let again = context.again(seed, 1);
         tally.failures.extend(failure.map(|failure| Failure { again, ..failure }));
         tally.count += 1;
@@ -90,9 +88,9 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
 }
 
 /// Fills a disk; what was wrong, if anything was.
-fn fill(unshare: Unshare, task: &Task, tally: &mut Tally) -> Result<Option<Failure>> {
+fn fill(task: &Task, tally: &mut Tally) -> Result<Option<Failure>> {
     let room = Rng::with_seed(task.seed).usize(1_300..4_000);
-    let output = on_a_small_disk(unshare, task, room)?.stdout(Stdio::null()).output()?;
+    let output = on_a_small_disk(task, room)?.stdout(Stdio::null()).output()?;
     let report = std::fs::read(&task.report).context("the process did not begin")?;
     let report: Report = serde_json::from_slice(&report)?;
     tally.add(&format!("{:?}", task.kind), 1);
@@ -108,19 +106,41 @@ fn fill(unshare: Unshare, task: &Task, tally: &mut Tally) -> Result<Option<Failu
     Ok(wrong.map(|what| Failure { what, sequence, ..Failure::default() }))
 }
 
-/// The process, on a disk of its own that is there for nobody else and goes with it.
-fn on_a_small_disk(unshare: Unshare, task: &Task, room_kib: usize) -> Result<Command> {
+fn on_a_small_disk(task: &Task, room_kib: usize) -> Result<Command> {
     let program = task::process(ROLE, task)?;
-    let mut command = match task.kind {
-        Kind::FileSystem => in_a_namespace(unshare, &task.directory, room_kib),
-        Kind::Limit => {
-            let mut shell = Command::new("bash");
-            // Without the signal, so that writing more is an error.
-            shell.args(["-c", "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\""]);
-            shell.arg(room_kib.to_string());
-            shell
-        }
-    };
+    match task.kind {
+        Kind::FileSystem => on_a_file_system(&program, &task.directory, room_kib),
+        Kind::Limit => under_a_limit(&program, room_kib),
+    }
+}
+
+/// Why no small disk can be made here.
+pub(super) fn obstacle() -> Option<String> {
+    let obstacle = "no file system can be mounted here: it takes root, or `unshare --user`";
+    how_to_mount().is_none().then(|| obstacle.into())
+}
+
+/// A process of this program, on a disk of its own that no other process sees and that goes with it.
+pub(super) fn on_a_file_system(
+    program: &Command,
+    directory: &Path,
+    room_kib: usize,
+) -> Result<Command> {
+    let unshare = how_to_mount().context("no file system can be mounted here")?;
+    started_by(in_a_namespace(unshare, directory, room_kib), program)
+}
+
+/// A process of this program whose files may not become larger.
+pub(super) fn under_a_limit(program: &Command, room_kib: usize) -> Result<Command> {
+    let mut shell = Command::new("bash");
+    // Without the signal, so that writing more is an error.
+    shell.args(["-c", "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\""]);
+    shell.arg(room_kib.to_string());
+    started_by(shell, program)
+}
+
+/// `command`, which takes another program and its arguments, with this program.
+fn started_by(mut command: Command, program: &Command) -> Result<Command> {
     // By its name: a link in /proc cannot be followed from another user's namespace.
     let name = std::env::current_exe()?;
     command.arg(if name.exists() { name.as_os_str() } else { program.get_program() });
