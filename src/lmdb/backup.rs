@@ -53,7 +53,10 @@ fn make_directory(store: &Path, directory: &Path) -> Result<bool> {
         // The owner must be able to put the file there, even if the store's directory is read-only.
         set_mode(&File::open(directory)?, &like, like.mode() | OWNER_BITS)
     };
-    open_as_the_store().map_err(|error| explain(error.into(), directory))?;
+    open_as_the_store().map_err(|error| {
+        drop(fs::remove_dir(directory));
+        explain(error.into(), directory)
+    })?;
     Ok(true)
 }
 

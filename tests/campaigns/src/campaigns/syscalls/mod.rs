@@ -339,7 +339,9 @@ fn misnamed(fault: &Fault, told: &Told) -> Option<String> {
         // Linux has no such answer, and the engine passes on another one.
         Way::Error("ENOSPC") if call == "fcntl" => true,
         Way::Error("ENOSPC") => told.variant == "DiskFull",
-        Way::Error("EACCES") => told.variant == "PermissionDenied",
+        Way::Error("EACCES") => {
+            ["PermissionDenied", "LockFileNotWritable"].contains(&&*told.variant)
+        }
         Way::Error("EMFILE") => told.variant == "Io",
         // There is room.
         Way::Error("EIO") => told.variant != "DiskFull",
