@@ -47,7 +47,7 @@ impl Cities {
             .zip(COUNTRIES..)
             .map(|((name, regions), id)| {
                 let regions = regions.into_iter().map(&mut region).collect();
-                Nested { children: regions.into(), ..Nested::new(id, name, 0) }
+                Nested { children: regions, ..Nested::new(id, name, 0) }
             })
             .collect();
         let all =
