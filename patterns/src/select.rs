@@ -51,6 +51,12 @@ pub fn starting_with<P: Pack>(prefix: P) -> StartingWith<P> {
     StartingWith(prefix)
 }
 
+impl<P> StartingWith<P> {
+    pub(crate) fn prefix(&self) -> &P {
+        &self.0
+    }
+}
+
 impl<P: Pack> Select for StartingWith<P> {
     fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         space.string_prefix(&self.0)
@@ -78,6 +84,12 @@ pub struct Within<P> {
 /// ```
 pub fn within<P: Pack + Clone>(range: impl RangeBounds<P>) -> Within<P> {
     Within { start: range.start_bound().cloned(), end: range.end_bound().cloned() }
+}
+
+impl<P> Within<P> {
+    pub(crate) fn bounds(&self) -> (Bound<&P>, Bound<&P>) {
+        (self.start.as_ref(), self.end.as_ref())
+    }
 }
 
 impl<P: Pack> Select for Within<P> {

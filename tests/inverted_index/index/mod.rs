@@ -11,6 +11,7 @@ mod loads;
 mod model;
 mod repairs;
 mod strikes;
+mod typed;
 
 use damage::{
     a_column_of_records_that_hold_nothing_there_is_found_and_mended,
@@ -36,7 +37,11 @@ use repairs::{
     a_repair_takes_ids_that_are_free, a_universe_that_was_made_smaller_lets_records_go,
 };
 
+use typed::{a_selection_of_another_type_is_refused, values_are_selected_by_what_they_are};
+
 on_every_store! {
+    values_are_selected_by_what_they_are,
+    a_selection_of_another_type_is_refused,
     an_index_answers_as_a_filter_over_the_records,
     where_keys_are_ids_rebuilt_equals_maintained_byte_for_byte,
     every_kind_of_damage_is_found_and_mended,

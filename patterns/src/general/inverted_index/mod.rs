@@ -101,7 +101,7 @@
 //! |---|---|---|
 //! | put or delete of records, attached | 1 get per record for its id and 1 for all; 1 get and 1 key written per container that changes, however many records change it; 1 get and 1 key written per column that changes, with what it holds for all of its 1,016 ids; a counter per field whose containers come or go | 2, and [2 more](dense_ids#cost) where ids come or go that are free |
 //! | [`term`](InvertedIndex::term) and all that makes an expression | nothing | 0 |
-//! | [`any_term`](InvertedIndex::any_term) | 1 range over the containers of the values | 1 |
+//! | [`any_term`](InvertedIndex::any_term) | 1 range over the containers of the values; where there are none, up to 2 reads of other values | 1, up to 3 |
 //! | [`count`](BitmapExpr::count), [`ids`](BitmapExpr::ids) and all that reads one | 1 range per stored operand, over the chunks that all operands of an AND may have; the others are stepped or sought over | 1 per operand, and per seek |
 //! | a report, a batch | see [`report`](report#cost) | |
 //! | [`direct`](InvertedIndex::direct) | 1 get, and 1 per field | 1 |
@@ -122,8 +122,8 @@
 //!   takes as a value ([`ColumnTooLarge`](InvertedIndexError::ColumnTooLarge)).
 //! * On a store behind a network with a cheap trip for each key and many writers: two records that are put at a time share
 //!   chunks and the next id, so they conflict. Write many records in a transaction.
-//! * For sets without an end: `x.complement(..)` is counted by what is taken away, but whoever reads the ids of it goes
-//!   through every chunk there could be. Take it from [`all`](InvertedIndex::all), or give it a universe.
+//! * For sets without an end: `x.complement(..)` is counted at the cost of `x`, alone or as an operand, but to read its ids goes
+//!   through every chunk that there could be. Take it from [`all`](InvertedIndex::all), or give it a universe.
 //! * For text with ranks and positions: that is the matter of a search engine.
 //!
 //! # Source
@@ -155,7 +155,9 @@ pub(crate) use container::Container;
 pub use dense_ids::DenseIds;
 pub(crate) use expression::Evaluation;
 pub use expression::{BitmapExpr, ExprIds};
-pub use index::{FieldValues, InvertedIndex, InvertedIndexError, one};
+pub use index::{
+    FieldValues, InvertedIndex, InvertedIndexError, SelectValues, SelectedValues, one,
+};
 pub use integers::BitSliced;
 pub use report::{Batch, Breakdown, Report, ReportExplain, ReportWay, ValueSum};
 pub(crate) use words::Words;

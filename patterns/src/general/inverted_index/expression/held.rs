@@ -34,7 +34,7 @@ impl Held {
     }
 
     /// Adds the next chunk.
-    fn push(&mut self, chunk: Option<u64>, words: &Words) {
+    pub(crate) fn push(&mut self, chunk: Option<u64>, words: &Words) {
         let Some(chunk) = chunk else { return };
         words.encode(&mut self.bytes);
         self.chunks.push((chunk, self.bytes.len()));

@@ -7,7 +7,7 @@ use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, Subspace, Unpack};
 
 use crate::explain::Explain;
 use crate::general::inverted_index::bitmap::place_of;
-use crate::general::inverted_index::container::run;
+use crate::general::inverted_index::container::{most_ids, run};
 use crate::general::inverted_index::{CHUNK_IDS, Container};
 use crate::select::{Select, within};
 use crate::walk::Walk;
@@ -191,39 +191,69 @@ impl<R: Reader, K> fmt::Debug for ChunkWalk<'_, R, K> {
 /// A walk over the chunks of a range of ids.
 #[derive(Debug)]
 pub(super) struct RangeWalk {
-    ids: RangeInclusive<u64>,
-    span: Span,
-    /// The first and the last position.
-    ends: (u64, u64),
-    /// A run, as a container has it.
-    run: [u8; 5],
+    /// The first and the last position; `None` where there is none.
+    ends: Option<(u64, u64)>,
+    /// The first and the last position where all ids are in the range.
+    full: Option<(u64, u64)>,
+    /// What the first and the last chunk of the range have, and those between, as containers have it.
+    first: (u64, [u8; 5]),
+    last: (u64, [u8; 5]),
+    between: [u8; 5],
 }
 
 impl RangeWalk {
     pub(super) fn new(ids: RangeInclusive<u64>, span: Span) -> Self {
-        let of = Span::of(&ids, span.order);
-        let (first, last) = (of.first.max(span.first), of.last.min(span.last));
-        let ends = match span.order {
-            Order::Ascending => (first, last),
-            Order::Descending => (span.turned(last), span.turned(first)),
+        let (first, last) = (place_of(*ids.start()), place_of(*ids.end()));
+        let end = (CHUNK_IDS - 1) as u16;
+        let to = if first.0 == last.0 { last.1 } else { end };
+        let from = if first.0 == last.0 { first.1 } else { 0 };
+        let first_full = if first.1 == 0 { first.0 } else { first.0 + 1 };
+        let behind_full = if last.1 == end { last.0 + 1 } else { last.0 };
+        let is_empty = ids.is_empty();
+        let positions = |first: u64, behind: u64| {
+            let last = behind.checked_sub(1)?.min(span.last);
+            let first = first.max(span.first);
+            let (a, b) = (span.turned(first), span.turned(last));
+            (first <= last && !is_empty).then_some((a.min(b), a.max(b)))
         };
-        Self { ids, span, ends, run: [0; 5] }
-    }
-
-    pub(super) fn seek(&mut self, to: u64) -> Option<u64> {
-        let at = to.max(self.ends.0);
-        if at > self.ends.1 || self.ids.is_empty() {
-            return None;
+        Self {
+            ends: positions(first.0, last.0 + 1),
+            full: positions(first_full, behind_full),
+            first: (span.turned(first.0), run(first.1, to.max(first.1))),
+            last: (span.turned(last.0), run(from, last.1.max(from))),
+            between: run(0, end),
         }
-        let chunk = self.span.turned(at);
-        let (first, last) = (place_of(*self.ids.start()), place_of(*self.ids.end()));
-        let from = if first.0 == chunk { first.1 } else { 0 };
-        let to = if last.0 == chunk { last.1 } else { (CHUNK_IDS - 1) as u16 };
-        self.run = run(from, to);
-        Some(at)
     }
 
-    pub(super) fn value(&self) -> &[u8] {
-        &self.run
+    /// The first position at or behind `to`, and the one behind the last of those that are like it.
+    pub(super) fn seek(&self, to: u64) -> Option<(u64, u64)> {
+        let (first, last) = self.ends?;
+        let at = to.max(first);
+        let until = match self.full {
+            Some((from, to)) if (from..=to).contains(&at) => to + 1,
+            _ => at + 1,
+        };
+        (at <= last).then_some((at, until))
+    }
+
+    /// Whether all ids of a chunk are in the range.
+    pub(super) fn is_full(&self, at: u64) -> bool {
+        self.full.is_some_and(|(first, last)| (first..=last).contains(&at))
+    }
+
+    /// The container at a position.
+    pub(super) fn value(&self, at: u64) -> &[u8] {
+        [&self.first, &self.last]
+            .into_iter()
+            .find(|end| end.0 == at)
+            .map_or(&self.between, |end| &end.1)
+    }
+
+    /// About how many ids a chunk has.
+    pub(super) fn weight(&self) -> usize {
+        match self.ends {
+            Some((first, last)) if first == last => most_ids(self.value(first)),
+            _ => CHUNK_IDS as usize,
+        }
     }
 }

@@ -35,10 +35,16 @@
 //! * In a chunk that all have, the operand with the fewest ids comes first, comparisons last, and what is empty ends
 //!   it.
 //! * An OR or a XOR visits the chunks that some operand has.
+//! * A range of ids, and a complement in one, is not gone through where it is counted: chunks in a row that have all of their
+//!   ids are counted together.
 //! * What two containers share is counted as they lie in the store, and with it the count of their AND, AND NOT, OR and XOR.
 //!   Else a chunk is computed as a list while it has 1,024 ids or less, of which each is looked up in the next operand, and
-//!   in plain words of 4 KiB when it has more: one for each level of the tree, which are made once per query. So memory
-//!   does not grow with the chunks, and nothing is allocated from one to the next.
+//!   in plain words of 4 KiB when it has more. An expression of n operands holds about 8 + log<sub>2</sub> n such chunks, which
+//!   are made once per query: what needs more is computed before what it is combined with. So memory does not grow with the
+//!   chunks, and nothing is allocated from one to the next.
+//! * Nothing recurses, so an expression may have any number of levels. To make a level takes the same time whatever is below
+//!   it, and to evaluate one takes time for each operand: a fold over 100,000 terms is as good as one
+//!   [`any_of`](BitmapExpr::any_of).
 //!
 //! # Cost
 //!
@@ -49,7 +55,7 @@
 //! | [`rank`](BitmapExpr::rank), [`select`](BitmapExpr::select), [`first`](BitmapExpr::first), [`last`](BitmapExpr::last), [`ids`](BitmapExpr::ids), [`page`](BitmapExpr::page) | the same, over the chunks up to where the answer is |
 //! | [`contains`](BitmapExpr::contains) | the same, in one chunk |
 //! | [`store_in`](BitmapExpr::store_in) | as `count`, 1 range deleted, 1 key written per chunk |
-//! | an operand in memory or a range of ids | nothing; the range of all ids less an expression is counted by what it lacks |
+//! | an operand in memory or a range of ids | nothing |
 //!
 //! # When not to use it
 //!
@@ -67,16 +73,18 @@ use super::integers::Comparison;
 mod evaluation;
 mod held;
 pub(crate) mod leaf;
-mod node;
+pub(crate) mod machine;
+mod plan;
 mod read;
 mod tree;
+mod walks;
 mod within_chunk;
 
 pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;
 pub use read::ExprIds;
 use tree::Tree;
-pub(crate) use within_chunk::{ChunkExpr, Leaf};
+pub(crate) use within_chunk::{ChunkExpr, ChunkMachine, Leaf};
 
 /// A Boolean expression of bitmaps: stored ones, comparisons of integers, ranges of ids, and bitmaps in memory.
 ///
@@ -91,32 +99,50 @@ pub(crate) use within_chunk::{ChunkExpr, Leaf};
 /// assert_eq!(small_or_taken.count(&Memory::new().snapshot()?)?, 400);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct BitmapExpr(Arc<Tree>);
+#[derive(Clone)]
+pub struct BitmapExpr {
+    tree: Arc<Tree>,
+    /// Whether ids of it may be given to other records later.
+    has_reused_ids: bool,
+}
 
 impl BitmapExpr {
+    fn new(tree: Tree) -> Self {
+        let has_reused_ids = tree.operands().any(|operand| operand.has_reused_ids);
+        Self { tree: Arc::new(tree), has_reused_ids }
+    }
+
     fn tree(&self) -> &Tree {
-        &self.0
+        &self.tree
+    }
+
+    /// The same, of ids that may be given to other records later if `has_reused_ids`.
+    pub(crate) fn of_reused_ids(self, has_reused_ids: bool) -> Self {
+        Self { has_reused_ids: self.has_reused_ids || has_reused_ids, ..self }
     }
 
     /// The bitmap in a subspace.
     pub(crate) fn stored(space: &Subspace) -> Self {
-        Self(Arc::new(Tree::Stored(space.clone())))
+        Self::new(Tree::Stored(space.clone()))
     }
 
     /// The ids whose integers are in a range.
     pub(crate) fn compared(comparison: Comparison) -> Self {
-        Self(Arc::new(Tree::Compared(comparison)))
+        Self::new(Tree::Compared(comparison))
     }
 
     /// The ids of some chunks, held in memory as the store would have them.
     pub(crate) fn held(chunks: &mut impl Chunks) -> Result<Self> {
-        Ok(Self(Arc::new(Tree::Held(Arc::new(Held::of_chunks(chunks)?)))))
+        Ok(Self::of_held(Held::of_chunks(chunks)?))
+    }
+
+    pub(crate) fn of_held(held: Held) -> Self {
+        Self::new(Tree::Held(Arc::new(held)))
     }
 
     /// No ids.
     pub fn none() -> Self {
-        Self(Arc::new(Tree::Any(Vec::new())))
+        Self::new(Tree::Any(Vec::new()))
     }
 
     /// The ids of a range; all of them: `..`. Nothing is read for it.
@@ -128,13 +154,16 @@ impl BitmapExpr {
     }
 
     fn ids_between(ids: RangeInclusive<u64>) -> Self {
-        Self(Arc::new(Tree::Range(ids)))
+        Self::new(Tree::Range(ids))
     }
 
     /// The ids of `universe` that this expression does not have.
     ///
-    /// To count it costs what this expression costs, whatever the universe. To read its ids goes through all chunks of
-    /// the universe, so do not read those of `..`.
+    /// To count it costs what this expression costs, whatever the universe, alone and as an operand of another expression. To
+    /// read its ids goes through all chunks of the universe, so do not read those of `..`, which are all 2<sup>64</sup> ids:
+    /// what would keep them ([`hold`](BitmapExpr::hold), [`to_treemap`](BitmapExpr::to_treemap),
+    /// [`store_in`](BitmapExpr::store_in)) refuses more than 2<sup>32</sup> ids in a row. A universe of records is
+    /// [`all`](super::InvertedIndex::all): take the expression from it, `index.all() - expr`.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -171,7 +200,7 @@ impl From<Bitmap> for BitmapExpr {
 
 impl From<&roaring::RoaringBitmap> for BitmapExpr {
     fn from(bitmap: &roaring::RoaringBitmap) -> Self {
-        Self(Arc::new(Tree::Held(Arc::new(Held::of(bitmap.iter().map(u64::from))))))
+        Self::of_held(Held::of(bitmap.iter().map(u64::from)))
     }
 }
 
@@ -183,7 +212,7 @@ impl From<roaring::RoaringBitmap> for BitmapExpr {
 
 impl From<&roaring::RoaringTreemap> for BitmapExpr {
     fn from(bitmap: &roaring::RoaringTreemap) -> Self {
-        Self(Arc::new(Tree::Held(Arc::new(Held::of(bitmap.iter())))))
+        Self::of_held(Held::of(bitmap.iter()))
     }
 }
 

@@ -1,25 +1,25 @@
 //! What an expression is asked.
 
 use std::fmt;
-use std::ops::{RangeBounds, RangeInclusive};
-use std::sync::Arc;
+use std::ops::RangeBounds;
 
 use keyloom::{Order, Reader, Result, Subspace, Writer};
 use roaring::{RoaringBitmap, RoaringTreemap};
 
-use super::{BitmapExpr, Evaluation, Held, Tree};
+use super::evaluation::Stretch;
+use super::{BitmapExpr, Evaluation, Held};
 use crate::continuation::Continuation;
 use crate::explain::Explain;
 use crate::fnv::Fnv;
 use crate::general::inverted_index::bitmap::{
     Bitmap, IdPage, IdWalk, id_at, id_range, to_roaring, to_treemap,
 };
-use crate::general::inverted_index::{Chunks, Words};
+use crate::general::inverted_index::{CHUNK_IDS, InvertedIndexError, Words};
 
 impl BitmapExpr {
     /// How many ids there are, at most [`u64::MAX`]. Costs one range for each stored operand. Of two bitmaps the
-    /// containers are counted as they lie in the store; what is taken away from a [range](BitmapExpr::range) is
-    /// counted in its stead.
+    /// containers are counted as they lie in the store; chunks of which a [range](BitmapExpr::range) or a
+    /// [complement](BitmapExpr::complement) has all ids are counted together.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -48,27 +48,9 @@ impl BitmapExpr {
     /// # Errors
     /// As [`count`](BitmapExpr::count).
     pub fn explain(&self, reader: &impl Reader) -> Result<(u64, Explain)> {
-        let (count, explain) = self.counted(reader, 0..=u64::MAX)?;
-        let count = u64::try_from(count).unwrap_or(u64::MAX);
-        Ok((count, Explain { keys_returned: count, ..explain }))
-    }
-
-    /// The count where all ids lie in the chunks of `ids`. There may be one more of them than a `u64` tells.
-    fn counted(&self, reader: &impl Reader, ids: RangeInclusive<u64>) -> Result<(u128, Explain)> {
-        if let Tree::Range(ids) = self.tree() {
-            return Ok((length(ids), Explain::default()));
-        }
-        if let Tree::All { with, without } = self.tree()
-            && let [whole] = with.as_slice()
-            && let Tree::Range(ids) = whole.tree()
-        {
-            // There may be chunks without end in it, but not in what is taken away.
-            let less = Self::any_of(without) & whole;
-            let (less, explain) = less.counted(reader, ids.clone())?;
-            return Ok((length(ids) - less, explain));
-        }
-        let mut evaluation = Evaluation::new(self, reader, &ids, Order::Ascending);
-        Ok((evaluation.count()?.into(), evaluation.explain()))
+        let mut evaluation = Evaluation::all(self, reader, Order::Ascending)?;
+        let count = u64::try_from(evaluation.count()?).unwrap_or(u64::MAX);
+        Ok((count, Explain { keys_returned: count, ..evaluation.explain() }))
     }
 
     /// How many ids there are below `id`. Costs one range for each stored operand.
@@ -92,7 +74,8 @@ impl BitmapExpr {
         match id_range(&..id) {
             Some(below) => {
                 let cut = self & Self::range(below.clone());
-                Ok(u64::try_from(cut.counted(reader, below)?.0).unwrap_or(u64::MAX))
+                let mut evaluation = Evaluation::new(&cut, reader, &below, Order::Ascending)?;
+                Ok(u64::try_from(evaluation.count()?).unwrap_or(u64::MAX))
             }
             None => Ok(0),
         }
@@ -104,12 +87,28 @@ impl BitmapExpr {
     /// # Errors
     /// As [`count`](BitmapExpr::count).
     pub fn select(&self, reader: &impl Reader, n: u64) -> Result<Option<u64>> {
-        let mut chunks = Evaluation::all(self, reader, Order::Ascending);
+        let mut evaluation = Evaluation::all(self, reader, Order::Ascending)?;
         let (mut words, mut left) = (Words::new(), n);
-        while let Some(chunk) = chunks.next_chunk(&mut words)? {
-            match left.checked_sub(words.count().into()) {
+        while let Some(stretch) = evaluation.next_stretch()? {
+            let (chunk, ids) = match stretch {
+                Stretch::Full { first, chunks } => {
+                    let ids = u128::from(chunks) * u128::from(CHUNK_IDS);
+                    match u64::try_from(ids).ok().and_then(|ids| left.checked_sub(ids)) {
+                        Some(less) => left = less,
+                        None => {
+                            return Ok(id_at(first, 0).and_then(|first| first.checked_add(left)));
+                        }
+                    }
+                    continue;
+                }
+                Stretch::Chunk(at) => evaluation.load(at)?,
+            };
+            match left.checked_sub(ids.len().into()) {
                 Some(less) => left = less,
-                None => return Ok(words.select(left as u32).and_then(|at| id_at(chunk, at))),
+                None => {
+                    ids.write_to(&mut words);
+                    return Ok(words.select(left as u32).and_then(|at| id_at(chunk, at)));
+                }
             }
         }
         Ok(None)
@@ -163,7 +162,7 @@ impl BitmapExpr {
         order: Order,
     ) -> Result<ExprIds<'r, R>> {
         let Some(range) = id_range(&range) else { return Ok(ExprIds(IdWalk::empty())) };
-        let chunks = Evaluation::new(self, reader, &range, order);
+        let chunks = Evaluation::new(self, reader, &range, order)?;
         Ok(ExprIds(IdWalk::new(chunks, range, order)))
     }
 
@@ -198,7 +197,7 @@ impl BitmapExpr {
         after: Option<&Continuation>,
     ) -> Result<IdPage> {
         let mut hash = Fnv::new();
-        self.tree().hash(&mut hash);
+        self.hash(&mut hash);
         let query = Subspace::new(&("bitmap expression", hash.finish()));
         IdPage::read(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
     }
@@ -206,18 +205,19 @@ impl BitmapExpr {
     /// The ids in memory, as far as they have 32 bits. Costs one range for each stored operand.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) naming the first id that has more bits; else as
-    /// [`count`](BitmapExpr::count).
+    /// [`Error::BadOption`](keyloom::Error::BadOption) naming the first id that has more bits, or for more than 2<sup>32</sup> ids
+    /// in a row; else as [`count`](BitmapExpr::count).
     pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
-        to_roaring(&mut Evaluation::all(self, reader, Order::Ascending))
+        to_roaring(&mut Evaluation::to_keep(self, reader)?)
     }
 
     /// The ids in memory. Costs one range for each stored operand.
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row; else as
+    /// [`count`](BitmapExpr::count).
     pub fn to_treemap(&self, reader: &impl Reader) -> Result<RoaringTreemap> {
-        to_treemap(&mut Evaluation::all(self, reader, Order::Ascending))
+        to_treemap(&mut Evaluation::to_keep(self, reader)?)
     }
 
     /// An expression of the same ids as they are now, which are kept in memory: as compact as a stored bitmap, and
@@ -237,10 +237,11 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row; else as
+    /// [`count`](BitmapExpr::count).
     pub fn hold(&self, reader: &impl Reader) -> Result<Self> {
-        let held = Held::of_chunks(&mut Evaluation::all(self, reader, Order::Ascending))?;
-        Ok(Self(Arc::new(Tree::Held(Arc::new(held)))))
+        let held = Held::of_chunks(&mut Evaluation::to_keep(self, reader)?)?;
+        Ok(Self::of_held(held).of_reused_ids(self.has_reused_ids))
     }
 
     /// Makes the ids all that a stored bitmap has, and tells how many there are. The bitmap may be an operand
@@ -248,21 +249,23 @@ impl BitmapExpr {
     /// chunks are in memory.
     ///
     /// # Errors
-    /// An id beyond the universe of the bitmap; else as [`count`](BitmapExpr::count) and what the store says.
-    /// Nothing was written unless the store fails while writing.
+    /// [`InvertedIndexError::IdsAreReused`] for an expression of an [`InvertedIndex`](super::super::InvertedIndex) that gives ids
+    /// out: once a record is deleted, its id goes to another record, which the bitmap would hold too. Nothing changes the bitmap
+    /// when a record does, either. [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row. An
+    /// id beyond the universe of the bitmap; else as [`count`](BitmapExpr::count) and what the store says. Nothing was written
+    /// unless the store fails while writing.
     pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {
         txn.guarded(|txn| {
-            let mut chunks = Evaluation::all(self, &*txn, Order::Ascending);
+            if self.has_reused_ids {
+                return Err(InvertedIndexError::IdsAreReused.into());
+            }
+            let mut chunks = Evaluation::to_keep(self, &*txn)?;
             let (writes, count) = bitmap.collect(&mut chunks)?;
             drop(chunks);
             bitmap.replace_with(txn, writes)?;
             Ok(count)
         })
     }
-}
-
-fn length(ids: &RangeInclusive<u64>) -> u128 {
-    u128::from(ids.end() - ids.start()) + 1
 }
 
 /// The ids of an expression; see [`BitmapExpr::ids`].

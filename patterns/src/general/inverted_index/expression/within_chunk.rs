@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use keyloom::{Result, Subspace};
 
+use super::BitmapExpr;
 use super::held::Held;
-use super::{BitmapExpr, Tree};
+use super::machine::{Leaves, Machine, Op};
+use super::plan::{LeafExpr, Plan, Shape};
 use crate::general::inverted_index::bitmap::id_at;
 use crate::general::inverted_index::container::run;
 use crate::general::inverted_index::integers::Comparison;
@@ -21,14 +23,13 @@ pub(crate) enum Leaf<'e> {
 }
 
 /// An expression whose leaves are chunks in memory, known by their numbers.
-#[derive(Debug)]
-pub(crate) enum ChunkExpr {
-    Leaf(usize),
+pub(crate) type ChunkExpr = Plan<ChunkLeaf>;
+
+#[derive(Clone, Debug)]
+pub(crate) enum ChunkLeaf {
+    Known(usize),
     Held(Arc<Held>),
     Range(RangeInclusive<u64>),
-    All { with: Vec<Self>, without: Vec<Self> },
-    Any(Vec<Self>),
-    Odd(Vec<Self>),
 }
 
 impl BitmapExpr {
@@ -37,101 +38,91 @@ impl BitmapExpr {
         &self,
         number: &mut impl FnMut(Leaf<'_>) -> Result<usize>,
     ) -> Result<ChunkExpr> {
-        let mut all = |exprs: &[Self]| {
-            exprs.iter().map(|expr| expr.within_chunk(number)).collect::<Result<Vec<_>>>()
-        };
-        Ok(match self.tree() {
-            Tree::All { with, without } => {
-                ChunkExpr::All { with: all(with)?, without: all(without)? }
-            }
-            Tree::Any(of) => ChunkExpr::Any(all(of)?),
-            Tree::Odd(of) => ChunkExpr::Odd(all(of)?),
-            Tree::Held(held) => ChunkExpr::Held(Arc::clone(held)),
-            Tree::Range(ids) => ChunkExpr::Range(ids.clone()),
-            Tree::Stored(space) => ChunkExpr::Leaf(number(Leaf::Stored(space))?),
-            Tree::Compared(comparison) => ChunkExpr::Leaf(number(Leaf::Compared(comparison))?),
+        self.plan(|leaf| {
+            Ok(match leaf {
+                LeafExpr::Held(held) => ChunkLeaf::Held(Arc::clone(held)),
+                LeafExpr::Range(ids) => ChunkLeaf::Range(ids),
+                LeafExpr::Stored(space) => ChunkLeaf::Known(number(Leaf::Stored(space))?),
+                LeafExpr::Compared(comparison) => {
+                    ChunkLeaf::Known(number(Leaf::Compared(comparison))?)
+                }
+            })
         })
     }
 }
 
-/// How what is in a chunk is combined with an operand.
-type Op = fn(&mut ChunkIds, &ChunkIds);
+/// Computes expressions over chunks in memory, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct ChunkMachine(Machine);
 
-impl ChunkExpr {
-    /// Makes `out` what the expression has of a chunk, of which `leaves` are what the leaves have.
-    pub(crate) fn evaluate(
-        &self,
+impl ChunkMachine {
+    /// Makes `out` the ids of an expression in a chunk, of which `leaves` are those of the leaves.
+    pub(crate) fn compute(
+        &mut self,
+        expr: &mut ChunkExpr,
         chunk: u64,
         leaves: &[ChunkIds],
         out: &mut ChunkIds,
     ) -> Result<()> {
+        let mut at = AtChunk { leaves, own: &expr.leaves };
         out.clear();
-        match self {
-            Self::Leaf(_) => self.leaf(leaves).into_iter().for_each(|leaf| out.or_ids(leaf)),
-            Self::Held(held) => {
-                if let Some(container) = held.container_of(chunk) {
-                    out.set(Container::parse(container)?);
+        self.0.compute(&mut expr.shape, &mut at, chunk, out)
+    }
+}
+
+/// Leaves in memory.
+struct AtChunk<'l> {
+    leaves: &'l [ChunkIds],
+    own: &'l [ChunkLeaf],
+}
+
+impl<'l> AtChunk<'l> {
+    fn known(&self, leaf: usize) -> Option<&'l ChunkIds> {
+        match self.own.get(leaf)? {
+            ChunkLeaf::Known(number) => self.leaves.get(*number),
+            ChunkLeaf::Held(_) | ChunkLeaf::Range(_) => None,
+        }
+    }
+}
+
+impl Leaves for AtChunk<'_> {
+    fn is_at(&mut self, _: &Shape, _: usize, _: u64) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn combine(&mut self, leaf: usize, chunk: u64, op: Op, ids: &mut ChunkIds) -> Result<()> {
+        if let Some(known) = self.known(leaf) {
+            op.apply_kept(ids, known);
+            return Ok(());
+        }
+        let bytes;
+        let container: &[u8] = match self.own.get(leaf) {
+            Some(ChunkLeaf::Held(held)) => held.container_of(chunk).unwrap_or_default(),
+            Some(ChunkLeaf::Range(range)) => match range_in(range, chunk) {
+                Some(run) => {
+                    bytes = run;
+                    &bytes
                 }
-            }
-            Self::Range(ids) => set_range(ids, chunk, out)?,
-            Self::All { with, without } => {
-                // The smallest first: the others are looked up then.
-                let weight = |n: &usize| with.get(*n).map_or(0, |expr| expr.weight(leaves));
-                let first = (0..with.len()).min_by_key(weight).unwrap_or(0);
-                let (before, rest) = with.split_at(first);
-                if let Some((first, behind)) = rest.split_first() {
-                    first.evaluate(chunk, leaves, out)?;
-                    combine(before, chunk, leaves, out, ChunkIds::and_ids)?;
-                    combine(behind, chunk, leaves, out, ChunkIds::and_ids)?;
-                }
-                combine(without, chunk, leaves, out, ChunkIds::and_not_ids)?;
-            }
-            Self::Any(of) => combine(of, chunk, leaves, out, ChunkIds::or_ids)?,
-            Self::Odd(of) => combine(of, chunk, leaves, out, ChunkIds::xor_ids)?,
+                None => &[],
+            },
+            _ => &[],
+        };
+        match container {
+            [] => op.apply_kept(ids, &ChunkIds::default()),
+            container => op.apply(ids, Container::parse(container)?),
         }
         Ok(())
     }
 
-    fn leaf<'l>(&self, leaves: &'l [ChunkIds]) -> Option<&'l ChunkIds> {
-        match self {
-            Self::Leaf(number) => leaves.get(*number),
-            _ => None,
-        }
-    }
-
-    /// How many ids a leaf has, if they are few, and else the most there could be.
-    fn weight(&self, leaves: &[ChunkIds]) -> usize {
-        self.leaf(leaves).and_then(ChunkIds::few).map_or(usize::MAX, <[u16]>::len)
+    fn weight(&self, leaf: usize) -> usize {
+        self.known(leaf).and_then(ChunkIds::few).map_or(usize::MAX / 4, <[u16]>::len)
     }
 }
 
-/// Combines what is in `out` with operands.
-fn combine(
-    operands: &[ChunkExpr],
-    chunk: u64,
-    leaves: &[ChunkIds],
-    out: &mut ChunkIds,
-    op: Op,
-) -> Result<()> {
-    let mut own = ChunkIds::default();
-    for operand in operands {
-        match operand.leaf(leaves) {
-            Some(leaf) => op(out, leaf),
-            None => {
-                operand.evaluate(chunk, leaves, &mut own)?;
-                op(out, &own);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn set_range(ids: &RangeInclusive<u64>, chunk: u64, out: &mut ChunkIds) -> Result<()> {
-    let Some(first) = id_at(chunk, 0) else { return Ok(()) };
+/// The ids of a range in a chunk, as a container has them.
+fn range_in(ids: &RangeInclusive<u64>, chunk: u64) -> Option<[u8; 5]> {
+    let first = id_at(chunk, 0)?;
     let last = first.saturating_add(CHUNK_IDS - 1);
     let (from, to) = ((*ids.start()).max(first), (*ids.end()).min(last));
-    if from <= to {
-        out.set(Container::parse(&run((from - first) as u16, (to - first) as u16))?);
-    }
-    Ok(())
+    (from <= to).then(|| run((from - first) as u16, (to - first) as u16))
 }

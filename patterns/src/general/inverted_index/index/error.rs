@@ -34,6 +34,29 @@ pub enum InvertedIndexError {
         /// What was asked for.
         wanted: &'static str,
     },
+    /// A selection is of another type than the values of the field, so that it could find nothing. Select by a value as the
+    /// function of the field returns it, or by the leading elements of a tuple.
+    #[error(
+        "the selection {asked} of the field {field:?} of the inverted index {index} is of another type than its values, such as {holds}; select by a value as the function of the field returns it, or by the leading elements of a tuple"
+    )]
+    OtherType {
+        /// The subspace of the index.
+        index: String,
+        /// The name of the field.
+        field: String,
+        /// The value that was selected, printable.
+        asked: String,
+        /// A value that the field has, printable.
+        holds: String,
+    },
+    /// An expression of an index that gives ids out is to be [stored](crate::general::inverted_index::BitmapExpr::store_in). The
+    /// id of a deleted record goes to another record, which the stored bitmap would hold too. Keep the expression and evaluate it
+    /// again, keep the [keys](super::InvertedIndex::keys) of the records, or make an index whose
+    /// [keys are ids](super::InvertedIndex::with_keys_as_ids).
+    #[error(
+        "the ids of this expression are given to other records once theirs are deleted, so a stored bitmap would hold these too; evaluate the expression again, keep the keys of the records, or make an index whose keys are ids"
+    )]
+    IdsAreReused,
     /// The key of a value's container would be longer than a key may be. Shorten the value, or give a
     /// beginning or a hash of it.
     #[error(

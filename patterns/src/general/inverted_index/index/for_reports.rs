@@ -2,7 +2,7 @@
 
 use keyloom::{KeyRange, Reader, Result, Subspace};
 
-use super::{Field, InvertedIndex};
+use super::{Field, InvertedIndex, SelectValues};
 use crate::table::RecordKey;
 
 /// What a field holds.
@@ -35,7 +35,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         name: &str,
     ) -> Result<(&Subspace, KeyRange<'static>)> {
         let field = self.values_field(name)?;
-        Ok((&field.space, field.select(())))
+        Ok((&field.space, field.select(&().selected())))
     }
 
     /// Where the bitmap of all ids is.

@@ -7,7 +7,7 @@
 //! # Fields
 //!
 //! A [field](InvertedIndex::field) gives any number of values for a record. Each is packed as one element of a key, so a tuple
-//! is one value; a null is none. A record without a value is in the container of the null, so that
+//! is one value, which is [selected](SelectValues) as a whole or by its leading elements; a null is none. A record without a value is in the container of the null, so that
 //! [`absent`](InvertedIndex::absent) is a bitmap like any other, and [`has`](InvertedIndex::has) all ids but these.
 //! A [field of integers](InvertedIndex::integers) gives one or none.
 //!
@@ -53,8 +53,8 @@
 //!
 //! # Errors
 //!
-//! [`InvertedIndexError`] tells what is refused: an unknown field, a value that is too long for a key, ids that are used
-//! up. It is found before anything is written. Stored bytes that are no container, column or id are errors that name
+//! [`InvertedIndexError`] tells what is refused: an unknown field, a selection of another type than the values, a value that is
+//! too long for a key, ids that are used up. It is found before anything is written. Stored bytes that are no container, column or id are errors that name
 //! the key, for whoever meets them; [`repair`](InvertedIndex::repair) makes them what they should be.
 
 mod check;
@@ -70,6 +70,7 @@ mod ids;
 mod maintain;
 mod read;
 mod repair;
+mod selection;
 mod span;
 mod stored;
 mod values;
@@ -79,11 +80,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, KeyRange, Reader, Result, Store, Subspace};
+use keyloom::{KeyBuf, Reader, Result, Store, Subspace};
 
 use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
-use crate::general::inverted_index::{BitSliced, Bitmap, DenseIds};
-use crate::select::Select;
+use crate::general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds};
 use crate::table::{RecordKey, Table};
 
 pub(in crate::general::inverted_index) use columns::{ColumnWalk, block_at};
@@ -92,6 +92,7 @@ pub use error::InvertedIndexError;
 pub(super) use fields::null;
 pub use fields::{FieldValues, one};
 pub(super) use for_reports::FieldKind;
+pub use selection::{SelectValues, SelectedValues};
 pub use values::{ValueCounts, Values};
 
 use fields::Function;
@@ -270,7 +271,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     fn declare(self, name: &str, kind: &str, function: Function<K, V>) -> Self {
         let space = self.space.child(&(kind, name));
-        let (column, integers) = (self.direct.child(name), BitSliced::new(&space));
+        let integers = BitSliced::new(&space).of_reused_ids(self.reuses_ids());
+        let column = self.direct.child(name);
         let counter = self.space.pack(&("containers", name));
         let field = Field { name: name.into(), function, space, column, counter, integers };
         let others = self.fields.iter().filter(|other| *other.name != *name).cloned();
@@ -290,6 +292,16 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// What ids are below; `None` where any is taken.
     pub fn universe(&self) -> Option<u64> {
         self.ids.universe()
+    }
+
+    /// Whether the id of a deleted record is given to another one.
+    fn reuses_ids(&self) -> bool {
+        matches!(self.ids, Ids::Dense(_))
+    }
+
+    /// The ids of a bitmap of the index.
+    fn expr(&self, bitmap: &Bitmap) -> BitmapExpr {
+        BitmapExpr::from(bitmap).of_reused_ids(self.reuses_ids())
     }
 
     fn known(&self, name: &str) -> Result<&Field<K, V>> {
@@ -416,11 +428,5 @@ impl<K, V> Field<K, V> {
     fn bitmap(&self, value: &[u8]) -> Bitmap {
         let prefix: KeyBuf = self.space.prefix().iter().chain(value).copied().collect();
         Bitmap::new(&Subspace::from_bytes(&prefix))
-    }
-
-    /// The keys of the containers of the values that are selected, of which none is a null.
-    fn select(&self, select: impl Select) -> KeyRange<'static> {
-        let nulls = self.space.pack(&None::<u8>);
-        select.key_range(&self.space).intersect(KeyRange::behind(&nulls))
     }
 }

@@ -2,9 +2,9 @@
 
 use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
 
-use super::InvertedIndex;
 use super::fields::{Function, null};
 use super::values::{self, ValueCounts, Values};
+use super::{InvertedIndex, SelectValues};
 use crate::general::aggregation::Grouping;
 use crate::general::composite_key_index::pack_one;
 use crate::general::inverted_index::{BitSliced, BitmapExpr};
@@ -35,15 +35,18 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// The ids of all records.
     pub fn all(&self) -> BitmapExpr {
-        BitmapExpr::from(&self.all)
+        self.expr(&self.all)
     }
 
-    /// The ids of the records that have this value in this field. Reads nothing before it is asked.
+    /// The ids of the records that have this value in this field. Reads nothing until it is evaluated.
+    ///
+    /// The value must be of the type that the function of the field returns, a tuple with all of its elements. No record has a
+    /// value of another type: such a term is empty. [`any_term`](InvertedIndex::any_term), which reads, refuses it.
     ///
     /// # Errors
     /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField), [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind).
     pub fn term<P: Pack>(&self, field: &str, value: P) -> Result<BitmapExpr> {
-        Ok(BitmapExpr::from(self.values_field(field)?.bitmap(&pack_one(&value))))
+        Ok(self.expr(&self.values_field(field)?.bitmap(&pack_one(&value))))
     }
 
     /// The ids of the records that have a value in this field that is packed already, as
@@ -69,15 +72,15 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// # Errors
     /// As [`term`](InvertedIndex::term).
     pub fn packed_term(&self, field: &str, value: &[u8]) -> Result<BitmapExpr> {
-        Ok(BitmapExpr::from(self.values_field(field)?.bitmap(value)))
+        Ok(self.expr(&self.values_field(field)?.bitmap(value)))
     }
 
-    /// The ids of the records that have any of some values in this field: those that begin so
-    /// ([`starting_with`](crate::starting_with)), that lie [`within`](crate::within) bounds, or that are what
-    /// else [`Select`] offers; all that are there with `()`.
+    /// The ids of the records that have any of some values in this field: a value or the leading elements of a tuple, those
+    /// that begin so ([`starting_with`](crate::starting_with)), that lie [`within`](crate::within) bounds, or all with `()`.
+    /// See [`SelectValues`].
     ///
     /// Unites their containers in memory: of each chunk at most 2 bytes per id and value, and at most 4 KiB; then in
-    /// the form that the store would have. Costs one range over them.
+    /// the form that the store would have. Costs one range over them, and up to two reads more where there are none.
     ///
     /// What is found is what was there when it was read. A [page](BitmapExpr::page) names its query by the ids in
     /// memory, so a continuation over this is refused once it is read anew after a write that changed who has
@@ -95,20 +98,27 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// let snapshot = store.snapshot()?;
     /// assert_eq!(index.any_term(&snapshot, "name", starting_with("Par"))?.count(&snapshot)?, 2);
     /// assert_eq!(index.any_term(&snapshot, "name", within(.."Paris"))?.count(&snapshot)?, 1);
+    /// assert!(index.any_term(&snapshot, "name", 5).is_err());
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`term`](InvertedIndex::term); what the store says; where stored bytes are no container, naming the
+    /// As [`term`](InvertedIndex::term); [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) where the
+    /// selection is of another type than the values; what the store says; where stored bytes are no container, naming the
     /// key.
     pub fn any_term(
         &self,
         reader: &impl Reader,
         field: &str,
-        select: impl Select,
+        select: impl SelectValues,
     ) -> Result<BitmapExpr> {
-        let field = self.values_field(field)?;
-        values::unite(reader.range(field.select(select), Order::Ascending)?, &field.space)
+        let (field, selected) = (self.values_field(field)?, select.selected());
+        let mut entries = reader.range(field.select(&selected), Order::Ascending)?;
+        let first = entries.next().transpose()?;
+        let key = first.as_ref().map(|entry| &entry.0[..]);
+        field.refuse_others(reader, &selected, key, &self.space)?;
+        let united = values::unite(first.map(Ok).into_iter().chain(entries), &field.space)?;
+        Ok(united.of_reused_ids(self.reuses_ids()))
     }
 
     /// The ids of the records that have no value in this field. Reads nothing before it is asked.
@@ -133,7 +143,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     pub fn absent(&self, field: &str) -> Result<BitmapExpr> {
         let field = self.known(field)?;
         Ok(match field.function {
-            Function::Values(_) => BitmapExpr::from(field.bitmap(&null())),
+            Function::Values(_) => self.expr(&field.bitmap(&null())),
             Function::Integer(_) => self.all() - field.integers.has(),
         })
     }
@@ -160,7 +170,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     pub fn has(&self, field: &str) -> Result<BitmapExpr> {
         let field = self.known(field)?;
         Ok(match field.function {
-            Function::Values(_) => self.all() - BitmapExpr::from(field.bitmap(&null())),
+            Function::Values(_) => self.all() - self.expr(&field.bitmap(&null())),
             Function::Integer(_) => field.integers.has(),
         })
     }
@@ -178,7 +188,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// The distinct values of a field that are selected, in order. A skip scan: costs one range, and per value
-    /// another or the steps over its containers.
+    /// another or the steps over its containers; up to three reads more unless all values, `()`, are selected.
     ///
     /// # Errors
     /// As [`any_term`](InvertedIndex::any_term); the iterator, also when a value is no `P`.
@@ -186,11 +196,11 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         &self,
         reader: &'r R,
         field: &str,
-        select: impl Select,
+        select: impl SelectValues,
         order: Order,
     ) -> Result<Values<'r, R, P>> {
         let field = self.values_field(field)?;
-        let range = Selected(field.select(select));
+        let range = Selected(field.select_alike(reader, &select.selected(), &self.space)?);
         Ok(Values(Grouping::new(&field.space, 1).values(reader, range, order)?))
     }
 
@@ -198,16 +208,21 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///
     /// # Errors
     /// As [`any_term`](InvertedIndex::any_term).
-    pub fn distinct(&self, reader: &impl Reader, field: &str, select: impl Select) -> Result<u64> {
+    pub fn distinct(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+        select: impl SelectValues,
+    ) -> Result<u64> {
         let field = self.values_field(field)?;
-        let range = Selected(field.select(select));
+        let range = Selected(field.select_alike(reader, &select.selected(), &self.space)?);
         let groups =
             Grouping::new(&field.space, 1).first_of_each(reader, range, Order::Ascending)?;
         groups.map(|found| found.map(|_| 1)).sum()
     }
 
     /// The distinct values of a field that are selected, in order, and of how many records each is. Costs one
-    /// range; reads the headers of their containers.
+    /// range, and up to three reads more unless all values, `()`, are selected; reads the headers of their containers.
     ///
     /// # Errors
     /// As [`values`](InvertedIndex::values).
@@ -215,11 +230,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         &self,
         reader: &'r R,
         field: &str,
-        select: impl Select,
+        select: impl SelectValues,
         order: Order,
     ) -> Result<ValueCounts<R::Entries<'r>, P>> {
         let field = self.values_field(field)?;
-        Ok(ValueCounts::new(reader.range(field.select(select), order)?, &field.space))
+        let range = field.select_alike(reader, &select.selected(), &self.space)?;
+        Ok(ValueCounts::new(reader.range(range, order)?, &field.space))
     }
 
     /// How many containers the values of a field have: what it costs to go through all of them. Costs one get.

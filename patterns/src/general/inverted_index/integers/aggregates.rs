@@ -10,6 +10,7 @@ use super::BitSliced;
 use super::by_value::ByValue;
 use super::slices::{SliceWalk, Slices};
 use crate::general::inverted_index::bitmap::id_at;
+use crate::general::inverted_index::expression::Held;
 use crate::general::inverted_index::expression::leaf::Span;
 use crate::general::inverted_index::{BitmapExpr, Chunks, Evaluation, Words};
 
@@ -189,10 +190,16 @@ impl BitSliced {
         filter: Option<&BitmapExpr>,
         percents: &[f64],
     ) -> Result<Option<Vec<i64>>> {
-        // Many passes go over it.
-        let held = filter.map(|filter| filter.hold(reader)).transpose()?;
+        // Many passes go over the filter. Of its ids those that have a value are kept: the others may be without end.
+        let (mut count, mut held) = (0, Held::default());
+        self.for_each_chunk(reader, filter, |chunk, _, ids| {
+            count += u64::from(ids.count());
+            if filter.is_some() {
+                held.push(Some(chunk), ids);
+            }
+        })?;
+        let held = filter.map(|_| BitmapExpr::of_held(held));
         let filter = held.as_ref();
-        let count = self.count(reader, filter)?;
         let ranks = percents.iter().map(|percent| nearest_rank(*percent, count));
         let ranks = ranks.collect::<Result<Vec<u64>>>()?;
         let (Some(min), Some(max)) = (self.min(reader, filter)?, self.max(reader, filter)?) else {
@@ -241,7 +248,7 @@ impl BitSliced {
     ) -> Result<()> {
         let everything = BitmapExpr::range(..);
         let mut ids = Words::new();
-        let mut filter = Evaluation::all(filter.unwrap_or(&everything), reader, Order::Ascending);
+        let mut filter = Evaluation::all(filter.unwrap_or(&everything), reader, Order::Ascending)?;
         let span = Span::of(&(0..=u64::MAX), Order::Ascending);
         let mut values = SliceWalk::new(reader, self.space(), span);
         while let Some(chunk) = filter.next_chunk(&mut ids)? {

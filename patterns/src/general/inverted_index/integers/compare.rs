@@ -7,8 +7,9 @@ use keyloom::{Reader, Result, Subspace};
 use super::slices::SliceWalk;
 use crate::explain::Explain;
 use crate::fnv::Fnv;
-use crate::general::inverted_index::Words;
 use crate::general::inverted_index::expression::leaf::Span;
+use crate::general::inverted_index::expression::machine::Op;
+use crate::general::inverted_index::{ChunkIds, Words};
 
 /// The ids whose value lies in a range.
 #[derive(Clone, Debug)]
@@ -41,6 +42,7 @@ impl Comparison {
             slices: SliceWalk::new(reader, &self.space, span),
             values: self.values.clone(),
             scratch: None,
+            own: ChunkIds::default(),
         }
     }
 }
@@ -52,6 +54,8 @@ pub(crate) struct ComparisonWalk<'r, R: Reader> {
     values: RangeInclusive<i64>,
     /// Made when first needed, and kept.
     scratch: Option<Box<Words>>,
+    /// The ids of a chunk, where they are combined with others.
+    own: ChunkIds,
 }
 
 impl<R: Reader> ComparisonWalk<'_, R> {
@@ -59,11 +63,16 @@ impl<R: Reader> ComparisonWalk<'_, R> {
         self.slices.seek(to)
     }
 
-    /// The chunk at the position `at`, which [`ComparisonWalk::seek`] told.
-    pub(crate) fn compute(&mut self, at: u64, words: &mut Words) -> Result<()> {
+    /// Combines ids with those of the chunk at the position `at`, which [`ComparisonWalk::seek`] returned.
+    pub(crate) fn combine(&mut self, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()> {
         let slices = self.slices.slices(at)?;
         let scratch = self.scratch.get_or_insert_with(|| Box::new(Words::new()));
-        slices.between(&self.values, words, scratch);
+        if op == Op::Set {
+            slices.between(&self.values, ids.as_words(), scratch);
+        } else {
+            slices.between(&self.values, self.own.as_words(), scratch);
+            op.apply_ids(ids, &mut self.own);
+        }
         Ok(())
     }
 

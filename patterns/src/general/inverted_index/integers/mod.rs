@@ -91,12 +91,19 @@ use crate::derived::SortedWrites;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitSliced {
     space: Subspace,
+    /// Whether the ids may be given to other records later.
+    has_reused_ids: bool,
 }
 
 impl BitSliced {
     /// Integers in `space`. **Nothing else may be in `space`.**
     pub fn new(space: &Subspace) -> Self {
-        Self { space: space.clone() }
+        Self { space: space.clone(), has_reused_ids: false }
+    }
+
+    /// The same, of ids that may be given to other records later if `has_reused_ids`.
+    pub(super) fn of_reused_ids(self, has_reused_ids: bool) -> Self {
+        Self { has_reused_ids, ..self }
     }
 
     /// Where they lie.
@@ -313,7 +320,10 @@ impl BitSliced {
     /// ```
     pub fn between(&self, values: impl RangeBounds<i64>) -> BitmapExpr {
         match inclusive(&values) {
-            Some(values) => BitmapExpr::compared(Comparison { space: self.space.clone(), values }),
+            Some(values) => {
+                let comparison = Comparison { space: self.space.clone(), values };
+                BitmapExpr::compared(comparison).of_reused_ids(self.has_reused_ids)
+            }
             None => BitmapExpr::none(),
         }
     }

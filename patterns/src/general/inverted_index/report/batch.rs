@@ -11,7 +11,7 @@ use roaring::RoaringTreemap;
 use crate::fnv::ShortKeys;
 use crate::general::inverted_index::bitmap::id_at;
 use crate::general::inverted_index::column::{Integers, Values, blocks_of, place_in_block};
-use crate::general::inverted_index::expression::{ChunkExpr, Leaf};
+use crate::general::inverted_index::expression::{ChunkExpr, ChunkMachine, Leaf};
 use crate::general::inverted_index::index::{ColumnWalk, FieldKind, null};
 use crate::general::inverted_index::{
     BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, Words,
@@ -248,8 +248,8 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         });
         let mut asked = asked.collect::<Result<Vec<_>>>()?;
         let all = self.index.all();
-        let mut chunks = Evaluation::all(&all, reader, ASCENDING);
-        let mut pass = Pass::new(self.leaves);
+        let mut chunks = Evaluation::all(&all, reader, ASCENDING)?;
+        let mut pass = Pass::new(self.leaves, &self.audiences);
         let mut done = BatchProgress { records: 0, next_id: 0 };
         while let Some(chunk) = chunks.next_chunk(&mut pass.words)? {
             pass.begin(self.all);
@@ -263,7 +263,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
             done.records += pass.records.len() as u64;
             let last = pass.records.last().and_then(|last| id_at(chunk, *last));
             done.next_id = last.map_or(done.next_id, |last| last.saturating_add(1));
-            self.finish(chunk, &mut pass, &mut tell)?;
+            pass.finish(chunk, &mut tell)?;
             if progress(&done).is_break() {
                 return Ok(());
             }
@@ -272,26 +272,6 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
             // It is at its end, so there is nothing to stop.
             let _ = progress(&done);
         }
-        Ok(())
-    }
-
-    /// Tells what each audience has of a chunk, and forgets it.
-    fn finish(
-        &self,
-        chunk: u64,
-        pass: &mut Pass,
-        tell: &mut impl FnMut(usize, u64, &Words),
-    ) -> Result<()> {
-        let mut ids = ChunkIds::default();
-        for (n, audience) in self.audiences.iter().enumerate() {
-            audience.evaluate(chunk, &pass.leaves, &mut ids)?;
-            let words = ids.as_words();
-            words.and_words(&pass.words);
-            if !words.is_empty() {
-                tell(n, chunk, words);
-            }
-        }
-        pass.leaves.iter_mut().for_each(ChunkIds::clear);
         Ok(())
     }
 }
@@ -355,12 +335,34 @@ struct Pass {
     words: Box<Words>,
     records: Vec<u16>,
     leaves: Vec<ChunkIds>,
+    audiences: Vec<ChunkExpr>,
+    machine: ChunkMachine,
 }
 
 impl Pass {
-    fn new(leaves: usize) -> Self {
-        let words = Box::new(Words::new());
-        Self { words, records: Vec::new(), leaves: vec![ChunkIds::default(); leaves] }
+    fn new(leaves: usize, audiences: &[ChunkExpr]) -> Self {
+        Self {
+            words: Box::new(Words::new()),
+            records: Vec::new(),
+            leaves: vec![ChunkIds::default(); leaves],
+            audiences: audiences.to_vec(),
+            machine: ChunkMachine::default(),
+        }
+    }
+
+    /// Reports the ids that each audience has in a chunk, and forgets them.
+    fn finish(&mut self, chunk: u64, tell: &mut impl FnMut(usize, u64, &Words)) -> Result<()> {
+        let mut ids = ChunkIds::default();
+        for (n, audience) in self.audiences.iter_mut().enumerate() {
+            self.machine.compute(audience, chunk, &self.leaves, &mut ids)?;
+            let words = ids.as_words();
+            words.and_words(&self.words);
+            if !words.is_empty() {
+                tell(n, chunk, words);
+            }
+        }
+        self.leaves.iter_mut().for_each(ChunkIds::clear);
+        Ok(())
     }
 
     /// Begins a chunk with the records of `words`; all of them are what the leaf `all` stands for.

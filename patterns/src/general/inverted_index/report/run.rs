@@ -51,7 +51,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         let columns = columns.collect::<Result<_>>()?;
         let containers = names.iter().map(|name| index.containers(reader, name));
         let containers = containers.collect::<Result<Vec<u64>>>()?;
-        let mut audience = Audience::open(&report.audience, reader);
+        let mut audience = Audience::open(&report.audience, reader)?;
         let first = audience.next_window()?;
         let mut known = Known::of(first.as_ref());
         if first.is_some() {
@@ -142,7 +142,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         let held = BitmapExpr::held(&mut window.chunks())?;
         for value in values {
             let with = &held & bitmap(&value);
-            let mut audience = Audience::open(&with, self.reader);
+            let mut audience = Audience::open(&with, self.reader)?;
             let part = audience.next_window()?;
             self.add(audience.explain());
             group.extend_from_slice(&value);

@@ -15,9 +15,9 @@ pub(super) struct Audience<'r, R: Reader> {
 }
 
 impl<'r, R: Reader> Audience<'r, R> {
-    pub(super) fn open(audience: &BitmapExpr, reader: &'r R) -> Self {
-        let chunks = Evaluation::all(audience, reader, Order::Ascending);
-        Self { chunks, finished: false }
+    pub(super) fn open(audience: &BitmapExpr, reader: &'r R) -> Result<Self> {
+        let chunks = Evaluation::all(audience, reader, Order::Ascending)?;
+        Ok(Self { chunks, finished: false })
     }
 
     /// The next chunks, `None` when there are no more.
