@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 
 use keyloom::lmdb::Durability;
-use keyloom::{DynWriter, Lmdb, Reader, Store, Subspace};
+use keyloom::{DynWriter, Lmdb, Reader, Store, Subspace, pack};
 use keyloom_compare::compare;
 use keyloom_patterns::derived::{RecordChange, SortedWrites};
 use keyloom_patterns::general::dimensionality_reduction::EARTH_RADIUS;
@@ -101,7 +101,8 @@ fn inserting(store: &Lmdb, sqlite: &mut Connection, places: &[Place]) {
         let batch = next(&here);
         let put = |txn: &mut DynWriter<'_>| {
             batch.iter().try_for_each(|(id, place)| {
-                let change = RecordChange { key: id, old: None, new: Some(place) };
+                let stored_key = &pack(&(*id,));
+                let change = RecordChange { key: id, stored_key, old: None, new: Some(place) };
                 let mut writes = SortedWrites::default();
                 index.maintain(txn, &[change], &mut writes)?;
                 writes.apply(txn)
