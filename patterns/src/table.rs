@@ -184,7 +184,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// The record of `key`. Costs one get.
     ///
     /// # Errors
-    /// [`Error::At`](keyloom::Error::At) with an [`Error::Value`](keyloom::Error::Value) when the bytes
+    /// [`Error::At`] with an [`Error::Value`] when the bytes
     /// there are no record, or what the store says.
     pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<V>> {
         let packed = self.space.pack(key);
@@ -210,8 +210,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// change makes there.
     ///
     /// # Errors
-    /// [`Error::At`](keyloom::Error::At) with an [`Error::Value`](keyloom::Error::Value) when the codec
-    /// refuses the record; with [`Undecodable`] in an [`Error::Other`](keyloom::Error::Other) when the record
+    /// [`Error::At`] with an [`Error::Value`] when the codec
+    /// refuses the record; with [`Undecodable`] in an [`Error::Other`] when the record
     /// that it replaces [does not decode](self#records-that-do-not-decode) and the attached need it; what
     /// the attached say; what the store says.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
@@ -354,7 +354,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; else as
+    /// [`Error::BadOption`] for a continuation of another query; else as
     /// [`range`](Table::range).
     pub fn page(
         &self,

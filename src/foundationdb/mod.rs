@@ -44,15 +44,15 @@
 //!
 //! A transaction is one of FoundationDB's, a snapshot is one that only reads, at the version at which it was opened.
 //! What a transaction read is compared with what others wrote when it commits: one overlap is an
-//! [`Error::Conflict`](crate::Error::Conflict), which names the key that was read, or where a range begins of which something was
+//! [`Error::Conflict`], which names the key that was read, or where a range begins of which something was
 //! changed, and [`transact`](Store::transact) runs it again. Of a range that counts which
 //! was fetched. A snapshot conflicts with nobody.
 //!
-//! What the cluster wants to be run again (a conflict, a recovery, a limit of its load: [`Error::ServerBusy`](crate::Error::ServerBusy)) first
+//! What the cluster wants to be run again (a conflict, a recovery, a limit of its load: [`Error::ServerBusy`]) first
 //! waits as long as the client's own back-off says, which is longer with each failure. It is the thread's *next* transaction or snapshot
 //! that waits, an unrelated one too if it begins within a second; so the
 //! [retry policy](FoundationDbOptions::retry_policy) has next to no pauses of its own. A commit that nobody answered is an
-//! [`Error::CommitUnknown`](crate::Error::CommitUnknown): run it again only if it looks first, in the same transaction, whether it has happened.
+//! [`Error::CommitUnknown`]: run it again only if it looks first, in the same transaction, whether it has happened.
 //!
 //! [`add`](crate::Writer::add), [`min`](crate::Writer::min), [`max`](crate::Writer::max), [`append_if_fits`](crate::Writer::append_if_fits) and
 //! [`compare_and_clear`](crate::Writer::compare_and_clear) are the cluster's own here. They read nothing, so a counter that all
@@ -82,9 +82,9 @@
 //!
 //! | | | what happens |
 //! |---|---|---|
-//! | age, from the first read on | 5 s | [`Error::TooOld`](crate::Error::TooOld): read in pages, write in several transactions |
-//! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge), at the write that goes past it; what was read counts too, and shows at the commit |
-//! | value | 100,000 bytes | [`Error::ValueTooLong`](crate::Error::ValueTooLong) |
+//! | age, from the first read on | 5 s | [`Error::TooOld`]: read in pages, write in several transactions |
+//! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`], at the write that goes past it; what was read counts too, and shows at the commit |
+//! | value | 100,000 bytes | [`Error::ValueTooLong`] |
 //!
 //! As the client counts: a put is its key three times (the write, and the range that it may conflict with), its value, and 69
 //! bytes; a delete its key four times and 70; the prefix of the store is part of the key. What
@@ -106,14 +106,14 @@
 //! `main` returns, or by [`std::process::exit`], also while stores are open, in statics or on other threads. It
 //! cannot be started twice, so a program that has started it itself [says so](FoundationDbOptions::network_runs), and
 //! stops it itself.
-//! After a `fork` the store is refused in the child ([`Error::Forked`](crate::Error::Forked)), and cannot be opened there
+//! After a `fork` the store is refused in the child ([`Error::Forked`]), and cannot be opened there
 //! again: let the child `exec`, or let the parent fork before it opens the store.
 //!
 //! # A silent cluster
 //!
 //! Nothing waits for ever. Each wait ends after the [time-out](FoundationDbOptions::timeout): opening with
-//! [`Error::Unreachable`](crate::Error::Unreachable), a read with [`Error::ConnectionLost`](crate::Error::ConnectionLost), a commit
-//! with [`Error::CommitUnknown`](crate::Error::CommitUnknown). `transact` starts no attempt after that time.
+//! [`Error::Unreachable`], a read with [`Error::ConnectionLost`], a commit
+//! with [`Error::CommitUnknown`]. `transact` starts no attempt after that time.
 
 mod address;
 mod again;

@@ -100,8 +100,8 @@ pub enum TreeError {
         /// How many nodes it takes.
         limit: u64,
     },
-    /// [Nested sets](super::NestedSets) have no free label at this place, and too many nodes would have to give way for one
-    /// transaction of this store. Call [`make_room`](super::NestedSets::make_room), then run the change again; for a move call
+    /// [Nested sets](crate::hierarchy::NestedSets) have no free label at this place, and too many nodes would have to give way for one
+    /// transaction of this store. Call [`make_room`](crate::hierarchy::NestedSets::make_room), then run the change again; for a move call
     /// [`move_in_steps`](super::Tree::move_in_steps).
     #[error(
         "the tree {tree} has no free label there, and to make room writes {keys} keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)"
