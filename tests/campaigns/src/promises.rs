@@ -52,6 +52,15 @@ const PROMISES: &[Promise] = &[
         "a full disk is an error with a remedy; nothing is lost, in every workload",
         &["disk-full"],
     ),
+    promise(
+        "readers that are killed neither make an LMDB file grow nor keep its writer out",
+        &["dead-readers"],
+    ),
+    promise(
+        "a backup is whole or not there: with several at once, and after a power cut",
+        &["backups"],
+    ),
+    promise("no store is read without reader slots while a program writes it", &["read-only"]),
     promise("derived data, in every workload: rebuilt = maintained = the model", &["rebuild"]),
     promise("what `Lmdb::verify` calls sound is read without a crash or a lost entry", &["damage"]),
     Promise {
