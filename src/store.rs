@@ -360,7 +360,8 @@ pub trait Writer: Reader {
     ///
     /// A write of a pattern is several writes of the store, and an error may leave some of them made and others
     /// not. So every public write operation of a pattern runs in here, and an error that a program swallows
-    /// cannot leave derived data wrong. Costs nothing when `write` succeeds.
+    /// cannot leave derived data wrong. A `write` that panics has the same effect, if the program catches
+    /// the panic. Costs no key and no allocation when `write` succeeds.
     ///
     /// ```
     /// use keyloom::{Error, Memory, Result, Store, Transaction, Writer};
@@ -386,7 +387,10 @@ pub trait Writer: Reader {
     where
         Self: Sized,
     {
-        write(self).inspect_err(|error| self.refusal().note(error))
+        self.refusal().begin();
+        let written = write(self).inspect_err(|error| self.refusal().note(error));
+        self.refusal().end();
+        written
     }
 
     /// Removes `key`; removing what is not there is no error.

@@ -1,13 +1,14 @@
 //! After a failed write of a pattern, the transaction does not commit.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use keyloom::{
     DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Result, Store, Subspace,
-    Transaction,
+    Transaction, Writer,
 };
 use keyloom_bent::{Bent, Flaw};
 use keyloom_patterns::general::aggregation::contribution;
@@ -187,6 +188,23 @@ fn a_store_that_forgets_the_refusal_keeps_halves() {
     });
     let kept: Vec<_> = kept.map(|(name, _)| name).collect();
     assert!(kept.len() >= 8, "only {kept:?}");
+}
+
+#[test]
+fn a_write_that_panicked_is_not_committed() {
+    let (store, sites) = (Memory::new(), Sites::new());
+    let mut txn = store.begin().unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        txn.guarded(|txn| -> Result<()> {
+            txn.put(b"half", b"")?;
+            sites.table.put(txn, &1, &site("a.org", 5))?;
+            panic!("on purpose")
+        })
+    }));
+    assert!(panicked.is_err());
+    let error = txn.commit().unwrap_err();
+    assert!(error.to_string().contains("panicked"), "{error}");
+    assert!(dump(&store.snapshot().unwrap()).is_empty());
 }
 
 #[test]
