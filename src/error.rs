@@ -209,10 +209,10 @@ pub enum Error {
         /// How long the wait was.
         waited_ms: u64,
     },
-    /// Another writer had its transaction open for longer than `begin_patience`. End that
-    /// transaction, or wait longer. Not retryable: the wait is over already.
+    /// The write lock was not free within `begin_patience`. End the transaction that holds it, or wait
+    /// longer. Not retryable: the wait is over already.
     #[error(
-        "{} had a transaction open for {waited_ms} ms; end it, or open the store with a larger `begin_patience`", writer(*holder)
+        "waited {waited_ms} ms for the write lock, now held by {}; end that transaction, or open the store with a larger `begin_patience`", writer(*holder)
     )]
     WriterBusy {
         /// The process that holds the lock, this one or another one, if the system says which.
@@ -344,14 +344,15 @@ pub enum Error {
         /// What broke.
         source: SharedError,
     },
-    /// The server does not let the user in. Check the name and the password, and whom the server admits.
+    /// The server refused the login. Check the user, the password, and the access rules of the server
+    /// (`pg_hba.conf` on PostgreSQL).
     #[error(
-        "{store} does not let the user in: {source}; check the name and the password of the user, and that the server admits this user from here"
+        "{store} refused the login: {source}; check the user, the password, and the access rules of the server"
     )]
     LoginRefused {
         /// The server, without a password.
         store: Box<str>,
-        /// What it said.
+        /// The error of the server.
         source: SharedError,
     },
     /// The server cancelled a statement: it took longer than the options of the store allow, or an

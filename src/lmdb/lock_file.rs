@@ -41,14 +41,21 @@ pub(super) fn is_refused(error: &io::Error) -> bool {
 }
 
 /// Whether another process of this machine has the store open: the engine keeps a lock on the first
-/// byte. `false` where the file is missing or cannot be read.
+/// byte. `false` where the file is missing.
 ///
 /// Not to be called while this process has the store open: to close the file gives up the engine's
 /// locks on it.
+///
+/// # Errors
+/// What the system reports when the file is there and cannot be read: that is no proof of anything.
 #[allow(unsafe_code)]
-pub(super) fn is_in_use(path: &Path) -> bool {
+pub(super) fn is_in_use(path: &Path) -> io::Result<bool> {
     use std::os::fd::AsRawFd;
-    let Ok(file) = File::open(path) else { return false };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
     // SAFETY: a structure of numbers, for which zero is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
@@ -56,7 +63,10 @@ pub(super) fn is_in_use(path: &Path) -> bool {
     lock.l_len = 1;
     // SAFETY: the descriptor is open, and the system reads and writes the structure only.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut lock) };
-    answer == 0 && lock.l_type != libc::F_UNLCK as libc::c_short
+    match answer {
+        0 => Ok(lock.l_type != libc::F_UNLCK as libc::c_short),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn is_no_room(error: &io::Error) -> bool {
@@ -86,4 +96,21 @@ fn allocate(file: &File, bytes: u64) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn allocate(_file: &File, _bytes: u64) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn lock_file_that_does_not_open_is_no_proof_that_nobody_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock.mdb");
+        assert!(!is_in_use(&path).unwrap(), "it is missing");
+        // A loop of links, since root may read a file of any mode.
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        assert!(is_in_use(&path).is_err());
+    }
 }

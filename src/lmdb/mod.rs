@@ -436,7 +436,8 @@ impl Shared {
     fn take_turn(&self, deadline: &Deadline<'_>) -> Result<WriterTurn<'_>> {
         let turn = self.writer.take_within(|| Some(deadline.left()))?;
         turn.ok_or_else(|| Error::WriterBusy {
-            holder: Some(std::process::id()),
+            // The thread before this one may itself wait for another process.
+            holder: self.writers.holder().or_else(|| Some(std::process::id())),
             waited_ms: deadline.waited_ms(),
         })
     }

@@ -104,8 +104,14 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
 fn open_lock_file(options: &LmdbOptions, path: &Path) -> Result<Option<File>> {
     let lock = path.join("lock.mdb");
     if options.assume_no_writer {
-        let is_in_use = lock_file::is_in_use(&lock);
-        return if is_in_use { Err(Error::OpenElsewhere { path: path.into() }) } else { Ok(None) };
+        return match lock_file::is_in_use(&lock) {
+            Ok(false) => Ok(None),
+            Ok(true) => Err(Error::OpenElsewhere { path: path.into() }),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err(Error::PermissionDenied { action: "read", path: lock })
+            }
+            Err(error) => Err(Error::Io { path: lock, source: error.into() }),
+        };
     }
     match lock_file::open(&lock) {
         Ok(file) => {

@@ -82,7 +82,8 @@ impl WriterLock {
     }
 
     /// The process that writes now, if the system says which.
-    fn holder(&self) -> Option<u32> {
+    /// The other process that has the lock, if there is one.
+    pub(super) fn holder(&self) -> Option<u32> {
         let file = self.file.as_ref()?;
         holder(file, WRITER).ok()?.and_then(|process| u32::try_from(process).ok())
     }
