@@ -53,13 +53,13 @@ extern "C" fn watch_main() {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 extern "C" fn main_ends(_: *mut c_void) {
-    if network::is_started() {
-        move_last();
-    }
+    move_last();
 }
 
 /// Its address names the owner of the handler, so that the C library removes no other.
 static OWNER: u8 = 0;
+/// That of a handler which stays where it is: for an exit that begins while the other one is moved.
+static LASTING_OWNER: u8 = 0;
 
 thread_local! {
     /// Whether this thread takes the handler out, which the C library does by calling it.
@@ -91,21 +91,41 @@ pub(super) async fn keep_last() {
     }
 }
 
+/// Registers the handler that stays. Called once, before the network starts.
+pub(super) fn register() {
+    add(&LASTING_OWNER);
+    move_last();
+}
+
 /// Makes the handler the one that runs first of all that is registered by now.
 pub(super) fn move_last() {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let owner = ptr::from_ref(&OWNER).cast();
+    // In a fork the lock may have been left locked, and there is nothing to stop.
+    if !network::is_started() {
+        return;
+    }
+    let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     MOVES.set(true);
-    // SAFETY: the owner is ours alone; the handler has the type that the C library calls, takes no
-    // argument, and lives as long as the program. A list that has no more room keeps its old handler
-    // out: then the process exits as if the network had not been stopped.
+    // SAFETY: the owner is ours alone, so it is our handler that is taken out.
     #[allow(unsafe_code, reason = "the C library has the list of what runs at exit")]
     unsafe {
-        __cxa_finalize(owner);
-        __cxa_atexit(at_exit, ptr::null_mut(), owner);
+        __cxa_finalize(ptr::from_ref(&OWNER).cast());
     }
     MOVES.set(false);
+    let is_added = add(&OWNER);
+    drop(one);
+    if !is_added {
+        // The list has been run to its end, or there is no memory for it.
+        network::stop();
+    }
+}
+
+fn add(owner: &'static u8) -> bool {
+    // SAFETY: the handler has the type that the C library calls, takes no argument, and lives as long
+    // as the program.
+    #[allow(unsafe_code, reason = "the C library has the list of what runs at exit")]
+    let result = unsafe { __cxa_atexit(at_exit, ptr::null_mut(), ptr::from_ref(owner).cast()) };
+    result == 0
 }
 
 extern "C" fn at_exit(_: *mut c_void) {

@@ -48,11 +48,11 @@
 //! changed, and [`transact`](Store::transact) runs it again. Of a range that counts which
 //! was fetched. A snapshot conflicts with nobody.
 //!
-//! What the cluster wants to be run again (a conflict, a recovery, a limit of its load: [`Error::ServerBusy`]) first
-//! waits as long as the client's own back-off says, which is longer with each failure. It is the thread's *next* transaction or snapshot
-//! that waits, an unrelated one too if it begins within a second; so the
-//! [retry policy](FoundationDbOptions::retry_policy) has next to no pauses of its own. A commit that nobody answered is an
-//! [`Error::CommitUnknown`]: run it again only if it looks first, in the same transaction, whether it has happened.
+//! After a retryable error (a conflict, a recovery, a limit of the cluster's load: [`Error::ServerBusy`]) the next
+//! transaction or snapshot of this thread waits for the client's back-off, which grows with each failure. That is so for
+//! an unrelated one too, if it begins within a second; so the [retry policy](FoundationDbOptions::retry_policy) has next
+//! to no pauses of its own. A commit without an answer is an [`Error::CommitUnknown`]: retry it only if the transaction
+//! first reads whether it took effect.
 //!
 //! [`add`](crate::Writer::add), [`min`](crate::Writer::min), [`max`](crate::Writer::max), [`append_if_fits`](crate::Writer::append_if_fits) and
 //! [`compare_and_clear`](crate::Writer::compare_and_clear) are the cluster's own here. They read nothing, so a counter that all

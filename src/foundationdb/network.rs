@@ -103,7 +103,7 @@ fn boot() -> Result<Network, DoesNotStart> {
         }
     })?;
     STARTED_BY.store(process::id(), Relaxed);
-    at_exit::move_last();
+    at_exit::register();
     // SAFETY: the version is selected, and `NETWORK` runs this once.
     checked(unsafe { client::fdb_setup_network() }).map_err(DoesNotStart::Refused)?;
     let run = || {
