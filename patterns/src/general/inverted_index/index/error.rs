@@ -49,12 +49,12 @@ pub enum InvertedIndexError {
         /// A value that the field has, printable.
         holds: String,
     },
-    /// An expression of an index that gives ids out is to be [stored](crate::general::inverted_index::BitmapExpr::store_in). The
-    /// id of a deleted record goes to another record, which the stored bitmap would hold too. Keep the expression and evaluate it
-    /// again, keep the [keys](super::InvertedIndex::keys) of the records, or make an index whose
+    /// [`store_in`](crate::general::inverted_index::BitmapExpr::store_in) was called with an expression of an index that
+    /// assigns ids. Such ids are reused after a deletion, so a stored bitmap would soon contain other records. Evaluate the
+    /// expression again, store the [keys](super::InvertedIndex::keys) of the records, or use an index whose
     /// [keys are ids](super::InvertedIndex::with_keys_as_ids).
     #[error(
-        "the ids of this expression are given to other records once theirs are deleted, so a stored bitmap would hold these too; evaluate the expression again, keep the keys of the records, or make an index whose keys are ids"
+        "the ids of this index are reused after a deletion, so a stored bitmap would soon contain other records; evaluate the expression again, store the keys of the records, or use an index whose keys are ids"
     )]
     IdsAreReused,
     /// The key of a value's container would be longer than a key may be. Shorten the value, or give a
