@@ -34,15 +34,16 @@ fn forest(rng: &mut Rng) -> Vec<Nested<u32>> {
     roots
 }
 
-/// Damages some entries; how many.
-fn damage(rng: &mut Rng, entries: &Dump, txn: &mut impl Writer) -> usize {
+/// Damages some entries: how many, and whether a byte that may be a format is another one now.
+fn damage(rng: &mut Rng, entries: &Dump, txn: &mut impl Writer) -> (usize, bool) {
     let keys: Vec<&Vec<u8>> = entries.keys().collect();
     let count = rng.usize(1..=3);
+    let mut is_format_changed = false;
     for _ in 0..count {
         let key = keys[rng.usize(..keys.len())];
         let mut value = entries[key].clone();
         match rng.u8(..8) {
-            0 => return txn.delete(key).map(|()| count).unwrap(),
+            0 => return txn.delete(key).map(|()| (count, is_format_changed)).unwrap(),
             1 => value.truncate(rng.usize(..=value.len())),
             2 => value = (0..rng.usize(..40)).map(|_| rng.u8(..)).collect(),
             // What another entry holds.
@@ -54,9 +55,12 @@ fn damage(rng: &mut Rng, entries: &Dump, txn: &mut impl Writer) -> usize {
                 value[at] ^= rng.u8(1..);
             }
         }
+        // All formats are 1 or 2, and a placeholder has 0.
+        let mut pairs = entries[key].iter().zip(&value);
+        is_format_changed |= pairs.any(|(before, now)| *before <= 2 && before != now);
         txn.put(key, &value).unwrap();
     }
-    count
+    (count, is_format_changed)
 }
 
 fn faults(model: &impl Tree, store: &impl Store) -> Result<Vec<TreeInconsistency>> {
@@ -109,7 +113,7 @@ pub fn damage_is_named_and_repair_converges<T: Tree<Value = u32>>(
         let entries = dump_all(store);
         let whole = walk(&model, &store.snapshot().unwrap()).unwrap();
         let mut txn = store.begin().unwrap();
-        let count = damage(rng, &entries, &mut txn);
+        let (count, is_format_changed) = damage(rng, &entries, &mut txn);
         keyloom::Transaction::commit(txn).unwrap();
 
         // A walk over a damaged tree ends, with an error or without.
@@ -120,6 +124,7 @@ pub fn damage_is_named_and_repair_converges<T: Tree<Value = u32>>(
         assert!(!matches!(seen, Ok(Ok(1_000))), "seed {seed}: the walk does not end");
         let found = match faults(&model, store) {
             Err(error) if is_newer(&error) => {
+                assert!(is_format_changed, "seed {seed}: {error}");
                 newer += 1;
                 continue;
             }
@@ -134,6 +139,7 @@ pub fn damage_is_named_and_repair_converges<T: Tree<Value = u32>>(
         match model.repair(store) {
             // In an entry that the check need not read.
             Err(error) if is_newer(&error) => {
+                assert!(is_format_changed, "seed {seed}: {error}");
                 newer += 1;
                 continue;
             }

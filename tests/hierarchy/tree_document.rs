@@ -574,6 +574,141 @@ fn what_a_lost_piece_held_is_lost_and_all_else_is_there() {
     }
 }
 
+/// Changes the first byte of some text of the document, in the piece that holds it.
+fn overwrite(tree: &Comments, store: &Memory, text: &str, byte: u8) {
+    let pieces = tree.space().range_of(&"piece");
+    let piece =
+        store.snapshot().unwrap().range(pieces, Order::Ascending).unwrap().find_map(|entry| {
+            let (key, bytes) = entry.unwrap();
+            let at = bytes.windows(text.len()).position(|window| window == text.as_bytes())?;
+            let mut bytes = bytes.to_vec();
+            bytes[at] = byte;
+            Some((key.to_vec(), bytes))
+        });
+    let (key, bytes) = piece.unwrap();
+    store.transact(|txn| txn.put(&key, &bytes)).unwrap();
+}
+
+#[test]
+fn adjacent_rows_without_a_value_stay_when_a_piece_is_lost() {
+    let (tree, store) = (comments().piece_bytes(500), Memory::new());
+    write(&store, &tree, &many(100)).unwrap();
+    let whole = dump(&tree, &store);
+    let ids: Vec<NodeId> = whole[0].preorder().map(|(_, node)| node.id).collect();
+    let adjacent = &ids[50..53];
+    for id in adjacent {
+        overwrite(&tree, &store, &text(*id), 0xFF);
+    }
+    store.transact(|txn| txn.delete(&tree.space().pack(&("piece", 1)))).unwrap();
+    tree.repair(&store).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for id in adjacent {
+        let node = tree.get(&snapshot, *id).unwrap().expect("the row is there");
+        assert_eq!(node.name().unwrap(), format!("node {id}"));
+        assert!(node.value().is_err());
+    }
+    assert_eq!(tree.get(&snapshot, ids[53]).unwrap().unwrap().value().unwrap(), text(ids[53]));
+}
+
+#[test]
+fn adjacent_placeholders_stay_when_a_repair_runs_again() {
+    let (tree, store) = (comments().piece_bytes(500), Memory::new());
+    write(&store, &tree, &many(100)).unwrap();
+    let whole = dump(&tree, &store);
+    let ids: Vec<NodeId> = whole[0].preorder().map(|(_, node)| node.id).collect();
+    let adjacent = &ids[50..54];
+    // No name begins with the name of another one.
+    assert!(adjacent.iter().all(|id| *id >= 10), "{adjacent:?}");
+    // From the last to the first, so that each has a placeholder behind it.
+    for id in adjacent.iter().rev() {
+        overwrite(&tree, &store, &format!("node {id}"), 0xFF);
+        tree.repair(&store).unwrap();
+        let findings = findings(&tree, &store);
+        assert!(findings.iter().all(|wrong| wrong.rule == TreeRule::Value), "{findings:?}");
+    }
+    let head = tree.space().pack("head");
+    store.transact(|txn| txn.delete(&head)).unwrap();
+    tree.repair(&store).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for id in adjacent {
+        let node = tree.get(&snapshot, *id).unwrap().expect("the row is there");
+        assert_eq!(node.name().unwrap(), format!("lost {id}"));
+    }
+    assert_eq!(tree.read(&snapshot).unwrap().len(), 100);
+}
+
+#[test]
+fn a_row_of_a_document_whose_length_is_wrong_keeps_its_id() {
+    let (tree, store) = (comments().piece_bytes(500), Memory::new());
+    write(&store, &tree, &many(100)).unwrap();
+    // The length stands before the format, and the length of the name. It leads into the next row.
+    for wrong in [b'\x7F', 2] {
+        let before = store.snapshot().unwrap();
+        let key = tree.space().pack(&("piece", 3));
+        let mut bytes = before.get(&key).unwrap().unwrap().to_vec();
+        let at = bytes.windows(5).position(|window| window == b"node ").unwrap();
+        let digits = bytes[at + 5..].iter().take_while(|byte| byte.is_ascii_digit());
+        let id = digits.fold(0, |id, digit| 10 * id + NodeId::from(digit - b'0'));
+        bytes[at - 3] = wrong;
+        store.transact(|txn| txn.put(&key, &bytes)).unwrap();
+        tree.repair(&store).unwrap();
+        let left = tree.read(&store.snapshot().unwrap()).unwrap();
+        assert_eq!(left.len(), 100);
+        assert!(left.get(id).is_some(), "{id}");
+        store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+        write(&store, &tree, &many(100)).unwrap();
+    }
+}
+
+#[test]
+fn text_in_place_of_a_piece_is_damage_and_no_newer_format() {
+    let (tree, store) = (comments().piece_bytes(500), Memory::new());
+    let mut document = many(100);
+    let long: String = (0..900_u32).map(|n| char::from((n % 7 + 2) as u8)).collect();
+    document.insert(1_000, "long", &long, Place::First(Some(0))).unwrap();
+    document.insert(1_001, "longer", &long.repeat(2), Place::First(None)).unwrap();
+    let piece = |number: u64| tree.space().pack(&("piece", number));
+    write(&store, &tree, &document).unwrap();
+    let pieces = keys(&tree, &store) - 1;
+    for number in 0..pieces {
+        let stored = store.snapshot().unwrap().get(&piece(number)).unwrap().unwrap().len();
+        let text =
+            "a log line, or whatever else a program may write to the wrong place\n".repeat(9);
+        let digits = "0123 4567 8901 ".repeat(40);
+        for damaged in [None, Some(&text[..stored]), Some(&text[..50]), Some(&digits[..stored])] {
+            let damage = |txn: &mut <Memory as Store>::Transaction<'_>| match damaged {
+                None => txn.delete(&piece(number)),
+                Some(text) => txn.put(&piece(number), text.as_bytes()),
+            };
+            store.transact(damage).unwrap();
+            let repaired = tree.repair(&store);
+            repaired.unwrap_or_else(|error| panic!("piece {number}, {damaged:?}: {error}"));
+            let left = tree.read(&store.snapshot().unwrap()).unwrap().len();
+            assert!(left > 85, "piece {number}, {damaged:?}: {left} nodes are left");
+            store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+            write(&store, &tree, &document).unwrap();
+        }
+    }
+    // One row of a newer format, between others, is none.
+    overwrite(&tree, &store, "\u{1}\u{7}node 50", 2);
+    let before = dump_of(&store);
+    for piece in [None, Some(piece(0))] {
+        let damage = |txn: &mut <Memory as Store>::Transaction<'_>| {
+            piece.as_ref().map_or(Ok(()), |piece| txn.delete(piece))
+        };
+        store.transact(damage).unwrap();
+        let error = tree.repair(&store).unwrap_err();
+        assert!(error.to_string().contains("format 2"), "{error}");
+    }
+    assert_eq!(dump_of(&store).len(), before.len() - 1);
+}
+
+fn dump_of(store: &Memory) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let snapshot = store.snapshot().unwrap();
+    let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
+    entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
+}
+
 #[test]
 fn a_row_that_cannot_be_read_keeps_its_place_in_a_document() {
     let (tree, store) = (comments(), Memory::new());

@@ -7,7 +7,7 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
 
 use super::TreeDocument;
-use super::encoding::decode;
+use super::encoding::{Frame, decode, is_named, newer_row};
 use super::head::Head;
 use crate::BatchSize;
 use crate::hierarchy::tree::unless_newer;
@@ -107,11 +107,15 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         for (position, row) in rows.rows().iter().enumerate() {
             let key = || self.key_of(&head.pieces, row.at.start);
             let node = rows.node::<V, C>(position);
-            match node.fault().map_err(|error| error.at(&key()))? {
-                Some(TreeRule::Value) => wrong.push((key(), TreeRule::Value)),
-                Some(_) => wrong.push((key(), TreeRule::Wrong)),
-                None => {}
-            }
+            let (stored, text) = (node.stored(), rows.text());
+            let rest = text.get(row.at.end..).unwrap_or_default();
+            let frame = Frame { rises: 0, id: row.id, header: 0, node: stored, rest };
+            newer_row(&frame).map_err(|error| error.at(&key()))?;
+            let fault = match is_named(stored) {
+                true => node.fault().map_err(|error| error.at(&key()))?,
+                false => Some(TreeRule::Wrong),
+            };
+            wrong.extend(fault.map(|rule| (key(), rule)));
             if !ids.insert(row.id) {
                 wrong.push((key(), TreeRule::Wrong));
             }

@@ -1,9 +1,9 @@
 //! The text of a document: rows in preorder, one behind the other.
 
-use keyloom::Error;
+use keyloom::{Error, Result};
 
 use super::preorder::{Preorder, Row};
-use crate::hierarchy::{NodeId, number};
+use crate::hierarchy::{NodeId, TreeNode, number};
 
 /// A document as it is stored, and where it may be cut into pieces.
 pub(super) struct Text {
@@ -59,13 +59,45 @@ pub(super) struct Frame<'t> {
 
 /// The row that a text begins with.
 pub(super) fn take_frame(text: &[u8]) -> Option<Frame<'_>> {
+    let (rises, id, length, rest) = take_header(text)?;
+    let header = text.len() - rest.len();
+    let (node, rest) = rest.split_at_checked(length)?;
+    Some(Frame { rises, id, header, node, rest })
+}
+
+/// How far the first row rises, its id, how many bytes its node has, and what follows these numbers.
+fn take_header(text: &[u8]) -> Option<(u32, NodeId, usize, &[u8])> {
     let mut rest = text;
     let rises = u32::try_from(number::take(&mut rest)?).ok()?;
     let id = number::take(&mut rest)?;
     let length = usize::try_from(number::take(&mut rest)?).ok()?;
-    let header = text.len() - rest.len();
-    let (node, rest) = rest.split_at_checked(length)?;
-    Some(Frame { rises, id, header, node, rest })
+    Some((rises, id, length, rest))
+}
+
+/// Whether a text ends in the middle of its first row, after the name.
+pub(super) fn is_cut_off(text: &[u8]) -> bool {
+    take_header(text).is_some_and(|(_, _, length, node)| length > node.len() && is_named(node))
+}
+
+/// Whether the bytes of a node begin with a name, in a format that this program knows.
+pub(super) fn is_named(node: &[u8]) -> bool {
+    TreeNode::<_, (), ()>::new(0, node, 0).name().is_ok()
+}
+
+/// An error where a newer program has written a row. Its frame has to be known to begin where a row begins.
+pub(super) fn newer_row(frame: &Frame<'_>) -> Result<()> {
+    let Some(error) = newer_node(frame.node) else { return Ok(()) };
+    let is_row = |next: Frame<'_>| is_named(next.node) || newer_node(next.node).is_some();
+    let is_followed = frame.rest.is_empty() || take_frame(frame.rest).is_some_and(is_row);
+    if is_followed { Err(error) } else { Ok(()) }
+}
+
+/// The error of a node whose format is newer. Formats are counted from 1 on, so damage that is text is none.
+fn newer_node(node: &[u8]) -> Option<Error> {
+    match TreeNode::<_, (), ()>::new(0, node, 0).name() {
+        Err(error @ Error::NewerFormat { found, .. }) if found < b' '.into() => Some(error),
+        _ => None,
+    }
 }
 
 fn take_row(rest: &mut &[u8], text_bytes: usize, deepest: u32) -> Option<Row> {

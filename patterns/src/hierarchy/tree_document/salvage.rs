@@ -1,8 +1,9 @@
 //! What a repair saves of a document that cannot be read: all rows that can.
 //!
-//! Pieces that are there are read in the order that the head says, or of their numbers where there is none. A row that can be
-//! framed but not read becomes a placeholder. Where the frame is lost, the text is searched for the next row that can be
-//! read. Depths follow from the rows that are left.
+//! Pieces that are there are read in the order that the head says, or of their numbers where there is none. A row with a name
+//! stays as it is, also where its value does not decode. A row that is framed but has no name becomes a placeholder. Where
+//! the frame is lost, the text is searched for the next row that is followed by another. Depths follow from the rows that
+//! are left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +13,7 @@ use keyloom::{Order, Reader, Result, Store, Writer};
 
 use super::TreeDocument;
 use super::document::Document;
-use super::encoding::{Frame, take_frame};
+use super::encoding::{Frame, is_cut_off, is_named, newer_row, take_frame};
 use super::head::Head;
 use super::preorder::{Preorder, Row};
 use crate::hierarchy::tree::{fresh_id, named_placeholder, placeholder, unless_newer};
@@ -24,7 +25,14 @@ struct Remains {
     stored: Option<Vec<u8>>,
     head: Head,
     /// The parts of the text, in order; between two of them something is lost.
-    parts: Vec<Vec<u8>>,
+    parts: Vec<Part>,
+}
+
+/// A part of a text, in which nothing is lost.
+struct Part {
+    text: Vec<u8>,
+    /// Whether it is known to begin where a row begins.
+    is_aligned: bool,
 }
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
@@ -66,11 +74,17 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         let stored = reader.get(&key)?.map(|bytes| bytes.to_vec());
         let head = stored.as_deref().map(|bytes| unless_newer(Head::decode(bytes))).transpose();
         let mut head = head.map_err(|error| error.at(&key))?.flatten();
-        let parts: Vec<Vec<u8>> = match &mut head {
-            Some(head) if head.pieces.is_empty() => vec![std::mem::take(&mut head.text)],
-            Some(head) => runs(head.pieces.iter().map(|piece| pieces.remove(&piece.number))),
-            None if pieces.is_empty() => stored.iter().cloned().collect(),
-            None => runs(pieces.into_values().map(Some)),
+        let of_pieces = |text| Part { text, is_aligned: false };
+        let parts: Vec<Part> = match &mut head {
+            Some(head) if head.pieces.is_empty() => {
+                vec![Part { text: std::mem::take(&mut head.text), is_aligned: true }]
+            }
+            Some(head) => {
+                runs(head.pieces.iter().map(|piece| (piece.bytes, pieces.remove(&piece.number))))
+            }
+            None if pieces.is_empty() => stored.iter().cloned().map(of_pieces).collect(),
+            // The first of the pieces that are left need not be the first of the document.
+            None => vec![of_pieces(pieces.into_values().flatten().collect())],
         };
         let mut head =
             head.unwrap_or_else(|| Head { version: version_of_today(), ..Head::default() });
@@ -79,13 +93,17 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     }
 }
 
-/// Pieces of a text joined, as far as none between them is lost: a row may go on from one to the next.
-fn runs(pieces: impl Iterator<Item = Option<Vec<u8>>>) -> Vec<Vec<u8>> {
-    let mut runs = vec![Vec::new()];
-    for piece in pieces {
-        match (piece, runs.last_mut()) {
-            (Some(piece), Some(run)) => run.extend_from_slice(&piece),
-            _ => runs.push(Vec::new()),
+/// Pieces of a text joined, each with the length that it had, as far as nothing between them is lost: a row may go on from
+/// one to the next.
+fn runs(pieces: impl Iterator<Item = (usize, Option<Vec<u8>>)>) -> Vec<Part> {
+    let mut runs = vec![Part { text: Vec::new(), is_aligned: true }];
+    for (length, piece) in pieces {
+        let is_whole = piece.as_ref().is_some_and(|piece| piece.len() == length);
+        if let (Some(piece), Some(run)) = (piece, runs.last_mut()) {
+            run.text.extend_from_slice(&piece);
+        }
+        if !is_whole {
+            runs.push(Part { text: Vec::new(), is_aligned: false });
         }
     }
     runs
@@ -115,20 +133,25 @@ impl<V, C: Codec<V>> Rows<V, C> {
     }
 
     /// Reads a part of a text, which begins with a row, or with the end of one.
-    fn read(&mut self, mut rest: &[u8]) -> Result<()> {
-        while !rest.is_empty() {
+    fn read(&mut self, part: &Part) -> Result<()> {
+        let mut rest = if part.is_aligned { &part.text[..] } else { next_row(&part.text) };
+        while let Some((_, after)) = rest.split_first() {
+            // All rows up to here are known, so a row begins here.
             let frame = take_frame(rest);
-            if let Some(frame) = frame
-                && self.is_readable(frame.node)?
-            {
-                self.push(frame.rises, frame.id, frame.node)?;
-                rest = frame.rest;
-                continue;
+            if let Some(frame) = frame {
+                newer_row(&frame)?;
+                if self.is_right(&frame) {
+                    self.push_damaged(&frame, frame.node)?;
+                    rest = frame.rest;
+                    continue;
+                }
             }
-            let next = self.next_readable(rest)?;
-            // The frame is right where it ends before the next row that can be read.
-            if let Some(frame) = frame.filter(|frame| frame.rest.len() >= next.len()) {
-                let damaged = rest.get(frame.header..rest.len() - next.len()).unwrap_or_default();
+            // The length of the row is wrong: it ends where the next one begins, wherever that is.
+            let next = next_row(after);
+            let end = rest.len() - next.len();
+            let frame = frame.filter(|frame| frame.rises <= self.deepest);
+            if let Some((frame, damaged)) = frame.and_then(|f| Some((f, rest.get(f.header..end)?)))
+            {
                 self.push_damaged(&frame, damaged)?;
             }
             rest = next;
@@ -136,30 +159,22 @@ impl<V, C: Codec<V>> Rows<V, C> {
         Ok(())
     }
 
-    fn is_readable(&self, node: &[u8]) -> Result<bool> {
-        TreeNode::<_, V, C>::new(0, node, 0).is_readable()
-    }
-
-    /// The rest from the next row on that can be read, which is not the first.
-    fn next_readable<'t>(&self, rest: &'t [u8]) -> Result<&'t [u8]> {
-        for at in 1..rest.len() {
-            let from = rest.get(at..).unwrap_or_default();
-            // What only looks like the head of a newer format is no row.
-            let is_row = |frame: Frame<'_>| self.is_readable(frame.node).unwrap_or(false);
-            if take_frame(from).is_some_and(is_row) {
-                return Ok(from);
-            }
-        }
-        Ok(&[])
+    /// Whether a frame ends where its row ends: a row follows it, or its node can be read, or nothing follows and it has a
+    /// name.
+    fn is_right(&self, frame: &Frame<'_>) -> bool {
+        let is_followed = take_frame(frame.rest).is_some_and(|next| is_named(next.node));
+        let is_last = frame.rest.is_empty() && is_named(frame.node);
+        let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
+        is_followed || is_last || node.is_readable().unwrap_or(false)
     }
 
     fn push_damaged(&mut self, frame: &Frame<'_>, damaged: &[u8]) -> Result<()> {
         let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
-        let stored = match unless_newer(node.name())? {
-            // The value alone: it stays as it is.
-            Some(_) if damaged.len() == frame.node.len() => frame.node.to_vec(),
-            Some(name) => named_placeholder(name, damaged),
-            None => placeholder(frame.id, damaged),
+        let stored = match node.name() {
+            // At most the value does not decode: it stays as it is.
+            Ok(_) if damaged.len() == frame.node.len() => frame.node.to_vec(),
+            Ok(name) => named_placeholder(name, damaged),
+            Err(_) => placeholder(frame.id, damaged),
         };
         self.push(frame.rises, frame.id, &stored)
     }
@@ -181,4 +196,17 @@ impl<V, C: Codec<V>> Rows<V, C> {
         self.deepest = depth + 1;
         Ok(())
     }
+}
+
+/// The rest from the first row on: the first frame with a name that is followed by another one, or by the end of the part.
+/// By chance one alone is found soon: of a node without a value five bytes may look like a row.
+fn next_row(text: &[u8]) -> &[u8] {
+    let is_row = |from: &&[u8]| {
+        take_frame(from).is_some_and(|frame| {
+            let next = || take_frame(frame.rest).is_some_and(|next| is_named(next.node));
+            let is_followed = || frame.rest.is_empty() || next() || is_cut_off(frame.rest);
+            is_named(frame.node) && is_followed()
+        })
+    };
+    (0..text.len()).filter_map(|at| text.get(at..)).find(is_row).unwrap_or_default()
 }
