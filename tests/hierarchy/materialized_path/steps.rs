@@ -5,10 +5,12 @@ use std::ops::ControlFlow::{Break, Continue};
 
 use keyloom::{Fault, Faulty, KeyRange, Limits, Memory, Reader, Result, Store, Writer};
 use keyloom_patterns::hierarchy::{
-    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError,
+    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
+    TreeRule,
 };
 
 use super::{Paths, both, compare_all, filled, is_tidy, space};
+use crate::common_laws::dump_all;
 use crate::operations::{Operation, perform};
 use crate::oracle::{Oracle, Rules};
 use crate::questions::{compare_whole, outcome};
@@ -258,5 +260,46 @@ fn a_subtree_that_is_too_large_for_etcd_moves_in_steps() {
         assert_eq!(parent, Some(1));
         model.delete_in_steps(&store, 0, |_| Continue(())).unwrap();
         assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 2);
+    }
+}
+
+#[test]
+fn damage_in_the_middle_of_work_in_steps_is_repaired() {
+    for (model, rules) in both() {
+        for work in [Work::Move(1, Place::sorted(22)), Work::Delete(1)] {
+            for stop in 1.. {
+                let sample = small(12);
+                filled(&sample, &model, rules);
+                let mut reports = 0;
+                let done = work.begin(&model, &sample, |_| {
+                    reports += 1;
+                    if reports == stop { Break(()) } else { Continue(()) }
+                });
+                if done.unwrap().step == MoveStep::Finished {
+                    assert!(stop > 3, "{work:?}: {stop}");
+                    break;
+                }
+                let entries = dump_all(&sample);
+                for damaged in entries.keys() {
+                    let store = Memory::new();
+                    let copy = |txn: &mut <Memory as Store>::Transaction<'_>| {
+                        entries.iter().try_for_each(|(key, value)| txn.put(key, value))?;
+                        txn.put(damaged, b"\x01cut")
+                    };
+                    store.transact(copy).unwrap();
+                    let what = format!("{work:?} stopped after {stop}, {damaged:?} damaged");
+                    let repaired = model.repair(&store);
+                    repaired.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let mut left = Vec::new();
+                    let note = |fault: TreeInconsistency| {
+                        left.push(fault);
+                        Continue(())
+                    };
+                    model.check(&store.snapshot().unwrap(), note).unwrap();
+                    assert!(left.iter().all(|f| f.rule == TreeRule::Value), "{what}: {left:?}");
+                    assert_eq!(model.repair(&store).unwrap(), 0, "{what}");
+                }
+            }
+        }
     }
 }
