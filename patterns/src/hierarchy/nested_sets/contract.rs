@@ -335,8 +335,8 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     }
 
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        let finished = self.finish_steps(store, |_| ControlFlow::Continue(()))?;
-        Ok(finished.keys + check::repair(&self.keys, store)?)
+        let ended = steps::end(&self.keys, store)?;
+        Ok(ended + check::repair(&self.keys, store)?)
     }
 }
 

@@ -64,9 +64,15 @@ impl Steps {
         std::iter::once(self.from).chain(self.to.map(|to| to.span))
     }
 
-    /// Whether the new place counts.
+    /// Whether the new place counts. What is cleared without one was deleted, or is the copy of a move that was cancelled.
     pub(super) fn has_switched(&self) -> bool {
-        self.stage == Stage::Clearing
+        self.stage == Stage::Clearing && self.to.is_some()
+    }
+
+    /// The steps that take back what was copied.
+    fn cancelled(&self) -> Option<Self> {
+        let Stage::Copying(_) = self.stage else { return None };
+        self.to.map(|to| Self { from: to.span, to: None, stage: Stage::Clearing, ..*self })
     }
 
     /// The format, the stage and how far it is, the node, both spans and the new parent.
@@ -126,8 +132,8 @@ pub(super) fn under_way(keys: &Keys, stored: Option<&[u8]>) -> Result<Option<Ste
 
 #[cold]
 fn no_record() -> Error {
-    let why = "nothing can be told of the tree as long as it is there; \
-               delete this key, then run repair (of a copy half made some nodes may be told twice)";
+    let why = "the tree cannot be read as long as it is there; run repair, which deletes this key \
+               (nodes that were copied already are there twice then, the second with another id)";
     Error::Value { codec: "a move in steps of nested sets", action: "decode", source: why.into() }
 }
 
@@ -216,7 +222,7 @@ pub(super) fn go_on<S: Store>(
     let mut done = MoveProgress { step: MoveStep::Finished, keys: written };
     loop {
         if let Some(steps) = under_way(keys, store.snapshot()?.get(&keys.steps)?.as_deref())?
-            && !steps.has_switched()
+            && matches!(steps.stage, Stage::Copying(_))
             && plan.as_ref().is_none_or(|plan: &Plan| !plan.is_of(&steps))
         {
             plan = Some(Plan::make(keys, &store.snapshot()?, &steps)?);
@@ -227,6 +233,49 @@ pub(super) fn go_on<S: Store>(
         if progress(&done).is_break() || step == MoveStep::Finished {
             return Ok(done);
         }
+    }
+}
+
+/// Ends what is under way, for a repair: how many keys were written. An unreadable record is deleted; a move that meets damage
+/// before it has switched is cancelled.
+pub(super) fn end<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
+    let mut written = store.transact(|txn| forget_damaged(keys, txn))?;
+    let outcome = go_on(keys, store, written, |progress| {
+        written = progress.keys;
+        ControlFlow::Continue(())
+    });
+    match outcome {
+        Err(error) if is_damage(&error) => {
+            written += store.transact(|txn| cancel(keys, txn))?;
+            Ok(go_on(keys, store, written, |_| ControlFlow::Continue(()))?.keys)
+        }
+        outcome => Ok(outcome?.keys),
+    }
+}
+
+/// Without the record nothing is hidden: nodes that were copied already are there twice, and one of them gets another id.
+fn forget_damaged(keys: &Keys, txn: &mut impl Writer) -> Result<u64> {
+    let steps = txn.get(&keys.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes))).transpose();
+    if steps.map_err(|error| error.at(&keys.steps))? != Some(None) {
+        return Ok(0);
+    }
+    txn.delete(&keys.steps)?;
+    Ok(1)
+}
+
+/// Turns a move that has not switched into the removal of its copies.
+fn cancel(keys: &Keys, txn: &mut impl Writer) -> Result<u64> {
+    let steps = under_way(keys, txn.get(&keys.steps)?.as_deref())?;
+    let Some(cancelled) = steps.and_then(|steps| steps.cancelled()) else { return Ok(0) };
+    txn.put(&keys.steps, &cancelled.encode())?;
+    Ok(1)
+}
+
+/// Whether stored bytes are not what they should be.
+fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::At { source, .. } => is_damage(source),
+        error => matches!(error, Error::Value { .. } | Error::Key(_)),
     }
 }
 
@@ -334,14 +383,21 @@ fn clear(
     let mut change = Change::default();
     {
         let page = txn.page(keys.lefts(steps.from), Order::Ascending, rows)?;
-        let found = page.entries.into_iter().map(|entry| keys.row(entry));
-        let found: Vec<Row<_>> = found.collect::<Result<_>>()?;
+        let mut found = Vec::with_capacity(page.entries.len());
+        for entry in page.entries {
+            change.writes.delete(&entry.0)?;
+            // No reader sees the row, so a damaged one goes too. A repair removes its position.
+            found.extend(keys.row(entry).ok());
+        }
         let nodes: Vec<_> = found.iter().map(|row| keys.node(row.id)).collect();
         for ((row, key), at) in found.iter().zip(&nodes).zip(txn.get_many(&nodes)?) {
-            change.writes.delete(&keys.left(row.left))?;
-            let Some(at) = at else { continue };
-            let at = Positions::decode(&at).map_err(|error| error.at(key))?;
+            let at = at.map(|at| unless_newer(Positions::decode(&at))).transpose();
+            let Some(at) = at.map_err(|error| error.at(key))?.flatten() else { continue };
             match at.next {
+                // The copy of a move that was cancelled.
+                Some(next) if next.left == row.left => {
+                    change.put_position(keys, row.id, at.now.into())?;
+                }
                 Some(next) => change.put_position(keys, row.id, next.into())?,
                 // A node that was deleted. That of another begins elsewhere.
                 None if at.now.left == row.left => change.writes.delete(key)?,
