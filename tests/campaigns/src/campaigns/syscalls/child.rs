@@ -190,7 +190,10 @@ impl Script {
         if is_there {
             oracle.advance(self.task.seed, there);
         }
-        let wrong = self.store()?.map(|store| oracle.judge(&store)).unwrap_or_default();
+        // The call that fails may be one of these.
+        let wrong = self.attempt("comparing after an error", |store| {
+            oracle.judge_within(&mut store.begin()?)
+        })?;
         self.report.wrong.extend(wrong.into_iter().map(|what| format!("after an error: {what}")));
         Ok(is_there)
     }
@@ -215,7 +218,9 @@ impl Script {
 
     fn compare(&mut self, copy: &Path) -> Result<()> {
         let copy = self.attempt_alone("opening a copy", || options().create(false).open(copy))?;
-        let wrong = self.oracle.judge(&copy);
+        let oracle = self.oracle.clone();
+        let compare = || oracle.judge_within(&mut copy.begin()?);
+        let wrong = self.attempt_alone("comparing a copy", compare)?;
         self.report.wrong.extend(wrong.into_iter().map(|what| format!("in a copy: {what}")));
         Ok(())
     }

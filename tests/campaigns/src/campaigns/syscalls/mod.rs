@@ -68,7 +68,10 @@ impl Campaign for Syscalls {
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
         let flaws = [
             (Flaw::None, ""),
-            (Flaw::AcksAnyway, "transactions are there instead of|were acknowledged"),
+            (
+                Flaw::AcksAnyway,
+                "transactions are there instead of|were acknowledged|not as in the model",
+            ),
             (Flaw::TwoCommits, "transactions are there|not as in the model"),
             (Flaw::Dies, "the process ended: "),
             (Flaw::Mumbles, "an error without a name"),
