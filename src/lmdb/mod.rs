@@ -73,6 +73,7 @@ mod sorted;
 mod transaction;
 mod writer_lock;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -230,7 +231,7 @@ impl Lmdb {
         let snapshot = self.snapshot()?;
         let tree = shared.database.stat(&snapshot.txn).map_err(|error| shared.explain(error))?;
         let info = shared.env.info();
-        let file_bytes = shared.env.real_disk_size().map_err(|error| shared.explain(error))?;
+        let file_bytes = shared.file_bytes().map_err(|error| shared.explain(error))?;
         Ok(LmdbStatistics {
             entries: tree.entries as u64,
             depth: tree.depth,
@@ -430,6 +431,16 @@ impl Shared {
             self.sync_failed.store(true, Ordering::Release);
         }
         self.explain(error)
+    }
+
+    /// The size of the file. The engine duplicates its descriptor for it, which a signal may interrupt.
+    fn file_bytes(&self) -> heed::Result<u64> {
+        loop {
+            match self.env.real_disk_size() {
+                Err(heed::Error::Io(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
     }
 
     /// Waits for the writers of this process.
