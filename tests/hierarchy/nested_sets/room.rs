@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Fault, Faulty, Limits, Memory, Metered, Store, Writer};
-use keyloom_patterns::hierarchy::{MoveStep, Nested, NestedSets, NodeId, Place, Tree, TreeError};
+use keyloom_patterns::hierarchy::{
+    MoveProgress, MoveStep, Nested, NestedSets, NodeId, Place, Tree, TreeError,
+};
 
 use super::{faults, insert, preorder, tree};
 use crate::common_laws::dump_all;
@@ -231,4 +233,87 @@ fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
         n += if OPTIMIZED { 1 } else { 5 };
     }
     assert!(n > 20, "{n}");
+}
+
+/// A tree in which an insert before node 0 lacks room, and how many nodes it has.
+fn without_room(store: &impl Store) -> (NestedSets<u32>, NodeId) {
+    let tree = tree();
+    for id in 0.. {
+        let place = if id == 0 { Place::Last(None) } else { Place::Before(0) };
+        let inserted = store.transact(|txn| tree.insert(txn, id, "node", &0, place));
+        if inserted.is_err_and(|error| is_no_room(&error)) {
+            return (tree, id);
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn room_for_more_nodes_than_a_tree_takes_is_refused() {
+    let store = with_operations(60);
+    let (tree, id) = without_room(&store);
+    let make = |nodes| {
+        let go_on = |_: &MoveProgress| ControlFlow::Continue(());
+        tree.make_room(&store, "node", Place::Before(0), nodes, go_on)
+    };
+    for nodes in [u64::MAX, u64::MAX / 2 + 1, (1 << 31) + 1, 1 << 31] {
+        let error = make(nodes).unwrap_err();
+        let limit = matches!(error.downcast_ref(), Some(TreeError::TooManyNodes { .. }));
+        assert!(limit, "{nodes}: {error}");
+    }
+    // As many as fit, without a label for each in memory.
+    let nodes = (1 << 31) - id;
+    assert_eq!(make(nodes).unwrap().step, MoveStep::Finished);
+    assert_eq!(make(nodes).unwrap().keys, 0);
+    assert_eq!(faults(&tree, &store), Vec::<String>::new());
+}
+
+#[test]
+fn room_is_planned_again_and_progress_reports_it() {
+    let store = with_operations(60);
+    let (tree, id) = without_room(&store);
+    let mut reported = Vec::new();
+    let made = tree.make_room(&store, "node", Place::Before(0), 1, |progress| {
+        if reported.is_empty() {
+            // Nodes go whose labels are planned.
+            for other in (1..id).step_by(2) {
+                store.transact(|txn| tree.delete_subtree(txn, other)).unwrap();
+            }
+        }
+        reported.push(progress.keys);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(made.unwrap().step, MoveStep::Finished);
+    let replans = reported.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    assert!(replans > 0, "{reported:?}");
+    assert_eq!(faults(&tree, &store), Vec::<String>::new());
+}
+
+#[test]
+fn room_beside_a_label_that_two_rows_have_is_refused() {
+    let store = with_operations(60);
+    let (tree, _) = without_room(&store);
+    let rows = dump_all(&store);
+    let prefix = tree.space().child("left").prefix().to_vec();
+    let rows: Vec<_> = rows.into_iter().filter(|(key, _)| key.starts_with(&prefix)).collect();
+    let (damaged, next) = (&rows[rows.len() - 4], &rows[rows.len() - 3]);
+    let (_, label): (String, u128) = tree.space().unpack(&next.0).unwrap();
+    let mut row = damaged.1.clone();
+    row[..16].copy_from_slice(&label.to_be_bytes());
+    store.transact(|txn| txn.put(&damaged.0, &row)).unwrap();
+    let go_on = |_: &MoveProgress| ControlFlow::Continue(());
+    let error = tree.make_room(&store, "node", Place::Before(0), 1, go_on).unwrap_err();
+    assert!(error.to_string().contains("check and repair"), "{error}");
+}
+
+#[test]
+fn inserts_of_long_values_find_room_as_long_as_one_window_fits() {
+    let tree = NestedSets::<String>::new(&keyloom::Subspace::new("nested sets"));
+    let store = with_limits(Limits::etcd());
+    let value = "v".repeat(850);
+    for id in 0..500 {
+        let place = if id == 0 { Place::Last(None) } else { Place::Before(0) };
+        let inserted = store.transact(|txn| tree.insert(txn, id, "node", &value, place));
+        inserted.unwrap_or_else(|error| panic!("insert {id}: {error}"));
+    }
 }

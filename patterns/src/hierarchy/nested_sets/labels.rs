@@ -99,11 +99,11 @@ impl Gap {
     /// Between two siblings all of the gap is used. At an end of the parent more nodes are likely to follow: of a gap of b
     /// bits each node takes 3b/4 bits, for what will lie below it, so 2 to the power of b/4 nodes follow.
     pub(super) fn labels(&self, count: u64) -> Option<Vec<Label>> {
-        let width = self.hi - self.lo;
-        let least = u128::from(count) * u128::from(count);
-        if width < least.max(2) {
+        if !self.has_room(count) {
             return None;
         }
+        let width = self.hi - self.lo;
+        let least = Self::least_width(count);
         let shift = (width.ilog2() / 4).max(2);
         // Counts stay below 2³³, and a step has at most 126 bits only for few of them.
         let step = (width >> shift).saturating_mul(u128::from(count)) / 2;
@@ -116,16 +116,19 @@ impl Gap {
         Some(spread(lo, hi, count).collect())
     }
 
-    /// Labels for what lies in a window, `before` of them before the gap and `behind` behind it, and `count` new ones in the
-    /// gap. Half of the window goes to the gap: so the next nodes at this place find as much room as all of the others
-    /// have, and a window is relabelled again only after about as many nodes came as it holds.
-    pub(super) fn relabelled(
-        &self,
-        window: Span,
-        before: u64,
-        behind: u64,
-        count: u64,
-    ) -> Relabelled {
+    /// Whether [`labels`](Self::labels) gives as many as that.
+    pub(super) fn has_room(&self, count: u64) -> bool {
+        self.hi - self.lo >= Self::least_width(count)
+    }
+
+    fn least_width(count: u64) -> u128 {
+        (u128::from(count) * u128::from(count)).max(2)
+    }
+
+    /// Labels for what lies in a window, `before` of them before the gap and `behind` behind it, and the gap
+    /// between them. Half of the window goes to the gap: so the next nodes at this place find as much room as all of the
+    /// others have, and a window is relabelled again only after about as many nodes came as it holds.
+    pub(super) fn relabelled(&self, window: Span, before: u64, behind: u64) -> Relabelled {
         let lo = window.first.saturating_sub(1);
         let sides = (window.last - lo) / 2;
         let left = share(sides, before, before + behind);
@@ -138,16 +141,23 @@ impl Gap {
             hi: labels_behind.first().copied().unwrap_or(window.last),
             side: self.side,
         };
-        let new = gap.labels(count).unwrap_or_else(|| spread(gap.lo, gap.hi, count).collect());
-        Relabelled { before: labels_before, new, behind: labels_behind }
+        Relabelled { before: labels_before, gap, behind: labels_behind }
     }
 }
 
 /// The labels of a window after it is relabelled.
 pub(super) struct Relabelled {
     pub(super) before: Vec<Label>,
-    pub(super) new: Vec<Label>,
+    pub(super) gap: Gap,
     pub(super) behind: Vec<Label>,
+}
+
+impl Relabelled {
+    /// `count` labels in the gap.
+    pub(super) fn new_labels(&self, count: u64) -> Vec<Label> {
+        let Gap { lo, hi, .. } = self.gap;
+        self.gap.labels(count).unwrap_or_else(|| spread(lo, hi, count).collect())
+    }
 }
 
 #[cfg(test)]
@@ -255,8 +265,8 @@ mod tests {
             // As full as a window may be.
             let used = LabelSpace::capacity(level) - 2;
             let before = used * parts[0] / (parts[0] + parts[1]).max(1);
-            let new = gap.relabelled(window, before, used - before, 2);
-            let labels: Vec<Label> = new.before.iter().chain(&new.new).chain(&new.behind).copied().collect();
+            let new = gap.relabelled(window, before, used - before);
+            let labels: Vec<Label> = new.before.iter().chain(&new.new_labels(2)).chain(&new.behind).copied().collect();
             prop_assert_eq!((new.before.len() as u64, labels.len() as u64), (before, used + 2));
             prop_assert!(labels.is_sorted_by(|a, b| a < b));
             prop_assert!(labels[0] >= window.first.max(1) && labels[labels.len() - 1] < window.last);

@@ -254,7 +254,8 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`] where the place names a node that is not there; [`TreeError::InSteps`] where labels of a
-    /// subtree would change that is moved or deleted in steps; [`TreeError::TooManyNodes`].
+    /// subtree would change that is moved or deleted in steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict)
+    /// where other writers change the labels each time before a step.
     pub fn make_room<S: Store>(
         &self,
         store: &S,

@@ -7,19 +7,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Writer};
 
 use super::change::Change;
 use super::labels::{Gap, Label, Span};
-use super::layout::{Keys, Position, Positions, header, split_header};
+use super::layout::{Keys, Position, Positions, disagreement, header, split_header};
 use super::place::Placed;
-use super::room::{End, Used};
+use super::room::{End, Used, most_nodes, too_many_nodes};
 use super::view::View;
 use crate::batch::BatchSize;
 use crate::hierarchy::{MoveProgress, MoveStep, NodeId, Place, TreeError, TreeNode};
 
 /// How many labels a transaction changes, where the store takes as much. Each is at most three keys.
 const BATCH: usize = 1_000;
+
+/// How often in a row it is planned again, since other writers change the window, before that is a conflict.
+const REPLANS: u32 = 16;
 
 /// For what room is made.
 #[derive(Clone, Copy)]
@@ -39,6 +42,9 @@ impl Wanted<'_> {
     ) -> Result<Option<(View<'k, 'r, R>, Gap, u64)>> {
         match self {
             Self::New { name, place, nodes } => {
+                if nodes > most_nodes(keys) {
+                    return Err(too_many_nodes(keys));
+                }
                 let (view, _) = View::open(keys, reader, &[])?;
                 let gap = view.gap(Placed { id: 0, name, span: None }, place)?;
                 Ok(Some((view, gap, 2 * nodes)))
@@ -48,7 +54,7 @@ impl Wanted<'_> {
                 let span = row.span();
                 let node = TreeNode::<_, (), ()>::new(id, row.node(), 0);
                 let gap = view.gap(Placed { id, name: node.name()?, span: Some(span) }, place)?;
-                let count = 2 * reader.count(keys.lefts(span))?;
+                let count = reader.count(keys.lefts(span))?.saturating_mul(2);
                 let is_there = gap.lo < span.first && span.last < gap.hi;
                 Ok((!is_there).then_some((view, gap, count)))
             }
@@ -72,6 +78,7 @@ pub(super) fn make_room<S: Store>(
     let mut size = BatchSize::new(BATCH);
     let mut done = MoveProgress { step: MoveStep::Relabelling, keys: written };
     let mut plan: Option<Plan> = None;
+    let mut replans = 0;
     loop {
         let now = match plan.take() {
             Some(plan) => plan,
@@ -81,10 +88,16 @@ pub(super) fn make_room<S: Store>(
             },
         };
         let step = size.transact(store, |txn, labels| now.step(keys, txn, labels))?;
-        // What another writer has changed is planned again.
-        let Some(step) = step else { continue };
-        done.keys += step.keys;
-        plan = now.after(step);
+        match step {
+            Some(step) => {
+                done.keys += step.keys;
+                plan = now.after(step);
+                replans = 0;
+            }
+            // What another writer has changed is planned again.
+            None if replans < REPLANS => replans += 1,
+            None => return Err(Error::Conflict { what: keys.space.to_string().into() }),
+        }
         if progress(&done).is_break() {
             return Ok(done);
         }
@@ -127,21 +140,22 @@ impl Plan {
     /// The plan, or `None` where the gap has room.
     fn make(keys: &Keys, reader: &impl Reader, wanted: Wanted<'_>) -> Result<Option<Self>> {
         let Some((view, gap, count)) = wanted.gap(keys, reader)? else { return Ok(None) };
-        if gap.labels(count).is_some() {
+        if gap.has_room(count) {
             return Ok(None);
         }
         let around = view.around(&gap, count)?;
-        let (used, _) = around.new_labels(&gap, count);
         let mut plan = Self { rows: Vec::new(), labels: BTreeMap::new(), to_do: Vec::new() };
         let mut numbers = BTreeMap::new();
         let (mut to_left, mut to_right) = (Vec::new(), Vec::new());
-        for (Used { label, left, end }, to) in used {
+        for (Used { label, left, end }, to) in around.moves(&gap) {
             let Some(row) = around.row(left) else { continue };
             let number = *numbers.entry(left).or_insert_with(|| {
                 plan.rows.push(Moving { id: row.id, span: row.span() });
                 plan.rows.len() - 1
             });
-            plan.labels.insert(label, number);
+            if plan.labels.insert(label, number).is_some() {
+                return Err(disagreement(&keys.left(left)));
+            }
             let target = Target { row: number, end, to };
             match to.cmp(&label) {
                 std::cmp::Ordering::Less => to_left.push(target),
@@ -243,10 +257,10 @@ impl Plan {
         }
         let nodes: Vec<KeyBuf> = moving.iter().map(|(row, _)| keys.node(row.id)).collect();
         for (((row, new), key), at) in moving.iter().zip(&nodes).zip(reader.get_many(&nodes)?) {
-            let Some(at) = at else { return Err(super::layout::disagreement(key)) };
+            let Some(at) = at else { return Err(disagreement(key)) };
             let Positions { now, next } = Positions::decode(&at).map_err(|error| error.at(key))?;
             if now.left != row.span.first || next.is_some() {
-                return Err(super::layout::disagreement(key));
+                return Err(disagreement(key));
             }
             let now = Position { left: new.first, parent: now.parent };
             change.put_position(keys, row.id, now.into())?;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyloom::{Limits, Order, Reader, Result};
+use keyloom::{Error, Limits, Order, Reader, Result};
 
-use super::labels::{Gap, Label, LabelSpace, Span, share};
+use super::labels::{Gap, Label, LabelSpace, Relabelled, Span, share};
 use super::layout::{Keys, Row, disagreement};
 use super::view::View;
 use crate::hierarchy::TreeError;
@@ -31,6 +31,23 @@ impl Room {
     }
 }
 
+/// How many keys and about how many bytes a change may write to relabel.
+#[derive(Clone, Copy)]
+struct Most {
+    keys: usize,
+    bytes: usize,
+}
+
+impl Most {
+    fn of(limits: &Limits) -> Self {
+        Self { keys: most_keys(limits), bytes: most_bytes(limits) }
+    }
+
+    fn takes(self, (keys, bytes): (usize, usize)) -> bool {
+        keys <= self.keys && bytes <= self.bytes
+    }
+}
+
 /// How many keys of a transaction may be relabelled: half of it is left for the change itself.
 fn most_keys(limits: &Limits) -> usize {
     limits.max_transaction_operations.map_or(usize::MAX, |most| most / 2)
@@ -48,12 +65,13 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
             return Ok(Room { labels, window: None, moved: Vec::new() });
         }
         let mut around = self.around(gap, count)?;
-        around.widen(most_keys(limits) / 2)?;
+        let most = Most::of(limits);
+        around.widen(most)?;
         let room = around.relabel(gap, count);
-        let (keys, bytes) = room.cost(self.keys);
-        if keys > most_keys(limits) || bytes > most_bytes(limits) {
+        let cost = room.cost(self.keys);
+        if !most.takes(cost) {
             let tree = self.keys.space.to_string();
-            return Err(TreeError::NoRoom { tree, keys: keys as u64 }.into());
+            return Err(TreeError::NoRoom { tree, keys: cost.0 as u64 }.into());
         }
         Ok(room)
     }
@@ -70,13 +88,24 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
             (around.window, around.level) = (window, level);
             // Nodes that only move took labels before, which are free now.
             let takes_all = level == self.keys.labels.levels && self.is_without_some();
-            if around.used() + count <= LabelSpace::capacity(level) || takes_all {
+            if around.used().saturating_add(count) <= LabelSpace::capacity(level) || takes_all {
                 return Ok(around);
             }
         }
-        let limit = LabelSpace::capacity(self.keys.labels.levels) / 2;
-        Err(TreeError::TooManyNodes { tree: self.keys.space.to_string(), limit }.into())
+        Err(too_many_nodes(self.keys))
     }
+}
+
+/// The error of a tree that would have more nodes than labels for them.
+#[cold]
+pub(super) fn too_many_nodes(keys: &Keys) -> Error {
+    let limit = most_nodes(keys);
+    TreeError::TooManyNodes { tree: keys.space.to_string(), limit }.into()
+}
+
+/// How many nodes a tree takes.
+pub(super) fn most_nodes(keys: &Keys) -> u64 {
+    LabelSpace::capacity(keys.labels.levels) / 2
 }
 
 /// What is known of the rows around a gap.
@@ -111,14 +140,15 @@ pub(super) enum End {
 }
 
 impl<R: Reader> Around<'_, '_, '_, R> {
-    /// Takes a larger window as long as it has at most twice as many labels in use, and no more than `most`: the gap that
-    /// comes of it is many times as large.
-    fn widen(&mut self, most: usize) -> Result<()> {
-        let most = most.min(2 * self.used() as usize);
+    /// Takes a larger window as long as it has at most twice as many labels in use, and relabelling it writes no more than
+    /// `limit`: the gap that comes of it is many times as large.
+    fn widen(&mut self, limit: Most) -> Result<()> {
+        let most = (limit.keys / 2).min(2 * self.used() as usize);
         for level in self.level + 1..=self.view.keys.labels.levels {
             let window = self.view.keys.labels.window(self.window.first, level);
             let is_known = self.view.refuse_in_steps(window).is_ok() && self.grow(window, most)?;
-            if !is_known || self.labels_in(window).count() > most {
+            let is_small = || self.labels_in(window).count() <= most;
+            if !is_known || !is_small() || !limit.takes(self.most_cost(window)) {
                 break;
             }
             (self.window, self.level) = (window, level);
@@ -212,20 +242,42 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         ends.filter(move |used| window.contains(used.label))
     }
 
+    /// What [`Room::cost`] is at most when a window is relabelled: when all of its labels change.
+    fn most_cost(&self, window: Span) -> (usize, usize) {
+        let per_key = self.view.keys.space.prefix().len() + 40;
+        let written = self.rows.iter().filter_map(|(left, known)| {
+            let begins = window.contains(*left);
+            let keys = 1 + usize::from(begins);
+            let is_changed = begins || window.contains(known.row.right);
+            is_changed.then(|| (keys, known.row.bytes.len() + keys * per_key))
+        });
+        written.fold((1, 0), |(k, b), (keys, bytes)| (k + keys, b + bytes))
+    }
+
     /// How many labels of the window are in use.
     fn used(&self) -> u64 {
         self.labels_in(self.window).count() as u64
     }
 
-    /// The labels of the window that are in use, in order, each with the one that it gets, and as many new ones as were asked
-    /// for.
-    pub(super) fn new_labels(&self, gap: &Gap, count: u64) -> (Vec<(Used, Label)>, Vec<Label>) {
+    /// The labels of the window that are in use, in order, each with the one that it gets, and `count` new ones.
+    fn new_labels(&self, gap: &Gap, count: u64) -> (Vec<(Used, Label)>, Vec<Label>) {
+        let (used, new) = self.relabelled(gap);
+        let labels = new.new_labels(count);
+        (used.into_iter().zip(new.before.into_iter().chain(new.behind)).collect(), labels)
+    }
+
+    /// The labels of the window that are in use, in order, each with the one that it gets.
+    pub(super) fn moves(&self, gap: &Gap) -> Vec<(Used, Label)> {
+        let (used, new) = self.relabelled(gap);
+        used.into_iter().zip(new.before.into_iter().chain(new.behind)).collect()
+    }
+
+    fn relabelled(&self, gap: &Gap) -> (Vec<Used>, Relabelled) {
         let mut used: Vec<Used> = self.labels_in(self.window).collect();
         used.sort_unstable_by_key(|used| used.label);
         let before = used.partition_point(|used| used.label <= gap.lo) as u64;
-        let new = gap.relabelled(self.window, before, used.len() as u64 - before, count);
-        let labels = new.before.into_iter().chain(new.behind);
-        (used.into_iter().zip(labels).collect(), new.new)
+        let new = gap.relabelled(self.window, before, used.len() as u64 - before);
+        (used, new)
     }
 
     /// A row by its left label.
