@@ -263,7 +263,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     // ---- changes ------------------------------------------------------------------------------------------------
 
-    /// Adds a node.
+    /// Adds a node. Below a node of an [adjacency list](super::AdjacencyList) that is deleted in steps, a later step may delete it
+    /// too; see [`delete_in_steps`](Tree::delete_in_steps).
     ///
     /// # Errors
     /// [`TreeError`]: the node is there already, the place is not, a path or a name is too long.
@@ -323,7 +324,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// As all of the [contract](Tree); a name that is taken where its children go.
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()>;
 
-    /// Adds whole trees, as the last children of `parent`.
+    /// Adds whole trees, as the last children of `parent`. Below a node that is deleted in steps as with
+    /// [`insert`](Tree::insert).
     ///
     /// # Errors
     /// As [`insert`](Tree::insert).
@@ -424,6 +426,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`move_in_steps`](Tree::move_in_steps). From the first transaction on no walk from above comes to the nodes, and in all models but
     /// the [adjacency list](super::AdjacencyList) no reader finds them by their ids either; the ids are free again when
     /// the deletion has ended, and refused until then ([`TreeError::InSteps`]).
+    ///
+    /// An adjacency list refuses changes only at nodes that a step has come to. A change below a node of the subtree that none
+    /// has come to is taken, and a later step deletes what it wrote: add and move nothing below the subtree after the
+    /// first transaction.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
