@@ -133,7 +133,7 @@ fn it_runs_on_etcd_and_loads_once() {
 fn an_unknown_flag_is_refused_and_help_is_given() {
     fails_with(&["--fast".as_ref()], &["--fast", "--help"]);
     fails_with(&["a".as_ref()], &["\"a\"", "--help"]);
-    fails_with(&["--store".as_ref(), "a".as_ref()], &["\"a\"", "lmdb:PATH"]);
+    fails_with(&["--store".as_ref(), "a".as_ref()], &["the address", "lmdb:PATH"]);
     let help = tour(&["--help".as_ref()]);
     assert!(help.status.success() && said(&help).contains("Usage"));
 }
