@@ -201,7 +201,7 @@ impl<K: RecordKey, V> Index<K, V> {
     /// let store = Memory::new();
     /// store.transact(|txn| games.put(txn, &1, &9.5))?;
     /// let error = store.transact(|txn| games.put(txn, &2, &f64::NAN)).unwrap_err();
-    /// assert!(error.to_string().starts_with(r#"the index ("by_score") refuses the record ("games", 2): "#));
+    /// assert!(error.to_string().starts_with(r#"the index ("by_score",) refuses the record ("games", 2): "#));
     /// assert!(error.downcast_ref::<Error>().is_some());
     /// assert_eq!(games.count(&store.snapshot()?, ())?, 1);
     /// # Ok::<(), keyloom::Error>(())
