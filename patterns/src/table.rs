@@ -213,7 +213,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// [`Error::At`] with an [`Error::Value`] when the codec
     /// refuses the record; with [`Undecodable`] in an [`Error::Other`] when the record
     /// that it replaces [does not decode](self#records-that-do-not-decode) and the attached need it; what
-    /// the attached say; what the store says.
+    /// the attached say; any error of the store.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
         txn.guarded(|txn| self.make_all(txn, &[self.setting(key, value)?]).map(drop))
     }

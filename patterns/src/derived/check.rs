@@ -101,7 +101,7 @@ impl fmt::Display for Inconsistency {
 /// the other side of all that is on it. Keeps no more than that in memory.
 ///
 /// # Errors
-/// What the store says; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a newer program;
+/// Any error of the store; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a newer program;
 /// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
 pub fn check<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,

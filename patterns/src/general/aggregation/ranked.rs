@@ -172,7 +172,7 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,

@@ -180,7 +180,7 @@ impl<K: RecordKey, V> Sketches<K, V> {
     /// groups, which is as many as it keeps in memory.
     ///
     /// # Errors
-    /// What the store says; [`Error::BadOption`] when the subspaces lie inside each other.
+    /// Any error of the store; [`Error::BadOption`] when the subspaces lie inside each other.
     pub fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,

@@ -193,7 +193,7 @@ impl<K: RecordKey, V> Totals<K, V> {
     /// A record that does not decode is reported, and counts as one that contributes nothing.
     ///
     /// # Errors
-    /// What the store says; [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
+    /// Any error of the store; [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
     pub fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,

@@ -24,7 +24,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::tidy) removes them.
     ///
     /// # Errors
-    /// What the store says; updates that do not decode, which are the data; [`Error::NewerFormat`] for an
+    /// Any error of the store; updates that do not decode, which are the data; [`Error::NewerFormat`] for an
     /// update of a newer program.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();

@@ -252,7 +252,7 @@ impl BitmapExpr {
     /// [`InvertedIndexError::IdsAreReused`] for an expression of an [`InvertedIndex`](super::super::InvertedIndex) that gives ids
     /// out: once a record is deleted, its id goes to another record, which the bitmap would hold too. Nothing changes the bitmap
     /// when a record does, either. [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row. An
-    /// id beyond the universe of the bitmap; else as [`count`](BitmapExpr::count) and what the store says. Nothing was written
+    /// id beyond the universe of the bitmap; else as [`count`](BitmapExpr::count) and any error of the store. Nothing was written
     /// unless the store fails while writing.
     pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {
         txn.guarded(|txn| {

@@ -342,7 +342,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// chunk of ids, and 4 per 1,000 containers and columns; see [above](self#check-and-repair).
     ///
     /// # Errors
-    /// What the store says; records that do not decode;
+    /// Any error of the store; records that do not decode;
     /// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
     pub fn check<C: Codec<V>>(
         &self,

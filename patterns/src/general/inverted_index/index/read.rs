@@ -104,7 +104,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///
     /// # Errors
     /// As [`term`](InvertedIndex::term); [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) where the
-    /// selection is of another type than the values; what the store says; where stored bytes are no container, naming the
+    /// selection is of another type than the values; any error of the store; where stored bytes are no container, naming the
     /// key.
     pub fn any_term(
         &self,
