@@ -43,7 +43,7 @@ fn what_the_server_refuses_is_said_in_its_own_words() {
     let said = format!("{error} {error:?}");
     assert!(said.contains("nobody") && !said.contains("secret"), "{said}");
     assert!(matches!(error, Error::LoginRefused { .. }), "{said}");
-    assert!(said.contains("postgres://127.0.0.1:") && said.contains("check the name"), "{said}");
+    assert!(said.contains("postgres://127.0.0.1:") && said.contains("check the user"), "{said}");
 }
 
 #[test]

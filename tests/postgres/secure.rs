@@ -39,7 +39,7 @@ fn a_password_is_used_and_never_shown() {
         let error = opened.unwrap_err();
         assert!(matches!(error, Error::LoginRefused { .. }), "{said}");
         assert!(!error.is_retryable() && !error.maybe_committed(), "{said}");
-        for part in [part, "postgres://127.0.0.1:", "check the name and the password"] {
+        for part in [part, "postgres://127.0.0.1:", "check the user, the password"] {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert!(!said.contains("sesame"), "{said}");
