@@ -49,6 +49,9 @@ struct Options {
     /// Features to build and test with. Servers must run where their features are on.
     #[arg(long, default_value = "")]
     features: String,
+    /// Only these test programs, beside those of `src`: postgres,etcd
+    #[arg(long, value_delimiter = ',')]
+    tests: Vec<String>,
     /// Prints the bugs and runs nothing.
     #[arg(long)]
     list: bool,
@@ -73,7 +76,7 @@ fn main() -> Result<()> {
         bugs.iter().for_each(|bug| println!("{bug}"));
         return Ok(());
     }
-    let suite = Suite::build(tree.path(), &options.features)?;
+    let suite = Suite::build(tree.path(), &options.features, &options.tests)?;
     let sound = suite.run_sound(options.jobs)?;
     let outcomes = sound.hunt(&bugs, options.jobs)?;
 

@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use crate::areas;
-use crate::tree::Planted;
+use crate::tree::{self, Planted};
 
 /// The messages of cargo, a JSON object in each line.
 pub fn messages(output: &[u8]) -> impl Iterator<Item = Value> {
@@ -52,10 +52,9 @@ enum Ended {
 }
 
 impl Suite {
-    /// Builds the test programs. Optimized a little, for they run a hundred times.
-    pub fn build(tree: &Path, features: &str) -> Result<Self> {
-        let mut cargo = Command::new("cargo");
-        cargo.current_dir(tree).env("CARGO_TARGET_DIR", tree.join("target"));
+    /// Builds the test programs, of `chosen` or all. Optimized a little, for they run a hundred times.
+    pub fn build(tree: &Path, features: &str, chosen: &[String]) -> Result<Self> {
+        let mut cargo = tree::cargo(tree);
         cargo.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         cargo.env("CARGO_PROFILE_TEST_DEBUG", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
         cargo.args([
@@ -66,7 +65,11 @@ impl Suite {
             "--features",
             features,
         ]);
-        cargo.args(["-p", "keyloom", "-p", "keyloom-patterns", "--lib", "--tests"]);
+        cargo.args(["-p", "keyloom", "-p", "keyloom-patterns", "--lib"]);
+        match chosen {
+            [] => cargo.arg("--tests"),
+            _ => cargo.args(chosen.iter().flat_map(|name| ["--test", name])),
+        };
         let output = cargo.stderr(Stdio::inherit()).output()?;
         ensure!(output.status.success(), "the copy does not build");
         let mut programs = BTreeMap::new();
