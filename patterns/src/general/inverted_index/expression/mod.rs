@@ -76,6 +76,9 @@ pub(crate) mod leaf;
 pub(crate) mod machine;
 mod plan;
 mod read;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 mod tree;
 mod walks;
 mod within_chunk;

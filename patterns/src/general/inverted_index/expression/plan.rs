@@ -1,5 +1,6 @@
 //! The order in which an expression is evaluated: a list, however deep the expression is.
 
+use std::cmp::Reverse;
 use std::convert::Infallible;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -134,28 +135,36 @@ impl Shape {
         self.push(Node::Leaf(leaf), 0)
     }
 
+    /// Each deep operand that is taken away becomes a node of its own: the deepest one last, and it is computed first.
     fn add_all(&mut self, with: &[usize], without: &[usize]) -> usize {
-        let ((_, of_with), (at, of_without)) = (self.deepest(with), self.deepest(without));
-        if of_without <= DEEP || of_without <= of_with || without.is_empty() {
-            let need = of_with.max(of_without).saturating_add(1);
-            let need = if need > DEEP { of_with.max(of_without + 1).max(DEEP + 1) } else { need };
-            let node = Node::All {
-                with: self.keep(with),
-                without: self.keep(without),
-                is_reversed: false,
-            };
-            return self.push(node, need);
-        }
-        let others: Vec<usize> =
-            without.iter().enumerate().filter(|(n, _)| *n != at).map(|(_, o)| *o).collect();
+        let (_, of_with) = self.deepest(with);
+        let mut deepest_first = without.to_vec();
+        deepest_first.sort_by_key(|number| Reverse(self.need(*number)));
+        // Of operands in this order, no more than two decide how many chunks all of them need.
+        let is_apart = |two: &[usize]| self.deepest(two).1 > DEEP.max(of_with);
+        let last = deepest_first.last().copied();
+        let twos = deepest_first.windows(2).chain(last.as_slice().chunks(1));
+        let deep = twos.take_while(|two| is_apart(two)).count();
+        let mut others = deepest_first.split_off(deep);
+        // In the order in which they were made.
+        others.sort_unstable();
         let from = match (with, others.as_slice()) {
-            ([only], []) => *only,
-            _ => self.add_all(with, &others),
+            ([only], []) if deep > 0 => *only,
+            _ => self.add_shallow(with, &others),
         };
-        let less = without.get(at).copied().unwrap_or_default();
-        let need = self.need(less).max(self.need(from).saturating_add(1));
-        let (with, without) = (self.keep(&[from]), self.keep(&[less]));
-        self.push(Node::All { with, without, is_reversed: true }, need)
+        deepest_first.into_iter().rev().fold(from, |from, less| {
+            let need = self.need(less).max(self.need(from).saturating_add(1));
+            let (with, without) = (self.keep(&[from]), self.keep(&[less]));
+            self.push(Node::All { with, without, is_reversed: true }, need)
+        })
+    }
+
+    fn add_shallow(&mut self, with: &[usize], without: &[usize]) -> usize {
+        let ((_, of_with), (_, of_without)) = (self.deepest(with), self.deepest(without));
+        let need = of_with.max(of_without).saturating_add(1);
+        let need = if need > DEEP { of_with.max(of_without + 1).max(DEEP + 1) } else { need };
+        let (with, without) = (self.keep(with), self.keep(without));
+        self.push(Node::All { with, without, is_reversed: false }, need)
     }
 
     fn add_any(&mut self, operands: &mut [usize], node: fn(Range<usize>) -> Node) -> usize {
@@ -261,19 +270,28 @@ impl BitmapExpr {
         tasks.extend(with.into_iter().rev().map(Task::Visit));
     }
 
-    /// Adds what distinguishes this expression from others, however it was put together.
+    /// Adds what distinguishes the plan of this expression from other plans: each node with its operands, and each leaf.
+    ///
+    /// The number of operands of each node is not enough. Deep operands are moved, so `a - (b | deep)` and `a - (b - deep)`
+    /// have the same leaves in the same order and the same numbers of operands.
     pub(super) fn hash(&self, hash: &mut Fnv) {
         let Ok(Plan { shape, leaves }) = self.plan(Ok::<_, Infallible>);
-        let mut add = |kind: u8, numbers: [usize; 2]| {
+        let mut add = |kind: u8, lists: [&[usize]; 2]| {
             hash.add(&[kind]);
-            numbers.iter().for_each(|number| hash.add(&(*number as u64).to_be_bytes()));
+            for list in lists {
+                hash.add(&(list.len() as u64).to_be_bytes());
+                list.iter().for_each(|number| hash.add(&(*number as u64).to_be_bytes()));
+            }
         };
         for node in &shape.nodes {
             match node {
-                Node::Leaf(_) => add(0, [0, 0]),
-                Node::All { with, without, .. } => add(4, [with.len(), without.len()]),
-                Node::Any(of) => add(5, [of.len(), 0]),
-                Node::Odd(of) => add(6, [of.len(), 0]),
+                Node::Leaf(leaf) => add(0, [&[*leaf], &[]]),
+                Node::All { with, without, is_reversed } => {
+                    let kind = if *is_reversed { 9 } else { 4 };
+                    add(kind, [shape.some(with), shape.some(without)]);
+                }
+                Node::Any(of) => add(5, [shape.some(of), &[]]),
+                Node::Odd(of) => add(6, [shape.some(of), &[]]),
             }
         }
         leaves.iter().for_each(|leaf| leaf.hash(hash));
