@@ -143,6 +143,12 @@ impl<'r, R: Reader> Evaluation<'r, R> {
     pub(crate) fn explain(&self) -> Explain {
         self.walks.explain()
     }
+
+    /// How often a node was looked at while positions were sought.
+    #[cfg(test)]
+    pub(super) fn looks(&self) -> usize {
+        self.walks.looks
+    }
 }
 
 #[cold]

@@ -1,11 +1,11 @@
-//! Plans: which expressions are one query.
+//! Plans: which expressions are one query, and how many steps they take.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 
-use keyloom::Subspace;
+use keyloom::{Memory, Order, Store, Subspace};
 
-use super::BitmapExpr;
+use super::{BitmapExpr, Evaluation};
 use crate::fnv::Fnv;
 
 /// An expression, and its truth table over the leaves: a bit for each set of leaves that may have an id.
@@ -71,6 +71,48 @@ fn expressions_of_one_hash_have_one_plan() {
         assert_eq!(*of_hash, (table, plan), "{expr:?}");
     }
     assert!(known.len() > 2_000, "{}", known.len());
+}
+
+/// An expression of so many operands.
+type OfMany = fn(usize) -> BitmapExpr;
+
+/// The looks at nodes that it takes to count an expression.
+fn looks(expr: &BitmapExpr) -> usize {
+    let store = Memory::new();
+    let snapshot = store.snapshot().unwrap();
+    let mut evaluation = Evaluation::all(expr, &snapshot, Order::Ascending).unwrap();
+    evaluation.count().unwrap();
+    evaluation.looks()
+}
+
+fn held(n: usize) -> BitmapExpr {
+    roaring::RoaringBitmap::from_iter([n as u32 % 100, 200]).into()
+}
+
+/// Each of them has ids in the first chunk, or in a row of chunks.
+#[test]
+fn looks_at_nodes_are_linear_in_the_operands() {
+    fn range() -> BitmapExpr {
+        BitmapExpr::range(..1 << 20)
+    }
+    let shapes: [(&str, OfMany); 8] = [
+        ("range - (a & b) - (c & d)", |n| (0..n).fold(range(), |e, n| e - (held(n) & held(n + 1)))),
+        ("range - ((a | b) & (c | d))", |n| {
+            range() - (0..n).fold(held(0), |e, n| e & (held(n) | held(n + 1)))
+        }),
+        ("(a | b) & (c | d)", |n| (0..n).fold(held(0), |e, n| e & (held(n) | held(n + 1)))),
+        ("(a & b) | (c & d)", |n| (0..n).fold(held(0), |e, n| e | (held(n) & held(n + 1)))),
+        ("(a & b) ^ (c & d)", |n| (0..n).fold(held(0), |e, n| e ^ (held(n) & held(n + 1)))),
+        ("range - (range & (range - a))", |n| {
+            (0..n).fold(held(0), |e, _| range() - (BitmapExpr::range(..1 << 18) & e))
+        }),
+        ("range - (a & (range - b))", |n| (0..n).fold(held(0), |e, n| range() - (held(n) & e))),
+        ("a - (b & (c - (d & e)))", |n| (0..n).fold(range(), |e, n| held(n + 2) - (held(n) & e))),
+    ];
+    for (shape, of) in shapes {
+        let (few, many) = (looks(&of(100)), looks(&of(1_000)));
+        assert!(many <= 11 * few, "{shape}: {few} and {many}");
+    }
 }
 
 /// Each operand is deep, and so becomes a node of its own.

@@ -83,13 +83,15 @@ struct Seek {
     operand: usize,
     /// Of an AND: how many operands in a row are at `at`.
     agree: usize,
+    /// Of an AND: how many of the operands that are taken away were looked at at `at`.
+    taken: usize,
     /// What is known of the operands so far.
     next: Next,
 }
 
 impl Seek {
     fn new(node: usize, at: u64) -> Self {
-        Self { node, at, operand: 0, agree: 0, next: Next::NONE }
+        Self { node, at, operand: 0, agree: 0, taken: 0, next: Next::NONE }
     }
 
     /// Begins again from another position.
@@ -111,6 +113,9 @@ pub(super) struct Walks<'r, R: Reader> {
     /// What is known of each node.
     known: Vec<Next>,
     seeks: Vec<Seek>,
+    /// How often a node was looked at.
+    #[cfg(test)]
+    pub(super) looks: usize,
 }
 
 /// Makes a walk over a leaf.
@@ -137,6 +142,8 @@ impl<'r, R: Reader> Walks<'r, R> {
             sources: sources.into_iter().map(|source| source.0).collect(),
             known: vec![Next::UNKNOWN; shape.nodes.len()],
             seeks: Vec::new(),
+            #[cfg(test)]
+            looks: 0,
         }
     }
 
@@ -177,6 +184,10 @@ impl<'r, R: Reader> Walks<'r, R> {
     /// The same, unless operands must be sought for it.
     #[inline]
     fn known(&mut self, shape: &Shape, node: usize, to: u64) -> Result<Option<Next>> {
+        #[cfg(test)]
+        {
+            self.looks += 1;
+        }
         let Some(known) = self.known.get_mut(node) else { return Ok(Some(Next::NONE)) };
         if to < known.until || known.at == END {
             return Ok(Some(known.from(to)));
@@ -196,42 +207,69 @@ impl<'r, R: Reader> Walks<'r, R> {
         without: &[usize],
         seek: &mut Seek,
     ) -> Result<Sought> {
-        'again: loop {
-            while seek.agree < with.len() {
-                let Some(operand) = with.get(seek.operand).copied() else { break };
-                let Some(next) = self.known(shape, operand, seek.at)? else {
-                    return Ok(Sought::First(operand, seek.at));
-                };
-                if next.at == END {
-                    return Ok(Sought::Found(Next::NONE));
-                }
-                if next.at > seek.at || seek.agree == 0 {
-                    (seek.at, seek.agree, seek.next) = (next.at, 0, next);
-                }
-                seek.next.is_full &= next.is_full;
-                seek.next.until = seek.next.until.min(next.until);
-                seek.agree += 1;
-                seek.operand = (seek.operand + 1) % with.len();
+        loop {
+            if let Some(sought) = self.seek_with(shape, with, seek)? {
+                return Ok(sought);
             }
-            let mut found = Next { at: seek.at, ..seek.next };
-            if !found.is_full {
-                return Ok(Sought::Found(Next::one(Some(seek.at))));
+            if let Some(sought) = self.seek_without(shape, without, seek)? {
+                return Ok(sought);
             }
-            for operand in without {
-                let Some(next) = self.known(shape, *operand, seek.at)? else {
-                    return Ok(Sought::First(*operand, seek.at));
-                };
-                if next.at > seek.at {
-                    found.until = found.until.min(next.at);
-                } else if next.is_full {
-                    *seek = seek.again(next.until);
-                    continue 'again;
-                } else {
-                    found = Next::one(Some(seek.at));
-                }
-            }
-            return Ok(Sought::Found(found));
         }
+    }
+
+    /// Goes on to a position where all operands have all ids; `Some` if the node is there before.
+    fn seek_with(
+        &mut self,
+        shape: &Shape,
+        with: &[usize],
+        seek: &mut Seek,
+    ) -> Result<Option<Sought>> {
+        if seek.agree == with.len() {
+            return Ok(None);
+        }
+        while seek.agree < with.len() {
+            let Some(operand) = with.get(seek.operand).copied() else { break };
+            let Some(next) = self.known(shape, operand, seek.at)? else {
+                return Ok(Some(Sought::First(operand, seek.at)));
+            };
+            if next.at == END {
+                return Ok(Some(Sought::Found(Next::NONE)));
+            }
+            if next.at > seek.at || seek.agree == 0 {
+                (seek.at, seek.agree, seek.next) = (next.at, 0, next);
+            }
+            seek.next.is_full &= next.is_full;
+            seek.next.until = seek.next.until.min(next.until);
+            seek.agree += 1;
+            seek.operand = (seek.operand + 1) % with.len();
+        }
+        seek.next.at = seek.at;
+        Ok((!seek.next.is_full).then(|| Sought::Found(Next::one(Some(seek.at)))))
+    }
+
+    /// Takes away from the position that the others are at, where they have all ids; `None` if nothing is left of it, and
+    /// `seek` begins again after it. Goes on with the operand that it came to, so each is looked at once at a position.
+    fn seek_without(
+        &mut self,
+        shape: &Shape,
+        without: &[usize],
+        seek: &mut Seek,
+    ) -> Result<Option<Sought>> {
+        while let Some(operand) = without.get(seek.taken).copied() {
+            let Some(next) = self.known(shape, operand, seek.at)? else {
+                return Ok(Some(Sought::First(operand, seek.at)));
+            };
+            if next.at > seek.at {
+                seek.next.until = seek.next.until.min(next.at);
+            } else if next.is_full {
+                *seek = seek.again(next.until);
+                return Ok(None);
+            } else {
+                seek.next = Next::one(Some(seek.at));
+            }
+            seek.taken += 1;
+        }
+        Ok(Some(Sought::Found(seek.next)))
     }
 
     /// Where the first operand is.
