@@ -4,8 +4,13 @@
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use heed::{CompactionOption, Env, WithoutTls};
 
 use super::open::{existing, explain, sync_names};
 use crate::{Error, Result};
@@ -36,6 +41,38 @@ pub(super) fn make_data_file(
     made?;
     let directory = directory.canonicalize().map_err(|error| explain(error.into(), directory))?;
     sync_names(&directory)
+}
+
+/// The two meta pages, which the engine copies while it keeps writers out.
+const META_PAGES: u64 = 2;
+const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// Copies the pages as they lie, and drops `turns` as soon as the copy needs them no more.
+///
+/// The engine waits for its own lock without a time-out. The caller waits for the turns of writers with
+/// one, and then finds that lock free. If it gave them back before, the next writer could take the lock.
+/// If it kept them, no one could write before the whole store is copied. So the copy is made by a thread
+/// of its own, and this one watches how long the file is: it has the meta pages once the lock is taken.
+pub(super) fn copy_in_turn(
+    env: &Env<WithoutTls>,
+    file: &mut File,
+    page_bytes: u64,
+    turns: impl Sized,
+) -> heed::Result<()> {
+    let copy = file.try_clone()?;
+    let has_meta_pages = || copy.metadata().is_ok_and(|data| data.len() >= META_PAGES * page_bytes);
+    thread::scope(|scope| {
+        let copying = thread::Builder::new()
+            .spawn_scoped(scope, || env.copy_to_file(file, CompactionOption::Disabled))?;
+        let mut pause = SHORTEST_PAUSE;
+        while !copying.is_finished() && !has_meta_pages() {
+            thread::sleep(pause);
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+        drop(turns);
+        copying.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// Makes the directory if there is none. Returns whether it did.

@@ -252,8 +252,12 @@ impl Lmdb {
     /// Copies the store, as it is at this moment, into the new directory `directory`, while others
     /// read and write. The copy is a store that [`Lmdb::open`] opens. Its `data.mdb` is there only
     /// when it is whole and on the disk, and has the mode of the store's file; a directory that
-    /// this makes has the mode of the store's directory. [`Compaction::Off`] waits for the writer
-    /// of the moment.
+    /// this makes has the mode of the store's directory.
+    ///
+    /// [`Compaction::Off`] takes the turn of a writer, for which it waits at most
+    /// [`begin_patience`](LmdbOptions::begin_patience), and gives it back once the two meta pages are
+    /// copied. Of a program that writes to the file without keyloom it waits for the transaction of
+    /// the moment, without a time-out.
     ///
     /// Of several backups into one directory the first one that is whole succeeds; the others
     /// return [`Error::BadOption`]. A crash may leave a file `data.mdb.partial.*`, which no later
@@ -278,24 +282,30 @@ impl Lmdb {
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
         // The engine's own copy can neither take over a larger map nor free the slots of the dead.
-        drop(self.snapshot()?);
-        if compaction == Compaction::Off {
-            // The engine waits for the writer without a time-out, inside the gate.
-            let deadline = Deadline::new(shared.options.begin_patience);
-            let _turn = shared.take_turn(&deadline)?;
-            drop(shared.writers.take(&deadline, &shared.path)?);
-        }
-        let option = match compaction {
-            Compaction::Off => CompactionOption::Disabled,
-            Compaction::On => CompactionOption::Enabled,
+        let snapshot = self.snapshot()?;
+        let tree = shared.database.stat(&snapshot.txn).map_err(|error| shared.explain(error))?;
+        drop(snapshot);
+        let turns = match compaction {
+            Compaction::Off => {
+                let deadline = Deadline::new(shared.options.begin_patience);
+                let turn = shared.take_turn(&deadline)?;
+                Some((shared.writers.take(&deadline, &shared.path)?, turn))
+            }
+            // With compaction the engine begins to read by itself, so what it copies may already be
+            // the commit that is just being written; see `reading`.
+            Compaction::On => None,
         };
         let _ticket = shared.enter_call()?;
         let directory = directory.as_ref();
-        // With compaction the engine begins to read by itself, so what it copies may already be the
-        // commit that is just being written; see `reading`.
         backup::make_data_file(&shared.path, directory, |file| {
+            let copied = match turns {
+                Some(turns) => {
+                    backup::copy_in_turn(&shared.env, file, tree.page_size.into(), turns)
+                }
+                None => shared.env.copy_to_file(file, CompactionOption::Enabled),
+            };
             // What the system refuses is to write the copy.
-            shared.env.copy_to_file(file, option).map_err(|error| open::explain(error, directory))
+            copied.map_err(|error| open::explain(error, directory))
         })
     }
 

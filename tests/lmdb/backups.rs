@@ -68,6 +68,35 @@ fn have_no_name_before_they_are_whole() {
 }
 
 #[test]
+fn let_writers_write_while_pages_are_copied() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = quick().open(&path).unwrap();
+    let entries: Vec<_> = (0..4_000_u32).map(|n| (n.to_be_bytes(), [7; 8_000])).collect();
+    store.transact(|txn| entries.iter().try_for_each(|(key, value)| txn.put(key, value))).unwrap();
+    let whole = fs::metadata(path.join("data.mdb")).unwrap().len();
+    let is_being_copied = |copy: &Path| {
+        let files = fs::read_dir(copy).into_iter().flatten().flatten();
+        let lengths = files.filter_map(|file| file.metadata().ok()).map(|data| data.len());
+        lengths.max().is_some_and(|bytes| bytes > 0 && bytes < whole)
+    };
+    let has_written_meanwhile = (0..20).any(|round| {
+        let copy = &directory.path().join(round.to_string());
+        std::thread::scope(|scope| {
+            let backup = scope.spawn(|| store.backup(copy, Compaction::Off).unwrap());
+            let mut has_written = false;
+            while !backup.is_finished() {
+                let begins_meanwhile = is_being_copied(copy);
+                store.transact(|txn| txn.put(b"a", b"1")).unwrap();
+                has_written |= begins_meanwhile && is_being_copied(copy);
+            }
+            has_written
+        })
+    });
+    assert!(has_written_meanwhile, "writers wait until the copy is whole");
+}
+
+#[test]
 fn take_over_a_map_that_another_process_made_larger() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("store");

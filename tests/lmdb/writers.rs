@@ -155,3 +155,29 @@ fn begin_waits_for_a_program_that_uses_the_engine_alone() {
     });
     assert!(had_its_turn.load(Relaxed));
 }
+
+/// A backup that copies pages as they lie waits for its turn, and no longer than the patience.
+#[test]
+fn backup_never_waits_for_the_writer_after_it() {
+    let directory = tempdir().unwrap();
+    let store = impatient().open(directory.path().join("store")).unwrap();
+    put(&store).unwrap();
+    for round in 0..50 {
+        let copy = directory.path().join(round.to_string());
+        let (store, txn) = (&store, store.begin().unwrap());
+        std::thread::scope(|scope| {
+            let (report, done) = std::sync::mpsc::channel();
+            scope.spawn(move || drop(report.send(store.backup(copy, Compaction::Off))));
+            std::thread::sleep(Duration::from_millis(2));
+            let writer = scope.spawn(move || {
+                let _txn = store.begin();
+                done.recv_timeout(LONG)
+            });
+            std::thread::sleep(Duration::from_millis(2));
+            drop(txn);
+            let done = writer.join().unwrap().unwrap_or_else(|_| panic!("{round}: no time-out"));
+            // It may come after the writer, by chance.
+            assert!(matches!(done, Ok(()) | Err(Error::WriterBusy { .. })), "{done:?}");
+        });
+    }
+}
