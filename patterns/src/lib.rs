@@ -36,6 +36,7 @@
 //!
 //! | module | the question it answers |
 //! |---|---|
+//! | [`schema`] | who owns the tables of a store, and everything that is derived from them? |
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
 //! | [`general::aggregation`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
@@ -60,6 +61,7 @@ mod explain;
 mod fnv;
 pub mod general;
 pub mod hierarchy;
+pub mod schema;
 mod select;
 pub mod table;
 mod walk;
@@ -87,5 +89,6 @@ pub use general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds, Inver
 pub use hierarchy::path::{
     LabelPath, Lquery, Ltxtquery, PathHierarchy, PathPattern, PathRegex, Paths,
 };
+pub use schema::{Attached, Maintained, Schema, SchemaError};
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, RecordPage, Table, Undecodable};

@@ -93,6 +93,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::continuation::Continuation;
 use crate::derived::{Attach, Derived, LostRecords, RecordChange, SortedWrites};
+use crate::schema::{Followed, Owned};
 use crate::select::Select;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
@@ -116,22 +117,72 @@ impl<K: Pack + for<'k> Unpack<'k> + 'static> RecordKey for K {}
 /// ```
 pub struct Table<K, V, C = Postcard> {
     space: Subspace,
-    derived: Vec<Arc<dyn Derived<K, V>>>,
+    upkeep: Upkeep<K, V>,
     codec: PhantomData<fn() -> C>,
+}
+
+/// What is derived from the records of a table.
+enum Upkeep<K, V> {
+    /// What the program has given it.
+    Given(Vec<Arc<dyn Derived<K, V>>>),
+    /// What the schema says.
+    Owned(Arc<Owned<K, V>>),
+    /// The program has given something to the table of a schema, which would not know of it.
+    Refused(Arc<Owned<K, V>>),
+}
+
+impl<K, V> Upkeep<K, V> {
+    /// Whether nothing is derived, as far as the program knows.
+    fn is_bare(&self) -> bool {
+        match self {
+            Self::Given(derived) => derived.is_empty(),
+            Self::Owned(owned) | Self::Refused(owned) => owned.is_bare(),
+        }
+    }
+
+    /// What a transaction that writes must have read besides the old records.
+    fn entry(&self) -> Option<&KeyBuf> {
+        match self {
+            Self::Owned(owned) => Some(owned.entry()),
+            Self::Given(_) | Self::Refused(_) => None,
+        }
+    }
+
+    /// What is kept in step, if the transaction has read `entry`.
+    fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<'_, K, V>> {
+        match self {
+            Self::Given(derived) => Ok(derived.iter().map(|one| (&**one, None)).collect()),
+            Self::Owned(owned) => owned.followed(entry),
+            Self::Refused(owned) => Err(owned.refused()),
+        }
+    }
+}
+
+impl<K, V> Clone for Upkeep<K, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Given(derived) => Self::Given(derived.clone()),
+            Self::Owned(owned) => Self::Owned(Arc::clone(owned)),
+            Self::Refused(owned) => Self::Refused(Arc::clone(owned)),
+        }
+    }
 }
 
 impl<K, V, C> Clone for Table<K, V, C> {
     fn clone(&self) -> Self {
-        Self { space: self.space.clone(), derived: self.derived.clone(), codec: PhantomData }
+        Self { space: self.space.clone(), upkeep: self.upkeep.clone(), codec: PhantomData }
     }
 }
 
 impl<K, V, C> fmt::Debug for Table<K, V, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table")
-            .field("space", &self.space)
-            .field("derived", &self.derived.len())
-            .finish_non_exhaustive()
+        let mut shown = f.debug_struct("Table");
+        shown.field("space", &self.space);
+        match &self.upkeep {
+            Upkeep::Given(derived) => shown.field("derived", &derived.len()),
+            Upkeep::Owned(owned) | Upkeep::Refused(owned) => shown.field("owned", owned),
+        };
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -151,7 +202,21 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// let table = Table::<u32, Vec<String>, Json>::with_codec(&Subspace::new("tags"));
     /// ```
     pub fn with_codec(space: &Subspace) -> Self {
-        Self { space: space.clone(), derived: Vec::new(), codec: PhantomData }
+        let upkeep = Upkeep::Given(Vec::new());
+        Self { space: space.clone(), upkeep, codec: PhantomData }
+    }
+
+    /// A table that a schema owns.
+    pub(crate) fn owned(space: Subspace, owned: Arc<Owned<K, V>>) -> Self {
+        Self { space, upkeep: Upkeep::Owned(owned), codec: PhantomData }
+    }
+
+    /// The side of the schema that owns the table.
+    pub(crate) fn owner(&self) -> Option<&Arc<Owned<K, V>>> {
+        match &self.upkeep {
+            Upkeep::Given(_) => None,
+            Upkeep::Owned(owned) | Upkeep::Refused(owned) => Some(owned),
+        }
     }
 
     /// The same table with `derived` attached: from now on puts and deletes *through this value*
@@ -160,9 +225,17 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     ///
     /// Of a catalog, those indexes are maintained that the store says are to be; see
     /// [`index_table`](crate::general::index_table).
+    ///
+    /// A table of a [schema](crate::schema) is given what is derived from it by
+    /// [`derive`](Table::derive): one that comes from here refuses every write with
+    /// [`SchemaError::GivenToOwned`](crate::SchemaError::GivenToOwned).
     #[must_use]
     pub fn with<How>(mut self, derived: &impl Attach<K, V, How>) -> Self {
-        self.derived.push(derived.attached());
+        match &mut self.upkeep {
+            Upkeep::Given(given) => given.push(derived.attached()),
+            Upkeep::Owned(owned) => self.upkeep = Upkeep::Refused(Arc::clone(owned)),
+            Upkeep::Refused(_) => {}
+        }
         self
     }
 
@@ -387,7 +460,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             Some(value) => self.setting(key, value)?,
             None => self.removing(key),
         };
-        self.make(txn, &[change], &[Met::of(old)])
+        let followed = self.follow(txn)?;
+        self.make(txn, &[change], &[Met::of(old)], &followed)
     }
 
     /// Changes many records, each another one, from what the caller has read of them in this transaction
@@ -405,7 +479,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             changes.push(self.setting(key, new)?);
             before.push(Met::Record(old));
         }
-        self.make(txn, &changes, &before)
+        let followed = self.follow(txn)?;
+        self.make(txn, &changes, &before, &followed)
     }
 
     fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {
@@ -451,9 +526,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 
     /// Makes changes of different records, and returns how many met a record. Reads all of them at once.
     fn make_all(&self, txn: &mut impl Writer, changes: &[Change<'_, K, V>]) -> Result<usize> {
-        let met = self.replaced_by(txn, changes)?;
-        let met: SmallVec<[Met<&V>; 1]> = met.iter().map(Met::as_ref).collect();
-        self.make(txn, changes, &met)?;
+        let (met, followed) = self.replaced_by(txn, changes)?;
+        let before: SmallVec<[Met<&V>; 1]> = met.iter().map(Met::as_ref).collect();
+        self.make(txn, changes, &before, &followed)?;
         Ok(met.iter().filter(|met| !matches!(met, Met::Nothing)).count())
     }
 
@@ -464,6 +539,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         txn: &mut impl Writer,
         changes: &[Change<'_, K, V>],
         met: &[Met<&V>],
+        followed: &Followed<'_, K, V>,
     ) -> Result<()> {
         let mut records = SortedWrites::default();
         let mut changed = SmallVec::<[_; 1]>::with_capacity(changes.len());
@@ -484,33 +560,46 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         }
         // What is attached may write at once, and so comes first: it may refuse the change.
         let mut writes = SortedWrites::default();
-        for attached in self.derived.iter().filter(|_| !changed.is_empty()) {
-            attached.update(&mut DynWriter::new(txn), &changed, &mut writes)?;
+        for (derived, built_to) in followed {
+            let visited: SmallVec<[_; 1]>;
+            let changed = match built_to {
+                None => &changed,
+                Some(last) => {
+                    visited = changed.iter().filter(|c| c.stored_key <= &**last).copied().collect();
+                    &visited
+                }
+            };
+            if !changed.is_empty() {
+                derived.update(&mut DynWriter::new(txn), changed, &mut writes)?;
+            }
         }
         writes.append(records);
         writes.apply(txn)
     }
 
-    /// What changes meet; nothing at all where it does not matter, or there is nothing. Of records that do
-    /// not decode, what is attached is removed.
+    /// What the transaction keeps in step, read by itself.
+    fn follow(&self, txn: &impl Reader) -> Result<Followed<'_, K, V>> {
+        let entry = self.upkeep.entry().map(|key| txn.get(key)).transpose()?.flatten();
+        self.upkeep.followed(entry.as_deref())
+    }
+
+    /// What changes meet, nothing at all where it does not matter or there is nothing; and what the
+    /// transaction keeps in step, read together with it. Of records that do not decode, what is derived is
+    /// removed.
     fn replaced_by(
         &self,
         txn: &mut impl Writer,
         changes: &[Change<'_, K, V>],
-    ) -> Result<SmallVec<[Met<V>; 1]>> {
-        let does_not_matter = self.derived.is_empty() && changes.iter().all(|c| c.new.is_some());
+    ) -> Result<Before<'_, Met<V>, K, V>> {
+        let is_bare = self.upkeep.is_bare();
+        let does_not_matter = is_bare && changes.iter().all(|c| c.new.is_some());
         if does_not_matter || Self::is_free(txn, changes)? {
-            return Ok(SmallVec::new());
+            return Ok((SmallVec::new(), self.follow(txn)?));
         }
-        let stored: SmallVec<[_; 1]> = match changes {
-            [one] => smallvec![txn.get(&one.packed)?],
-            many => get_many(txn, many)?.into(),
-        };
-        if self.derived.is_empty() {
-            return Ok(stored
-                .into_iter()
-                .map(|bytes| bytes.map_or(Met::Nothing, |_| Met::Unknown))
-                .collect());
+        let (stored, followed) = self.read_before(txn, changes)?;
+        if is_bare {
+            let met = |bytes: Option<_>| bytes.map_or(Met::Nothing, |_| Met::Unknown);
+            return Ok((stored.into_iter().map(met).collect(), followed));
         }
         let (mut met, mut lost) = (SmallVec::with_capacity(changes.len()), Vec::new());
         for (change, bytes) in changes.iter().zip(stored) {
@@ -524,22 +613,42 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
                 Err(error) => return Err(error.at(&change.packed)),
             });
         }
-        self.forget(txn, lost)?;
-        Ok(met)
+        Self::forget(txn, lost, &followed)?;
+        Ok((met, followed))
     }
 
-    /// Removes what is attached to records that do not decode, each with the error that says so.
-    fn forget(
+    /// The bytes of the records that changes meet, and what the transaction keeps in step: one round trip.
+    fn read_before<'r, R: Reader>(
         &self,
+        txn: &'r R,
+        changes: &[Change<'_, K, V>],
+    ) -> Result<Before<'_, Option<R::Bytes<'r>>, K, V>> {
+        let Some(entry) = self.upkeep.entry() else {
+            let stored = match changes {
+                [one] => smallvec![txn.get(&one.packed)?],
+                many => get_many(txn, many)?.into(),
+            };
+            return Ok((stored, self.upkeep.followed(None)?));
+        };
+        let mut keys: SmallVec<[&[u8]; 2]> = changes.iter().map(|change| &*change.packed).collect();
+        keys.push(entry);
+        let mut stored: SmallVec<_> = txn.get_many(&keys)?.into();
+        let entry = stored.pop().flatten();
+        Ok((stored, self.upkeep.followed(entry.as_deref())?))
+    }
+
+    /// Removes what is derived from records that do not decode, each with the error that says so.
+    fn forget(
         txn: &mut impl Writer,
         mut lost: Vec<(&Change<'_, K, V>, Error)>,
+        followed: &Followed<'_, K, V>,
     ) -> Result<()> {
         if lost.is_empty() {
             return Ok(());
         }
         let keys = LostRecords::new(lost.iter().map(|(change, _)| change.key));
-        for attached in &self.derived {
-            if !attached.forget(&mut DynWriter::new(txn), &keys)? {
+        for (derived, _) in followed {
+            if !derived.forget(&mut DynWriter::new(txn), &keys)? {
                 let (change, source) = lost.swap_remove(0);
                 return Err(Error::other(Undecodable { source }).at(&change.packed));
             }
@@ -575,6 +684,9 @@ fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V
     });
     changes
 }
+
+/// What was there before some changes, one for each or none at all, and what the transaction keeps in step.
+type Before<'t, T, K, V> = (SmallVec<[T; 1]>, Followed<'t, K, V>);
 
 /// The record that a change meets.
 #[derive(Clone, Copy)]

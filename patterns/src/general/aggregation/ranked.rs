@@ -73,6 +73,11 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
         Self { index, counts }
     }
 
+    /// Where the entries are.
+    pub(crate) fn space(&self) -> &Subspace {
+        self.index.space()
+    }
+
     /// The entries, for all other queries: the smallest and the largest, the top k, pages.
     pub fn index(&self) -> &Index<K, V> {
         &self.index

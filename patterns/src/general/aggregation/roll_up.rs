@@ -130,6 +130,16 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
         Ok(Self { events, buckets, widths })
     }
 
+    /// Where the raw entries are.
+    pub(crate) fn space(&self) -> &Subspace {
+        self.events.space()
+    }
+
+    /// The widths of the buckets.
+    pub(crate) fn widths(&self) -> &[i64] {
+        &self.widths
+    }
+
     /// The raw entries, with the parts `(group, time, amount)`, of which the group is one element.
     pub fn events(&self) -> &Index<K, V> {
         &self.events

@@ -22,6 +22,11 @@ macro_rules! stands_on_index {
                 self.index.check(reader, table)
             }
 
+            /// Where the entries are.
+            pub(crate) fn space(&self) -> &Subspace {
+                self.index.space()
+            }
+
             /// Makes the index what it should be, or builds it; see
             /// [`derived::repair`](crate::derived::repair()).
             ///

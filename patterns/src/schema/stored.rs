@@ -1,0 +1,251 @@
+//! What the store says about a table and what is derived from it.
+
+use std::fmt;
+
+use keyloom::key::List;
+use keyloom::{Error, KeyBuf, Result, Subspace, pack, unpack};
+
+use super::error::SchemaError;
+
+/// The format of what a schema writes.
+const FORMAT: u8 = 1;
+
+/// Whether derived data are maintained, and can be queried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Not maintained and not queried: not built yet, or cleared.
+    Disabled,
+    /// Being built: maintained for the records that the build has visited, and not queried.
+    Building,
+    /// Whole: maintained and queried.
+    Readable,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Disabled => "disabled",
+            Self::Building => "being built",
+            Self::Readable => "readable",
+        })
+    }
+}
+
+/// What the bytes of derived data depend on, as far as a store can know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Definition {
+    /// The kind, such as `unique index`.
+    pub kind: String,
+    /// The format of its bytes.
+    pub format: u32,
+    /// The version of its function, which the program declares.
+    pub version: u32,
+    /// What else it was made with.
+    pub options: String,
+}
+
+impl fmt::Display for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, format, version, options } = self;
+        write!(f, "{kind} of version {version}, format {format}")?;
+        if options.is_empty() { Ok(()) } else { write!(f, ", {options}") }
+    }
+}
+
+/// What the bytes of a table's records depend on, as far as a store can know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableDefinition {
+    /// The version of its records, which the program declares.
+    pub version: u32,
+    /// What its keys are made of: `(integer, string)`.
+    pub key: String,
+    /// The type of its records, without the path of its module.
+    pub value: String,
+    /// The codec of its records.
+    pub codec: String,
+}
+
+impl fmt::Display for TableDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { version, key, value, codec } = self;
+        write!(f, "a table of version {version} from {key} to {value}, written with {codec}")
+    }
+}
+
+/// Where something lies: the first element of all its keys.
+pub(super) type Id = u64;
+
+/// The room of an id.
+pub(super) fn space_of(id: Id) -> Subspace {
+    Subspace::new(&id)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoredDerived {
+    pub(super) name: String,
+    pub(super) id: Id,
+    pub(super) definition: Definition,
+    pub(super) state: State,
+    /// While it is being built: the key of the last record that the build has visited.
+    pub(super) built_to: Option<KeyBuf>,
+}
+
+/// The entry of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoredTable {
+    pub(super) id: Id,
+    pub(super) definition: TableDefinition,
+    /// By name.
+    pub(super) derived: Vec<StoredDerived>,
+}
+
+type Encoded<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>);
+
+impl StoredTable {
+    pub(super) fn get(&self, name: &str) -> Option<&StoredDerived> {
+        self.derived.iter().find(|one| one.name == name)
+    }
+
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut StoredDerived> {
+        self.derived.iter_mut().find(|one| one.name == name)
+    }
+
+    pub(super) fn insert(&mut self, one: StoredDerived) {
+        let place = self.derived.partition_point(|other| other.name < one.name);
+        self.derived.insert(place, one);
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let derived = self.derived.iter().map(|one| {
+            let Definition { kind, format, version, options } = &one.definition;
+            let state = match one.state {
+                State::Disabled => 0,
+                State::Building => 1,
+                State::Readable => 2,
+            };
+            let names = (one.name.as_str(), one.id, kind.as_str());
+            let built_to = one.built_to.as_deref();
+            (names.0, names.1, names.2, *format, *version, options.as_str(), state, built_to)
+        });
+        let derived: List<Vec<Encoded<&str, &[u8]>>> = List(derived.collect());
+        let TableDefinition { version, key, value, codec } = &self.definition;
+        let packed = pack(&(self.id, *version, key, value, codec, derived));
+        [&[FORMAT], &packed[..]].concat()
+    }
+
+    /// # Errors
+    /// [`Error::NewerFormat`] for the entry of a newer program, [`SchemaError::Damaged`] for what no schema
+    /// has written.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+        let damaged = || Error::other(SchemaError::Damaged);
+        let rest = match bytes.split_first() {
+            Some((&FORMAT, rest)) => rest,
+            Some((&format, _)) if format > FORMAT => {
+                return Err(Error::NewerFormat {
+                    what: "the schema".into(),
+                    found: format.into(),
+                    supported: FORMAT.into(),
+                });
+            }
+            _ => return Err(damaged()),
+        };
+        type Table = (Id, u32, String, String, String, List<Vec<Encoded<String, Vec<u8>>>>);
+        let (id, version, key, value, codec, derived): Table =
+            unpack(rest).map_err(|_| damaged())?;
+        let derived = derived.0.into_iter().map(|one| {
+            let (name, id, kind, format, version, options, state, built_to) = one;
+            let state = match state {
+                0 => State::Disabled,
+                1 => State::Building,
+                2 => State::Readable,
+                _ => return Err(damaged()),
+            };
+            let definition = Definition { kind, format, version, options };
+            let built_to = built_to.map(KeyBuf::from_vec);
+            Ok(StoredDerived { name, id, definition, state, built_to })
+        });
+        let derived = derived.collect::<Result<_>>()?;
+        Ok(Self { id, definition: TableDefinition { version, key, value, codec }, derived })
+    }
+}
+
+/// The name of a type without the paths of modules: `Vec<City>`.
+pub(super) fn type_name<T: ?Sized>() -> String {
+    let mut name = String::new();
+    let full = std::any::type_name::<T>();
+    for word in full.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
+        name.push_str(word.rsplit("::").next().unwrap_or(word));
+    }
+    name
+}
+
+/// What a key is made of. Integers of all widths have one encoding, and so have all kinds of strings.
+pub(super) fn key_name<K: ?Sized>() -> String {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let name = type_name::<K>();
+    let mut shape = String::new();
+    for word in name.split_inclusive(|c| !is_word(c)) {
+        let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
+        let (word, rest) = word.split_at(end);
+        shape.push_str(match word {
+            "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "integer",
+            "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "integer",
+            "String" | "str" => "string",
+            other => other,
+        });
+        shape.push_str(rest);
+    }
+    shape
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_types_have_no_paths() {
+        assert_eq!(type_name::<Vec<Option<String>>>(), "Vec<Option<String>>");
+        assert_eq!(type_name::<(State, u8)>(), "(State, u8)");
+        assert_eq!(
+            key_name::<(u32, String, [u8; 4], i64)>(),
+            "(integer, string, [integer; 4], integer)"
+        );
+    }
+
+    #[test]
+    fn a_stored_table_comes_back() {
+        let definition =
+            Definition { kind: "index".into(), format: 1, version: 7, options: "deferred".into() };
+        let one = |name: &str, state, built_to: Option<&[u8]>| StoredDerived {
+            name: name.into(),
+            id: 300,
+            definition: definition.clone(),
+            state,
+            built_to: built_to.map(KeyBuf::from_slice),
+        };
+        let table = StoredTable {
+            id: 5,
+            definition: TableDefinition {
+                version: 1,
+                key: "integer".into(),
+                value: "City\0".into(),
+                codec: "Postcard".into(),
+            },
+            derived: vec![
+                one("a", State::Readable, None),
+                one("b", State::Building, Some(b"\0\xFF")),
+                one("c", State::Disabled, None),
+            ],
+        };
+        let bytes = table.encode();
+        assert_eq!(StoredTable::decode(&bytes).unwrap(), table);
+        for length in 0..bytes.len() {
+            assert!(StoredTable::decode(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        let newer = [&[FORMAT + 1], &bytes[1..]].concat();
+        assert!(matches!(StoredTable::decode(&newer), Err(Error::NewerFormat { .. })));
+    }
+}

@@ -1,0 +1,62 @@
+//! The cost contract of the module.
+
+use keyloom::{Metered, Order, Store};
+use keyloom_patterns::{Schema, Table};
+
+use crate::fixture::{Sale, Shop, by_serial, by_town, sale};
+use crate::laws::{counts, writing};
+
+pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    let store = &Metered::new(store.clone());
+    Shop::open(store);
+    let (shop, cost) = store.measure(Shop::open);
+    assert_eq!(counts(cost), [0, 1, 1, 0], "nothing changed");
+
+    let bare: Table<u32, Sale> =
+        Schema::open(store, "bare", |schema| schema.table("sales")).unwrap();
+    // The entry of the table; it cannot be known else that nobody has derived anything from it.
+    assert_eq!(writing(store, |txn| bare.put(txn, &1, &sale(1))), [1, 0, 1, 1]);
+    let many = || (0..10).map(|id| (id, sale(id)));
+    assert_eq!(writing(store, |txn| bare.put_many(txn, many())), [1, 0, 1, 10]);
+    assert_eq!(writing(store, |txn| bare.delete(txn, &1).map(drop)), [2, 0, 2, 1]);
+
+    let (indexed, by_town) = Schema::open(store, "indexed", |schema| {
+        let sales = schema.table::<u32, Sale>("sales");
+        (sales.clone(), sales.derive("by_town", 1, by_town))
+    })
+    .unwrap();
+    assert_eq!(writing(store, |txn| indexed.put(txn, &1, &sale(1))), [2, 0, 1, 2]);
+    assert_eq!(writing(store, |txn| indexed.put(txn, &1, &sale(1))), [2, 0, 2, 1]);
+    assert_eq!(writing(store, |txn| indexed.put_many(txn, many())), [11, 0, 2, 19]);
+    let (_, cost) = store.measure(|store| {
+        let snapshot = store.snapshot().unwrap();
+        indexed.get(&snapshot, &1).unwrap().unwrap()
+    });
+    assert_eq!(counts(cost), [1, 0, 1, 0]);
+    let (_, cost) = store.measure(|store| {
+        let snapshot = store.snapshot().unwrap();
+        indexed.range(&snapshot, (), Order::Ascending).unwrap().count()
+    });
+    assert_eq!(counts(cost), [0, 1, 10, 0]);
+    let (_, cost) = store.measure(|store| {
+        let snapshot = store.snapshot().unwrap();
+        let by_town = by_town.at(&snapshot).unwrap();
+        by_town.range(&snapshot, "Bern", Order::Ascending).unwrap().count()
+    });
+    assert_eq!(counts(cost), [1, 1, 5, 0]);
+
+    let indexed = || {
+        Schema::open(store, "indexed", |schema| {
+            schema.table::<u32, Sale>("sales").derive("by_serial", 1, by_serial)
+        })
+        .unwrap()
+    };
+    indexed();
+    // Clears nothing and begins; visits ten records, seven of which have an entry. One look at the
+    // entry whether anything is to be done.
+    let (_, cost) = store.measure(|_| {
+        indexed().build_with(store, 100, |_| std::ops::ControlFlow::Continue(())).unwrap()
+    });
+    assert_eq!(counts(cost), [1 + 2 + 7, 1 + 2, 1 + 3 + 10, 2 + 7]);
+    drop(shop);
+}

@@ -1,0 +1,150 @@
+//! Builds, disabling and dropping, beside writers.
+
+use std::collections::BTreeMap;
+
+use keyloom::{Memory, Store};
+use keyloom_patterns::{Schema, SchemaError};
+use proptest::prelude::*;
+
+use crate::fixture::{Build, Bytes, Disable, KINDS, Sale, Shop, by_serial, sale};
+use crate::laws::{clear, dump_all, long_property};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(u32, u32),
+    Many(Vec<(u32, u32)>),
+    Delete(u32),
+    Disable(usize),
+    Build { kind: usize, batches: usize },
+    Reopen,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let record = || (0..20_u32, 0..40_u32);
+    let step = prop_oneof![
+        4 => record().prop_map(|(id, n)| Step::Put(id, n)),
+        1 => prop::collection::vec(record(), 0..6).prop_map(Step::Many),
+        3 => (0..20_u32).prop_map(Step::Delete),
+        1 => (0..KINDS).prop_map(Step::Disable),
+        3 => (0..KINDS, 1..4_usize).prop_map(|(kind, batches)| Step::Build { kind, batches }),
+        1 => Just(Step::Reopen),
+    ];
+    prop::collection::vec(step, 0..40)
+}
+
+/// A sale of record `id`: no two records have one serial number.
+fn of(id: u32, n: u32) -> Sale {
+    Sale { serial: (!n.is_multiple_of(3)).then_some(id * 100 + n % 2), ..sale(n) }
+}
+
+pub fn rebuilt_equals_maintained_in_any_history(store: &(impl Store + Clone)) {
+    long_property(steps(), |steps| {
+        clear(store);
+        let (mut shop, mut model) = (Shop::open(store), BTreeMap::new());
+        for step in steps {
+            match step {
+                Step::Put(id, n) => {
+                    store.transact(|txn| shop.sales.put(txn, &id, &of(id, n))).unwrap();
+                    model.insert(id, of(id, n));
+                }
+                Step::Many(records) => {
+                    let records = records.into_iter().map(|(id, n)| (id, of(id, n)));
+                    let records: Vec<_> = records.collect();
+                    store.transact(|txn| shop.sales.put_many(txn, &records)).unwrap();
+                    model.extend(records);
+                }
+                Step::Delete(id) => {
+                    let was_there = store.transact(|txn| shop.sales.delete(txn, &id)).unwrap();
+                    assert_eq!(was_there, model.remove(&id).is_some());
+                }
+                Step::Disable(kind) => shop.with_kind(kind, Disable(store)).unwrap(),
+                Step::Build { kind, batches } => {
+                    shop.with_kind(kind, Build(store, batches)).unwrap();
+                }
+                Step::Reopen => shop = Shop::open(store),
+            }
+        }
+        // What is built at once in another store, where no step was made, is what is wanted.
+        let fresh = Memory::new();
+        let wanted = Shop::open(&fresh);
+        fresh.transact(|txn| wanted.sales.put_many(txn, model.clone())).unwrap();
+        for kind in 0..KINDS {
+            assert!(shop.with_kind(kind, Build(store, usize::MAX)).unwrap());
+            let bytes = shop.with_kind(kind, Bytes(store));
+            assert_eq!(bytes, wanted.with_kind(kind, Bytes(&fresh)), "kind {kind}");
+        }
+    });
+}
+
+pub fn a_build_goes_on_where_the_store_says(store: &(impl Store + Clone)) {
+    let shop = Shop::open(store);
+    store.transact(|txn| shop.sales.put_many(txn, (0..10).map(|id| (id, of(id, id))))).unwrap();
+    for kind in 0..KINDS {
+        shop.with_kind(kind, Disable(store)).unwrap();
+        // Clears, then visits two records.
+        assert!(!shop.with_kind(kind, Build(store, 1)).unwrap());
+        // Another program takes it up, while a third one writes before and behind the position.
+        let others = Shop::open(store);
+        store.transact(|txn| others.sales.put(txn, &0, &of(0, 30))).unwrap();
+        store.transact(|txn| others.sales.put(txn, &9, &of(9, 30))).unwrap();
+        store.transact(|txn| others.sales.delete(txn, &5).map(drop)).unwrap();
+        assert!(others.with_kind(kind, Build(store, usize::MAX)).unwrap());
+        shop.with_kind(kind, Bytes(store));
+    }
+}
+
+pub fn a_build_waits_for_a_record_that_is_refused(store: &(impl Store + Clone)) {
+    let sales = Schema::open(store, "shop", |schema| schema.table::<u32, Sale>("sales")).unwrap();
+    let twice = Sale { serial: Some(7), ..sale(1) };
+    let records = [(1, twice.clone()), (2, sale(2)), (3, twice), (4, sale(6))];
+    store.transact(|txn| sales.put_many(txn, &records)).unwrap();
+    let (sales, by_serial) = Schema::open(store, "shop", |schema| {
+        let sales = schema.table::<u32, Sale>("sales");
+        (sales.clone(), sales.derive("by_serial", 1, by_serial))
+    })
+    .unwrap();
+    let error = Build(store, usize::MAX);
+    let error = crate::fixture::KindWork::run(error, &by_serial).unwrap_err();
+    for part in ["7", "unique"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let refused = by_serial.at(&store.snapshot().unwrap()).map(drop).unwrap_err();
+    let Some(SchemaError::NotReadable { .. }) = refused.downcast_ref() else { panic!("{refused}") };
+    store.transact(|txn| sales.put(txn, &3, &sale(3))).unwrap();
+    assert!(by_serial.build(store).unwrap().finished);
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(by_serial.check(&snapshot).unwrap(), []);
+    assert_eq!(by_serial.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 4);
+}
+
+pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {
+    let open = |with_index: bool| {
+        Schema::open(store, "shop", |schema| {
+            let sales = schema.table::<u32, Sale>("sales");
+            let by_serial = with_index.then(|| sales.derive("by_serial", 1, by_serial));
+            (sales, by_serial)
+        })
+        .unwrap()
+    };
+    let (bare, _) = open(false);
+    store.transact(|txn| bare.put_many(txn, (0..9).map(|id| (id, of(id, id))))).unwrap();
+    let before = dump_all(store);
+    let (_, by_serial) = open(true);
+    let by_serial = by_serial.unwrap();
+    by_serial.build(store).unwrap();
+    let mut batches = 0;
+    let going_on = |_: &_| {
+        batches += 1;
+        std::ops::ControlFlow::Continue(())
+    };
+    assert!(by_serial.drop_with(store, 2, going_on).unwrap().finished);
+    assert!(batches > 2, "{batches}");
+    let mut after = dump_all(store);
+    let counter = keyloom::pack(&("keyloom", "next id")).to_vec();
+    assert_ne!(after.insert(counter.clone(), before[&counter].clone()).unwrap(), before[&counter]);
+    assert_eq!(after, before);
+    // A program that does not know of it writes again.
+    store.transact(|txn| bare.put(txn, &1, &sale(1))).unwrap();
+    let gone = by_serial.at(&store.snapshot().unwrap()).map(drop).unwrap_err();
+    assert!(matches!(gone.downcast_ref(), Some(SchemaError::Gone { .. })), "{gone}");
+}

@@ -1,0 +1,59 @@
+//! The laws of schemas: who owns what, what is refused, and the life of derived data, on every store.
+#![cfg(feature = "lmdb")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod costs;
+mod faults;
+mod fixture;
+#[path = "../common/laws.rs"]
+mod laws;
+mod life;
+mod misuse;
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
+#[path = "../servers/mod.rs"]
+mod servers;
+
+use costs::operations_cost_what_the_documentation_says;
+use faults::{
+    a_fault_at_any_operation_leaves_nothing_half_done, work_that_fails_can_be_done_again,
+};
+use life::{
+    a_build_goes_on_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
+    a_dropped_index_leaves_no_key, rebuilt_equals_maintained_in_any_history,
+};
+use misuse::{
+    a_changed_definition_is_refused_until_it_is_built, a_program_that_lacks_an_index_cannot_write,
+    a_table_and_its_index_share_no_key, a_table_of_a_schema_takes_nothing_else,
+    a_table_of_another_type_is_refused, ids_leave_out_keys_that_are_there,
+    names_declared_twice_are_refused, schemas_share_no_key, what_is_not_open_is_refused,
+    what_is_not_readable_is_not_queried,
+};
+
+macro_rules! run {
+    ($on:ident) => {
+        $on! {
+            a_table_and_its_index_share_no_key,
+            a_table_of_another_type_is_refused,
+            names_declared_twice_are_refused,
+            schemas_share_no_key,
+            ids_leave_out_keys_that_are_there,
+            a_program_that_lacks_an_index_cannot_write,
+            a_table_of_a_schema_takes_nothing_else,
+            a_changed_definition_is_refused_until_it_is_built,
+            what_is_not_readable_is_not_queried,
+            what_is_not_open_is_refused,
+            rebuilt_equals_maintained_in_any_history,
+            a_build_goes_on_where_the_store_says,
+            a_build_waits_for_a_record_that_is_refused,
+            a_dropped_index_leaves_no_key,
+            operations_cost_what_the_documentation_says,
+            a_fault_at_any_operation_leaves_nothing_half_done,
+            work_that_fails_can_be_done_again,
+        }
+    };
+}
+
+run!(on_every_store);
+run!(on_every_server);

@@ -1,0 +1,208 @@
+//! What a program can do wrong, and what answers it.
+
+use keyloom::value::Json;
+use keyloom::{Error, Order, Store, Subspace, Writer};
+use keyloom_patterns::{Index, Schema, SchemaError, Table, entry};
+
+use crate::fixture::{Sale, Shop, by_serial, by_town, sale};
+use crate::laws::dump_all;
+
+fn schema_error<T>(outcome: Result<T, Error>) -> SchemaError {
+    let error = outcome.map(drop).unwrap_err();
+    error.downcast_ref::<SchemaError>().unwrap_or_else(|| panic!("{error}")).clone()
+}
+
+pub fn a_table_and_its_index_share_no_key(store: &(impl Store + Clone)) {
+    let shop = Shop::open(store);
+    store.transact(|txn| shop.sales.put_many(txn, (0..50).map(|id| (id, sale(id))))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(shop.sales.range(&snapshot, (), Order::Ascending).unwrap().count(), 50);
+    let found = shop.sales.range(&snapshot, (), Order::Ascending).unwrap();
+    for (id, record) in found.map(|found| found.unwrap()) {
+        assert_eq!(record, sale(id));
+    }
+}
+
+pub fn a_table_of_another_type_is_refused(store: &(impl Store + Clone)) {
+    let sales = Schema::open(store, "shop", |schema| schema.table::<u32, Sale>("sales")).unwrap();
+    store.transact(|txn| sales.put(txn, &1, &sale(1))).unwrap();
+    let before = dump_all(store);
+    let refused = [
+        Schema::open(store, "shop", |s| drop(s.table::<u32, String>("sales"))),
+        Schema::open(store, "shop", |s| drop(s.table::<String, Sale>("sales"))),
+        Schema::open(store, "shop", |s| drop(s.table::<(u32, u32), Sale>("sales"))),
+        Schema::open(store, "shop", |s| drop(s.table_with::<u32, Sale, Json>("sales", 1))),
+        Schema::open(store, "shop", |s| drop(s.table_with::<String, Sale, Json>("sales", 2))),
+    ];
+    for outcome in refused {
+        let SchemaError::Contradiction { name, stored, declared, .. } = schema_error(outcome)
+        else {
+            panic!("it is a contradiction")
+        };
+        assert_eq!(name, "sales");
+        assert!(stored.contains("from integer to Sale, written with Postcard"), "{stored}");
+        assert_ne!(stored, declared);
+    }
+    assert_eq!(dump_all(store), before);
+    // Integers of another width are the same keys, and a version that is raised may have another type.
+    Schema::open(store, "shop", |s| drop(s.table::<u64, Sale>("sales"))).unwrap();
+    Schema::open(store, "shop", |s| drop(s.table_with::<u32, (), Json>("sales", 2))).unwrap();
+    let older = store.transact(|txn| sales.put(txn, &2, &sale(2)));
+    assert!(matches!(schema_error(older), SchemaError::Contradiction { .. }));
+    let older = Schema::open(store, "shop", |s| drop(s.table::<u32, Sale>("sales")));
+    assert!(matches!(schema_error(older), SchemaError::Contradiction { .. }));
+}
+
+pub fn names_declared_twice_are_refused(store: &(impl Store + Clone)) {
+    let tables = Schema::open(store, "shop", |schema| {
+        (schema.table::<u32, u32>("a"), schema.table::<u32, u32>("a"))
+    });
+    let SchemaError::DeclaredTwice { name, .. } = schema_error(tables) else { panic!("twice") };
+    assert_eq!(name, "a");
+    let indexes = Schema::open(store, "shop", |schema| {
+        let sales = schema.table::<u32, Sale>("sales");
+        [sales.derive("by_town", 1, by_town), sales.derive("by_town", 1, by_town)]
+    });
+    let SchemaError::DeclaredTwice { name, .. } = schema_error(indexes) else { panic!("twice") };
+    assert_eq!(name, "sales.by_town");
+    assert!(dump_all(store).is_empty());
+}
+
+pub fn schemas_share_no_key(store: &(impl Store + Clone)) {
+    let open = |name| Schema::open(store, name, |schema| schema.table::<u32, u32>("numbers"));
+    let (one, other) = (open("one").unwrap(), open("other").unwrap());
+    store.transact(|txn| one.put(txn, &1, &10)).unwrap();
+    store.transact(|txn| other.put(txn, &1, &20)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let read = |table: &Table<u32, u32>| table.get(&snapshot, &1).unwrap();
+    assert_eq!([read(&one), read(&other)], [Some(10), Some(20)]);
+    assert_eq!(read(&open("one").unwrap()), Some(10));
+}
+
+pub fn ids_leave_out_keys_that_are_there(store: &(impl Store + Clone)) {
+    for id in [1_u32, 2, 4] {
+        store.transact(|txn| txn.put(&Subspace::new(&id).pack("foreign"), b"")).unwrap();
+    }
+    let before = dump_all(store);
+    let shop = Shop::open(store);
+    store.transact(|txn| shop.sales.put(txn, &1, &sale(1))).unwrap();
+    assert!(before.iter().all(|(key, value)| dump_all(store).get(key) == Some(value)));
+    assert_eq!(shop.sales.count(&store.snapshot().unwrap(), ()).unwrap(), 1);
+}
+
+pub fn a_program_that_lacks_an_index_cannot_write(store: &(impl Store + Clone)) {
+    let bare = Schema::open(store, "shop", |schema| schema.table::<u32, Sale>("sales")).unwrap();
+    store.transact(|txn| bare.put(txn, &1, &sale(1))).unwrap();
+    let shop = Shop::open(store);
+    // What is not built yet nobody has to maintain.
+    store.transact(|txn| bare.put(txn, &2, &sale(2))).unwrap();
+    shop.by_town.build(store).unwrap();
+    let before = dump_all(store);
+    for outcome in [
+        store.transact(|txn| bare.put(txn, &3, &sale(3))),
+        store.transact(|txn| bare.put_many(txn, [(3, sale(3))])),
+        store.transact(|txn| bare.delete(txn, &1).map(drop)),
+        store.transact(|txn| bare.delete_many(txn, &[1]).map(drop)),
+    ] {
+        let SchemaError::Undeclared { table, name } = schema_error(outcome) else {
+            panic!("it is not declared")
+        };
+        assert_eq!([table, name], ["sales", "by_town"]);
+    }
+    assert_eq!(dump_all(store), before);
+    assert_eq!(bare.get(&store.snapshot().unwrap(), &1).unwrap(), Some(sale(1)));
+}
+
+pub fn a_table_of_a_schema_takes_nothing_else(store: &(impl Store + Clone)) {
+    let shop = Shop::open(store);
+    let stray = Index::new(&Subspace::new("stray"), |_, sale: &Sale| entry(&sale.town));
+    let given = shop.sales.clone().with(&stray);
+    let before = dump_all(store);
+    for outcome in [
+        store.transact(|txn| given.put(txn, &1, &sale(1))),
+        store.transact(|txn| given.delete(txn, &1).map(drop)),
+    ] {
+        assert!(matches!(schema_error(outcome), SchemaError::GivenToOwned { .. }));
+    }
+    assert_eq!(dump_all(store), before);
+}
+
+pub fn a_changed_definition_is_refused_until_it_is_built(store: &(impl Store + Clone)) {
+    let shop = Shop::open(store);
+    store.transact(|txn| shop.sales.put_many(txn, (0..9).map(|id| (id, sale(id))))).unwrap();
+    let open = |version, is_unique: bool| {
+        Schema::open(store, "shop", |schema| {
+            let all = Shop::declare(schema);
+            drop(all);
+        })
+        .unwrap();
+        Schema::open(store, "shop", |schema| {
+            let sales = schema.table::<u32, Sale>("sales");
+            sales.derive("by_town", version, |space| {
+                let index = Index::new(space, |id: &u32, sale: &Sale| entry((&sale.town, *id)));
+                if is_unique { index.unique() } else { index }
+            })
+        })
+    };
+    // Another kind by the same version contradicts; a newer one is refused until it is built.
+    let contradiction = schema_error(open(1, true));
+    let SchemaError::Contradiction { name, .. } = &contradiction else { panic!("{contradiction}") };
+    assert_eq!(name, "sales.by_town");
+    let newer = open(2, true).unwrap();
+    let refused = schema_error(newer.at(&store.snapshot().unwrap()).map(drop));
+    assert!(matches!(refused, SchemaError::Changed { .. }), "{refused}");
+    let refused = store.transact(|txn| newer.table().put(txn, &1, &sale(2)));
+    assert!(matches!(
+        schema_error(refused),
+        SchemaError::Changed { .. } | SchemaError::Undeclared { .. }
+    ));
+    assert!(newer.build(store).unwrap().cleared > 0);
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(newer.check(&snapshot).unwrap(), []);
+    // Now the older program is refused, and cannot build its own again.
+    let refused = schema_error(shop.by_town.at(&snapshot).map(drop));
+    assert!(matches!(refused, SchemaError::Changed { .. }), "{refused}");
+    let refused = schema_error(store.transact(|txn| shop.sales.put(txn, &1, &sale(2))));
+    assert!(matches!(refused, SchemaError::Changed { .. }), "{refused}");
+    assert!(matches!(schema_error(shop.by_town.build(store)), SchemaError::Changed { .. }));
+}
+
+pub fn what_is_not_readable_is_not_queried(store: &(impl Store + Clone)) {
+    let shop = Shop::open(store);
+    store.transact(|txn| shop.by_town.disable(txn)).unwrap();
+    store.transact(|txn| shop.sales.put(txn, &1, &sale(1))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let refused = [
+        shop.by_town.at(&snapshot).map(drop),
+        shop.by_town.check(&snapshot).map(drop),
+        shop.by_town.repair(store).map(drop),
+        shop.by_town.records(&snapshot, (), Order::Ascending, 9, None).map(drop),
+    ];
+    for outcome in refused {
+        assert!(matches!(schema_error(outcome), SchemaError::NotReadable { .. }));
+    }
+}
+
+pub fn what_is_not_open_is_refused(store: &(impl Store + Clone)) {
+    let taken = std::cell::RefCell::new(Vec::new());
+    Schema::open(store, "shop", |schema| {
+        let sales = schema.table::<u32, Sale>("sales");
+        taken.borrow_mut().push((sales.clone(), sales.derive("by_serial", 1, by_serial)));
+    })
+    .unwrap();
+    let mut taken = taken.into_inner();
+    assert!(taken.len() > 1, "it was entered");
+    taken.pop();
+    for (sales, by_serial) in taken {
+        let refused = schema_error(store.transact(|txn| sales.put(txn, &1, &sale(1))));
+        assert!(matches!(refused, SchemaError::NotOpen { .. }), "{refused}");
+        let refused = schema_error(by_serial.build(store));
+        assert!(
+            matches!(refused, SchemaError::NotOpen { .. } | SchemaError::Gone { .. }),
+            "{refused}"
+        );
+    }
+    let bare = Table::<u32, Sale>::new(&Subspace::new("bare")).derive("by_serial", 1, by_serial);
+    let refused = schema_error(bare.at(&store.snapshot().unwrap()).map(drop));
+    assert!(matches!(refused, SchemaError::NotOpen { .. }), "{refused}");
+}
