@@ -4,10 +4,11 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard, Versioned};
-use keyloom::{KeyBuf, Memory, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Error, KeyBuf, Memory, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::general::aggregation::{Seen, Sketches, contribution};
 use keyloom_patterns::{
-    Inconsistency, Index, IndexCatalog, RankedIndex, RepairOptions, Table, Totals, entry,
+    Continuation, Enumerated, Inconsistency, Index, IndexCatalog, RankedIndex, RecordPage,
+    RepairOptions, Table, Totals, UnreadableEntry, entry,
 };
 
 type Word = (String, u64);
@@ -205,4 +206,99 @@ fn a_record_of_a_newer_format_is_not_replaced_with_an_index() {
     ] {
         assert!(outcome.unwrap_err().to_string().contains("format 2"), "not the newer format");
     }
+}
+
+/// The records of all pages, and the errors on the way.
+fn all_pages(
+    mut page: impl FnMut(Option<&Continuation>) -> Result<RecordPage<u32, Word>>,
+) -> (Vec<u32>, Vec<String>) {
+    let (mut keys, mut errors, mut next) = (Vec::new(), Vec::new(), None);
+    for _ in 0..50 {
+        next = match page(next.as_ref()) {
+            Ok(page) => {
+                keys.extend(page.records.into_iter().map(|(key, _)| key));
+                page.next
+            }
+            Err(error) => {
+                assert!(matches!(error, Error::At { .. }), "{error}");
+                errors.push(error.to_string());
+                Some(error.downcast_ref::<UnreadableEntry>().unwrap().next.clone())
+            }
+        };
+        if next.is_none() {
+            return (keys, errors);
+        }
+    }
+    unreachable!("{keys:?} {errors:?}")
+}
+
+#[test]
+fn pages_go_on_after_records_that_do_not_decode() {
+    let by_text = by_text();
+    let table = table().with(&by_text);
+    let store = Memory::new();
+    let words: Vec<_> = (0..9).map(|n| (n, word(&n.to_string(), n.into()))).collect();
+    store.transact(|txn| table.put_many(txn, &words)).unwrap();
+    for damaged in [0, 3, 4, 8] {
+        store.transact(|txn| txn.put(&table.space().pack(&damaged), b"\xFF\xFF")).unwrap();
+    }
+    let snapshot = store.snapshot().unwrap();
+    for (order, limit) in
+        [1, 2, 3, 4, 20].into_iter().flat_map(|n| [(Order::Ascending, n), (Order::Descending, n)])
+    {
+        let of_table = all_pages(|after| table.page(&snapshot, (), order, limit, after));
+        let of_index =
+            all_pages(|after| by_text.records(&snapshot, &table, (), order, limit, after));
+        for (keys, errors) in [of_table, of_index] {
+            let (mut expected, mut damaged) = (vec![1, 2, 5, 6, 7], vec![0, 3, 4, 8]);
+            if order == Order::Descending {
+                expected.reverse();
+                damaged.reverse();
+            }
+            assert_eq!(keys, expected, "{limit}");
+            assert_eq!(errors.len(), damaged.len());
+            for (error, key) in errors.iter().zip(damaged) {
+                assert!(error.contains(&format!(r#"("words", {key})"#)), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_of_an_index_go_on_after_what_is_no_entry() {
+    let by_text = by_text();
+    let table = table().with(&by_text);
+    let store = Memory::new();
+    let words: Vec<_> = (0..5).map(|n| (n, word(&n.to_string(), n.into()))).collect();
+    store.transact(|txn| table.put_many(txn, &words)).unwrap();
+    let alien = by_text.space().pack(&"2a");
+    store.transact(|txn| txn.put(&alien, b"\xFF\xFF")).unwrap();
+    // An entry whose record is not there.
+    store.transact(|txn| txn.delete(&table.space().pack(&4))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for limit in [1, 2, 10] {
+        let (keys, errors) = all_pages(|after| {
+            by_text.records(&snapshot, &table, (), Order::Ascending, limit, after)
+        });
+        assert_eq!(keys, [0, 1, 2, 3]);
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        assert!(errors[0].contains("2a") && errors[1].contains("dangles"), "{errors:?}");
+    }
+}
+
+#[test]
+fn a_trim_deletes_records_that_do_not_decode() {
+    let log = Enumerated::<u32, String>::new(&Subspace::new("log"));
+    let store = Memory::new();
+    store
+        .transact(|txn| (0..5).try_for_each(|_| log.append(txn, &1, &"x".into()).map(drop)))
+        .unwrap();
+    let (key, _) = log
+        .range(&store.snapshot().unwrap(), &1, .., Order::Ascending)
+        .unwrap()
+        .nth(1)
+        .unwrap()
+        .unwrap();
+    store.transact(|txn| txn.put(&log.records().space().pack(&key), b"\xFF")).unwrap();
+    assert_eq!(store.transact(|txn| log.trim(txn, &1, 1, 10)).unwrap(), 4);
 }

@@ -1,6 +1,6 @@
 //! Where a paged query goes on, in bytes that can be kept.
 
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 
 use keyloom::key::display;
 use keyloom::{Error, KeyRange, Order, Result};
@@ -87,6 +87,51 @@ impl Continuation {
             _ => Err(refused("these bytes are no continuation")),
         }
     }
+}
+
+/// The first entry of a page cannot be read: a record that does not decode, or what an index does not have.
+///
+/// The error that it is in names the key. Delete the entry, replace it or repair it, or go on with
+/// [`next`](UnreadableEntry::next). Get it with [`Error::downcast_ref`].
+#[derive(Debug, thiserror::Error)]
+#[error("{source}; to leave it out, go on with `next` of the `UnreadableEntry` in this error")]
+pub struct UnreadableEntry {
+    /// Where the query goes on after the entry.
+    pub next: Continuation,
+    source: Error,
+}
+
+impl UnreadableEntry {
+    /// `error`, which says why the entry of `key` cannot be read, and where to go on.
+    pub(crate) fn error(error: Error, key: &[u8], next: Continuation) -> Error {
+        let (key, source) = match error {
+            Error::At { key, source } => (key, *source),
+            source => (display(key).to_string().into(), source),
+        };
+        Error::At { key, source: Box::new(Error::other(Self { next, source })) }
+    }
+}
+
+/// The answers of a page: those of its entries up to the first that cannot be read, where the next page begins.
+/// `next` is where it begins if all of them can be read, and `behind` where it begins after a key.
+///
+/// # Errors
+/// [`UnreadableEntry`] if there is no entry before that one.
+pub(crate) fn answers<T, Q: Deref<Target = [u8]>>(
+    entries: impl IntoIterator<Item = (Q, Result<Option<T>>)>,
+    next: Option<Continuation>,
+    behind: impl Fn(&[u8]) -> Continuation,
+) -> Result<(Vec<T>, Option<Continuation>)> {
+    let (mut answers, mut last) = (Vec::new(), None::<Q>);
+    for (key, answer) in entries {
+        match (answer, last) {
+            (Ok(answer), _) => answers.extend(answer),
+            (Err(_), Some(last)) => return Ok((answers, Some(behind(&last)))),
+            (Err(error), None) => return Err(UnreadableEntry::error(error, &key, behind(&key))),
+        }
+        last = Some(key);
+    }
+    Ok((answers, next))
 }
 
 fn order_code(order: Order) -> u8 {

@@ -71,7 +71,7 @@ pub use conceptual::aggregates::Aggregates;
 pub use conceptual::aggregates::wide_column::WideColumns;
 pub use conceptual::denormalization::Copies;
 pub use conceptual::joins::{Joins, Links};
-pub use continuation::Continuation;
+pub use continuation::{Continuation, UnreadableEntry};
 pub use derived::{
     Derived, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairProgress,
 };

@@ -54,8 +54,8 @@
 //! # Records that do not decode
 //!
 //! The program of another version, another codec or a damaged file may leave a record that does not decode.
-//! Reading it is an error that names its key; a [`range`](Table::range) goes on after it. It can be deleted
-//! and replaced like any other:
+//! Reading it is an error that names its key; a [`range`](Table::range) goes on after it, and so does a
+//! [`page`](Table::page) with the continuation in the error. It can be deleted and replaced like any other:
 //!
 //! | attached | [`delete`](Table::delete), [`put`](Table::put) and their `_many` |
 //! |---|---|
@@ -91,7 +91,9 @@ use keyloom::{
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::continuation::Continuation;
+#[cfg(doc)]
+use crate::UnreadableEntry;
+use crate::continuation::{Continuation, answers};
 use crate::derived::{Attach, Derived, LostRecords, RecordChange, SortedWrites};
 use crate::schema::{Followed, Owned};
 use crate::select::Select;
@@ -412,6 +414,41 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 
     /// At most `limit` of the records of [`range`](Table::range), beginning behind `after`.
     ///
+    /// A record that does not decode ends the page before it, so a page may be shorter than `limit` and have a
+    /// `next`. The page that begins with it is an error, in which an [`UnreadableEntry`] says where to go on:
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom_patterns::{Table, UnreadableEntry};
+    /// let words = Table::<u32, String>::new(&Subspace::new("words"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     words.put_many(txn, [(1, "one".into()), (3, "three".into())])?;
+    ///     txn.put(&words.space().pack(&2), b"\xFF")
+    /// })?;
+    /// let snapshot = store.snapshot()?;
+    /// let (mut found, mut damaged, mut next) = (Vec::new(), Vec::new(), None);
+    /// loop {
+    ///     next = match words.page(&snapshot, (), Order::Ascending, 10, next.as_ref()) {
+    ///         Ok(page) => {
+    ///             found.extend(page.records);
+    ///             page.next
+    ///         }
+    ///         Err(error) => {
+    ///             damaged.push(error.to_string());
+    ///             let Some(unreadable) = error.downcast_ref::<UnreadableEntry>() else { return Err(error) };
+    ///             Some(unreadable.next.clone())
+    ///         }
+    ///     };
+    ///     if next.is_none() {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(found, [(1, "one".into()), (3, "three".into())]);
+    /// assert!(damaged[0].contains(r#"("words", 2)"#) && damaged.len() == 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace};
     /// use keyloom_patterns::Table;
@@ -427,8 +464,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; else as
-    /// [`range`](Table::range).
+    /// [`Error::BadOption`] for a continuation of another query; [`Error::At`] with an [`UnreadableEntry`] in an
+    /// [`Error::Other`] when the first record does not decode.
     pub fn page(
         &self,
         reader: &impl Reader,
@@ -440,12 +477,14 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let query = select.key_range(&self.space);
         let rest = Continuation::resume(after, query.clone(), order)?;
         let page = reader.page(rest, order, limit)?;
-        let record = |entry| record::<_, K, V, C>(&self.space, entry);
-        let records = page.entries.into_iter().map(record).collect::<Result<_>>()?;
-        Ok(RecordPage {
-            records,
-            next: page.last.map(|last| Continuation::behind(&last, &query, order)),
-        })
+        let behind = |last: &[u8]| Continuation::behind(last, &query, order);
+        let next = page.last.map(|last| behind(&last));
+        let entries = page.entries.into_iter().map(|(key, value)| {
+            let record = record::<_, K, V, C>(&self.space, (&*key, &*value));
+            (key, record.map(Some))
+        });
+        let (records, next) = answers(entries, next, behind)?;
+        Ok(RecordPage { records, next })
     }
 
     /// Changes the record of `key` from `old`, as the caller has read it in this transaction, to `new`.
@@ -757,7 +796,8 @@ pub(crate) fn get_many<'r, R: Reader>(
 pub struct RecordPage<K, V> {
     /// The records, in the order asked for.
     pub records: Vec<(K, V)>,
-    /// Where the next page begins, `None` when this was the last.
+    /// Where the next page begins, `None` when this was the last. A page that has fewer records than were asked for
+    /// is not therefore the last.
     pub next: Option<Continuation>,
 }
 
@@ -767,7 +807,7 @@ pub(crate) fn record<B: Deref<Target = [u8]>, K: RecordKey, V, C: Codec<V>>(
     (key, value): Entry<B>,
 ) -> Result<(K, V)> {
     let decode = || Ok((space.unpack(&key)?, C::decode(&value)?));
-    decode().map_err(|error: keyloom::Error| error.at(&key))
+    decode().map_err(|error: Error| error.at(&key))
 }
 
 /// The records of a range of a [`Table`].

@@ -25,11 +25,16 @@ pub struct Found<B, K, Q = B> {
 
 impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, Q> {
     #[inline]
-    pub(crate) fn new(space: &Subspace, (key, value): (Q, B)) -> Result<Self> {
+    pub(crate) fn new(space: &Subspace, entry: (Q, B)) -> Result<Self> {
+        Self::try_new(space, entry).map_err(|key| no_entry(&key))
+    }
+
+    /// The entry, or its key if it is not one of an index.
+    pub(super) fn try_new(space: &Subspace, (key, value): (Q, B)) -> std::result::Result<Self, Q> {
         let parts_at = space.prefix().len();
         match Header::read(space, &key, &value) {
             Some(header) => Ok(Self { key, value, parts_at, header, types: PhantomData }),
-            None => Err(no_entry(&key)),
+            None => Err(key),
         }
     }
 

@@ -86,9 +86,11 @@ use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, Entry, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace};
+use keyloom::{
+    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace,
+};
 
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, UnreadableEntry, answers};
 use crate::derived::{
     self, DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
     SortedWrites,
@@ -103,7 +105,7 @@ pub use error::{IndexError, NotUnique};
 pub use found::{Found, FoundEntries, IndexPage};
 pub(crate) use maintain::pack_one;
 
-use found::Dangling;
+use found::{Dangling, no_entry};
 
 type Sure<K, V> = dyn Fn(&K, &V) -> IndexEntries + Send + Sync;
 type Refusing<K, V> = dyn Fn(&K, &V) -> Result<IndexEntries> + Send + Sync;
@@ -306,7 +308,8 @@ impl<K: RecordKey, V> Index<K, V> {
     /// a key and not at a count.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; else as [`range`](Index::range).
+    /// [`Error::BadOption`] for a continuation of another query; [`Error::At`] with an [`UnreadableEntry`] in an
+    /// [`Error::Other`] when the first entry is not one. One further on ends the page before it.
     pub fn page<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -315,17 +318,34 @@ impl<K: RecordKey, V> Index<K, V> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<IndexPage<R::Bytes<'r>, K>> {
-        let query = select.key_range(&self.space);
+        self.page_of(reader, &select.key_range(&self.space), order, limit, after)
+    }
+
+    fn page_of<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        query: &KeyRange<'_>,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<IndexPage<R::Bytes<'r>, K>> {
         let rest = Continuation::resume(after, query.clone(), order)?;
         let page = reader.page(rest, order, limit)?;
-        let mut found = Vec::with_capacity(page.entries.len());
+        let behind = |last: &[u8]| Continuation::behind(last, query, order);
+        let mut found: Vec<Found<_, K>> = Vec::with_capacity(page.entries.len());
         for entry in page.entries {
-            found.push(Found::new(&self.space, entry)?);
+            match (Found::try_new(&self.space, entry), found.last()) {
+                (Ok(entry), _) => found.push(entry),
+                (Err(_), Some(last)) => {
+                    let next = Some(behind(last.entry_key()));
+                    return Ok(IndexPage { found, next });
+                }
+                (Err(key), None) => {
+                    return Err(UnreadableEntry::error(no_entry(&key), &key, behind(&key)));
+                }
+            }
         }
-        Ok(IndexPage {
-            found,
-            next: page.last.map(|last| Continuation::behind(&last, &query, order)),
-        })
+        Ok(IndexPage { found, next: page.last.map(|last| behind(&last)) })
     }
 
     /// The records of one [`page`](Index::page), in the order of the index. Costs two round trips.
@@ -347,8 +367,8 @@ impl<K: RecordKey, V> Index<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`page`](Index::page); [`Error::At`] for an entry whose record is not there, which
-    /// [`check`](Index::check) would find too. Of a deferred index that is no fault: ask for its records
+    /// As [`page`](Index::page), with an [`UnreadableEntry`] also for an entry whose record does not decode or is not
+    /// there, which [`check`](Index::check) would find too. Of a deferred index that is no fault: ask for its records
     /// through [`IndexCatalog::records`](crate::IndexCatalog::records).
     pub fn records<C: Codec<V>>(
         &self,
@@ -359,17 +379,40 @@ impl<K: RecordKey, V> Index<K, V> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<RecordPage<K, V>> {
-        let IndexPage { found, next } = self.page(reader, select, order, limit, after)?;
-        let mut keys = Vec::with_capacity(found.len());
-        for found in &found {
-            keys.push(found.record_key()?);
-        }
-        let values = table.get_many(reader, &keys)?;
-        let mut records = Vec::with_capacity(found.len());
-        for ((key, value), found) in keys.into_iter().zip(values).zip(&found) {
-            let value = value.ok_or_else(|| Error::other(Dangling).at(found.entry_key()))?;
-            records.push((key, value));
-        }
+        let query = select.key_range(&self.space);
+        self.records_of(reader, table, &query, order, limit, after, |key, value, entry| {
+            let value = value.ok_or_else(|| Error::other(Dangling).at(entry))?;
+            Ok(Some((key, value)))
+        })
+    }
+
+    /// What `answer` makes of each entry of a page: of the key of its record, of the record if it is there, and of
+    /// the key of the entry.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn records_of<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+        query: &KeyRange<'_>,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+        answer: impl Fn(K, Option<V>, &[u8]) -> Result<Option<(K, V)>>,
+    ) -> Result<RecordPage<K, V>> {
+        let IndexPage { found, next } = self.page_of(reader, query, order, limit, after)?;
+        let keys: Vec<Result<K>> = found.iter().map(Found::record_key).collect();
+        let mut records = table.find_many(reader, keys.iter().flatten())?.into_iter();
+        let entries = found.iter().zip(keys).map(|(found, key)| {
+            let entry = found.entry_key();
+            let answered = key.and_then(|key| {
+                // There is one for each key that can be read.
+                let record = records.next().unwrap_or(Ok(None))?;
+                answer(key, record, entry)
+            });
+            (entry, answered)
+        });
+        let behind = |last: &[u8]| Continuation::behind(last, query, order);
+        let (records, next) = answers(entries, next, behind)?;
         Ok(RecordPage { records, next })
     }
 

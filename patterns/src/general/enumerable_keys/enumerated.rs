@@ -11,6 +11,7 @@ use super::Sequence;
 use super::walk::ids;
 use crate::continuation::Continuation;
 use crate::derived::Attach;
+use crate::select::Select;
 use crate::table::{RecordKey, RecordPage, Records, Table};
 
 /// Records of a container under the numbers 1, 2, 3 ...; see the [module](super).
@@ -184,8 +185,12 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
         txn.guarded(|txn| {
             let last = self.numbers.last(txn, container)?;
             let old = ids(container, ..=last.saturating_sub(keep));
-            let page = self.records.page(txn, old, Order::Ascending, most, None)?;
-            let keys: Vec<(C, u64)> = page.records.into_iter().map(|(key, _)| key).collect();
+            // The keys alone: a record that does not decode can be deleted.
+            let range = old.key_range(self.records.space());
+            let page = txn.page(range, Order::Ascending, most)?;
+            let keys = page.entries.iter().map(|(key, _)| self.unpack(key));
+            let keys = keys.collect::<Result<Vec<(C, u64)>>>()?;
+            drop(page);
             self.records.delete_many(txn, &keys)
         })
     }

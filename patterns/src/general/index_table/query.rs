@@ -5,7 +5,7 @@ use keyloom::{Order, Reader, Result};
 
 use super::IndexCatalog;
 use crate::continuation::Continuation;
-use crate::general::composite_key_index::{Found, Index, IndexPage, pack_one};
+use crate::general::composite_key_index::{Index, pack_one};
 use crate::select::Select;
 use crate::table::{RecordKey, RecordPage, Table};
 
@@ -58,15 +58,10 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         if !declared.definition.is_deferred {
             return index.records(reader, table, select, order, limit, after);
         }
-        let IndexPage { found, next } = index.page(reader, select, order, limit, after)?;
-        let keys = found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
-        let values = table.get_many(reader, &keys)?;
-        let records = keys.into_iter().zip(values).zip(&found);
-        let records = records.filter_map(|((key, value), found)| {
-            let value = value?;
-            has_entry(index, &key, &value, found.entry_key()).then_some((key, value))
-        });
-        Ok(RecordPage { records: records.collect(), next })
+        let query = select.key_range(index.space());
+        index.records_of(reader, table, &query, order, limit, after, |key, value, entry| {
+            Ok(value.filter(|value| has_entry(index, &key, value, entry)).map(|value| (key, value)))
+        })
     }
 }
 
