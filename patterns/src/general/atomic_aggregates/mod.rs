@@ -56,6 +56,33 @@
 //! creation meets the deletions of the same moment and runs again. Updates meet nobody but those of their
 //! own record.
 //!
+//! # After a refusal
+//!
+//! A change that returns an error has written nothing if the error is a [`RecordConflict`], [`Full`] or
+//! [`OutOfBounds`]. Its transaction does not commit all the same, as after [every failed write of a
+//! pattern](keyloom::Writer::guarded): if the body swallows the error, `commit` returns
+//! [`Error::CommitRefused`](keyloom::Error::CommitRefused). Return the error from the body. To go on without it,
+//! read first, in the same transaction, whether the change is possible:
+//!
+//! ```
+//! use keyloom::{Error, Memory, Store, Subspace};
+//! use keyloom_patterns::AtomicTable;
+//! let seats = AtomicTable::<u32, String>::new(&Subspace::new("seats"));
+//! let store = Memory::new();
+//! store.transact(|txn| seats.create(txn, &7, "Ada".into()))?;
+//! let swallowed = store.transact(|txn| {
+//!     let _is_taken = seats.create(txn, &7, "Bob".into());
+//!     seats.create(txn, &8, "Bob".into())
+//! });
+//! assert!(matches!(swallowed, Err(Error::CommitRefused { .. })));
+//! store.transact(|txn| {
+//!     let seat = if seats.get(txn, &7)?.is_none() { 7 } else { 8 };
+//!     seats.create(txn, &seat, "Bob".into())
+//! })?;
+//! assert!(seats.get(&store.snapshot()?, &8)?.is_some());
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
 //! # When not to use it
 //!
 //! When reading, deciding and writing happen in one program: a plain [`Table`](crate::Table) in one

@@ -103,7 +103,8 @@ impl<K: RecordKey, V, C: Codec<V>> AtomicTable<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// Those of `change`, after which nothing was written; as [`Table::put`].
+    /// Those of `change`, after which nothing was written; else as [`Table::put`]. After an error the transaction
+    /// [does not commit](super#after-a-refusal).
     pub fn modify(
         &self,
         txn: &mut impl Writer,
@@ -150,7 +151,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     /// Makes a record where there is none, and tells its version.
     ///
     /// # Errors
-    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`].
+    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`]. After an
+    /// error the transaction [does not commit](super#after-a-refusal), although nothing was written after a
+    /// [`RecordConflict`].
     pub fn create(&self, txn: &mut impl Writer, key: &K, value: V) -> Result<u64> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -164,7 +167,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     /// Replaces the record if it still has this version, and tells the new one.
     ///
     /// # Errors
-    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`].
+    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`]. After an
+    /// error the transaction [does not commit](super#after-a-refusal), although nothing was written after a
+    /// [`RecordConflict`].
     pub fn update(&self, txn: &mut impl Writer, key: &K, version: u64, value: V) -> Result<u64> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -180,7 +185,7 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     /// Removes the record if it still has this version.
     ///
     /// # Errors
-    /// As [`update`](AtomicTable::update).
+    /// As [`update`](AtomicTable::update), with the same effect on the transaction.
     pub fn delete(&self, txn: &mut impl Writer, key: &K, version: u64) -> Result<()> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -212,7 +217,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`].
+    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`]. After an
+    /// error the transaction [does not commit](super#after-a-refusal), although nothing was written after a
+    /// [`RecordConflict`].
     pub fn compare_and_swap(
         &self,
         txn: &mut impl Writer,
@@ -275,7 +282,8 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> AtomicTable<K, Vec<T>, C> {
     /// ```
     ///
     /// # Errors
-    /// [`Full`] in an [`Error::Other`]; [`Error::BadOption`] for a limit of 0; else as [`Table::put`].
+    /// [`Full`] in an [`Error::Other`]; [`Error::BadOption`] for a limit of 0; else as [`Table::put`]. After an error
+    /// the transaction [does not commit](super#after-a-refusal), although nothing was written after the first two.
     pub fn append(
         &self,
         txn: &mut impl Writer,
