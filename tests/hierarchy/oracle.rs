@@ -13,24 +13,40 @@ pub struct Rules {
     pub unique_names: bool,
     /// Siblings stand in the order of their names, so that only sorted places are asked for.
     pub ordered_by_name: bool,
-    /// How many nodes one damaged entry costs at most.
-    pub nodes_of_an_entry: usize,
+    /// How many nodes a damaged entry costs at most.
+    pub cost: Cost,
+    /// The entry that says how all others are read, if there is one: its format may be a newer one.
+    pub definition: Option<&'static str>,
+}
+
+/// How many nodes a damaged entry costs at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// So many.
+    Nodes(usize),
+    /// Those that have a damaged byte in the entry, and so many more.
+    DamagedAnd(usize),
 }
 
 #[allow(dead_code, reason = "models come one by one")]
 impl Rules {
     /// Nothing.
-    pub const NONE: Self =
-        Self { unique_names: false, ordered_by_name: false, nodes_of_an_entry: 1 };
+    pub const NONE: Self = Self {
+        unique_names: false,
+        ordered_by_name: false,
+        cost: Cost::Nodes(1),
+        definition: None,
+    };
     /// Siblings have different names.
     pub const UNIQUE_NAMES: Self = Self { unique_names: true, ..Self::NONE };
     /// Siblings have different names, and stand in their order.
     pub const ORDERED_BY_NAME: Self =
         Self { unique_names: true, ordered_by_name: true, ..Self::NONE };
     /// Nothing, of nodes that are all in one entry.
-    pub const DOCUMENT: Self = Self { nodes_of_an_entry: usize::MAX / 8, ..Self::NONE };
+    pub const DOCUMENT: Self =
+        Self { cost: Cost::DamagedAnd(1), definition: Some("head"), ..Self::NONE };
     /// Nothing, of some nodes in each entry, and some that go on in the next.
-    pub const IN_PIECES: Self = Self { nodes_of_an_entry: 6, ..Self::NONE };
+    pub const IN_PIECES: Self = Self { cost: Cost::Nodes(6), ..Self::DOCUMENT };
 }
 
 #[derive(Clone, Debug)]

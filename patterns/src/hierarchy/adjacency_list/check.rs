@@ -10,7 +10,7 @@ use keyloom::{Entry, Order, Reader, Result};
 use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
 use crate::hierarchy::rank::Rank;
-use crate::hierarchy::tree::{Findings, unless_newer};
+use crate::hierarchy::tree::Findings;
 use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
 
 /// How many records are compared in one round trip.
@@ -67,7 +67,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let mut links = Links::new();
         for entry in reader.range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
-            if let Some((id, link, _)) = self.decode(&key, &record)? {
+            if let Some((id, link, _)) = self.decode(&key, &record) {
                 links.insert(id, link);
             }
         }
@@ -136,16 +136,16 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 values.push(Cow::Borrowed(&[][..]));
                 continue;
             }
-            let Some((id, link, from)) = self.decode(key, record)? else {
+            let Some((id, link, from)) = self.decode(key, record) else {
                 findings.tell(key, TreeRule::Foreign);
                 continue;
             };
             let stored = record.get(from..).unwrap_or_default();
             let node = TreeNode::<_, V, C>::new(id, stored, 0);
-            if let Some(rule) = node.fault().map_err(|error| error.at(key))? {
+            if let Some(rule) = node.fault() {
                 findings.tell(key, rule);
             }
-            let Some(name) = unless_newer(node.name())? else {
+            let Ok(name) = node.name() else {
                 // Its entry is not compared with it: that may be the only copy which can be read.
                 links.insert(id, link);
                 continue;
@@ -221,23 +221,18 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     ) -> Result<bool> {
         let Ok(id) = self.decode_name(key, value) else { return Ok(false) };
         let Some(record) = reader.get(&self.node_key(id))? else { return Ok(false) };
-        let Some((_, link, from)) = self.decode(&self.node_key(id), &record)? else {
+        let Some((_, link, from)) = self.decode(&self.node_key(id), &record) else {
             return Ok(false);
         };
         let node = TreeNode::<_, V, C>::new(id, record.get(from..).unwrap_or_default(), 0);
         Ok(self.unique_names && link.parent == parent && node.name().is_ok_and(|own| own == name))
     }
 
-    /// What the record of a node holds: its id, its link, and where the node begins. A newer format is an error: who can not
-    /// read it must not mend it.
-    pub(super) fn decode(
-        &self,
-        key: &[u8],
-        record: &[u8],
-    ) -> Result<Option<(NodeId, Link, usize)>> {
-        let Ok(id) = self.nodes.unpack(key) else { return Ok(None) };
-        let link = unless_newer(Link::decode(record)).map_err(|error| error.at(key))?;
-        Ok(link.map(|(link, from)| (id, link, from)))
+    /// The id, the link, and where the node begins, of a record that can be read.
+    pub(super) fn decode(&self, key: &[u8], record: &[u8]) -> Option<(NodeId, Link, usize)> {
+        let id = self.nodes.unpack(key).ok()?;
+        let (link, from) = Link::decode(record).ok()?;
+        Some((id, link, from))
     }
 
     /// Whose child entry a key is.

@@ -1,6 +1,5 @@
 //! Making what can be derived what the records of the nodes say, and records that are lost what their child entries say.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
@@ -10,7 +9,8 @@ use super::AdjacencyList;
 use super::check::AT_ONCE;
 use super::link::{Link, TOMBSTONE};
 use crate::BatchSize;
-use crate::hierarchy::tree::{placeholder, unless_newer};
+use crate::hierarchy::rank::Rank;
+use crate::hierarchy::tree::placeholder;
 use crate::hierarchy::{
     MoveProgress, MoveStep, NodeId, Place, TreeError, TreeInconsistency, TreeNode, TreeRule,
 };
@@ -22,6 +22,8 @@ const SHORT_CHARS: usize = 60;
 
 /// The node of a record that can not be read, and its link and where what is stored of it begins, if those can.
 type Damaged = (NodeId, Option<(Link, usize)>);
+/// A child: its parent, its name, its rank, its id.
+type Named = (Option<NodeId>, String, Rank, NodeId);
 
 impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     /// First the records, from the child entries where they cannot be read; then ways up that lead nowhere, then names that
@@ -83,7 +85,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
             }
             let keys: Vec<KeyBuf> = parsed.iter().map(|(.., id)| self.node_key(*id)).collect();
             for ((key, stored, id), record) in parsed.into_iter().zip(reader.get_many(&keys)?) {
-                if self.is_better(id, stored, record.as_deref())? {
+                if self.is_better(id, stored, record.as_deref()) {
                     lost.push(KeyBuf::from_slice(key));
                 }
             }
@@ -99,12 +101,11 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         let key = self.node_key(id);
         let record = txn.get(&key)?.map(|record| record.to_vec());
         let is_named = TreeNode::<_, V, C>::new(id, &stored[..], 0).is_named();
-        let is_named = is_named.map_err(|error| error.at(entry))?;
         // A key alone is no node, unless others hang from it.
         if record.is_none() && !is_named && txn.first(self.entries_of(Some(id)))?.is_none() {
             return Ok(false);
         }
-        let is_better = self.is_better(id, &stored, record.as_deref())?;
+        let is_better = self.is_better(id, &stored, record.as_deref());
         if is_better {
             let stored = if is_named { stored } else { placeholder(id, &stored) };
             txn.put(&key, &link.record(&stored))?;
@@ -114,19 +115,15 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
 
     /// Whether of a child entry and a record of the same node more can be read in the entry. Its key always says where
     /// the node is.
-    fn is_better(&self, id: NodeId, stored: &[u8], record: Option<&[u8]>) -> Result<bool> {
-        let key = self.node_key(id);
-        let fault = |stored: &[u8]| {
-            let node = TreeNode::<_, V, C>::new(id, stored, 0);
-            node.fault().map_err(|error| error.at(&key))
-        };
-        let Some(record) = record else { return Ok(true) };
-        let Some((_, _, from)) = self.decode(&key, record)? else { return Ok(true) };
-        Ok(match fault(record.get(from..).unwrap_or_default())? {
+    fn is_better(&self, id: NodeId, stored: &[u8], record: Option<&[u8]>) -> bool {
+        let fault = |stored: &[u8]| TreeNode::<_, V, C>::new(id, stored, 0).fault();
+        let Some(record) = record else { return true };
+        let Some((_, _, from)) = self.decode(&self.node_key(id), record) else { return true };
+        match fault(record.get(from..).unwrap_or_default()) {
             None => false,
-            Some(TreeRule::Value) => fault(stored)?.is_none(),
-            Some(_) => fault(stored)? != Some(TreeRule::Foreign),
-        })
+            Some(TreeRule::Value) => fault(stored).is_none(),
+            Some(_) => fault(stored) != Some(TreeRule::Foreign),
+        }
     }
 
     /// Makes placeholders of the records that can not be read and have no child entry which can.
@@ -134,7 +131,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         let mut lost = Vec::new();
         for entry in store.snapshot()?.range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
-            if self.needs_placeholder(&key, &record)?.is_some() {
+            if self.needs_placeholder(&key, &record).is_some() {
                 lost.push(KeyBuf::from_slice(&key));
             }
         }
@@ -142,20 +139,20 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     /// The node of a record whose name can not be read, and where it is, if that can.
-    fn needs_placeholder(&self, key: &[u8], record: &[u8]) -> Result<Option<Damaged>> {
-        let Ok(id) = self.nodes.unpack(key) else { return Ok(None) };
+    fn needs_placeholder(&self, key: &[u8], record: &[u8]) -> Option<Damaged> {
+        let id = self.nodes.unpack(key).ok()?;
         if *record == TOMBSTONE {
-            return Ok(None);
+            return None;
         }
-        let Some((_, link, from)) = self.decode(key, record)? else { return Ok(Some((id, None))) };
+        let Some((_, link, from)) = self.decode(key, record) else { return Some((id, None)) };
         let stored = record.get(from..).unwrap_or_default();
         let is_named = TreeNode::<_, V, C>::new(id, stored, 0).is_named();
-        Ok((!is_named.map_err(|error| error.at(key))?).then_some((id, Some((link, from)))))
+        (!is_named).then_some((id, Some((link, from))))
     }
 
     fn write_placeholder(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
         let Some(record) = txn.get(key)?.map(|record| record.to_vec()) else { return Ok(false) };
-        let Some((id, place)) = self.needs_placeholder(key, &record)? else { return Ok(false) };
+        let Some((id, place)) = self.needs_placeholder(key, &record) else { return Ok(false) };
         match place {
             Some((link, from)) => {
                 let stored = placeholder(id, record.get(from..).unwrap_or_default());
@@ -167,29 +164,28 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(true)
     }
 
-    /// Puts the id after the name of each child that has the name of an earlier one, where names are unique.
+    /// Puts the id after the name of each child that has the name of another one, where names are unique.
     fn tell_names_apart<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
         if !self.unique_names {
             return Ok(0);
         }
-        let mut nodes = Vec::new();
-        for entry in store.snapshot()?.range(self.nodes.range(), Order::Ascending)? {
+        let snapshot = store.snapshot()?;
+        let mut nodes: Vec<Named> = Vec::new();
+        for entry in snapshot.range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
-            let Some((id, link, from)) = self.decode(&key, &record)? else { continue };
+            let Some((id, link, from)) = self.decode(&key, &record) else { continue };
             let node = TreeNode::<_, V, C>::new(id, record.get(from..).unwrap_or_default(), 0);
-            if let Some(name) = unless_newer(node.name())? {
-                nodes.push((link.parent, link.rank, id, name.to_owned()));
+            if let Ok(name) = node.name() {
+                nodes.push((link.parent, name.to_owned(), link.rank, id));
             }
         }
         nodes.sort_unstable();
-        let mut names = BTreeSet::new();
         let mut twice = Vec::new();
-        for (parent, _, id, name) in &nodes {
-            let is_short = self.name_key(*parent, name).len() <= MAX_KEY_BYTES;
-            if !is_short || !names.insert((parent, name)) {
-                twice.push(*id);
-            }
+        for same in nodes.chunk_by(|one, other| (one.0, &one.1) == (other.0, &other.1)) {
+            let keeper = self.keeper_of_name(&snapshot, same)?;
+            twice.extend(same.iter().map(|(.., id)| *id).filter(|id| Some(*id) != keeper));
         }
+        drop(snapshot);
         in_batches(store, size, &twice, |txn, id| {
             let Some((link, node)) = self.find(txn, *id)? else { return Ok(false) };
             let short: String = node.name()?.chars().take(SHORT_CHARS).collect();
@@ -198,6 +194,24 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
             self.write(txn, *id, &link, &stored)?;
             Ok(true)
         })
+    }
+
+    /// Which of the children that have one name keeps it: the first whose child entry stands where its record says, since the
+    /// record of the others is damaged. None where the name makes a key that is too long.
+    fn keeper_of_name(&self, reader: &impl Reader, same: &[Named]) -> Result<Option<NodeId>> {
+        let Some((parent, name, _, first)) = same.first() else { return Ok(None) };
+        if self.name_key(*parent, name).len() > MAX_KEY_BYTES {
+            return Ok(None);
+        }
+        if same.len() > 1 {
+            for (parent, _, rank, id) in same {
+                let link = Link { parent: *parent, rank: rank.clone() };
+                if reader.get(&self.child_key(&link, *id))?.is_some() {
+                    return Ok(Some(*id));
+                }
+            }
+        }
+        Ok(Some(*first))
     }
 
     /// Makes a node the last root, unless its way up has come to lead to one.
@@ -245,7 +259,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     fn entry_of(&self, reader: &impl Reader, link: &Link, id: NodeId) -> Result<Option<Vec<u8>>> {
         let key = self.node_key(id);
         let Some(record) = reader.get(&key)? else { return Ok(None) };
-        let found = self.decode(&key, &record)?.filter(|(_, found, _)| found == link);
+        let found = self.decode(&key, &record).filter(|(_, found, _)| found == link);
         Ok(found.map(|(_, _, from)| record.get(from..).unwrap_or_default().to_vec()))
     }
 
@@ -255,7 +269,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
             Some(parent) => {
                 let key = self.node_key(parent);
                 match reader.get(&key)? {
-                    Some(record) => self.decode(&key, &record)?.is_some(),
+                    Some(record) => self.decode(&key, &record).is_some(),
                     None => false,
                 }
             }

@@ -14,7 +14,6 @@ use super::AdjacencyList;
 use super::descendants::{Sibling, find_leaves};
 use super::link::{Link, TOMBSTONE};
 use crate::BatchSize;
-use crate::hierarchy::tree::unless_newer;
 use crate::hierarchy::{MoveProgress, MoveStep, NodeId, TreeError};
 
 /// How many nodes one transaction deletes at the most.
@@ -138,8 +137,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let records = txn.get_many(&records)?;
         let mut entries = Vec::with_capacity(keys.len());
         for (((key, child), sibling), record) in keys.into_iter().zip(&children).zip(records) {
-            let link = record.map(|record| unless_newer(Link::decode(&record))).transpose();
-            let link = link.map_err(|error| error.at(&self.node_key(sibling.id)))?.flatten();
+            let link = record.and_then(|record| Link::decode(&record).ok());
             // A stray entry of a node that is somewhere else does not take it along.
             let is_here = link.is_none_or(|(link, _)| link.parent == Some(id));
             let child = match child {

@@ -57,14 +57,14 @@ impl Open {
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// What a record is, if it is one, and whether it has the name that its path says.
-    fn examine(&self, key: &[u8], record: &[u8]) -> Result<Option<(Found, bool)>> {
+    fn examine(&self, key: &[u8], record: &[u8]) -> Option<(Found, bool)> {
         let layout = &self.layout;
-        let Some(id) = unless_newer(layout.id_at(key, record))? else { return Ok(None) };
+        let id = layout.id_at(key, record).ok()?;
         let node = TreeNode::<&[u8], V, C>::new(id, record, layout.header());
-        let Some(name) = unless_newer(node.name())? else { return Ok(None) };
+        let name = node.name().ok()?;
         let path = layout.path(key);
         let has_its_name = !layout.names() || layout.segments.name(path).as_deref() == Some(name);
-        Ok(Some(((id, path.into()), has_its_name)))
+        Some(((id, path.into()), has_its_name))
     }
 
     pub(super) fn check_all(
@@ -126,15 +126,15 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if self.layout.is_path(path) && !open.enter(&self.layout, path) {
             findings.tell(key, TreeRule::NoParent);
         }
-        let Some(id) = unless_newer(self.layout.id_at(key, record))? else {
+        let Ok(id) = self.layout.id_at(key, record) else {
             findings.tell(key, TreeRule::Foreign);
             return Ok(None);
         };
         let node = TreeNode::<_, V, C>::new(id, record, self.layout.header());
-        if let Some(rule) = node.fault().map_err(|error| error.at(key))? {
+        if let Some(rule) = node.fault() {
             findings.tell(key, rule);
         }
-        if self.examine(key, record)?.is_some_and(|(_, has_its_name)| !has_its_name) {
+        if self.examine(key, record).is_some_and(|(_, has_its_name)| !has_its_name) {
             findings.tell(key, TreeRule::Wrong);
         }
         Ok(Some((id, path.into())))
@@ -205,9 +205,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let mut are_there = Vec::with_capacity(nodes.len());
         for (((id, _), key), record) in nodes.iter().zip(&keys).zip(get_many(reader, &keys)?) {
             let found = match record {
-                Some(record) if layout.paths.contains(key) => {
-                    unless_newer(layout.id_at(key, &record))?
-                }
+                Some(record) if layout.paths.contains(key) => layout.id_at(key, &record).ok(),
                 _ => None,
             };
             are_there.push((*id, found == Some(*id)));
@@ -289,7 +287,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             entries.iter().filter(|(key, _)| layout.is_path(layout.path(key))).collect();
         let mut ids = Vec::with_capacity(entries.len());
         for (key, record) in &entries {
-            ids.push(unless_newer(layout.id_at(key, record))?);
+            ids.push(layout.id_at(key, record).ok());
         }
         let doubles = self.doubles(reader, &entries, &ids)?;
         let mut given = HashSet::new();
@@ -311,8 +309,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 None => record,
             };
             let node = TreeNode::<&[u8], V, C>::new(own, stored, 0);
-            // What a newer program has written stays as it is.
-            let Ok(is_named) = id.map_or(Ok(false), |_| node.is_named()) else { continue };
+            let is_named = id.is_some() && node.is_named();
             if id == Some(own) && is_named {
                 continue;
             }
@@ -378,7 +375,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 let stored: Vec<&Stored> = stored.iter().collect();
                 let mut ids = Vec::with_capacity(stored.len());
                 for (key, record) in &stored {
-                    ids.push(unless_newer(self.layout.id_at(key, record))?);
+                    ids.push(self.layout.id_at(key, record).ok());
                 }
                 let found = self.doubles(&snapshot, &stored, &ids)?;
                 let keys = stored.iter().zip(found).filter(|(_, is_double)| *is_double);
@@ -488,7 +485,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let layout = &self.layout;
         let mut found = Vec::new();
         for (key, record) in entries {
-            let Some(((id, path), has_its_name)) = self.examine(key, record)? else { continue };
+            let Some(((id, path), has_its_name)) = self.examine(key, record) else { continue };
             if let Some(name) = layout.segments.name(&path).filter(|_| !has_its_name) {
                 writes.put(key, &layout.renamed::<V, C>(id, record, &name)?)?;
             }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::{MAX_KEY_BYTES, Order, Page, Reader, Result, Store, Writer};
 
-use super::super::tree::{TreeError, unless_newer};
+use super::super::tree::TreeError;
 use super::super::{MoveProgress, MoveStep, NodeId, Place};
 use super::MaterializedPath;
 use super::change::Rewrite;
@@ -213,7 +213,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         for (key, record) in &entries {
             writes.delete(key)?;
             // No reader sees the record, so a damaged one goes too. A repair finds its node again, or that it is gone.
-            let Some(id) = unless_newer(layout.id_at(key, record))? else { continue };
+            let Ok(id) = layout.id_at(key, record) else { continue };
             let node = layout.node(id);
             match &steps.to {
                 Some(to) => writes.put(&node, &replanted(layout.path(key), &steps.from, to))?,

@@ -121,7 +121,7 @@ fn faults_of_page<R: Reader, V, C: Codec<V>>(
     for entry in entries {
         match keys.kind(&entry.0) {
             Some(Kind::Left) => {
-                faults.extend(unreadable_node::<_, V, C>(keys, &entry)?);
+                faults.extend(unreadable_node::<_, V, C>(keys, &entry));
                 rows.push(entry);
             }
             Some(Kind::Node(id)) => nodes.push((id, entry)),
@@ -140,17 +140,15 @@ fn faults_of_page<R: Reader, V, C: Codec<V>>(
     Ok(faults)
 }
 
-/// What is to be told of a row whose name or value can not be read.
+/// The fault of a row whose name or value cannot be read.
 fn unreadable_node<B: Deref<Target = [u8]>, V, C: Codec<V>>(
     keys: &Keys,
     (key, bytes): &Entry<B>,
-) -> Result<Option<TreeInconsistency>> {
-    // Of a header that is cut off the row itself is told.
-    let header = split_header(keys.is_wide(key), bytes);
-    let Some(stored) = header.and_then(|header| bytes.get(header.bytes..)) else { return Ok(None) };
+) -> Option<TreeInconsistency> {
+    // If the header is cut off, the row itself is the fault.
+    let stored = bytes.get(split_header(keys.is_wide(key), bytes)?.bytes..)?;
     let node = TreeNode::<_, V, C>::new(0, stored, 0);
-    let rule = node.fault().map_err(|error| error.at(key))?;
-    Ok(rule.map(|rule| TreeInconsistency { key: KeyBuf::from_slice(key), rule }))
+    node.fault().map(|rule| TreeInconsistency { key: KeyBuf::from_slice(key), rule })
 }
 
 /// The positions that are not what the rows say, and what they should be.
@@ -164,10 +162,9 @@ fn wrong_positions<R: Reader>(
     let mut faults = Vec::new();
     for ((key, bytes), (_, at)) in node_keys.iter().zip(reader.get_many(&node_keys)?).zip(expected)
     {
-        let there = bytes.map(|bytes| unless_newer(Positions::decode(&bytes))).transpose();
-        let rule = match there.map_err(|error| error.at(key))? {
+        let rule = match bytes.map(|bytes| Positions::decode(&bytes)) {
             None => TreeRule::Missing,
-            Some(Some(there)) if is_right(&there, *at, steps) => continue,
+            Some(Ok(there)) if is_right(&there, *at, steps) => continue,
             Some(_) => TreeRule::Wrong,
         };
         faults.push((TreeInconsistency { key: key.clone(), rule }, *at));
@@ -195,9 +192,9 @@ pub(super) fn dangling<R: Reader>(
     let mut named = Vec::new();
     for (id, (key, bytes)) in nodes {
         let key = KeyBuf::from_slice(&key);
-        match unless_newer(Positions::decode(&bytes)).map_err(|error| error.at(&key))? {
-            None => faults.push(TreeInconsistency { key, rule: TreeRule::Foreign }),
-            Some(at) => named.push((id, key, place_of(&at, steps).left)),
+        match Positions::decode(&bytes) {
+            Err(_) => faults.push(TreeInconsistency { key, rule: TreeRule::Foreign }),
+            Ok(at) => named.push((id, key, place_of(&at, steps).left)),
         }
     }
     let lefts: Vec<KeyBuf> = named.iter().map(|(_, _, left)| keys.left(*left)).collect();

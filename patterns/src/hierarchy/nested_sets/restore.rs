@@ -14,7 +14,7 @@ use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
 use super::place::Placed;
 use super::view::View;
 use crate::batch::BatchSize;
-use crate::hierarchy::tree::{fresh_id, placeholder, unless_newer};
+use crate::hierarchy::tree::{fresh_id, placeholder};
 use crate::hierarchy::{NodeId, Place, TreeNode};
 
 /// How many keys are read together.
@@ -47,21 +47,35 @@ pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Re
 
 /// Makes last roots of the rows that have no place. The positions of the others are right.
 pub(super) fn places<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
-    let (claims, mut misplaced) = {
+    let (claims, mut misplaced, last) = {
         let snapshot = store.snapshot()?;
         let mut misplaced = Vec::new();
+        let mut last = Vec::new();
         let mut open = Open::default();
         in_chunks(&snapshot, all_rows(keys), |rows| {
-            let wrong = rows.into_iter().filter(|row| !is_placed(keys, row, &mut open));
-            misplaced.extend(wrong);
+            for row in rows.into_iter().filter(|(key, _)| keys.left_of(key).is_some()) {
+                match is_placed(keys, &row, &mut open) {
+                    true => misplaced.append(&mut last),
+                    false => last.push(row),
+                }
+            }
             Ok(())
         })?;
-        let claims = if misplaced.is_empty() { BTreeMap::new() } else { claims(keys, &snapshot)? };
-        (claims, misplaced)
+        let is_whole = misplaced.is_empty() && last.is_empty();
+        let claims = if is_whole { BTreeMap::new() } else { claims(keys, &snapshot)? };
+        (claims, misplaced, last)
     };
-    // From the end, so that the last row has a place when others go behind it.
+    // The last row needs a place when others go after it. So the last rows that have none go together, and the rest from
+    // the end.
     misplaced.reverse();
-    in_batches(store, size, &misplaced, |txn, row| uproot(keys, txn, row, &claims))
+    let together = match last.is_empty() {
+        true => 0,
+        false => store.transact(|txn| uproot(keys, txn, &last, &claims))?,
+    };
+    let uproot = |txn: &mut S::Transaction<'_>, row: &Stored| {
+        uproot(keys, txn, std::slice::from_ref(row), &claims)
+    };
+    Ok(together + in_batches(store, size, &misplaced, uproot)?)
 }
 
 fn all_rows(keys: &Keys) -> KeyRange<'static> {
@@ -119,8 +133,7 @@ fn claims<R: Reader>(keys: &Keys, reader: &R) -> Result<BTreeMap<Label, NodeId>>
         let mut lefts = BTreeMap::new();
         for (key, bytes) in some {
             let Some(Kind::Node(id)) = keys.kind(&key) else { continue };
-            let at = unless_newer(Positions::decode(&bytes)).map_err(|error| error.at(&key))?;
-            if let Some(at) = at {
+            if let Ok(at) = Positions::decode(&bytes) {
                 lefts.insert(KeyBuf::from_slice(&key), (at.now.left, id));
                 nodes.push((id, (key, bytes)));
             }
@@ -137,8 +150,7 @@ fn doubles<R: Reader>(keys: &Keys, reader: &R, rows: &[Stored]) -> Result<Vec<bo
     let node_keys: Vec<KeyBuf> = ids.iter().map(|id| keys.node(id.unwrap_or_default())).collect();
     let mut lefts = Vec::with_capacity(rows.len());
     for (key, bytes) in node_keys.iter().zip(reader.get_many(&node_keys)?) {
-        let at = bytes.map(|bytes| unless_newer(Positions::decode(&bytes))).transpose();
-        let at = at.map_err(|error| error.at(key))?.flatten();
+        let at = bytes.and_then(|bytes| Positions::decode(&bytes).ok());
         lefts.push(at.map_or_else(|| key.clone(), |at| keys.left(at.now.left)));
     }
     let found = reader.get_many(&lefts)?;
@@ -153,8 +165,7 @@ fn doubles<R: Reader>(keys: &Keys, reader: &R, rows: &[Stored]) -> Result<Vec<bo
 
 /// Whether the name of a row cannot be read. A header that is cut off is another fault.
 fn needs_placeholder(keys: &Keys, key: &[u8], bytes: &[u8]) -> bool {
-    // What a newer program has written stays as it is.
-    let is_named = |node: &[u8]| TreeNode::<_, (), ()>::new(0, node, 0).is_named().unwrap_or(true);
+    let is_named = |node: &[u8]| TreeNode::<_, (), ()>::new(0, node, 0).is_named();
     let node = header(keys, key, bytes).and_then(|header| bytes.get(header.bytes..));
     node.is_some_and(|node| !is_named(node))
 }
@@ -210,42 +221,61 @@ fn own_id(
     }
 }
 
-/// Whether a row has a place among those before it. A key that is no row's has none to lose.
+/// Whether a row has a place among those before it.
 fn is_placed(keys: &Keys, (key, bytes): &Stored, open: &mut Open) -> bool {
-    if !matches!(keys.kind(key), Some(Kind::Left)) {
-        return true;
-    }
     match keys.row((&key[..], &bytes[..])) {
         Ok(row) => keys.is_within(&row) && open.enter(row.span(), row.id).is_ok(),
         Err(_) => false,
     }
 }
 
+/// Makes last roots of rows, in their order.
 fn uproot(
     keys: &Keys,
     txn: &mut impl Writer,
-    (key, bytes): &Stored,
+    rows: &[Stored],
     claims: &BTreeMap<Label, NodeId>,
 ) -> Result<u64> {
-    let is_as_it_was = txn.get(key)?.is_some_and(|now| now[..] == bytes[..]);
-    let Some(left) = keys.left_of(key).filter(|_| is_as_it_was) else { return Ok(0) };
-    txn.delete(key)?;
-    let node = match header(keys, key, bytes) {
-        Some(Header { id, bytes: stored, .. }) => {
-            let at = txn.get(&keys.node(id))?.map(|at| unless_newer(Positions::decode(&at)));
-            let at = at.transpose().map_err(|error| error.at(&keys.node(id)))?;
-            let is_free = at.flatten().is_none_or(|at| at.now.left == left);
-            let id = if is_free { id } else { own_id(keys, txn, left, id, claims)? };
-            Some((id, bytes.get(stored..).unwrap_or_default().to_vec()))
+    let mut removed = 0;
+    let mut roots: Vec<Going<Vec<u8>>> = Vec::new();
+    for row @ (key, bytes) in rows {
+        if txn.get(key)?.is_none_or(|now| now[..] != bytes[..]) {
+            continue;
         }
-        // Less than a header is left: no name and no value, but maybe the id.
-        None => claims.get(&left).map(|id| (*id, placeholder(*id, bytes))),
-    };
-    let Some((id, node)) = node else { return Ok(1) };
+        txn.delete(key)?;
+        removed += 1;
+        let Some((mut id, node)) = rest_of(keys, txn, row, claims)? else { continue };
+        if roots.iter().any(|root| root.id == id) {
+            id = fresh_id(id, |id| {
+                let is_given = roots.iter().any(|root| root.id == id);
+                Ok(is_given || txn.get(&keys.node(id))?.is_some())
+            })?;
+        }
+        roots.push(Going { depth: 0, id, node });
+    }
+    let Some(first) = roots.first() else { return Ok(removed) };
     let change = {
         let (view, _) = View::open(keys, &*txn, &[])?;
-        let gap = view.gap(Placed { id, name: "", span: None }, Place::Last(None))?;
-        view.place(&gap, &[Going { depth: 0, id, node }], &txn.limits())?
+        let gap = view.gap(Placed { id: first.id, name: "", span: None }, Place::Last(None))?;
+        view.place(&gap, &roots, &txn.limits())?
     };
-    Ok(1 + change.make(keys, txn)?)
+    Ok(removed + change.make(keys, txn)?)
+}
+
+/// The node that a row without a place holds: its id, and what is stored of it.
+fn rest_of(
+    keys: &Keys,
+    reader: &impl Reader,
+    (key, bytes): &Stored,
+    claims: &BTreeMap<Label, NodeId>,
+) -> Result<Option<(NodeId, Vec<u8>)>> {
+    let Some(left) = keys.left_of(key) else { return Ok(None) };
+    let Some(Header { id, bytes: stored, .. }) = header(keys, key, bytes) else {
+        // Less than a header is left: no name and no value, but maybe the id.
+        return Ok(claims.get(&left).map(|id| (*id, placeholder(*id, bytes))));
+    };
+    let at = reader.get(&keys.node(id))?.and_then(|at| Positions::decode(&at).ok());
+    let is_free = at.is_none_or(|at| at.now.left == left);
+    let id = if is_free { id } else { own_id(keys, reader, left, id, claims)? };
+    Ok(Some((id, bytes.get(stored..).unwrap_or_default().to_vec())))
 }

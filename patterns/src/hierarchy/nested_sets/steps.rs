@@ -391,8 +391,7 @@ fn clear(
         }
         let nodes: Vec<_> = found.iter().map(|row| keys.node(row.id)).collect();
         for ((row, key), at) in found.iter().zip(&nodes).zip(txn.get_many(&nodes)?) {
-            let at = at.map(|at| unless_newer(Positions::decode(&at))).transpose();
-            let Some(at) = at.map_err(|error| error.at(key))?.flatten() else { continue };
+            let Some(at) = at.and_then(|at| Positions::decode(&at).ok()) else { continue };
             match at.next {
                 // The copy of a move that was cancelled.
                 Some(next) if next.left == row.left => {

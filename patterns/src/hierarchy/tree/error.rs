@@ -228,8 +228,10 @@ impl<F: FnMut(TreeInconsistency) -> ControlFlow<()>> Findings<F> {
     }
 }
 
-/// What decodes, `None` where it does not. What a newer program has written is neither right nor wrong: nothing that this one
-/// may judge, or mend.
+/// What decodes, `None` where it does not; an error where its format is newer.
+///
+/// Only for a definition, the one entry that says how all others of the tree are read: under a newer one this program can
+/// neither check nor repair any of them. Any other entry that does not decode is one fault, whatever its format byte says.
 pub(crate) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),

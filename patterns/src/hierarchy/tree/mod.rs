@@ -510,8 +510,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// What the store says. What does not decode is no error here, but something found; what a newer program has written is
-    /// [`Error::NewerFormat`], since this one can not judge it.
+    /// [`Error::NewerFormat`] where a definition has a newer format: the head of a document, or the record of work in steps. It
+    /// says how all other keys are read. Any other entry that does not decode is a fault, whatever its format byte says.
     fn check(
         &self,
         reader: &impl Reader,

@@ -7,7 +7,7 @@ use std::ops::{Bound, Deref, RangeBounds};
 use keyloom::value::Codec;
 use keyloom::{Error, Result};
 
-use super::{NodeId, TreeRule, unless_newer};
+use super::{NodeId, TreeRule};
 use crate::hierarchy::number;
 
 /// The first byte of what is stored of a node: the format.
@@ -135,9 +135,9 @@ impl<B: Deref<Target = [u8]>, V, C> TreeNode<B, V, C> {
         Ok(renamed)
     }
 
-    /// Whether the name can be read. What a newer program has written is an error.
-    pub(crate) fn is_named(&self) -> Result<bool> {
-        Ok(unless_newer(self.name())?.is_some())
+    /// Whether the name can be read.
+    pub(crate) fn is_named(&self) -> bool {
+        self.name().is_ok()
     }
 }
 
@@ -150,17 +150,17 @@ impl<B: Deref<Target = [u8]>, V, C: Codec<V>> TreeNode<B, V, C> {
         C::decode(self.value_bytes()?)
     }
 
-    /// Whether name and value can be read. What a newer program has written is an error.
-    pub(crate) fn is_readable(&self) -> Result<bool> {
-        Ok(self.fault()?.is_none())
+    /// Whether name and value can be read.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.fault().is_none()
     }
 
-    /// The rule that the node breaks by itself. What a newer program has written is an error.
-    pub(crate) fn fault(&self) -> Result<Option<TreeRule>> {
-        Ok(match self.is_named()? {
+    /// The rule that the node breaks by itself.
+    pub(crate) fn fault(&self) -> Option<TreeRule> {
+        match self.is_named() {
             false => Some(TreeRule::Foreign),
-            true => unless_newer(self.value())?.is_none().then_some(TreeRule::Value),
-        })
+            true => self.value().is_err().then_some(TreeRule::Value),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
 
 use super::TreeDocument;
-use super::encoding::{Frame, decode, is_named, newer_row};
+use super::encoding::decode;
 use super::head::Head;
 use crate::BatchSize;
 use crate::hierarchy::tree::unless_newer;
@@ -57,12 +57,16 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         if expected.len() < pieces.len() {
             wrong.push((head_key.clone(), TreeRule::Wrong));
         }
+        let mut is_past_next = false;
         for entry in reader.range(self.space.range(), Order::Ascending)? {
             let (key, bytes) = entry?;
             *keys += 1;
             let rule = match self.space.unpack::<(&str, u64)>(&key) {
                 Ok(("piece", number)) => {
                     has_pieces = true;
+                    let is_next = head.as_ref().is_some_and(|head| number >= head.next);
+                    is_past_next |=
+                        is_next && (pieces.is_empty() || expected.contains_key(&number));
                     match expected.remove(&number) {
                         // Without a head nobody knows which pieces are the document.
                         _ if head.is_none() => continue,
@@ -75,6 +79,10 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
                 _ => TreeRule::Foreign,
             };
             wrong.push((KeyBuf::from_slice(&key), rule));
+        }
+        // The next new piece would be written over a piece of the document.
+        if is_past_next {
+            wrong.push((head_key.clone(), TreeRule::Wrong));
         }
         // A head is written before the first piece, and stays.
         if has_pieces && !is_there {
@@ -106,15 +114,11 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         let mut ids = HashSet::new();
         for (position, row) in rows.rows().iter().enumerate() {
             let key = || self.key_of(&head.pieces, row.at.start);
-            let node = rows.node::<V, C>(position);
-            let (stored, text) = (node.stored(), rows.text());
-            let rest = text.get(row.at.end..).unwrap_or_default();
-            let frame = Frame { rises: 0, id: row.id, header: 0, node: stored, rest };
-            newer_row(&frame).map_err(|error| error.at(&key()))?;
-            let fault = match is_named(stored) {
-                true => node.fault().map_err(|error| error.at(&key()))?,
-                false => Some(TreeRule::Wrong),
-            };
+            // A key of the document holds more than this node, and is not foreign.
+            let fault = rows.node::<V, C>(position).fault().map(|rule| match rule {
+                TreeRule::Foreign => TreeRule::Wrong,
+                rule => rule,
+            });
             wrong.extend(fault.map(|rule| (key(), rule)));
             if !ids.insert(row.id) {
                 wrong.push((key(), TreeRule::Wrong));

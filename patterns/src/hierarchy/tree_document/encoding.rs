@@ -1,6 +1,6 @@
 //! The text of a document: rows in preorder, one behind the other.
 
-use keyloom::{Error, Result};
+use keyloom::Error;
 
 use super::preorder::{Preorder, Row};
 use crate::hierarchy::{NodeId, TreeNode, number};
@@ -81,23 +81,13 @@ pub(super) fn is_cut_off(text: &[u8]) -> bool {
 
 /// Whether the bytes of a node begin with a name, in a format that this program knows.
 pub(super) fn is_named(node: &[u8]) -> bool {
-    TreeNode::<_, (), ()>::new(0, node, 0).name().is_ok()
+    TreeNode::<_, (), ()>::new(0, node, 0).is_named()
 }
 
-/// An error where a newer program has written a row. Its frame has to be known to begin where a row begins.
-pub(super) fn newer_row(frame: &Frame<'_>) -> Result<()> {
-    let Some(error) = newer_node(frame.node) else { return Ok(()) };
-    let is_row = |next: Frame<'_>| is_named(next.node) || newer_node(next.node).is_some();
-    let is_followed = frame.rest.is_empty() || take_frame(frame.rest).is_some_and(is_row);
-    if is_followed { Err(error) } else { Ok(()) }
-}
-
-/// The error of a node whose format is newer. Formats are counted from 1 on, so damage that is text is none.
-fn newer_node(node: &[u8]) -> Option<Error> {
-    match TreeNode::<_, (), ()>::new(0, node, 0).name() {
-        Err(error @ Error::NewerFormat { found, .. }) if found < b' '.into() => Some(error),
-        _ => None,
-    }
+/// Whether as many bytes follow the format of a node as its name is long, whatever format and name are.
+pub(super) fn holds_name(node: &[u8]) -> bool {
+    let Some((_, mut rest)) = node.split_first() else { return false };
+    number::take(&mut rest).is_some_and(|length| length <= rest.len() as u64)
 }
 
 fn take_row(rest: &mut &[u8], text_bytes: usize, deepest: u32) -> Option<Row> {

@@ -84,8 +84,9 @@
 //! # Check and repair
 //!
 //! Nothing in a document is derived, so a [`repair`](super::Tree::repair) saves what can be read. A document without its head is an
-//! error and no empty tree. Its pieces are read in the order of their numbers then, which is that of the text as long as no
-//! change reused a number, and the version becomes a greater one than any that was lost. Of a piece that is lost the nodes are
+//! error and not an empty tree. Its pieces are read in the order of their numbers then, which is that of the text as long as no
+//! change reused a number, and the version becomes a greater one than any that was lost. The same is done where the head
+//! decodes but has lost its list of pieces. Of a piece that is lost the nodes are
 //! lost; those after it keep their order, and depths as far as the rows that are left say. A node that cannot be read becomes a
 //! [placeholder](super::Tree::repair). The text of a document without pieces is in its head, and lost with it.
 //!

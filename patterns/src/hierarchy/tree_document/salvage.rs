@@ -4,6 +4,9 @@
 //! stays as it is, also where its value does not decode. A row that is framed but has no name becomes a placeholder. Where
 //! the frame is lost, the text is searched for the next row that is followed by another. Depths follow from the rows that
 //! are left.
+//!
+//! A head may decode though it is damaged. If it names no piece, its own text does not decode, and there are pieces, then the
+//! rows of both are read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,11 +16,14 @@ use keyloom::{Order, Reader, Result, Store, Writer};
 
 use super::TreeDocument;
 use super::document::Document;
-use super::encoding::{Frame, is_cut_off, is_named, newer_row, take_frame};
+use super::encoding::{Frame, decode, holds_name, is_cut_off, is_named, take_frame};
 use super::head::Head;
 use super::preorder::{Preorder, Row};
 use crate::hierarchy::tree::{fresh_id, named_placeholder, placeholder, unless_newer};
 use crate::hierarchy::{NodeId, TreeNode};
+
+/// How many rows without a name may stand between two rows that have one, so that each of them becomes a placeholder.
+const UNNAMED_ROWS: usize = 64;
 
 /// What is stored of a document.
 struct Remains {
@@ -74,23 +80,38 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         let stored = reader.get(&key)?.map(|bytes| bytes.to_vec());
         let head = stored.as_deref().map(|bytes| unless_newer(Head::decode(bytes))).transpose();
         let mut head = head.map_err(|error| error.at(&key))?.flatten();
-        let of_pieces = |text| Part { text, is_aligned: false };
+        let unaligned = |text| Part { text, is_aligned: false };
+        // The first of the pieces that are left need not be the first of the document.
+        let joined =
+            |pieces: BTreeMap<u64, Vec<u8>>| unaligned(pieces.into_values().flatten().collect());
         let parts: Vec<Part> = match &mut head {
+            Some(damaged) if has_lost_its_pieces(damaged, &pieces) => {
+                let text = std::mem::take(&mut damaged.text);
+                head = None;
+                vec![unaligned(text), joined(pieces)]
+            }
             Some(head) if head.pieces.is_empty() => {
                 vec![Part { text: std::mem::take(&mut head.text), is_aligned: true }]
             }
             Some(head) => {
                 runs(head.pieces.iter().map(|piece| (piece.bytes, pieces.remove(&piece.number))))
             }
-            None if pieces.is_empty() => stored.iter().cloned().map(of_pieces).collect(),
-            // The first of the pieces that are left need not be the first of the document.
-            None => vec![of_pieces(pieces.into_values().flatten().collect())],
+            None if pieces.is_empty() => stored.iter().cloned().map(unaligned).collect(),
+            None => vec![joined(pieces)],
         };
         let mut head =
             head.unwrap_or_else(|| Head { version: version_of_today(), ..Head::default() });
         head.next = head.next.max(unused);
         Ok(Remains { stored, head, parts })
     }
+}
+
+/// Whether a head that decodes is damaged, and so are its fields: it names no piece, but a piece has a number that was not
+/// given out yet, or there are pieces and the text that it holds is none. Pieces beside a whole text are those of a write in
+/// steps that did not end.
+fn has_lost_its_pieces(head: &Head, pieces: &BTreeMap<u64, Vec<u8>>) -> bool {
+    let Some((last, _)) = pieces.last_key_value() else { return false };
+    head.pieces.is_empty() && (*last >= head.next || decode(head.text.clone()).is_err())
 }
 
 /// Pieces of a text joined, each with the length that it had, as far as nothing between them is lost: a row may go on from
@@ -134,20 +155,20 @@ impl<V, C: Codec<V>> Rows<V, C> {
 
     /// Reads a part of a text, which begins with a row, or with the end of one.
     fn read(&mut self, part: &Part) -> Result<()> {
-        let mut rest = if part.is_aligned { &part.text[..] } else { next_row(&part.text) };
+        let mut rest = match part.is_aligned {
+            true => &part.text[..],
+            false => next_row(&part.text, self.deepest),
+        };
         while let Some((_, after)) = rest.split_first() {
             // All rows up to here are known, so a row begins here.
             let frame = take_frame(rest);
-            if let Some(frame) = frame {
-                newer_row(&frame)?;
-                if self.is_right(&frame) {
-                    self.push_damaged(&frame, frame.node)?;
-                    rest = frame.rest;
-                    continue;
-                }
+            if let Some(frame) = frame.filter(|frame| self.is_right(frame)) {
+                self.push_damaged(&frame, frame.node)?;
+                rest = frame.rest;
+                continue;
             }
             // The length of the row is wrong: it ends where the next one begins, wherever that is.
-            let next = next_row(after);
+            let next = next_row(after, self.deepest);
             let end = rest.len() - next.len();
             let frame = frame.filter(|frame| frame.rises <= self.deepest);
             if let Some((frame, damaged)) = frame.and_then(|f| Some((f, rest.get(f.header..end)?)))
@@ -159,13 +180,12 @@ impl<V, C: Codec<V>> Rows<V, C> {
         Ok(())
     }
 
-    /// Whether a frame ends where its row ends: a row follows it, or its node can be read, or nothing follows and it has a
+    /// Whether a frame ends where its row ends: rows follow it, or its node can be read, or nothing follows and it has a
     /// name.
     fn is_right(&self, frame: &Frame<'_>) -> bool {
-        let is_followed = take_frame(frame.rest).is_some_and(|next| is_named(next.node));
         let is_last = frame.rest.is_empty() && is_named(frame.node);
         let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
-        is_followed || is_last || node.is_readable().unwrap_or(false)
+        is_followed(frame, self.deepest) || is_last || node.is_readable()
     }
 
     fn push_damaged(&mut self, frame: &Frame<'_>, damaged: &[u8]) -> Result<()> {
@@ -200,13 +220,30 @@ impl<V, C: Codec<V>> Rows<V, C> {
 
 /// The rest from the first row on: the first frame with a name that is followed by another one, or by the end of the part.
 /// By chance one alone is found soon: of a node without a value five bytes may look like a row.
-fn next_row(text: &[u8]) -> &[u8] {
+fn next_row(text: &[u8], deepest: u32) -> &[u8] {
     let is_row = |from: &&[u8]| {
         take_frame(from).is_some_and(|frame| {
-            let next = || take_frame(frame.rest).is_some_and(|next| is_named(next.node));
-            let is_followed = || frame.rest.is_empty() || next() || is_cut_off(frame.rest);
-            is_named(frame.node) && is_followed()
+            let is_end = || frame.rest.is_empty() || is_cut_off(frame.rest);
+            is_named(frame.node) && (is_end() || is_followed(&frame, deepest))
         })
     };
     (0..text.len()).filter_map(|at| text.get(at..)).find(is_row).unwrap_or_default()
+}
+
+/// Whether rows follow a frame: one that has a name, or up to [`UNNAMED_ROWS`] that have lost it before that, or before the
+/// end. Such a row counts if it lies where it can and a name may have stood in it, so that other bytes are rarely
+/// taken for one.
+fn is_followed(frame: &Frame<'_>, deepest: u32) -> bool {
+    let (mut rest, mut deepest) = (frame.rest, deepest.saturating_sub(frame.rises) + 1);
+    for unnamed in 0..=UNNAMED_ROWS {
+        let Some(next) = take_frame(rest) else { return rest.is_empty() && unnamed > 0 };
+        if is_named(next.node) {
+            return true;
+        }
+        if next.rises > deepest || !holds_name(next.node) {
+            return false;
+        }
+        (rest, deepest) = (next.rest, deepest - next.rises + 1);
+    }
+    false
 }

@@ -7,7 +7,6 @@ use keyloom::value::Codec;
 use keyloom::{Entry, KeyBuf, Order, Reader, Result};
 
 use super::{LEAF_HEADER, LeafRanges, Record};
-use crate::hierarchy::tree::unless_newer;
 use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
 
 /// How many keys are looked at together.
@@ -64,7 +63,7 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
             };
             let page = reader.page(range, Order::Ascending, BATCH)?;
             looked_at += page.entries.len() as u64;
-            page.entries.into_iter().try_for_each(|entry| self.take_in(entry, &mut all))?;
+            page.entries.into_iter().for_each(|entry| self.take_in(entry, &mut all));
             last = page.last;
             if last.is_none() {
                 break;
@@ -78,40 +77,30 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
         Ok(looked_at)
     }
 
-    fn take_in<B: Deref<Target = [u8]>>(
-        &self,
-        (key, bytes): Entry<B>,
-        all: &mut Found,
-    ) -> Result<()> {
+    fn take_in<B: Deref<Target = [u8]>>(&self, (key, bytes): Entry<B>, all: &mut Found) {
         let mut look_at_node = |from: usize| {
             let node = TreeNode::<_, V, C>::new(0, bytes.get(from..).unwrap_or_default(), 0);
-            let is_readable = node.is_readable().map_err(|error| error.at(&key))?;
-            if !is_readable {
+            if !node.is_readable() {
                 let key = KeyBuf::from_slice(&key);
                 all.faults.push(TreeInconsistency { key, rule: TreeRule::Foreign });
             }
-            Ok::<_, keyloom::Error>(())
         };
         if let Ok(number) = self.leaves.unpack::<u64>(&key)
             && let Some(id) = bytes.first_chunk::<LEAF_HEADER>()
         {
-            look_at_node(LEAF_HEADER)?;
+            look_at_node(LEAF_HEADER);
             all.leaves.insert(number, u64::from_be_bytes(*id));
-            return Ok(());
+            return;
         }
-        if let Ok(id) = self.nodes.unpack::<u64>(&key) {
-            let record = unless_newer(Record::decode(&bytes)).map_err(|error| error.at(&key))?;
-            if let Some(record) = record {
-                if !record.is_leaf {
-                    look_at_node(record.bytes)?;
-                }
-                all.nodes.insert(id, record);
-                return Ok(());
+        if let (Ok(id), Ok(record)) = (self.nodes.unpack::<u64>(&key), Record::decode(&bytes)) {
+            if !record.is_leaf {
+                look_at_node(record.bytes);
             }
+            all.nodes.insert(id, record);
+            return;
         }
         let key = KeyBuf::from_slice(&key);
         all.faults.push(TreeInconsistency { key, rule: TreeRule::Foreign });
-        Ok(())
     }
 
     fn faults(&self, all: Found) -> Vec<TreeInconsistency> {
