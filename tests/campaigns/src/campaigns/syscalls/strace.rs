@@ -184,10 +184,14 @@ struct Call {
 }
 
 /// The calls between the marks with their numbers.
+///
+/// The first `mmap` of a thread of its own is of its stack for signals, without which the runtime ends the
+/// process. In the first thread a call of that number loads the program.
 fn calls(text: &str) -> BTreeMap<(&str, u64), Call> {
     let mut counts = BTreeMap::<(&str, &str), u64>::new();
     let mut calls = BTreeMap::<_, Call>::new();
     let mut is_on = false;
+    let first_thread = text.split(' ').next();
     for line in text.lines() {
         let Some((thread, rest)) = line.split_once(' ') else { continue };
         let Some((call, arguments)) = rest.trim_start().split_once('(') else { continue };
@@ -197,7 +201,8 @@ fn calls(text: &str) -> BTreeMap<(&str, u64), Call> {
         }
         let count = counts.entry((thread, call)).or_default();
         *count += 1;
-        if arguments.contains(ACKED) {
+        let is_of_runtime = call == "mmap" && first_thread != Some(thread);
+        if arguments.contains(ACKED) || is_of_runtime {
             continue;
         }
         match MARKS.iter().position(|mark| arguments.contains(mark)) {
