@@ -111,24 +111,26 @@ fn by_hand(
     tree: &NestedSets<u32>,
 ) -> u64 {
     let position = database.get(txn, &tree.space().pack(&("node", 0))).unwrap().unwrap();
-    let left = u64::from_be_bytes(position[2..10].try_into().unwrap());
+    // The format of labels of 16 bytes, which all labels of a loaded tree are.
+    assert_eq!(position[0], 2);
+    let left = u128::from_be_bytes(position[2..18].try_into().unwrap());
     let first = tree.space().pack(&("left", left));
     let root = database.get(txn, &first).unwrap().unwrap();
-    let right = u64::from_be_bytes(root[..8].try_into().unwrap());
+    let right = u128::from_be_bytes(root[..16].try_into().unwrap());
     let last = tree.space().pack(&("left", right));
     let (mut sum, mut open) = (0_u64, Vec::new());
     let range = (Bound::Included(&first[..]), Bound::Excluded(&last[..]));
     for entry in database.range(txn, &range).unwrap() {
         let (_, bytes) = entry.unwrap();
-        let right = u64::from_be_bytes(bytes[..8].try_into().unwrap());
-        let id = u64::from_be_bytes(bytes[8..16].try_into().unwrap());
+        let right = u128::from_be_bytes(bytes[..16].try_into().unwrap());
+        let id = u64::from_be_bytes(bytes[16..24].try_into().unwrap());
         while open.last().is_some_and(|open| *open < right) {
             open.pop();
         }
         let depth = open.len() as u64;
         open.push(right);
         sum = sum.wrapping_add(id * depth);
-        black_box(&bytes[16..]);
+        black_box(&bytes[24..]);
     }
     sum
 }
