@@ -248,7 +248,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     ///         inserted => inserted,
     ///     }
     /// };
-    /// (1..1_000).try_for_each(insert)?;
+    /// (1..5_000).try_for_each(insert)?;
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
