@@ -123,3 +123,56 @@ impl Drop for Ticket<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_enters_as_soon_as_the_resizing_ends() {
+        // Far longer than the test takes, and than the test waits below.
+        let patience = || Deadline::new(Duration::from_secs(3_600));
+        let gate = Gate::default();
+        let (entered, was_entered) = channel();
+        thread::scope(|scope| {
+            let wait = || {
+                let ticket = gate.enter(Holder::Call, &patience()).map(drop);
+                entered.send(ticket).unwrap();
+            };
+            gate.alone(&patience(), || {
+                scope.spawn(wait);
+                // Until it waits, or for so long that it would have entered if it could.
+                assert!(was_entered.recv_timeout(Duration::from_millis(50)).is_err());
+                Ok(())
+            })
+            .unwrap();
+            let outcome = was_entered.recv_timeout(Duration::from_secs(60));
+            // One that is still asleep would keep the test from ending.
+            gate.changed.notify_all();
+            outcome.unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn the_resizing_begins_as_soon_as_the_last_one_is_gone() {
+        let patience = || Deadline::new(Duration::from_secs(3_600));
+        let gate = Gate::default();
+        let (done, was_done) = channel();
+        let tickets = [0, 1].map(|_| gate.enter(Holder::Snapshot, &patience()).unwrap());
+        thread::scope(|scope| {
+            scope.spawn(|| done.send(gate.alone(&patience(), || Ok(()))).unwrap());
+            let [one, other] = tickets;
+            drop(one);
+            assert!(was_done.recv_timeout(Duration::from_millis(50)).is_err());
+            drop(other);
+            let outcome = was_done.recv_timeout(Duration::from_secs(60));
+            gate.changed.notify_all();
+            outcome.unwrap().unwrap();
+        });
+    }
+}

@@ -172,3 +172,18 @@ fn control(file: &File, command: libc::c_int, record: &mut libc::flock) -> io::R
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_processes_are_looked_for_now_and_then() {
+        let lock = WriterLock::new(None);
+        assert!(lock.is_check_due(), "it never looked");
+        let looks = (0..1_000).filter(|_| lock.is_check_due()).count();
+        assert!(looks < 1_000, "it looks each time");
+        thread::sleep(MOST_IMPATIENT);
+        assert!(lock.is_check_due());
+    }
+}

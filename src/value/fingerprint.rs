@@ -76,7 +76,6 @@ mod kind {
     pub(super) const SEQ: u64 = 15;
     pub(super) const MAP: u64 = 16;
     pub(super) const FIELDS: u64 = 17;
-    pub(super) const SKIPPED: u64 = 18;
     pub(super) const NAME: u64 = 19;
 }
 
@@ -382,8 +381,8 @@ impl Fields<'_> {
         self.add(value)
     }
 
+    /// The names of the fields that are there say which are not.
     fn skip(&mut self, field: &'static str) {
-        self.state = mix(self.state ^ name_word(field), kind::SKIPPED);
         let Context { skipped, .. } = self.to.0;
         skipped.set(skipped.get().or(Some(SkippedField { of: self.of, field })));
     }

@@ -18,6 +18,7 @@ pub enum Child {
     Grow,
     OpenSmall,
     Fork,
+    CommitInAFork,
     ForkWhileAnotherThreadWrites,
     NoAddressSpace,
     NoAddressSpaceToOpen,
@@ -184,6 +185,7 @@ fn in_a_process_of_its_own() {
         "Grow" => grow(path),
         "OpenSmall" => open_small(path),
         "Fork" => fork(path),
+        "CommitInAFork" => commit_in_a_fork(path),
         "ForkWhileAnotherThreadWrites" => fork_while_another_thread_writes(path),
         "NoAddressSpace" => no_address_space(path),
         "NoAddressSpaceToOpen" => no_address_space_to_open(path),
@@ -268,6 +270,27 @@ fn fork(path: &Path) {
         store.transact(|txn| txn.put(b"a", &[n])).unwrap();
     }
     assert_eq!(snapshot.get(b"a").unwrap(), Some(&b"1"[..]));
+}
+
+/// A transaction that began before the fork is the parent's alone.
+fn commit_in_a_fork(path: &Path) {
+    let store = open(path);
+    let mut txn = store.begin().unwrap();
+    txn.put(b"of the transaction", b"1").unwrap();
+    // SAFETY: the child commits, prints nothing and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refuses = matches!(txn.commit(), Err(Error::Forked { .. }));
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!refuses)) };
+    }
+    let mut status = -1;
+    // SAFETY: waits for the child just made.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0, "the child was not refused");
+    assert!(store.snapshot().unwrap().get(b"of the transaction").unwrap().is_none());
+    txn.commit().unwrap();
+    assert_eq!(store.snapshot().unwrap().get(b"of the transaction").unwrap(), Some(&b"1"[..]));
 }
 
 /// The child must not wait for a writer that exists only in its parent.

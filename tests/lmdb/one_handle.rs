@@ -43,4 +43,5 @@ fn is_not_usable_after_a_fork() {
     let directory = tempdir().unwrap();
     run_child(Child::Fork, directory.path());
     run_child(Child::ForkWhileAnotherThreadWrites, directory.path());
+    run_child(Child::CommitInAFork, directory.path());
 }
