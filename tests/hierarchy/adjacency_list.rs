@@ -336,6 +336,15 @@ fn whatever_is_lost_or_damaged_is_found_and_mended() {
                 .unwrap();
         }
     }
+    // The name of a node is free below another parent, and another name below its own is not its.
+    let own = whole[&space().pack(&("name", 1, "n000002"))[..]].clone();
+    for stray in [("name", 1, "n000099"), ("name", 10, "n000002")] {
+        store.transact(|txn| txn.put(&space().pack(&stray), &own)).unwrap();
+        let found = findings(&tree, &store.snapshot().unwrap());
+        assert!(found.len() == 1 && found[0].contains(stray.2), "{found:?}");
+        assert_eq!(tree.repair(&store).unwrap(), 1);
+        assert_eq!(dump_all(&store), whole);
+    }
     // What nobody asked for goes, but for what is nothing of a tree.
     let foreign = [
         space().pack(&("child", 1, "no rank", 2)),
