@@ -87,7 +87,8 @@ impl Suite {
             programs.insert(name, program);
         }
         ensure!(!programs.is_empty(), "cargo has built no test program");
-        let scratch = tree.join("target/scratch");
+        // A database server that runs as another user must reach it.
+        let scratch = std::env::temp_dir().join("keyloom-planted");
         Ok(Self { programs: programs.into_values().collect(), scratch })
     }
 

@@ -49,8 +49,7 @@ impl fmt::Display for Planted {
 }
 
 fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(120).collect()
+    one_line_of_all(text).chars().take(120).collect()
 }
 
 /// The copy.
@@ -58,6 +57,30 @@ pub struct Tree {
     path: PathBuf,
     /// The sound text of each file that has an area.
     sources: BTreeMap<String, String>,
+    /// Changes that are no bugs: path and text.
+    no_bugs: BTreeSet<(String, String)>,
+}
+
+/// Changes that are no bugs, each with the reason: a line of a path, a text and why.
+const NO_BUGS: &str = include_str!("../no_bugs.txt");
+
+fn no_bugs(sources: &BTreeMap<String, String>) -> Result<BTreeSet<(String, String)>> {
+    let mut listed = BTreeSet::new();
+    for line in NO_BUGS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let mut parts = line.split(" | ");
+        let (Some(path), Some(text), Some(_why)) = (parts.next(), parts.next(), parts.next())
+        else {
+            bail!("no_bugs.txt: a path, a text and a reason, with \" | \" between them: {line}");
+        };
+        let source = sources.get(path).map(|source| one_line_of_all(source));
+        ensure!(source.is_some_and(|s| s.contains(text)), "no_bugs.txt: not in the file: {line}");
+        listed.insert((path.to_owned(), text.to_owned()));
+    }
+    Ok(listed)
+}
+
+fn one_line_of_all(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Tree {
@@ -79,7 +102,8 @@ impl Tree {
             write_if_other(&path.join(name), &bytes)?;
         }
         let path = fs::canonicalize(path)?;
-        Ok(Self { path, sources })
+        let no_bugs = no_bugs(&sources)?;
+        Ok(Self { path, sources, no_bugs })
     }
 
     pub fn path(&self) -> &Path {
@@ -92,9 +116,10 @@ impl Tree {
         count: usize,
         seed: u64,
         areas: &[String],
+        at: &[String],
         features: &str,
     ) -> Result<Vec<Planted>> {
-        let mut drawn = self.draw(seed, areas)?;
+        let mut drawn = self.draw(seed, areas, at)?;
         let mut bugs = Vec::new();
         for _ in 0..12 {
             top_up(&mut bugs, &mut drawn, count);
@@ -110,8 +135,13 @@ impl Tree {
         bail!("the bugs do not compile, after twelve tries")
     }
 
-    /// All sites of each area, shuffled.
-    fn draw(&self, seed: u64, wanted: &[String]) -> Result<BTreeMap<&'static str, Vec<Planted>>> {
+    /// All sites of each area, or those of some lines, shuffled.
+    fn draw(
+        &self,
+        seed: u64,
+        wanted: &[String],
+        at: &[String],
+    ) -> Result<BTreeMap<&'static str, Vec<Planted>>> {
         let mut by_area: BTreeMap<&str, Vec<Planted>> = BTreeMap::new();
         for (path, source) in &self.sources {
             let area = areas::of(path).context("a file without an area")?;
@@ -119,10 +149,20 @@ impl Tree {
                 continue;
             }
             let found = sites::find(source).with_context(|| format!("{path} does not parse"))?;
-            by_area.entry(area).or_default().extend(found.into_iter().map(|site| {
-                let sound = source.get(site.place.clone()).unwrap_or_default().to_owned();
-                Planted { number: 0, path: path.clone(), site, sound }
-            }));
+            by_area.entry(area).or_default().extend(
+                found
+                    .into_iter()
+                    .map(|site| {
+                        let sound = source.get(site.place.clone()).unwrap_or_default().to_owned();
+                        Planted { number: 0, path: path.clone(), site, sound }
+                    })
+                    .filter(|bug| {
+                        let place = format!("{path}:{}", bug.site.line);
+                        let is_listed =
+                            self.no_bugs.contains(&(path.clone(), one_line_of_all(&bug.sound)));
+                        if at.is_empty() { !is_listed } else { at.contains(&place) }
+                    }),
+            );
         }
         let mut random = fastrand::Rng::with_seed(seed);
         by_area.values_mut().for_each(|sites| random.shuffle(sites));
