@@ -151,9 +151,9 @@ impl<K, V> Upkeep<K, V> {
     }
 
     /// What is kept in step, if the transaction has read `entry`.
-    fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<'_, K, V>> {
+    fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         match self {
-            Self::Given(derived) => Ok(derived.iter().map(|one| (&**one, None)).collect()),
+            Self::Given(derived) => Ok(derived.iter().map(|one| (Arc::clone(one), None)).collect()),
             Self::Owned(owned) => owned.followed(entry),
             Self::Refused(owned) => Err(owned.refused()),
         }
@@ -229,7 +229,7 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// [`index_table`](crate::general::index_table).
     ///
     /// A table of a [schema](crate::schema) is given what is derived from it by
-    /// [`derive`](Table::derive): one that comes from here refuses every write with
+    /// [`Schema::derive`](crate::Schema::derive): one that comes from here refuses every write with
     /// [`SchemaError::GivenToOwned`](crate::SchemaError::GivenToOwned).
     #[must_use]
     pub fn with<How>(mut self, derived: &impl Attach<K, V, How>) -> Self {
@@ -578,7 +578,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         txn: &mut impl Writer,
         changes: &[Change<'_, K, V>],
         met: &[Met<&V>],
-        followed: &Followed<'_, K, V>,
+        followed: &Followed<K, V>,
     ) -> Result<()> {
         let mut records = SortedWrites::default();
         let mut changed = SmallVec::<[_; 1]>::with_capacity(changes.len());
@@ -617,7 +617,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     }
 
     /// What the transaction keeps in step, read by itself.
-    fn follow(&self, txn: &impl Reader) -> Result<Followed<'_, K, V>> {
+    fn follow(&self, txn: &impl Reader) -> Result<Followed<K, V>> {
         let entry = self.upkeep.entry().map(|key| txn.get(key)).transpose()?.flatten();
         self.upkeep.followed(entry.as_deref())
     }
@@ -629,7 +629,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         &self,
         txn: &mut impl Writer,
         changes: &[Change<'_, K, V>],
-    ) -> Result<Before<'_, Met<V>, K, V>> {
+    ) -> Result<Before<Met<V>, K, V>> {
         let is_bare = self.upkeep.is_bare();
         let does_not_matter = is_bare && changes.iter().all(|c| c.new.is_some());
         if does_not_matter || Self::is_free(txn, changes)? {
@@ -661,7 +661,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         &self,
         txn: &'r R,
         changes: &[Change<'_, K, V>],
-    ) -> Result<Before<'_, Option<R::Bytes<'r>>, K, V>> {
+    ) -> Result<Before<Option<R::Bytes<'r>>, K, V>> {
         let Some(entry) = self.upkeep.entry() else {
             let stored = match changes {
                 [one] => smallvec![txn.get(&one.packed)?],
@@ -680,7 +680,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     fn forget(
         txn: &mut impl Writer,
         mut lost: Vec<(&Change<'_, K, V>, Error)>,
-        followed: &Followed<'_, K, V>,
+        followed: &Followed<K, V>,
     ) -> Result<()> {
         if lost.is_empty() {
             return Ok(());
@@ -725,7 +725,7 @@ fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V
 }
 
 /// What was there before some changes, one for each or none at all, and what the transaction keeps in step.
-type Before<'t, T, K, V> = (SmallVec<[T; 1]>, Followed<'t, K, V>);
+type Before<T, K, V> = (SmallVec<[T; 1]>, Followed<K, V>);
 
 /// The record that a change meets.
 #[derive(Clone, Copy)]

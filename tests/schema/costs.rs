@@ -12,19 +12,16 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let (shop, cost) = store.measure(Shop::open);
     assert_eq!(counts(cost), [0, 1, 1, 0], "nothing changed");
 
-    let bare: Table<u32, Sale> =
-        Schema::open(store, "bare", |schema| schema.table("sales")).unwrap();
+    let bare: Table<u32, Sale> = Schema::open(store, "bare").unwrap().table("sales").unwrap();
     // The entry of the table; it cannot be known else that nobody has derived anything from it.
     assert_eq!(writing(store, |txn| bare.put(txn, &1, &sale(1))), [1, 0, 1, 1]);
     let many = || (0..10).map(|id| (id, sale(id)));
     assert_eq!(writing(store, |txn| bare.put_many(txn, many())), [1, 0, 1, 10]);
     assert_eq!(writing(store, |txn| bare.delete(txn, &1).map(drop)), [2, 0, 2, 1]);
 
-    let (indexed, by_town) = Schema::open(store, "indexed", |schema| {
-        let sales = schema.table::<u32, Sale>("sales");
-        (sales.clone(), sales.derive("by_town", 1, by_town))
-    })
-    .unwrap();
+    let schema = Schema::open(store, "indexed").unwrap();
+    let indexed = schema.table::<u32, Sale>("sales").unwrap();
+    let by_town = schema.index(&indexed, "by_town", 1, by_town).unwrap();
     assert_eq!(writing(store, |txn| indexed.put(txn, &1, &sale(1))), [2, 0, 1, 2]);
     assert_eq!(writing(store, |txn| indexed.put(txn, &1, &sale(1))), [2, 0, 2, 1]);
     assert_eq!(writing(store, |txn| indexed.put_many(txn, many())), [11, 0, 2, 19]);
@@ -45,18 +42,10 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     });
     assert_eq!(counts(cost), [1, 1, 5, 0]);
 
-    let indexed = || {
-        Schema::open(store, "indexed", |schema| {
-            schema.table::<u32, Sale>("sales").derive("by_serial", 1, by_serial)
-        })
-        .unwrap()
-    };
-    indexed();
+    let by_serial = schema.unique_index(&indexed, "by_serial", 1, by_serial).unwrap();
     // Clears nothing and begins; visits ten records, seven of which have an entry. One look at the
     // entry whether anything is to be done.
-    let (_, cost) = store.measure(|_| {
-        indexed().build_with(store, 100, |_| std::ops::ControlFlow::Continue(())).unwrap()
-    });
-    assert_eq!(counts(cost), [1 + 2 + 7, 1 + 2, 1 + 3 + 10, 2 + 7]);
+    let (_, cost) = store.measure(|store| by_serial.build(store).unwrap());
+    assert_eq!(counts(cost), [1 + 2 + 7, 2, 3 + 10, 2 + 7]);
     drop(shop);
 }

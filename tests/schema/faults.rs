@@ -56,7 +56,7 @@ pub fn work_that_fails_can_be_done_again(store: &(impl Store + Clone)) {
         for n in 0.. {
             clear(store);
             let work = || -> Result<Shop> {
-                let shop = keyloom_patterns::Schema::open(&faulty, "shop", Shop::declare)?;
+                let shop = Shop::try_open(&faulty)?;
                 let sales = (1..6).map(|n| (n, sale(n)));
                 faulty.transact(|txn| shop.sales.put_many(txn, sales.clone()))?;
                 shop.with_kind(kind, Disable(&faulty))?;

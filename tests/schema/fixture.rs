@@ -7,8 +7,8 @@ use keyloom::{Reader, Result, Store, Subspace};
 use keyloom_patterns::general::aggregation::{Event, Seen, contribution};
 use keyloom_patterns::general::inverted_index::one;
 use keyloom_patterns::{
-    Attached, Index, InvertedIndex, Maintained, PointIndex, Position, RankedIndex, RollUp, Schema,
-    Sketches, Table, Totals, entry,
+    Attached, Index, IndexEntries, InvertedIndex, Maintained, PointIndex, Position, RankedIndex,
+    RollUp, Schema, Sketches, Table, Totals, entry,
 };
 use serde::{Deserialize, Serialize};
 
@@ -42,45 +42,49 @@ fn position(sale: &Sale) -> Result<Option<Position>> {
     Position::new(sale.cents as f64 / 10.0, 7.5).map(Some)
 }
 
-pub fn by_town(space: &Subspace) -> Index<u32, Sale> {
-    Index::new(space, |_, sale: &Sale| entry(&sale.town).covering(sale.cents))
+pub fn by_town(_: &u32, sale: &Sale) -> IndexEntries {
+    entry(&sale.town).covering(sale.cents)
 }
 
-pub fn by_serial(space: &Subspace) -> Index<u32, Sale> {
-    Index::new(space, |_, sale: &Sale| sale.serial.iter().collect()).unique()
+pub fn by_serial(_: &u32, sale: &Sale) -> IndexEntries {
+    sale.serial.iter().collect()
+}
+
+/// The sales without anything that the program knows of.
+pub fn bare(store: &impl Store) -> Table<u32, Sale> {
+    Schema::open(store, "shop").unwrap().table("sales").unwrap()
 }
 
 impl Shop {
     pub fn open(store: &impl Store) -> Self {
-        Schema::open(store, "shop", Self::declare).unwrap()
+        Self::try_open(store).unwrap()
     }
 
-    pub fn declare(schema: &Schema) -> Self {
-        let sales = schema.table("sales");
-        Self {
-            by_town: sales.derive("by_town", 1, by_town),
-            by_serial: sales.derive("by_serial", 1, by_serial),
-            totals: sales.derive("totals", 1, |space| {
-                Totals::new(space, |_, sale: &Sale| contribution(&sale.town, sale.cents))
-            }),
-            ranked: sales.derive("ranked", 1, |space| {
-                RankedIndex::new(space, |_, sale: &Sale| entry((&sale.town, sale.cents)))
-            }),
-            roll_up: sales.derive("roll_up", 1, |space| {
+    pub fn try_open(store: &impl Store) -> Result<Self> {
+        let schema = Schema::open(store, "shop")?;
+        let sales = schema.table("sales")?;
+        Ok(Self {
+            by_town: schema.index(&sales, "by_town", 1, by_town)?,
+            by_serial: schema.unique_index(&sales, "by_serial", 1, by_serial)?,
+            totals: schema.totals(&sales, "totals", 1, |_, s| contribution(&s.town, s.cents))?,
+            ranked: schema.derive(&sales, "ranked", 1, |space| {
+                Ok(RankedIndex::new(space, |_, sale: &Sale| entry((&sale.town, sale.cents))))
+            })?,
+            roll_up: schema.derive(&sales, "roll_up", 1, |space| {
                 let event = |_: &u32, s: &Sale| Some(Event::new(&s.town, s.cents, 1));
-                RollUp::new(space, &[10, 100], event).unwrap()
-            }),
-            sketches: sales.derive("sketches", 1, |space| {
-                Sketches::new(space, 5, |_, s: &Sale| Seen::one(&s.town, s.cents)).unwrap()
-            }),
-            words: sales.derive("words", 1, |space| {
-                InvertedIndex::new(space).field("town", |_, sale: &Sale| one(&sale.town))
-            }),
-            points: sales.derive("points", 1, |space| {
-                PointIndex::new(space, |_, sale: &Sale| position(sale))
-            }),
+                RollUp::new(space, &[10, 100], event)
+            })?,
+            sketches: schema.derive(&sales, "sketches", 1, |space| {
+                Sketches::new(space, 5, |_, s: &Sale| Seen::one(&s.town, s.cents))
+            })?,
+            words: schema.derive(&sales, "words", 1, |space| {
+                Ok(InvertedIndex::new(space).field("town", |_, sale: &Sale| one(&sale.town)))
+            })?,
+            points: schema.derive(&sales, "points", 1, |space| {
+                Ok(PointIndex::new(space, |_, sale: &Sale| position(sale)))
+            })?,
             sales,
-        }
+        })
     }
 
     /// Calls `work` for one of the kinds.

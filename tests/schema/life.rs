@@ -6,7 +6,7 @@ use keyloom::{Memory, Store};
 use keyloom_patterns::{Schema, SchemaError};
 use proptest::prelude::*;
 
-use crate::fixture::{Build, Bytes, Disable, KINDS, Sale, Shop, by_serial, sale};
+use crate::fixture::{Build, Bytes, Disable, KINDS, Sale, Shop, bare, by_serial, sale};
 use crate::laws::{clear, dump_all, long_property};
 
 #[derive(Clone, Debug)]
@@ -94,15 +94,13 @@ pub fn a_build_goes_on_where_the_store_says(store: &(impl Store + Clone)) {
 }
 
 pub fn a_build_waits_for_a_record_that_is_refused(store: &(impl Store + Clone)) {
-    let sales = Schema::open(store, "shop", |schema| schema.table::<u32, Sale>("sales")).unwrap();
+    let sales = bare(store);
     let twice = Sale { serial: Some(7), ..sale(1) };
     let records = [(1, twice.clone()), (2, sale(2)), (3, twice), (4, sale(6))];
     store.transact(|txn| sales.put_many(txn, &records)).unwrap();
-    let (sales, by_serial) = Schema::open(store, "shop", |schema| {
-        let sales = schema.table::<u32, Sale>("sales");
-        (sales.clone(), sales.derive("by_serial", 1, by_serial))
-    })
-    .unwrap();
+    let schema = Schema::open(store, "shop").unwrap();
+    let sales = schema.table::<u32, Sale>("sales").unwrap();
+    let by_serial = schema.unique_index(&sales, "by_serial", 1, by_serial).unwrap();
     let error = Build(store, usize::MAX);
     let error = crate::fixture::KindWork::run(error, &by_serial).unwrap_err();
     for part in ["7", "unique"] {
@@ -118,19 +116,12 @@ pub fn a_build_waits_for_a_record_that_is_refused(store: &(impl Store + Clone)) 
 }
 
 pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {
-    let open = |with_index: bool| {
-        Schema::open(store, "shop", |schema| {
-            let sales = schema.table::<u32, Sale>("sales");
-            let by_serial = with_index.then(|| sales.derive("by_serial", 1, by_serial));
-            (sales, by_serial)
-        })
-        .unwrap()
-    };
-    let (bare, _) = open(false);
+    let bare = bare(store);
     store.transact(|txn| bare.put_many(txn, (0..9).map(|id| (id, of(id, id))))).unwrap();
     let before = dump_all(store);
-    let (_, by_serial) = open(true);
-    let by_serial = by_serial.unwrap();
+    let schema = Schema::open(store, "shop").unwrap();
+    let sales = schema.table::<u32, Sale>("sales").unwrap();
+    let by_serial = schema.unique_index(&sales, "by_serial", 1, by_serial).unwrap();
     by_serial.build(store).unwrap();
     let mut batches = 0;
     let going_on = |_: &_| {

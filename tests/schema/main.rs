@@ -27,8 +27,8 @@ use misuse::{
     a_changed_definition_is_refused_until_it_is_built, a_program_that_lacks_an_index_cannot_write,
     a_table_and_its_index_share_no_key, a_table_of_a_schema_takes_nothing_else,
     a_table_of_another_type_is_refused, ids_leave_out_keys_that_are_there,
-    names_declared_twice_are_refused, schemas_share_no_key, what_is_not_open_is_refused,
-    what_is_not_readable_is_not_queried,
+    names_declared_twice_are_refused, schemas_share_no_key, what_is_not_readable_is_not_queried,
+    what_lies_elsewhere_is_refused,
 };
 
 macro_rules! run {
@@ -43,7 +43,7 @@ macro_rules! run {
             a_table_of_a_schema_takes_nothing_else,
             a_changed_definition_is_refused_until_it_is_built,
             what_is_not_readable_is_not_queried,
-            what_is_not_open_is_refused,
+            what_lies_elsewhere_is_refused,
             rebuilt_equals_maintained_in_any_history,
             a_build_goes_on_where_the_store_says,
             a_build_waits_for_a_record_that_is_refused,

@@ -4,7 +4,7 @@ use keyloom::value::Json;
 use keyloom::{Error, Order, Store, Subspace, Writer};
 use keyloom_patterns::{Index, Schema, SchemaError, Table, entry};
 
-use crate::fixture::{Sale, Shop, by_serial, by_town, sale};
+use crate::fixture::{Sale, Shop, bare, by_town, sale};
 use crate::laws::dump_all;
 
 fn schema_error<T>(outcome: Result<T, Error>) -> SchemaError {
@@ -24,15 +24,16 @@ pub fn a_table_and_its_index_share_no_key(store: &(impl Store + Clone)) {
 }
 
 pub fn a_table_of_another_type_is_refused(store: &(impl Store + Clone)) {
-    let sales = Schema::open(store, "shop", |schema| schema.table::<u32, Sale>("sales")).unwrap();
+    let open = || Schema::open(store, "shop").unwrap();
+    let sales = bare(store);
     store.transact(|txn| sales.put(txn, &1, &sale(1))).unwrap();
     let before = dump_all(store);
     let refused = [
-        Schema::open(store, "shop", |s| drop(s.table::<u32, String>("sales"))),
-        Schema::open(store, "shop", |s| drop(s.table::<String, Sale>("sales"))),
-        Schema::open(store, "shop", |s| drop(s.table::<(u32, u32), Sale>("sales"))),
-        Schema::open(store, "shop", |s| drop(s.table_with::<u32, Sale, Json>("sales", 1))),
-        Schema::open(store, "shop", |s| drop(s.table_with::<String, Sale, Json>("sales", 2))),
+        open().table::<u32, String>("sales").map(drop),
+        open().table::<String, Sale>("sales").map(drop),
+        open().table::<(u32, u32), Sale>("sales").map(drop),
+        open().table_with::<u32, Sale, Json>("sales", 1).map(drop),
+        open().table_with::<String, Sale, Json>("sales", 2).map(drop),
     ];
     for outcome in refused {
         let SchemaError::Contradiction { name, stored, declared, .. } = schema_error(outcome)
@@ -45,31 +46,34 @@ pub fn a_table_of_another_type_is_refused(store: &(impl Store + Clone)) {
     }
     assert_eq!(dump_all(store), before);
     // Integers of another width are the same keys, and a version that is raised may have another type.
-    Schema::open(store, "shop", |s| drop(s.table::<u64, Sale>("sales"))).unwrap();
-    Schema::open(store, "shop", |s| drop(s.table_with::<u32, (), Json>("sales", 2))).unwrap();
+    open().table::<u64, Sale>("sales").unwrap();
+    open().table_with::<u32, (), Json>("sales", 2).unwrap();
     let older = store.transact(|txn| sales.put(txn, &2, &sale(2)));
     assert!(matches!(schema_error(older), SchemaError::Contradiction { .. }));
-    let older = Schema::open(store, "shop", |s| drop(s.table::<u32, Sale>("sales")));
+    let older = open().table::<u32, Sale>("sales");
     assert!(matches!(schema_error(older), SchemaError::Contradiction { .. }));
 }
 
 pub fn names_declared_twice_are_refused(store: &(impl Store + Clone)) {
-    let tables = Schema::open(store, "shop", |schema| {
-        (schema.table::<u32, u32>("a"), schema.table::<u32, u32>("a"))
-    });
-    let SchemaError::DeclaredTwice { name, .. } = schema_error(tables) else { panic!("twice") };
-    assert_eq!(name, "a");
-    let indexes = Schema::open(store, "shop", |schema| {
-        let sales = schema.table::<u32, Sale>("sales");
-        [sales.derive("by_town", 1, by_town), sales.derive("by_town", 1, by_town)]
-    });
-    let SchemaError::DeclaredTwice { name, .. } = schema_error(indexes) else { panic!("twice") };
-    assert_eq!(name, "sales.by_town");
-    assert!(dump_all(store).is_empty());
+    let schema = Schema::open(store, "shop").unwrap();
+    let sales = schema.table::<u32, Sale>("sales").unwrap();
+    let by_town = || schema.index(&sales, "by_town", 1, by_town);
+    by_town().unwrap();
+    let before = dump_all(store);
+    for (outcome, twice) in [
+        (schema.table::<u32, Sale>("sales").map(drop), "sales"),
+        (by_town().map(drop), "sales.by_town"),
+    ] {
+        let SchemaError::DeclaredTwice { name, .. } = schema_error(outcome) else {
+            panic!("twice")
+        };
+        assert_eq!(name, twice);
+    }
+    assert_eq!(dump_all(store), before);
 }
 
 pub fn schemas_share_no_key(store: &(impl Store + Clone)) {
-    let open = |name| Schema::open(store, name, |schema| schema.table::<u32, u32>("numbers"));
+    let open = |name| Schema::open(store, name).unwrap().table::<u32, u32>("numbers");
     let (one, other) = (open("one").unwrap(), open("other").unwrap());
     store.transact(|txn| one.put(txn, &1, &10)).unwrap();
     store.transact(|txn| other.put(txn, &1, &20)).unwrap();
@@ -91,7 +95,7 @@ pub fn ids_leave_out_keys_that_are_there(store: &(impl Store + Clone)) {
 }
 
 pub fn a_program_that_lacks_an_index_cannot_write(store: &(impl Store + Clone)) {
-    let bare = Schema::open(store, "shop", |schema| schema.table::<u32, Sale>("sales")).unwrap();
+    let bare = bare(store);
     store.transact(|txn| bare.put(txn, &1, &sale(1))).unwrap();
     let shop = Shop::open(store);
     // What is not built yet nobody has to maintain.
@@ -130,25 +134,16 @@ pub fn a_table_of_a_schema_takes_nothing_else(store: &(impl Store + Clone)) {
 pub fn a_changed_definition_is_refused_until_it_is_built(store: &(impl Store + Clone)) {
     let shop = Shop::open(store);
     store.transact(|txn| shop.sales.put_many(txn, (0..9).map(|id| (id, sale(id))))).unwrap();
-    let open = |version, is_unique: bool| {
-        Schema::open(store, "shop", |schema| {
-            let all = Shop::declare(schema);
-            drop(all);
-        })
-        .unwrap();
-        Schema::open(store, "shop", |schema| {
-            let sales = schema.table::<u32, Sale>("sales");
-            sales.derive("by_town", version, |space| {
-                let index = Index::new(space, |id: &u32, sale: &Sale| entry((&sale.town, *id)));
-                if is_unique { index.unique() } else { index }
-            })
-        })
+    let open = |version| {
+        let schema = Schema::open(store, "shop").unwrap();
+        let sales = schema.table::<u32, Sale>("sales").unwrap();
+        schema.unique_index(&sales, "by_town", version, |id, sale| entry((&sale.town, *id)))
     };
     // Another kind by the same version contradicts; a newer one is refused until it is built.
-    let contradiction = schema_error(open(1, true));
+    let contradiction = schema_error(open(1));
     let SchemaError::Contradiction { name, .. } = &contradiction else { panic!("{contradiction}") };
     assert_eq!(name, "sales.by_town");
-    let newer = open(2, true).unwrap();
+    let newer = open(2).unwrap();
     let refused = schema_error(newer.at(&store.snapshot().unwrap()).map(drop));
     assert!(matches!(refused, SchemaError::Changed { .. }), "{refused}");
     let refused = store.transact(|txn| newer.table().put(txn, &1, &sale(2)));
@@ -183,26 +178,19 @@ pub fn what_is_not_readable_is_not_queried(store: &(impl Store + Clone)) {
     }
 }
 
-pub fn what_is_not_open_is_refused(store: &(impl Store + Clone)) {
-    let taken = std::cell::RefCell::new(Vec::new());
-    Schema::open(store, "shop", |schema| {
-        let sales = schema.table::<u32, Sale>("sales");
-        taken.borrow_mut().push((sales.clone(), sales.derive("by_serial", 1, by_serial)));
-    })
-    .unwrap();
-    let mut taken = taken.into_inner();
-    assert!(taken.len() > 1, "it was entered");
-    taken.pop();
-    for (sales, by_serial) in taken {
-        let refused = schema_error(store.transact(|txn| sales.put(txn, &1, &sale(1))));
-        assert!(matches!(refused, SchemaError::NotOpen { .. }), "{refused}");
-        let refused = schema_error(by_serial.build(store));
-        assert!(
-            matches!(refused, SchemaError::NotOpen { .. } | SchemaError::Gone { .. }),
-            "{refused}"
-        );
+pub fn what_lies_elsewhere_is_refused(store: &(impl Store + Clone)) {
+    let schema = Schema::open(store, "shop").unwrap();
+    let sales = schema.table::<u32, Sale>("sales").unwrap();
+    let before = dump_all(store);
+    let explicit = Table::<u32, Sale>::new(&Subspace::new("sales"));
+    let of_other = Schema::open(store, "other").unwrap();
+    for (schema, table) in [(&schema, &explicit), (&of_other, &sales)] {
+        let refused = schema_error(schema.index(table, "by_town", 1, by_town).map(drop));
+        assert!(matches!(refused, SchemaError::NotOwned { .. }), "{refused}");
     }
-    let bare = Table::<u32, Sale>::new(&Subspace::new("bare")).derive("by_serial", 1, by_serial);
-    let refused = schema_error(bare.at(&store.snapshot().unwrap()).map(drop));
-    assert!(matches!(refused, SchemaError::NotOpen { .. }), "{refused}");
+    let refused = schema
+        .derive(&sales, "by_town", 1, |_| Ok(Index::new(&Subspace::new("elsewhere"), by_town)));
+    let SchemaError::Outside { name, .. } = schema_error(refused) else { panic!("it is outside") };
+    assert_eq!(name, "sales.by_town");
+    assert_eq!(dump_all(store), before);
 }

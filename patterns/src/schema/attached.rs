@@ -10,7 +10,7 @@ use keyloom::{Order, Reader, Result, Store};
 use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::{Declared, Owned};
-use super::stored::{Definition, State, space_of};
+use super::stored::State;
 use crate::continuation::Continuation;
 use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
 use crate::general::composite_key_index::Index;
@@ -24,14 +24,15 @@ use crate::table::{RecordKey, RecordPage, Table};
 /// table than [`Postcard`] `Attached<Index<u32, City>, Json>`.
 pub struct Attached<D: Maintained, C = Postcard> {
     pub(super) derived: D,
-    pub(super) name: Arc<str>,
+    pub(super) declared: Arc<Declared<D::Key, D::Value>>,
     pub(super) table: Table<D::Key, D::Value, C>,
 }
 
 impl<D: Maintained, C> Clone for Attached<D, C> {
     fn clone(&self) -> Self {
-        let Self { derived, name, table } = self;
-        Self { derived: derived.clone(), name: Arc::clone(name), table: table.clone() }
+        let Self { derived, declared, table } = self;
+        let declared = Arc::clone(declared);
+        Self { derived: derived.clone(), declared, table: table.clone() }
     }
 }
 
@@ -39,57 +40,19 @@ impl<D: Maintained, C> fmt::Debug for Attached<D, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Attached")
             .field("kind", &self.derived.kind())
-            .field("name", &self.name)
+            .field("name", &self.declared.name)
             .field("table", &self.table)
             .finish_non_exhaustive()
     }
 }
 
-impl<K: RecordKey, V: 'static, C> Table<K, V, C> {
-    /// Declares something that is derived from the records: `make` makes it, in the subspace that it is
-    /// given. `version` stands for its function, which the store cannot see: raise it whenever the function
-    /// gives something else, and [build](Attached::build) it again.
-    ///
-    /// Call it within the function that [`Schema::open`](super::Schema::open) takes, and return what it
-    /// returns. Of a table without a schema, or one that is open, what is returned answers every call with
-    /// [`SchemaError::NotOpen`]; such a table takes [`with`](Table::with).
-    ///
-    /// ```
-    /// use keyloom::{Memory, Store};
-    /// use keyloom_patterns::general::aggregation::{Totals, contribution};
-    /// use keyloom_patterns::{Attached, Schema, Table};
-    /// let store = Memory::new();
-    /// let (shoes, by_size): (Table<u32, u8>, Attached<Totals<u32, u8>>) =
-    ///     Schema::open(&store, "shop", |schema| {
-    ///         let shoes = schema.table("shoes");
-    ///         let by_size = shoes.derive("by_size", 1, |space| Totals::new(space, |_, size| contribution(size, 1)));
-    ///         (shoes, by_size)
-    ///     })?;
-    /// store.transact(|txn| shoes.put_many(txn, [(1, 42), (2, 42), (3, 40)]))?;
-    /// let snapshot = store.snapshot()?;
-    /// assert_eq!(by_size.at(&snapshot)?.get(&snapshot, 42)?, 2);
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    pub fn derive<D: Maintained<Key = K, Value = V>>(
-        &self,
-        name: &str,
-        version: u32,
-        make: impl FnOnce(&keyloom::Subspace) -> D,
-    ) -> Attached<D, C> {
-        let before = self.owner().and_then(|owned| owned.before.as_ref()?.get(name));
-        let id = before.map_or(0, |stored| stored.id);
-        let derived = make(&space_of(id));
-        let definition = Definition {
-            kind: derived.kind().into(),
-            format: derived.format(),
-            version,
-            options: derived.options(),
-        };
-        if let Some(owned) = self.owner() {
-            let (name, derived) = (name.into(), derived.derived());
-            owned.declare(Declared { name, id, definition, derived });
-        }
-        Attached { derived, name: name.into(), table: self.clone() }
+impl<D: Maintained, C> Attached<D, C> {
+    pub(super) fn new(
+        derived: D,
+        declared: Arc<Declared<D::Key, D::Value>>,
+        table: Table<D::Key, D::Value, C>,
+    ) -> Self {
+        Self { derived, declared, table }
     }
 }
 
@@ -103,7 +66,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         match self.state(reader)? {
             State::Readable => Ok(&self.derived),
             state => {
-                let (table, name) = (self.owned()?.name.clone(), self.name.to_string());
+                let (table, name) =
+                    (self.owned()?.name.to_string(), self.declared.name.to_string());
                 Err(SchemaError::NotReadable { table, name, state }.into())
             }
         }
@@ -117,10 +81,11 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     pub fn state(&self, reader: &impl Reader) -> Result<State> {
         let owned = self.owned()?;
         let stored = owned.read(reader)?;
-        let Some(stored) = stored.get(&self.name) else {
-            return Err(SchemaError::Gone { name: owned.name_of(&self.name) }.into());
+        let name = &self.declared.name;
+        let Some(stored) = stored.get(name) else {
+            return Err(SchemaError::Gone { name: owned.name_of(name) }.into());
         };
-        owned.refuse_change(owned.declared(&self.name)?, stored)?;
+        owned.refuse_change(&self.declared, stored)?;
         Ok(stored.state)
     }
 
@@ -160,8 +125,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     }
 
     pub(super) fn owned(&self) -> Result<&Arc<Owned<D::Key, D::Value>>> {
-        let name = || self.name.to_string();
-        self.table.owner().ok_or_else(|| SchemaError::NotOpen { name: name() }.into())
+        let gone = || SchemaError::Gone { name: self.declared.name.to_string() }.into();
+        self.table.owner().ok_or_else(gone)
     }
 }
 
@@ -170,13 +135,11 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Attached<Index<K, V>, C> {
     ///
     /// ```
     /// use keyloom::{Desc, Memory, Order, Store};
-    /// use keyloom_patterns::{Index, Schema, entry};
+    /// use keyloom_patterns::{Schema, entry};
     /// let store = Memory::new();
-    /// let (scores, by_score) = Schema::open(&store, "game", |schema| {
-    ///     let scores = schema.table::<String, u32>("scores");
-    ///     let by_score = scores.derive("by_score", 1, |space| Index::new(space, |_, score| entry(Desc(*score))));
-    ///     (scores, by_score)
-    /// })?;
+    /// let schema = Schema::open(&store, "game")?;
+    /// let scores = schema.table::<String, u32>("scores")?;
+    /// let by_score = schema.index(&scores, "by_score", 1, |_, score| entry(Desc(*score)))?;
     /// store.transact(|txn| scores.put_many(txn, [("Ada".to_owned(), 80), ("Bob".to_owned(), 95)]))?;
     /// let best = by_score.records(&store.snapshot()?, (), Order::Ascending, 1, None)?;
     /// assert_eq!(best.records, [("Bob".to_owned(), 95)]);

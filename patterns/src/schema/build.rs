@@ -43,15 +43,14 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     ///
     /// ```
     /// use keyloom::{Memory, Store};
-    /// use keyloom_patterns::{Index, Schema, entry};
+    /// use keyloom_patterns::{Schema, entry};
     /// let store = Memory::new();
-    /// let prices = Schema::open(&store, "shop", |schema| schema.table::<u32, u32>("prices"))?;
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let prices = schema.table::<u32, u32>("prices")?;
     /// store.transact(|txn| prices.put(txn, &1, &250))?;
     ///
     /// // The next version of the program has an index more.
-    /// let by_price = Schema::open(&store, "shop", |schema| {
-    ///     schema.table::<u32, u32>("prices").derive("by_price", 1, |space| Index::new(space, |_, cents| entry(cents)))
-    /// })?;
+    /// let by_price = schema.index(&prices, "by_price", 1, |_, cents| entry(cents))?;
     /// assert!(by_price.at(&store.snapshot()?).is_err());
     /// by_price.build(&store)?;
     /// let snapshot = store.snapshot()?;
@@ -83,11 +82,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     ) -> Result<Progress> {
         let snapshot = store.snapshot()?;
         let stored = self.owned()?.read(&snapshot)?;
-        let declared = self.owned()?.declared(&self.name)?;
-        if stored
-            .get(&self.name)
-            .is_some_and(|one| declared.is(one) && one.state == State::Readable)
-        {
+        let Self { declared, .. } = self;
+        let is_whole = |one: &StoredDerived| declared.is(one) && one.state == State::Readable;
+        if stored.get(&declared.name).is_some_and(is_whole) {
             return Ok(Progress { state: State::Readable, finished: true, ..Progress::NOTHING });
         }
         std::mem::drop(snapshot);
@@ -125,8 +122,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         txn.guarded(|txn| {
             let owned = self.owned()?;
             let mut stored = owned.read(txn)?;
-            let Some(one) = stored.get_mut(&self.name) else {
-                return Err(SchemaError::Gone { name: owned.name_of(&self.name) }.into());
+            let name = &self.declared.name;
+            let Some(one) = stored.get_mut(name) else {
+                return Err(SchemaError::Gone { name: owned.name_of(name) }.into());
             };
             (one.state, one.built_to) = (State::Disabled, None);
             txn.put(&owned.entry, &stored.encode())
@@ -155,10 +153,10 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
 
     fn build_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
         let owned = self.owned()?;
-        let declared = owned.declared(&self.name)?;
+        let declared = &*self.declared;
         let mut stored = owned.read(txn)?;
-        let Some(one) = stored.get_mut(&self.name) else {
-            return Err(SchemaError::Gone { name: owned.name_of(&self.name) }.into());
+        let Some(one) = stored.get_mut(&declared.name) else {
+            return Err(SchemaError::Gone { name: owned.name_of(&declared.name) }.into());
         };
         if one.definition.version > declared.definition.version || one.id != declared.id {
             owned.refuse_change(declared, one)?;
@@ -171,7 +169,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
                     ..Progress::NOTHING
                 });
             }
-            State::Building if declared.is(one) => self.visit(txn, declared, one, batch)?,
+            State::Building if declared.is(one) => self.visit(txn, one, batch)?,
             _ => clear(txn, declared, one, batch)?,
         };
         txn.put(&owned.entry, &stored.encode())?;
@@ -182,7 +180,6 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     fn visit(
         &self,
         txn: &mut impl Writer,
-        declared: &Declared<D::Key, D::Value>,
         one: &mut StoredDerived,
         batch: usize,
     ) -> Result<Progress> {
@@ -197,7 +194,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             .collect();
         if !changes.is_empty() {
             let mut writes = SortedWrites::default();
-            declared.derived.update(&mut DynWriter::new(txn), &changes, &mut writes)?;
+            self.declared.derived().update(&mut DynWriter::new(txn), &changes, &mut writes)?;
             writes.apply(txn)?;
         }
         let finished = last.is_none();
@@ -210,12 +207,12 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     fn drop_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
         let owned = self.owned()?;
         let mut stored: StoredTable = owned.read(txn)?;
-        let Some(one) = stored.get_mut(&self.name) else {
+        let Some(one) = stored.get_mut(&self.declared.name) else {
             return Ok(Progress { finished: true, ..Progress::NOTHING });
         };
         let (cleared, is_empty) = clear_some(txn, one, batch)?;
         if is_empty {
-            stored.derived.retain(|one| *one.name != *self.name);
+            stored.derived.retain(|one| *one.name != *self.declared.name);
         }
         txn.put(&owned.entry, &stored.encode())?;
         Ok(Progress { cleared, finished: is_empty, ..Progress::NOTHING })

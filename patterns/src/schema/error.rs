@@ -81,13 +81,25 @@ pub enum SchemaError {
         /// The table.
         table: String,
     },
-    /// A handle is used whose schema is not open: it was taken out of the function that declares.
+    /// A table is not of this schema: it has an explicit subspace, or belongs to another schema.
     #[error(
-        "{name:?} is used before its schema is open; take the handles that `Schema::open` returns"
+        "{name:?} is derived from a table that the schema {schema:?} does not own; declare it with the schema of its table"
     )]
-    NotOpen {
-        /// The table.
+    NotOwned {
+        /// The schema.
+        schema: String,
+        /// What was to be derived.
         name: String,
+    },
+    /// What is derived would lie elsewhere than in the subspace that it was given.
+    #[error(
+        "{name:?} lies in {space}, outside of the subspace that its function was given; make it there"
+    )]
+    Outside {
+        /// The table, and what is derived from it.
+        name: String,
+        /// Where it lies.
+        space: String,
     },
     /// The bytes in the store are no entry of a schema.
     #[error("this is no entry of a schema: it is damaged, or other data lie there")]

@@ -41,7 +41,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         String::new()
     }
 
-    /// Where the bytes are, or some of them: within the subspace that [`derive`](Table::derive) gave.
+    /// Where the bytes are, or some of them: within the subspace that [`Schema::derive`](super::Schema::derive) gave.
     fn space(&self) -> &Subspace;
 
     /// What is told of each change of a record.

@@ -1,7 +1,7 @@
 //! The side of a schema that a table looks at when it writes.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use keyloom::{Error, KeyBuf, Reader, Result};
 use smallvec::SmallVec;
@@ -12,42 +12,56 @@ use crate::derived::Derived;
 
 /// Something derived from the records of a table, as the program declares it.
 pub(super) struct Declared<K, V> {
-    pub(super) name: String,
-    /// 0 where the store does not have it yet.
+    pub(super) name: Arc<str>,
     pub(super) id: Id,
     pub(super) definition: Definition,
-    pub(super) derived: Arc<dyn Derived<K, V>>,
+    derived: Arc<dyn Derived<K, V>>,
 }
 
 impl<K, V> Declared<K, V> {
+    pub(super) fn new(
+        name: Arc<str>,
+        id: Id,
+        definition: Definition,
+        derived: Arc<dyn Derived<K, V>>,
+    ) -> Self {
+        Self { name, id, definition, derived }
+    }
+
     pub(super) fn is(&self, stored: &StoredDerived) -> bool {
         self.id == stored.id && self.definition == stored.definition
     }
 
-    fn stored(&self, state: State) -> StoredDerived {
+    pub(super) fn derived(&self) -> &dyn Derived<K, V> {
+        &*self.derived
+    }
+
+    fn readable(&self) -> StoredDerived {
         let Self { name, id, definition, .. } = self;
-        let (name, definition) = (name.clone(), definition.clone());
-        StoredDerived { name, id: *id, definition, state, built_to: None }
+        StoredDerived {
+            name: name.to_string(),
+            id: *id,
+            definition: definition.clone(),
+            state: State::Readable,
+            built_to: None,
+        }
     }
 }
 
 /// A table that a schema owns.
 pub(crate) struct Owned<K, V> {
     pub(super) schema: Arc<str>,
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     /// Where the entry of the table is.
     pub(super) entry: KeyBuf,
     pub(super) id: Id,
-    pub(super) definition: TableDefinition,
-    /// What the store had when the schema was read.
-    pub(super) before: Option<StoredTable>,
-    declaring: Mutex<Vec<Declared<K, V>>>,
-    open: OnceLock<Open<K, V>>,
+    definition: TableDefinition,
+    declared: RwLock<AllDeclared<K, V>>,
 }
 
-/// What is known of a table as soon as its schema is open.
-struct Open<K, V> {
-    declared: Vec<Declared<K, V>>,
+/// What is derived from a table, as far as the program has declared it.
+struct AllDeclared<K, V> {
+    all: Vec<Arc<Declared<K, V>>>,
     /// The bytes of the entry when all that is declared is readable, and nothing else is there: what a
     /// writer nearly always finds, and need not decode.
     steady: Vec<u8>,
@@ -55,58 +69,48 @@ struct Open<K, V> {
 
 /// What a transaction keeps in step: each with the last record that it has been built for, while it is
 /// being built.
-pub(crate) type Followed<'o, K, V> = SmallVec<[(&'o dyn Derived<K, V>, Option<KeyBuf>); 4]>;
+pub(crate) type Followed<K, V> = SmallVec<[(Arc<dyn Derived<K, V>>, Option<KeyBuf>); 4]>;
 
 impl<K, V> Owned<K, V> {
     pub(super) fn new(
         schema: Arc<str>,
-        name: &str,
+        name: Arc<str>,
         entry: KeyBuf,
-        definition: TableDefinition,
-        before: Option<StoredTable>,
+        stored: &StoredTable,
     ) -> Self {
-        Self {
-            schema,
-            name: name.into(),
-            entry,
-            id: before.as_ref().map_or(0, |stored| stored.id),
-            definition,
-            before,
-            declaring: Mutex::default(),
-            open: OnceLock::new(),
+        let StoredTable { id, definition, .. } = stored.clone();
+        let steady = StoredTable { id, definition: definition.clone(), derived: vec![] }.encode();
+        let declared = RwLock::new(AllDeclared { all: Vec::new(), steady });
+        Self { schema, name, entry, id, definition, declared }
+    }
+
+    /// From now on the writers of this program maintain it.
+    ///
+    /// # Errors
+    /// [`SchemaError::DeclaredTwice`].
+    pub(super) fn declare(&self, declared: Declared<K, V>) -> Result<Arc<Declared<K, V>>> {
+        let mut guard = self.declared.write().unwrap_or_else(PoisonError::into_inner);
+        if guard.all.iter().any(|other| other.name == declared.name) {
+            let (schema, name) = (self.schema.to_string(), self.name_of(&declared.name));
+            return Err(SchemaError::DeclaredTwice { schema, name }.into());
         }
+        let declared = Arc::new(declared);
+        guard.all.push(Arc::clone(&declared));
+        guard.all.sort_by(|a, b| a.name.cmp(&b.name));
+        let (id, definition) = (self.id, self.definition.clone());
+        let derived = guard.all.iter().map(|declared| declared.readable()).collect();
+        guard.steady = StoredTable { id, definition, derived }.encode();
+        Ok(declared)
     }
 
-    pub(super) fn declare(&self, declared: Declared<K, V>) {
-        self.declaring.lock().unwrap_or_else(PoisonError::into_inner).push(declared);
+    fn declared(&self) -> RwLockReadGuard<'_, AllDeclared<K, V>> {
+        self.declared.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is declared, before the schema is open.
-    pub(super) fn each_declared(&self, mut visit: impl FnMut(&Declared<K, V>)) {
-        let declaring = self.declaring.lock().unwrap_or_else(PoisonError::into_inner);
-        declaring.iter().for_each(&mut visit);
-    }
-
-    /// The schema is open: from now on the table may be written.
-    pub(super) fn set_open(&self) {
-        let declaring =
-            std::mem::take(&mut *self.declaring.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut readable: Vec<_> =
-            declaring.iter().map(|declared| declared.stored(State::Readable)).collect();
-        readable.sort_by(|a, b| a.name.cmp(&b.name));
-        let definition = self.definition.clone();
-        let steady = StoredTable { id: self.id, definition, derived: readable }.encode();
-        // It is set once: whoever opens has the only declaration.
-        let _ = self.open.set(Open { declared: declaring, steady });
-    }
-
-    fn open(&self) -> Result<&Open<K, V>> {
-        self.open.get().ok_or_else(|| SchemaError::NotOpen { name: self.name.clone() }.into())
-    }
-
-    pub(super) fn declared(&self, name: &str) -> Result<&Declared<K, V>> {
-        let found = self.open()?.declared.iter().find(|declared| declared.name == name);
-        found.ok_or_else(|| SchemaError::NotOpen { name: self.name_of(name) }.into())
+    /// Why a table is not written that was given something beside its schema.
+    #[cold]
+    pub(crate) fn refused(&self) -> Error {
+        SchemaError::GivenToOwned { table: self.name.to_string() }.into()
     }
 
     /// The key that a transaction which writes must read.
@@ -114,51 +118,47 @@ impl<K, V> Owned<K, V> {
         &self.entry
     }
 
-    /// Why a table is not written that was given something beside its schema.
-    #[cold]
-    pub(crate) fn refused(&self) -> Error {
-        SchemaError::GivenToOwned { table: self.name.clone() }.into()
-    }
-
-    /// Whether nothing is derived from the table, as far as the program knows.
+    /// Whether nothing is derived from the table, as far as the program has declared it.
     pub(crate) fn is_bare(&self) -> bool {
-        self.open.get().is_none_or(|open| open.declared.is_empty())
+        self.declared().all.is_empty()
     }
 
     /// What a transaction that has read `entry` keeps in step.
     ///
     /// # Errors
     /// [`SchemaError`] where this program would leave something out of step.
-    pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<'_, K, V>> {
-        let open = self.open()?;
-        if entry == Some(&open.steady) {
-            return Ok(open.declared.iter().map(|one| (&*one.derived, None)).collect());
+    pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
+        let declared = self.declared();
+        if entry == Some(&declared.steady) {
+            return Ok(declared.all.iter().map(|one| (Arc::clone(&one.derived), None)).collect());
         }
-        self.followed_of(open, &self.decode(entry)?)
+        self.followed_of(&declared, &self.decode(entry)?)
     }
 
-    fn followed_of<'o>(
+    fn followed_of(
         &self,
-        open: &'o Open<K, V>,
+        declared: &AllDeclared<K, V>,
         stored: &StoredTable,
-    ) -> Result<Followed<'o, K, V>> {
+    ) -> Result<Followed<K, V>> {
         let mut followed = Followed::new();
         for one in stored.derived.iter().filter(|one| one.state != State::Disabled) {
-            let name = || one.name.clone();
-            let declared = open.declared.iter().find(|declared| declared.name == one.name);
-            let Some(declared) = declared else {
-                let table = self.name.clone();
-                return Err(SchemaError::Undeclared { table, name: name() }.into());
+            let found = declared.all.iter().find(|declared| *declared.name == *one.name);
+            let Some(declared) = found else {
+                let (table, name) = (self.name.to_string(), one.name.clone());
+                return Err(SchemaError::Undeclared { table, name }.into());
             };
             self.refuse_change(declared, one)?;
             match (one.state, &one.built_to) {
+                // No record was visited yet.
                 (State::Building, None) => {}
-                (_, built_to) => followed.push((&*declared.derived, built_to.clone())),
+                (_, built_to) => followed.push((Arc::clone(&declared.derived), built_to.clone())),
             }
         }
         Ok(followed)
     }
 
+    /// # Errors
+    /// [`SchemaError::Changed`] when the store has it by another definition.
     pub(super) fn refuse_change(
         &self,
         declared: &Declared<K, V>,
@@ -168,8 +168,8 @@ impl<K, V> Owned<K, V> {
             return Ok(());
         }
         Err(SchemaError::Changed {
-            table: self.name.clone(),
-            name: declared.name.clone(),
+            table: self.name.to_string(),
+            name: declared.name.to_string(),
             stored: stored.definition.to_string(),
             declared: declared.definition.to_string(),
         }
@@ -177,23 +177,13 @@ impl<K, V> Owned<K, V> {
     }
 
     /// The entry of the table, if it is the table that was opened.
-    pub(super) fn decode(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
-        let Some(bytes) = entry else {
-            return Err(SchemaError::Gone { name: self.name.clone() }.into());
+    fn decode(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
+        let stored = entry.map(StoredTable::decode).transpose();
+        let stored = stored.map_err(|error| error.at(&self.entry))?;
+        let Some(stored) = stored.filter(|stored| stored.id == self.id) else {
+            return Err(SchemaError::Gone { name: self.name.to_string() }.into());
         };
-        let stored = StoredTable::decode(bytes).map_err(|error| error.at(&self.entry))?;
-        if stored.id != self.id {
-            return Err(SchemaError::Gone { name: self.name.clone() }.into());
-        }
-        if stored.definition != self.definition {
-            return Err(SchemaError::Contradiction {
-                schema: self.schema.to_string(),
-                name: self.name.clone(),
-                stored: stored.definition.to_string(),
-                declared: self.definition.to_string(),
-            }
-            .into());
-        }
+        stored.refuse_other(&self.schema, &self.name, &self.definition)?;
         Ok(stored)
     }
 
@@ -209,10 +199,8 @@ impl<K, V> Owned<K, V> {
 
 impl<K, V> fmt::Debug for Owned<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut names = Vec::new();
-        self.each_declared(|declared| names.push(declared.name.clone()));
-        let open = self.open.get().into_iter().flat_map(|open| &open.declared);
-        names.extend(open.map(|declared| declared.name.clone()));
+        let declared = self.declared();
+        let names: Vec<_> = declared.all.iter().map(|declared| &declared.name).collect();
         f.debug_struct("Owned")
             .field("schema", &self.schema)
             .field("table", &self.name)

@@ -112,6 +112,26 @@ impl StoredTable {
         self.derived.iter_mut().find(|one| one.name == name)
     }
 
+    /// # Errors
+    /// [`SchemaError::Contradiction`] when the table is not as `declared` says.
+    pub(super) fn refuse_other(
+        &self,
+        schema: &str,
+        name: &str,
+        declared: &TableDefinition,
+    ) -> Result<()> {
+        if self.definition == *declared {
+            return Ok(());
+        }
+        Err(SchemaError::Contradiction {
+            schema: schema.into(),
+            name: name.into(),
+            stored: self.definition.to_string(),
+            declared: declared.to_string(),
+        }
+        .into())
+    }
+
     pub(super) fn insert(&mut self, one: StoredDerived) {
         let place = self.derived.partition_point(|other| other.name < one.name);
         self.derived.insert(place, one);
@@ -201,7 +221,7 @@ pub(super) fn key_name<K: ?Sized>() -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
 
