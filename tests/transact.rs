@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::error::Error as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use keyloom::{
     Error, Fault, Faulty, KeyRange, Memory, Reader, Result, RetryPolicy, Store, Transaction, Writer,
@@ -86,6 +86,23 @@ fn conflicts_without_end_are_given_up_with_the_number_of_attempts() {
     assert!(!error.is_retryable() && !error.maybe_committed());
     assert!(error.source().unwrap().to_string().contains("conflicts"));
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 0);
+}
+
+#[test]
+fn attempts_have_pauses_between_them() {
+    let pause = Duration::from_millis(20);
+    let policy = RetryPolicy {
+        max_attempts: 50,
+        first_pause: pause,
+        max_pause: pause,
+        ..RetryPolicy::default()
+    };
+    let store = Memory::builder().retry_policy(policy).build();
+    store.conflict_next(u32::MAX);
+    let started = Instant::now();
+    store.transact(|txn| txn.put(b"a", b"1")).unwrap_err();
+    // 49 pauses of anything up to 20 ms: a tenth of what they come to in the mean.
+    assert!(started.elapsed() >= pause * 49 / 20, "{:?}", started.elapsed());
 }
 
 #[test]

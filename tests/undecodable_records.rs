@@ -1,5 +1,5 @@
 //! Records that do not decode: they can be deleted and replaced, and stop no scan, check or repair.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::ops::ControlFlow;
 
@@ -281,8 +281,8 @@ fn pages_of_an_index_go_on_after_what_is_no_entry() {
             by_text.records(&snapshot, &table, (), Order::Ascending, limit, after)
         });
         assert_eq!(keys, [0, 1, 2, 3]);
-        assert_eq!(errors.len(), 2, "{errors:?}");
-        assert!(errors[0].contains("2a") && errors[1].contains("dangles"), "{errors:?}");
+        let [of_alien, of_dangling] = &errors[..] else { panic!("{errors:?}") };
+        assert!(of_alien.contains("2a") && of_dangling.contains("dangles"), "{errors:?}");
     }
 }
 

@@ -74,6 +74,10 @@ fn operations_cost_what_the_documentation_says() {
     // Fifty leaves: their range, and two to find that none has children, some of them read first.
     let (count, leaves) = store.measure(|_| tree.descendants(&snapshot, 100, ..).unwrap().count());
     assert!(count == 51 && leaves.ranges <= 4, "{leaves:?}");
+    // Nothing below them is wanted, so nothing is looked for.
+    let (count, children) =
+        store.measure(|_| tree.descendants(&snapshot, 100, ..=1).unwrap().count());
+    assert_eq!((count, children.ranges), (51, 1), "{children:?}");
     // What goes through all that lies below costs as much.
     type Through<'t> = &'t dyn Fn() -> u64;
     let through: [Through<'_>; 3] = [

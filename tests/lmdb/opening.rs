@@ -49,7 +49,7 @@ fn refuses_names_that_the_engine_would_stumble_over() {
 #[test]
 fn keeps_databases_of_different_names_apart() {
     let directory = tempdir().unwrap();
-    for name in ["Zürich", "b"] {
+    for name in ["Zürich", "b", &"n".repeat(100)] {
         let store = quick().name(name).open(directory.path()).unwrap();
         assert_eq!(count(&store), 0);
         fill(&store, 3).unwrap();

@@ -352,3 +352,16 @@ pub(crate) fn write_difference(
     writes.difference(old, new)?;
     writes.apply(txn)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_records_are_found_whatever_order_they_come_in() {
+        let lost = LostRecords::new([7, 300, -4, 0].iter());
+        assert!(lost.keys().eq(&[-4, 0, 7, 300]));
+        assert!([-4, 0, 7, 300].iter().all(|key| lost.contains(key)));
+        assert!(![-5, 1, 301].iter().any(|key| lost.contains(key)));
+    }
+}

@@ -315,6 +315,14 @@ mod tests {
     }
 
     #[test]
+    fn spread_ranks_are_whole_numbers_far_apart_where_there_is_room() {
+        let spread = spread(Some(&form(0, &[])), Some(&form(101, &[])), 4).unwrap();
+        let wholes: Vec<_> = spread.iter().map(|rank| parse(rank).unwrap().whole).collect();
+        assert_eq!(wholes, [13, 38, 63, 88]);
+        assert_eq!(spread.iter().map(|rank| rank.len()).max(), Some(form(88, &[]).len()));
+    }
+
+    #[test]
     fn a_number_has_one_form() {
         // -63 and 5, -65 and 65 in a byte more than they need.
         for long in [&[0x3F, 193][..], &[0xC0, 5], &[0x3E, 0xFF, 191], &[0xC1, 0, 65]] {
