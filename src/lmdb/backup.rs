@@ -60,7 +60,7 @@ pub(super) fn copy_in_turn(
     page_bytes: u64,
     turns: impl Sized,
 ) -> heed::Result<()> {
-    let copy = file.try_clone()?;
+    let copy = double(file)?;
     let has_meta_pages = || copy.metadata().is_ok_and(|data| data.len() >= META_PAGES * page_bytes);
     thread::scope(|scope| {
         let copying = thread::Builder::new()
@@ -73,6 +73,16 @@ pub(super) fn copy_in_turn(
         drop(turns);
         copying.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
+}
+
+/// Another descriptor of the same file. A signal may interrupt that.
+fn double(file: &File) -> io::Result<File> {
+    loop {
+        match file.try_clone() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            doubled => return doubled,
+        }
+    }
 }
 
 /// Makes the directory if there is none. Returns whether it did.
