@@ -36,7 +36,7 @@
 //!
 //! | module | the question it answers |
 //! |---|---|
-//! | [`schema`] | who owns the tables of a store, and everything that is derived from them? |
+//! | [`schema`] | which tables and indexes does a store hold, and which program may write to them? |
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
 //! | [`general::aggregation`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |

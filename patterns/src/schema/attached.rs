@@ -1,4 +1,4 @@
-//! Handles of what is derived from a table.
+//! Handles of derived data.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -17,11 +17,11 @@ use crate::general::composite_key_index::Index;
 use crate::select::Select;
 use crate::table::{RecordKey, RecordPage, Table};
 
-/// Something derived from the records of a table that a [`Schema`](super::Schema) owns: what it is, its
-/// table, and its life.
+/// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that check,
+/// repair, build, disable and drop them.
 ///
-/// Cheap to clone. Its type can be written down: `Attached<Index<u32, City>>`, and with another codec of the
-/// table than [`Postcard`] `Attached<Index<u32, City>, Json>`.
+/// Cheap to clone. `C` is the codec of the table: `Attached<Index<u32, City>>` stands for
+/// `Attached<Index<u32, City>, Postcard>`.
 pub struct Attached<D: Maintained, C = Postcard> {
     pub(super) derived: D,
     pub(super) declared: Arc<Declared<D::Key, D::Value>>,
@@ -57,7 +57,8 @@ impl<D: Maintained, C> Attached<D, C> {
 }
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
-    /// What is derived, to be queried: if it is readable in this snapshot or transaction. Costs one get.
+    /// The pattern `D` for queries, if the derived data are readable in this snapshot or transaction. Costs
+    /// one get; after it, any number of queries in the same snapshot are valid.
     ///
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`] or [`SchemaError::Gone`] in an
@@ -73,11 +74,11 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }
     }
 
-    /// What may be done with it. Costs one get.
+    /// The state of the derived data. Costs one get.
     ///
     /// # Errors
-    /// [`SchemaError::Changed`] when the store has it by another definition, [`SchemaError::Gone`]; any
-    /// error of the store.
+    /// [`SchemaError::Changed`] if the definition in the store differs, [`SchemaError::Gone`]; any error of
+    /// the store.
     pub fn state(&self, reader: &impl Reader) -> Result<State> {
         let owned = self.owned()?;
         let stored = owned.read(reader)?;
@@ -89,32 +90,35 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(stored.state)
     }
 
-    /// The table that it is derived from.
+    /// The table that the data are derived from.
     pub fn table(&self) -> &Table<D::Key, D::Value, C> {
         &self.table
     }
 
-    /// Everything that is not as it should be between the table and this.
+    /// Reports every inconsistency between the records and the derived data.
     ///
     /// # Errors
-    /// As [`at`](Attached::at), and as the `check` of its kind.
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `check` of
+    /// `D`.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         self.at(reader)?.check(reader, &self.table)
     }
 
-    /// Makes it what it should be, in bounded transactions while others write.
+    /// Fixes every inconsistency, in bounded transactions, beside other writers.
     ///
     /// # Errors
-    /// As [`repair_with`](Attached::repair_with).
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `repair`
+    /// of `D`.
     pub fn repair(&self, store: &impl Store) -> Result<RepairProgress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Attached::repair), telling `progress` after each transaction how far it is, which can stop
-    /// it.
+    /// [`repair`](Attached::repair) with options. It calls `progress` after each transaction and stops if
+    /// that breaks.
     ///
     /// # Errors
-    /// As [`at`](Attached::at), and as the `repair` of its kind.
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `repair`
+    /// of `D`.
     pub fn repair_with<S: Store>(
         &self,
         store: &S,
@@ -131,7 +135,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
 }
 
 impl<K: RecordKey, V: 'static, C: Codec<V>> Attached<Index<K, V>, C> {
-    /// The records of one page of the index, in its order, as [`Index::records`]. Costs one get more.
+    /// The records of one page of the index, in the order of the index; see [`Index::records`]. Costs one
+    /// get more.
     ///
     /// ```
     /// use keyloom::{Desc, Memory, Order, Store};
@@ -147,7 +152,8 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Attached<Index<K, V>, C> {
     /// ```
     ///
     /// # Errors
-    /// As [`at`](Attached::at) and [`Index::records`].
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of
+    /// [`Index::records`].
     pub fn records(
         &self,
         reader: &impl Reader,

@@ -1,4 +1,4 @@
-//! How derived data come and go while others read and write.
+//! Building, disabling and dropping derived data beside readers and writers.
 
 use std::ops::ControlFlow;
 
@@ -14,10 +14,10 @@ use crate::batch::BatchSize;
 use crate::derived::{RecordChange, SortedWrites, page_behind};
 use crate::table::record;
 
-/// How many records or keys a batch visits.
+/// Default number of records or keys of a batch.
 const BATCH: usize = 1_000;
 
-/// How far a [build](Attached::build) or [drop](Attached::drop_data) has come, in this call.
+/// What one call of [`build`](Attached::build) or [`drop_data`](Attached::drop_data) has done so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -25,9 +25,9 @@ pub struct Progress {
     pub state: State,
     /// Records visited.
     pub records: u64,
-    /// Keys cleared, of another definition or of disabled data.
+    /// Keys removed.
     pub cleared: u64,
-    /// Whether nothing is left to do.
+    /// Whether the work is complete.
     pub finished: bool,
 }
 
@@ -36,10 +36,10 @@ impl Progress {
 }
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
-    /// Makes it readable: visits all records, in bounded transactions while others read and write. What is
-    /// readable already by this definition costs one get.
+    /// Visits all records in bounded transactions, beside readers and writers, and makes the derived data
+    /// readable in the last one. If they are readable already, costs one get.
     ///
-    /// What the store has by another definition is disabled and cleared first, and so is what was disabled.
+    /// Disabled data, and data of an older definition, are cleared first.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -59,21 +59,21 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// ```
     ///
     /// # Errors
-    /// As [`build_with`](Attached::build_with).
+    /// See [`build_with`](Attached::build_with).
     pub fn build(&self, store: &impl Store) -> Result<Progress> {
         self.build_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`build`](Attached::build) with at most `batch` records or keys in a transaction, fewer where the store
-    /// takes fewer, telling `progress` after each transaction how far it is.
+    /// [`build`](Attached::build) with at most `batch` records or keys in a transaction; a batch that exceeds
+    /// a limit of the store is halved. Calls `progress` after each transaction and stops if that breaks.
     ///
-    /// With `ControlFlow::Break` it stops. The position is in the store: the next call goes on there, in
-    /// whichever program. Several at once take turns.
+    /// The position is stored: the next call, in any program, resumes there. Concurrent builds take turns.
     ///
     /// # Errors
-    /// [`SchemaError::Changed`] when the store has a newer version; what the kind refuses, such as two
-    /// records with one value of a unique index, after which the build goes on where it was as soon as one of
-    /// them is changed; a record that does not decode; any error of the store.
+    /// [`SchemaError::Changed`] if the store has a newer version, [`SchemaError::Gone`]; errors of the kind,
+    /// such as [`IndexError::NotUnique`](crate::IndexError::NotUnique): change one of the two records and
+    /// call `build` again; [`Error::At`](keyloom::Error::At) for a record that does not decode; any error of
+    /// the store.
     pub fn build_with<S: Store>(
         &self,
         store: &S,
@@ -91,19 +91,19 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         self.in_batches(store, batch, progress, |txn, batch| self.build_batch(txn, batch))
     }
 
-    /// Disables it, removes all of it in bounded transactions, and takes it out of the schema.
+    /// Disables the derived data, removes their keys in bounded transactions, and then their definition.
     ///
     /// # Errors
-    /// As [`drop_with`](Attached::drop_with).
+    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
     pub fn drop_data(&self, store: &impl Store) -> Result<Progress> {
         self.drop_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`drop_data`](Attached::drop_data) with at most `batch` keys in a transaction, telling `progress` after
-    /// each. It can be stopped and called again.
+    /// [`drop_data`](Attached::drop_data) with at most `batch` keys in a transaction. Calls `progress` after
+    /// each transaction and stops if that breaks; the next call resumes.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] when the store does not have the table any more; any error of the store.
+    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
     pub fn drop_with<S: Store>(
         &self,
         store: &S,
@@ -113,8 +113,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         self.in_batches(store, batch, progress, |txn, batch| self.drop_batch(txn, batch))
     }
 
-    /// Writers leave it alone from now on, and queries are refused, until it is [built](Attached::build).
-    /// Costs one get and one key written.
+    /// Stops maintenance and refuses queries until the next [`build`](Attached::build). Costs one get and one
+    /// key written.
     ///
     /// # Errors
     /// [`SchemaError::Gone`]; any error of the store.
@@ -176,7 +176,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(done)
     }
 
-    /// Maintains it for the records behind those that were visited.
+    /// Visits the next records.
     fn visit(
         &self,
         txn: &mut impl Writer,
@@ -219,8 +219,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     }
 }
 
-/// Clears what there is by another definition or was disabled, and begins the build in the transaction that
-/// finds nothing left.
+/// Clears disabled data, and begins the build in the transaction that removes the last key.
 fn clear<K, V>(
     txn: &mut impl Writer,
     declared: &Declared<K, V>,
@@ -235,7 +234,7 @@ fn clear<K, V>(
     Ok(Progress { state: one.state, cleared, ..Progress::NOTHING })
 }
 
-/// Disables derived data and removes some keys of them; tells how many, and whether these were the last.
+/// Disables derived data and removes some of their keys. Returns how many, and whether they were the last.
 fn clear_some<W: Writer>(
     txn: &mut W,
     one: &mut StoredDerived,

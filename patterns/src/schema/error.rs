@@ -1,26 +1,26 @@
-//! What a schema refuses.
+//! Errors of schemas.
 
 use keyloom::Error;
 
 use super::stored::State;
 
-/// What a [`Schema`](super::Schema) refuses. It comes as an [`Error::Other`]; get it back with
+/// An error of a [`Schema`](super::Schema). It is wrapped in an [`Error::Other`]; unwrap it with
 /// [`Error::downcast_ref`].
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// The store has something else under the name than the program declares.
+    /// The store has another definition under the name than the program declares.
     #[error(
-        "the schema {schema:?} has under the name {name:?} {stored}, and the program declares {declared}; give what is new a name of its own, or raise its version"
+        "in the schema {schema:?}, {name:?} is {stored} in the store and {declared} in the program; give the new one another name, or raise its version"
     )]
     Contradiction {
         /// The schema.
         schema: String,
-        /// The table, or the table and what is derived from it.
+        /// The table, or `table.derived`.
         name: String,
-        /// What the store has.
+        /// The definition in the store.
         stored: String,
-        /// What the program declares.
+        /// The definition of the program.
         declared: String,
     },
     /// A name is declared twice.
@@ -31,78 +31,76 @@ pub enum SchemaError {
         /// The name.
         name: String,
     },
-    /// The store maintains derived data of the table that the program does not declare, so it could not keep
-    /// them in step. Declare them, or disable them.
+    /// The table has derived data that the program does not declare and so cannot maintain. Declare them, or
+    /// disable them.
     #[error(
-        "the table {table:?} has {name:?} derived from it, which this program does not declare and so cannot maintain; declare it, or disable it with a program that does"
+        "{name:?} is derived from the table {table:?}, and this program does not declare it; declare it, or disable it with a program that does"
     )]
     Undeclared {
         /// The table.
         table: String,
-        /// What the program does not declare.
+        /// The derived data.
         name: String,
     },
-    /// The store maintains derived data by another definition than the program declares.
+    /// The definition of derived data in the store differs from the program's.
     #[error(
-        "{name:?} of the table {table:?} is {stored} in the store, and {declared} in the program; build it, or run the program that declares it so"
+        "{name:?} of the table {table:?} is {stored} in the store, and {declared} in the program; build it, or run the program of the stored version"
     )]
     Changed {
         /// The table.
         table: String,
-        /// What was derived otherwise.
+        /// The derived data.
         name: String,
         /// The definition in the store.
         stored: String,
         /// The definition of the program.
         declared: String,
     },
-    /// The derived data are not whole, so a query could miss something.
+    /// The derived data are not complete: a query could miss entries.
     #[error("{name:?} of the table {table:?} is {state}; build it before it is queried")]
     NotReadable {
         /// The table.
         table: String,
-        /// What is not readable.
+        /// The derived data.
         name: String,
         /// Its state.
         state: State,
     },
-    /// The store does not have the table, or what is derived from it: another program has dropped it.
-    #[error("the store does not have {name:?} any more; open the schema again")]
+    /// The table or the derived data do not exist any more: another program has dropped them.
+    #[error("{name:?} does not exist any more; open the schema again")]
     Gone {
-        /// The table, or the table and what is derived from it.
+        /// The table, or `table.derived`.
         name: String,
     },
-    /// Something was given by [`Table::with`](crate::Table::with) to a table of a schema, which would not know
-    /// of it.
-    #[error(
-        "the table {table:?} belongs to a schema; declare what is derived from it with `derive`"
-    )]
+    /// An index was added to a table of a schema by [`Table::with`](crate::Table::with): other programs
+    /// would not maintain it.
+    #[error("the table {table:?} belongs to a schema; declare its indexes with `Schema::derive`")]
     GivenToOwned {
         /// The table.
         table: String,
     },
-    /// A table is not of this schema: it has an explicit subspace, or belongs to another schema.
+    /// The table belongs to another schema, or has an explicit subspace.
     #[error(
-        "{name:?} is derived from a table that the schema {schema:?} does not own; declare it with the schema of its table"
+        "the table of {name:?} does not belong to the schema {schema:?}; declare {name:?} with the schema of its table"
     )]
     NotOwned {
         /// The schema.
         schema: String,
-        /// What was to be derived.
+        /// The derived data.
         name: String,
     },
-    /// What is derived would lie elsewhere than in the subspace that it was given.
+    /// The pattern lies outside of the subspace that its function was given.
     #[error(
-        "{name:?} lies in {space}, outside of the subspace that its function was given; make it there"
+        "{name:?} lies in {space}, outside of the assigned subspace; make it in the subspace that the function is given"
     )]
     Outside {
-        /// The table, and what is derived from it.
+        /// `table.derived`.
         name: String,
-        /// Where it lies.
+        /// The subspace that it lies in.
         space: String,
     },
-    /// The bytes in the store are no entry of a schema.
-    #[error("this is no entry of a schema: it is damaged, or other data lie there")]
+    /// The bytes in the store are not an entry of a schema.
+    #[error("this is not an entry of a schema: it is damaged, or was written by something else")]
     Damaged,
 }
 

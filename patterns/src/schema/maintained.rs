@@ -1,4 +1,4 @@
-//! What every kind of derived data brings, so that a schema can own it.
+//! The contract of a kind of derived data in a schema.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,36 +18,36 @@ use crate::general::inverted_index::InvertedIndex;
 use crate::hierarchy::path::PathHierarchy;
 use crate::table::{RecordKey, Table};
 
-/// A kind of derived data: what a [`Schema`](super::Schema) must know of it.
+/// A kind of derived data that a [`Schema`](super::Schema) can hold.
 ///
-/// Its life (building, being queried, dropping) is written once, for all kinds; see
-/// [`Attached`](super::Attached).
+/// Building, disabling and dropping are the same for all kinds: see [`Attached`](super::Attached).
 pub trait Maintained: Clone + Send + Sync + 'static {
-    /// The key of the records that it is derived from.
+    /// The key of the records.
     type Key: RecordKey;
-    /// The records that it is derived from.
+    /// The records.
     type Value: 'static;
 
-    /// The name of the kind, such as `unique index`. It is stored: another name is another kind.
+    /// The name of the kind, such as `unique index`. It is part of the stored definition.
     fn kind(&self) -> &'static str;
 
-    /// The format of the bytes. Raise it when they change.
+    /// The version of the byte format. Raise it when the format changes.
     fn format(&self) -> u32 {
         1
     }
 
-    /// What else the bytes depend on, in words; two definitions with other options are not the same.
+    /// Options that the bytes depend on, as text. They are part of the stored definition.
     fn options(&self) -> String {
         String::new()
     }
 
-    /// Where the bytes are, or some of them: within the subspace that [`Schema::derive`](super::Schema::derive) gave.
+    /// The subspace of the data, or of a part of them. [`Schema::derive`](super::Schema::derive) checks that it
+    /// lies within the assigned one.
     fn space(&self) -> &Subspace;
 
-    /// What is told of each change of a record.
+    /// The maintainer, called for each change of a record.
     fn derived(&self) -> Arc<dyn Derived<Self::Key, Self::Value>>;
 
-    /// Everything that is not as it should be between `table` and this.
+    /// Reports every inconsistency between `table` and the derived data.
     ///
     /// # Errors
     /// Any error of the store.
@@ -57,10 +57,10 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         table: &Table<Self::Key, Self::Value, C>,
     ) -> Result<Vec<Inconsistency>>;
 
-    /// Makes it what it should be, in bounded transactions.
+    /// Fixes every inconsistency, in bounded transactions.
     ///
     /// # Errors
-    /// Any error of the store, and what the kind refuses.
+    /// Errors of the kind; any error of the store.
     fn repair<S: Store, C: Codec<Self::Value>>(
         &self,
         store: &S,
@@ -70,7 +70,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     ) -> Result<RepairProgress>;
 }
 
-/// What [`Maintained`] needs besides the repair, by the methods that a kind has by itself.
+/// The methods of [`Maintained`] but for the repair, by the inherent methods of a kind.
 macro_rules! described {
     ($kind:expr $(, options $options:expr)?) => {
         type Key = K;
@@ -104,7 +104,7 @@ macro_rules! described {
     };
 }
 
-/// Implements [`Maintained`] for a kind with a repair of its own.
+/// Implements [`Maintained`] by the inherent methods of a kind.
 macro_rules! maintained {
     ($name:ident $(, $constant:ident)?; $($described:tt)*) => {
         impl<K: RecordKey, V: 'static $(, const $constant: usize)?> Maintained
@@ -139,7 +139,7 @@ maintained!(PathHierarchy; |_| "path hierarchy");
 impl<K: RecordKey, V: 'static> Maintained for Sketches<K, V> {
     described!(|_| "sketches");
 
-    /// All of it in one transaction: a sketch cannot be mended, only made again.
+    /// Rebuilds all sketches in one transaction: a sketch does not say which values it counts.
     fn repair<S: Store, C: Codec<V>>(
         &self,
         store: &S,

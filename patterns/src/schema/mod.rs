@@ -1,9 +1,9 @@
-//! Schema: who owns the tables of a store, and everything that is derived from them?
+//! Schema: which tables and indexes does a store hold, and which program may write to them?
 //!
-//! A [`Schema`] is a root in a store, opened by its name. It gives each table and all that is derived from
-//! it a room of its own, and keeps *in the store* what lies there. A program that declares something else
-//! is refused: when it declares it or, where the store was changed later, by the write that would
-//! leave derived data out of step, or the query that could miss something.
+//! A [`Schema`] is a named root in a store. It assigns each table, and each piece of data derived from a
+//! table, a subspace of its own, and stores their definitions. A program whose declaration differs from the
+//! store's gets an error: when it declares or, if another program has changed the schema since, from the
+//! write that would leave derived data wrong and from the query that could miss entries.
 //!
 //! ```
 //! use keyloom::{Memory, Order, Store};
@@ -21,17 +21,17 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! Two names that one program declares, and two programs that declare the same name, agree or are refused:
+//! # Conflicting declarations
 //!
-//! | a program | answer |
+//! | a program | error |
 //! |---|---|
 //! | declares a table with another key, record type or codec than the store has | [`SchemaError::Contradiction`] |
-//! | declares a name twice | [`SchemaError::DeclaredTwice`] |
+//! | declares one name twice | [`SchemaError::DeclaredTwice`] |
 //! | declares an index of another kind under its name and version | [`SchemaError::Contradiction`] |
-//! | writes to a table that has an index which it does not declare | [`SchemaError::Undeclared`] |
-//! | declares an index by another version than the store has: writes, or queries it | [`SchemaError::Changed`], until it is [built](Attached::build) |
-//! | queries an index that is not whole | [`SchemaError::NotReadable`] |
-//! | gives something by [`Table::with`] to a table of a schema, and writes | [`SchemaError::GivenToOwned`] |
+//! | writes to a table and does not declare one of its indexes | [`SchemaError::Undeclared`] |
+//! | declares another version of an index than the store's, and writes to its table or queries it | [`SchemaError::Changed`], until the index is [built](Attached::build) |
+//! | queries an index that is not complete | [`SchemaError::NotReadable`] |
+//! | adds an index to a table of a schema by [`Table::with`], and writes | [`SchemaError::GivenToOwned`] |
 //!
 //! # Layout
 //!
@@ -40,19 +40,19 @@
 //! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte); then the tuple of the table's id, version, key, record type, codec, and for each that is derived, by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable), key of the last record that the build has visited |
 //! | `"keyloom"`, `"next id"` | the next free id, a counter |
 //! | id, record key | a record of the table with this id |
-//! | id, … | what is derived, as its pattern lays it out |
+//! | id, … | derived data, in the layout of their pattern |
 //!
-//! An id is a small integer, one for the whole store, and is never given twice: prefixes of 2 bytes for the
-//! first 255, of 3 for 65,280 more. An id under which the store has keys already is left out.
+//! Ids are small integers, unique within the store and never reused: the first 255 give prefixes of 2
+//! bytes, the next 65,280 of 3. An id whose subspace already holds keys is skipped.
 //!
 //! # Invariants
 //!
-//! 1. Each transaction that writes records of a table reads the entry of the table, and follows it.
-//! 2. What is readable is exactly what follows from all records.
-//! 3. What is being built is exactly what follows from the records up to the one in its entry.
-//! 4. What is disabled is not maintained. It is cleared before it is built.
+//! 1. Each transaction that writes records of a table reads the table's entry and maintains what it lists.
+//! 2. Readable derived data are those of all records.
+//! 3. Derived data being built are those of the records up to the last one that the build has visited.
+//! 4. Disabled derived data are not maintained. A build clears them first.
 //!
-//! # Life of derived data
+//! # States of derived data
 //!
 //! ```text
 //!            declared over an empty table
@@ -62,35 +62,36 @@
 //!  disabled ───────────► being built ─────────┘  disabled
 //! ```
 //!
-//! A [build](Attached::build) visits the records in the order of their keys, in transactions of a bounded
-//! size, each of which also stores how far it has come. A writer reads that in its own transaction, and
-//! maintains the derived data of a record exactly if the build has visited it. So each record counts once,
-//! whatever the kind; several builds at once take turns; and a build that was killed goes on where it was.
+//! A [build](Attached::build) visits the records in the order of their keys, in transactions of bounded size.
+//! Each of them also stores the key of its last record. A writer reads that key in its own transaction and
+//! maintains the derived data of exactly those records that the build has visited. Hence each record counts
+//! once, also in kinds that are not idempotent, such as totals. Concurrent builds take turns, and a build
+//! that was killed resumes at the stored key.
 //!
 //! # Cost
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
 //! | [`open`](Schema::open) | 1 range; reads 1 key per table | 1 |
-//! | [`table`](Schema::table), [`derive`](Schema::derive), nothing changed | nothing | 0 |
-//! | the same, of what is new | 3 or 4 gets, 1 or 2 ranges, 2 keys written | 4 to 6 |
-//! | put, delete | 1 get more than without a schema, together with those of the old records | 0 more; 1 where none are read |
+//! | [`table`](Schema::table), [`derive`](Schema::derive), no change | nothing | 0 |
+//! | the same, of a new name | 3 or 4 gets, 1 or 2 ranges, 2 keys written | 4 to 6 |
+//! | put, delete | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
 //! | get, range, page of a table | nothing more | 0 more |
 //! | [`at`](Attached::at) | 1 get | 1 |
-//! | a batch of [`build`](Attached::build) over n records | 1 get, 1 range, 1 key written, and what the kind costs | 3, and those of the kind |
+//! | a batch of [`build`](Attached::build) over n records | 1 get, 1 range, 1 key written, and the cost of n puts in the kind | 3, and those of the kind |
 //! | a batch that clears n keys | 1 get, 1 range, n keys removed | 3 |
 //!
 //! # When not to use it
 //!
-//! For data that another program lays out, give a [`Table`] an explicit [`Subspace`].
-//! What is attached to it is known to that value alone: another program, or another table over the same
-//! subspace, would not maintain it.
+//! For data whose layout another program determines, give a [`Table`] an explicit [`Subspace`]. Only that
+//! value then knows its indexes: another program, or another table over the same subspace, would not
+//! maintain them.
 //!
 //! # Source
 //!
-//! Names that are mapped to short prefixes: the directory layer of FoundationDB. A schema beside the
-//! records, index states, and writers that follow a build by its position: C. Chrysafis et al.,
-//! *FoundationDB Record Layer* (2019).
+//! Short prefixes for names: the directory layer of FoundationDB. A schema stored with the records, index
+//! states, and builds of indexes that are not idempotent: C. Chrysafis et al., *FoundationDB Record Layer*
+//! (2019).
 
 mod attached;
 mod build;
@@ -120,10 +121,10 @@ use owned::Declared;
 pub(crate) use owned::{Followed, Owned};
 use stored::{Id, StoredDerived, StoredTable, key_name, space_of, type_name};
 
-/// The tables of a store and what is derived from them; see the [module](self).
+/// A named set of tables and derived data; see the [module](self).
 ///
-/// It is needed to declare them. What it hands out holds neither it nor the store, and belongs to the store
-/// that it was opened on: in another one, names may have other ids.
+/// The value is needed only while tables are declared. The handles that it returns borrow neither it nor the
+/// store. They are valid for the store that it was opened on: in another store, names may have other ids.
 ///
 /// ```
 /// use keyloom::{Memory, Result, Store};
@@ -153,9 +154,9 @@ pub struct Schema<'s, S> {
 
 #[derive(Default)]
 struct Known {
-    /// What the store had when the schema was opened, and what was entered since.
+    /// The entries of the store as of `open`, and those entered since.
     stored: BTreeMap<String, StoredTable>,
-    /// The tables that the program has declared.
+    /// The tables declared through this value.
     declared: BTreeSet<String>,
 }
 
@@ -169,7 +170,7 @@ impl<S> fmt::Debug for Schema<'_, S> {
 }
 
 impl<'s, S: Store> Schema<'s, S> {
-    /// Opens the schema `name`, which need not be there. Costs one range.
+    /// Opens the schema `name`, which need not exist. Costs one range.
     ///
     /// # Errors
     /// [`Error::NewerFormat`]; [`SchemaError::Damaged`] in an [`Error::At`]; any error of the store.
@@ -186,10 +187,11 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(Self { store, name: name.into(), known })
     }
 
-    /// A table whose records are written with [`Postcard`]; it is entered if the store does not have it.
+    /// Declares a table whose records are encoded with [`Postcard`], and enters it if it is new.
     ///
-    /// The store keeps the names of the types `K` and `V`, without the paths of their modules, and refuses
-    /// others; integers of all widths count as one type in a key, since they have one encoding.
+    /// The entry holds the names of the types `K` and `V` without their module paths; a declaration with
+    /// other names is refused. In a key, integers of all widths count as one type, since they share one
+    /// encoding.
     ///
     /// # Errors
     /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any error
@@ -198,10 +200,10 @@ impl<'s, S: Store> Schema<'s, S> {
         self.table_with::<K, V, Postcard>(name, 1)
     }
 
-    /// A table of version `version`, whose records are written with the codec `C`.
+    /// Declares a table of version `version`, whose records are encoded with the codec `C`.
     ///
-    /// Raise the version when the type of the records has another name or codec, and what is stored decodes
-    /// by it all the same. A program with a lower version is refused from then on.
+    /// Raise the version when the record type gets another name or codec and the stored records decode with
+    /// it. From then on, a program that declares a lower version is refused.
     ///
     /// ```
     /// use keyloom::{Memory, value::Json};
@@ -214,7 +216,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// ```
     ///
     /// # Errors
-    /// As [`table`](Schema::table).
+    /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any error
+    /// of the store.
     pub fn table_with<K: RecordKey, V: 'static, C: 'static>(
         &self,
         name: &str,
@@ -272,12 +275,13 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(table)
     }
 
-    /// Something derived from the records of `table`, which `make` makes in the subspace that it is given;
-    /// it is entered if the store does not have it. Over a table that has no records it is readable at once;
-    /// else [build](Attached::build) it.
+    /// Declares data derived from the records of `table`, and enters them if they are new. `make` returns their
+    /// pattern in the given subspace; it may run twice.
     ///
-    /// `version` stands for its function, which the store cannot see: raise it whenever the function gives
-    /// something else, and build it again. `make` may run twice.
+    /// If the table is empty, new derived data are readable at once. Otherwise [build](Attached::build) them.
+    ///
+    /// `version` is the version of the function that computes them. Raise it whenever the function returns
+    /// something else for the same record, and build again.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -298,7 +302,7 @@ impl<'s, S: Store> Schema<'s, S> {
     ///
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`] for a table
-    /// of another schema or none, [`SchemaError::Outside`]; the error of `make`; any error of the store.
+    /// of another schema or of none, [`SchemaError::Outside`]; errors of `make`; any error of the store.
     pub fn derive<D: Maintained, C>(
         &self,
         table: &Table<D::Key, D::Value, C>,
@@ -340,11 +344,12 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(Attached::new(derived, declared, table.clone()))
     }
 
-    /// An [`Index`] of the records of `table`, whose entries for a record are what `function` returns; as
+    /// Declares an [`Index`] whose entries for a record are those that `function` returns; see
     /// [`derive`](Schema::derive).
     ///
     /// # Errors
-    /// As [`derive`](Schema::derive).
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
+    /// of the store.
     pub fn index<K: RecordKey, V: 'static, C>(
         &self,
         table: &Table<K, V, C>,
@@ -359,10 +364,11 @@ impl<'s, S: Store> Schema<'s, S> {
         })
     }
 
-    /// A [unique](Index::unique) index, as [`index`](Schema::index).
+    /// Declares a [unique](Index::unique) index; see [`derive`](Schema::derive).
     ///
     /// # Errors
-    /// As [`derive`](Schema::derive).
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
+    /// of the store.
     pub fn unique_index<K: RecordKey, V: 'static, C>(
         &self,
         table: &Table<K, V, C>,
@@ -377,7 +383,7 @@ impl<'s, S: Store> Schema<'s, S> {
         })
     }
 
-    /// [`Totals`] of the records of `table`, to which a record contributes what `function` returns; as
+    /// Declares [`Totals`] of the contributions that `function` returns for each record; see
     /// [`derive`](Schema::derive).
     ///
     /// ```
@@ -395,7 +401,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// ```
     ///
     /// # Errors
-    /// As [`derive`](Schema::derive).
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
+    /// of the store.
     pub fn totals<K: RecordKey, V: 'static, C>(
         &self,
         table: &Table<K, V, C>,
@@ -422,7 +429,7 @@ fn definition_of<D: Maintained>(derived: &D, version: u32) -> Definition {
     Definition { kind, format, version, options: derived.options() }
 }
 
-/// What `make` makes in the subspace of `id`, unless it lies elsewhere.
+/// Calls `make` with the subspace of `id`, and refuses a pattern that lies elsewhere.
 fn make_in<D: Maintained>(
     id: Id,
     owned: &Owned<D::Key, D::Value>,
@@ -438,7 +445,7 @@ fn make_in<D: Maintained>(
     Err(SchemaError::Outside { name, space }.into())
 }
 
-/// Enters something derived, unless another program has done so.
+/// Enters derived data, unless another program has done so in the meantime.
 fn enter_derived<D: Maintained>(
     txn: &mut impl Writer,
     owned: &Owned<D::Key, D::Value>,
@@ -466,7 +473,7 @@ fn entries_of(name: &str) -> Subspace {
     Subspace::new(&("keyloom", "schema", name))
 }
 
-/// An id that nothing has, and under which the store has no key.
+/// A new id, whose subspace holds no key.
 fn new_id(txn: &mut impl Writer) -> Result<Id> {
     let counter: KeyBuf = keyloom::pack(&("keyloom", "next id"));
     let mut id = Id::try_from(txn.counter(&counter)?).unwrap_or(0).max(1);

@@ -1,4 +1,4 @@
-//! The side of a schema that a table looks at when it writes.
+//! What a table of a schema knows about the schema.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -10,7 +10,7 @@ use super::error::SchemaError;
 use super::stored::{Definition, Id, State, StoredDerived, StoredTable, TableDefinition};
 use crate::derived::Derived;
 
-/// Something derived from the records of a table, as the program declares it.
+/// Derived data as the program declares them.
 pub(super) struct Declared<K, V> {
     pub(super) name: Arc<str>,
     pub(super) id: Id,
@@ -59,16 +59,15 @@ pub(crate) struct Owned<K, V> {
     declared: RwLock<AllDeclared<K, V>>,
 }
 
-/// What is derived from a table, as far as the program has declared it.
+/// The derived data of a table that the program has declared so far.
 struct AllDeclared<K, V> {
     all: Vec<Arc<Declared<K, V>>>,
-    /// The bytes of the entry when all that is declared is readable, and nothing else is there: what a
-    /// writer nearly always finds, and need not decode.
+    /// The bytes of the table's entry if exactly the declared data exist and all are readable. A writer
+    /// that reads these bytes need not decode them.
     steady: Vec<u8>,
 }
 
-/// What a transaction keeps in step: each with the last record that it has been built for, while it is
-/// being built.
+/// The derived data that a transaction maintains; during a build with the key of the last record visited.
 pub(crate) type Followed<K, V> = SmallVec<[(Arc<dyn Derived<K, V>>, Option<KeyBuf>); 4]>;
 
 impl<K, V> Owned<K, V> {
@@ -84,7 +83,7 @@ impl<K, V> Owned<K, V> {
         Self { schema, name, entry, id, definition, declared }
     }
 
-    /// From now on the writers of this program maintain it.
+    /// Adds derived data, which the writers of this program maintain from then on.
     ///
     /// # Errors
     /// [`SchemaError::DeclaredTwice`].
@@ -107,26 +106,26 @@ impl<K, V> Owned<K, V> {
         self.declared.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why a table is not written that was given something beside its schema.
+    /// The error of a write to a table that was given an index by [`Table::with`](crate::Table::with).
     #[cold]
     pub(crate) fn refused(&self) -> Error {
         SchemaError::GivenToOwned { table: self.name.to_string() }.into()
     }
 
-    /// The key that a transaction which writes must read.
+    /// The key that each writing transaction must read.
     pub(crate) fn entry(&self) -> &KeyBuf {
         &self.entry
     }
 
-    /// Whether nothing is derived from the table, as far as the program has declared it.
+    /// Whether the program has declared no derived data.
     pub(crate) fn is_bare(&self) -> bool {
         self.declared().all.is_empty()
     }
 
-    /// What a transaction that has read `entry` keeps in step.
+    /// The derived data that a transaction must maintain if `entry` is the table's entry.
     ///
     /// # Errors
-    /// [`SchemaError`] where this program would leave something out of step.
+    /// [`SchemaError`] if this program cannot maintain all of them.
     pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         let declared = self.declared();
         if entry == Some(&declared.steady) {
@@ -149,7 +148,7 @@ impl<K, V> Owned<K, V> {
             };
             self.refuse_change(declared, one)?;
             match (one.state, &one.built_to) {
-                // No record was visited yet.
+                // The build has visited no record yet.
                 (State::Building, None) => {}
                 (_, built_to) => followed.push((Arc::clone(&declared.derived), built_to.clone())),
             }
@@ -158,7 +157,7 @@ impl<K, V> Owned<K, V> {
     }
 
     /// # Errors
-    /// [`SchemaError::Changed`] when the store has it by another definition.
+    /// [`SchemaError::Changed`] if the definition in the store differs.
     pub(super) fn refuse_change(
         &self,
         declared: &Declared<K, V>,
@@ -176,7 +175,7 @@ impl<K, V> Owned<K, V> {
         .into())
     }
 
-    /// The entry of the table, if it is the table that was opened.
+    /// Decodes the table's entry, and refuses that of another table.
     fn decode(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
         let stored = entry.map(StoredTable::decode).transpose();
         let stored = stored.map_err(|error| error.at(&self.entry))?;
@@ -191,7 +190,7 @@ impl<K, V> Owned<K, V> {
         self.decode(reader.get(&self.entry)?.as_deref())
     }
 
-    /// The name of what is derived, with that of its table.
+    /// The name of derived data, qualified by the table's.
     pub(super) fn name_of(&self, derived: &str) -> String {
         format!("{}.{derived}", self.name)
     }

@@ -1,4 +1,4 @@
-//! What the store says about a table and what is derived from it.
+//! Stored definitions of tables and derived data.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use keyloom::{Error, KeyBuf, Result, Subspace, pack, unpack};
 
 use super::error::SchemaError;
 
-/// The format of what a schema writes.
+/// The format of the entries.
 const FORMAT: u8 = 1;
 
-/// Whether derived data are maintained, and can be queried.
+/// Whether derived data are maintained and can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Not maintained and not queried: not built yet, or cleared.
+    /// Not maintained, not queryable: not built yet, or switched off.
     Disabled,
-    /// Being built: maintained for the records that the build has visited, and not queried.
+    /// Maintained for the records that the build has visited, not queryable.
     Building,
-    /// Whole: maintained and queried.
+    /// Complete: maintained and queryable.
     Readable,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for State {
     }
 }
 
-/// What the bytes of derived data depend on, as far as a store can know it.
+/// The definition of derived data: everything that their bytes depend on but for the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Definition {
@@ -39,9 +39,9 @@ pub struct Definition {
     pub kind: String,
     /// The format of its bytes.
     pub format: u32,
-    /// The version of its function, which the program declares.
+    /// The version of the function, as declared.
     pub version: u32,
-    /// What else it was made with.
+    /// Further options, such as the widths of time buckets.
     pub options: String,
 }
 
@@ -53,17 +53,17 @@ impl fmt::Display for Definition {
     }
 }
 
-/// What the bytes of a table's records depend on, as far as a store can know it.
+/// The definition of a table: everything that the bytes of its records depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableDefinition {
-    /// The version of its records, which the program declares.
+    /// The version of the records, as declared.
     pub version: u32,
-    /// What its keys are made of: `(integer, string)`.
+    /// The shape of the keys: `(integer, string)`.
     pub key: String,
-    /// The type of its records, without the path of its module.
+    /// The name of the record type, without its module path.
     pub value: String,
-    /// The codec of its records.
+    /// The name of the codec.
     pub codec: String,
 }
 
@@ -74,10 +74,10 @@ impl fmt::Display for TableDefinition {
     }
 }
 
-/// Where something lies: the first element of all its keys.
+/// The first element of all keys of a table or of derived data.
 pub(super) type Id = u64;
 
-/// The room of an id.
+/// The subspace of an id.
 pub(super) fn space_of(id: Id) -> Subspace {
     Subspace::new(&id)
 }
@@ -88,7 +88,7 @@ pub(super) struct StoredDerived {
     pub(super) id: Id,
     pub(super) definition: Definition,
     pub(super) state: State,
-    /// While it is being built: the key of the last record that the build has visited.
+    /// During a build: the key of the last record visited.
     pub(super) built_to: Option<KeyBuf>,
 }
 
@@ -113,7 +113,7 @@ impl StoredTable {
     }
 
     /// # Errors
-    /// [`SchemaError::Contradiction`] when the table is not as `declared` says.
+    /// [`SchemaError::Contradiction`] if the definition is not `declared`.
     pub(super) fn refuse_other(
         &self,
         schema: &str,
@@ -156,8 +156,7 @@ impl StoredTable {
     }
 
     /// # Errors
-    /// [`Error::NewerFormat`] for the entry of a newer program, [`SchemaError::Damaged`] for what no schema
-    /// has written.
+    /// [`Error::NewerFormat`]; [`SchemaError::Damaged`] for bytes that are not an entry.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = || Error::other(SchemaError::Damaged);
         let rest = match bytes.split_first() {
@@ -191,7 +190,7 @@ impl StoredTable {
     }
 }
 
-/// The name of a type without the paths of modules: `Vec<City>`.
+/// The name of a type without module paths: `Vec<City>`.
 pub(super) fn type_name<T: ?Sized>() -> String {
     let mut name = String::new();
     let full = std::any::type_name::<T>();
@@ -201,7 +200,7 @@ pub(super) fn type_name<T: ?Sized>() -> String {
     name
 }
 
-/// What a key is made of. Integers of all widths have one encoding, and so have all kinds of strings.
+/// The shape of a key. Integers of all widths share one encoding, and so do all kinds of strings.
 pub(super) fn key_name<K: ?Sized>() -> String {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let name = type_name::<K>();
