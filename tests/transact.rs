@@ -5,7 +5,8 @@ use std::error::Error as _;
 use std::time::{Duration, Instant};
 
 use keyloom::{
-    Error, Fault, Faulty, KeyRange, Memory, Reader, Result, RetryPolicy, Store, Transaction, Writer,
+    DynWriter, Error, Fault, Faulty, KeyRange, Memory, Reader, Result, RetryPolicy, Store,
+    Transaction, VersionstampedKey, Writer,
 };
 
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -47,6 +48,29 @@ fn a_conflict_at_the_beginning_is_tried_again_too() {
     store.fail_at(0, Fault::Conflict);
     store.transact(|txn| put(txn)).unwrap();
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 1);
+}
+
+#[test]
+fn every_write_may_be_the_one_that_fails() {
+    const STAMPED: VersionstampedKey<'static> =
+        VersionstampedKey { prefix: b"log", suffix: b"", clock: b"clock" };
+    type Write = fn(&mut DynWriter<'_>) -> Result<()>;
+    let writes: [Write; 6] = [
+        |txn| txn.put(b"a", b"1"),
+        |txn| txn.put_sorted(&[(b"a", b"1")]),
+        |txn| txn.delete(b"a"),
+        |txn| txn.delete_range(KeyRange::all()),
+        |txn| txn.add(b"a", 1),
+        |txn| txn.put_versionstamped(&STAMPED, b"1"),
+    ];
+    let store = Faulty::new(Memory::new());
+    for write in writes {
+        let mut txn = store.begin().unwrap();
+        store.fail_at(0, Fault::Error);
+        assert!(write(&mut DynWriter::new(&mut txn)).is_err());
+        store.heal();
+        write(&mut DynWriter::new(&mut txn)).unwrap();
+    }
 }
 
 #[test]

@@ -97,6 +97,7 @@ pub fn violations_are_listed_and_the_build_goes_on_once_they_are_mended(
     store.transact(|txn| people.bare.put_many(txn, (1..=30).map(|id| (id, twin(id))))).unwrap();
     let done = people.build(store, "by_email", 7);
     assert_eq!((done.phase, done.records, done.violations), (BuildPhase::Blocked, 30, 20));
+    assert_eq!(done.written, 10);
     let listed = |limit| {
         let snapshot = store.snapshot().unwrap();
         let found = people.catalog.violations(&snapshot, &people.table, "by_email", limit).unwrap();

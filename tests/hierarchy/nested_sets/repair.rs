@@ -76,7 +76,7 @@ fn rows_that_cross_and_keys_of_others_are_told() {
 }
 
 /// The key and the value of the row of a node.
-fn row(tree: &impl Tree, store: &impl Store, id: u64) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn row(tree: &impl Tree, store: &impl Store, id: u64) -> (Vec<u8>, Vec<u8>) {
     let snapshot = store.snapshot().unwrap();
     let rows = snapshot.range(tree.space().child("left").range(), Order::Ascending).unwrap();
     rows.map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())

@@ -7,6 +7,7 @@ use keyloom_patterns::hierarchy::{
     MoveProgress, MoveStep, Nested, NestedSets, NodeId, Place, Tree, TreeError,
 };
 
+use super::repair::row;
 use super::{bushy, faults, insert, preorder, tree};
 use crate::common_laws::{dump_all, refused};
 
@@ -135,6 +136,26 @@ fn what_is_too_large_for_one_transaction_moves_in_steps() {
     // new row and the old one, and its position twice.
     assert_eq!(done.keys, 4 * 13 + 3 + 2, "{done:?}");
     assert_eq!(tree.parent(&store.snapshot().unwrap(), 1).unwrap(), Some(100));
+}
+
+#[test]
+fn a_walk_ends_at_a_damaged_row_while_steps_are_unfinished() {
+    let (tree, store) = (tree(), small());
+    fill(&tree, &store);
+    let mut looks = 0;
+    let look = |_: &MoveProgress| {
+        let (key, row) = row(&tree, &store, 0);
+        store.transact(|txn| txn.put(&key, b"")).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let mut walk = tree.descendants(&snapshot, None, ..).unwrap();
+        assert!(walk.by_ref().any(|visit| visit.is_err()));
+        assert!(walk.next().is_none() && walk.next().is_none());
+        store.transact(|txn| txn.put(&key, &row)).unwrap();
+        looks += 1;
+        ControlFlow::Continue(())
+    };
+    tree.move_in_steps(&store, 1, Place::last(100), look).unwrap();
+    assert!(looks > 2, "{looks}");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -155,25 +156,44 @@ impl Program {
         command.current_dir(&self.directory).env("KEYLOOM_PLANTED", bug.to_string());
         command.env("CARGO_MANIFEST_DIR", &self.directory).env("TMPDIR", &directory);
         command.env("PROPTEST_MAX_SHRINK_ITERS", "0").env("RUST_BACKTRACE", "0");
-        command.args(["--test-threads", "1", "--quiet"]);
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        command.args(["--test-threads", "1"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let has_failed = failures_of(child.stdout.take());
         let began = Instant::now();
         let ended = loop {
-            match child.try_wait()? {
+            let early = match child.try_wait()? {
                 Some(status) if status.success() => break Ended::Passed,
                 Some(_) => break Ended::Failed,
-                None if began.elapsed() > patience => {
-                    child.kill()?;
-                    child.wait()?;
-                    break Ended::TimedOut;
+                None if has_failed.load(Relaxed) => Ended::Failed,
+                None if began.elapsed() > patience => Ended::TimedOut,
+                None => {
+                    thread::sleep(Duration::from_millis(20));
+                    continue;
                 }
-                None => thread::sleep(Duration::from_millis(20)),
-            }
+            };
+            child.kill()?;
+            child.wait()?;
+            break early;
         };
         let _ = fs::remove_dir_all(&directory);
         Ok(ended)
     }
+}
+
+/// Whether a test has failed, as soon as the output of the program says so: the others need not run.
+fn failures_of(output: Option<ChildStdout>) -> Arc<AtomicBool> {
+    let has_failed = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&has_failed);
+    thread::spawn(move || {
+        let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
+        for line in lines.map_while(Result::ok) {
+            if line.ends_with("... FAILED") {
+                flag.store(true, Relaxed);
+            }
+        }
+    });
+    has_failed
 }
 
 /// Does `work` for each item, `jobs` at a time, and returns what came of it in the order of the items.
