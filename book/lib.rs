@@ -20,6 +20,8 @@ pub mod ordered_stores {}
 pub mod keys {}
 #[doc = include_str!("src/transactions.md")]
 pub mod transactions {}
+#[doc = include_str!("src/schema.md")]
+pub mod schema {}
 #[doc = include_str!("src/composite_key_index.md")]
 pub mod composite_key_index {}
 #[doc = include_str!("src/index_table.md")]
