@@ -6,6 +6,7 @@ use keyloom::key::elements;
 use keyloom::{Reader, Result, Store, Subspace};
 use keyloom_patterns::general::aggregation::{Event, Seen, contribution};
 use keyloom_patterns::general::inverted_index::one;
+use keyloom_patterns::schema::{Progress, State};
 use keyloom_patterns::{
     Attached, Index, IndexEntries, InvertedIndex, Maintained, PointIndex, Position, RankedIndex,
     RollUp, Schema, Sketches, Table, Totals, entry,
@@ -112,12 +113,8 @@ pub struct Build<'s, S>(pub &'s S, pub usize);
 
 impl<S: Store> KindWork<Result<bool>> for Build<'_, S> {
     fn run<D: Maintained<Key = u32, Value = Sale>>(self, attached: &Attached<D>) -> Result<bool> {
-        let Self(store, mut batches) = self;
-        let done = attached.build_with(store, 2, |_| {
-            batches = batches.saturating_sub(1);
-            if batches == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-        Ok(done.finished)
+        let Self(store, batches) = self;
+        Ok(attached.build_with(store, 2, some(batches))?.finished)
     }
 }
 
@@ -126,6 +123,32 @@ pub struct Disable<'s, S>(pub &'s S);
 impl<S: Store> KindWork<Result<()>> for Disable<'_, S> {
     fn run<D: Maintained<Key = u32, Value = Sale>>(self, attached: &Attached<D>) -> Result<()> {
         self.0.transact(|txn| attached.disable(txn))
+    }
+}
+
+/// Drops some batches of two keys.
+pub struct Drop<'s, S>(pub &'s S, pub usize);
+
+impl<S: Store> KindWork<Result<bool>> for Drop<'_, S> {
+    fn run<D: Maintained<Key = u32, Value = Sale>>(self, attached: &Attached<D>) -> Result<bool> {
+        let Self(store, batches) = self;
+        Ok(attached.drop_with(store, 2, some(batches))?.finished)
+    }
+}
+
+/// Goes on for so many batches.
+fn some(mut batches: usize) -> impl FnMut(&Progress) -> ControlFlow<()> {
+    move |_| {
+        batches = batches.saturating_sub(1);
+        if batches == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+pub struct StateOf<'s, S>(pub &'s S);
+
+impl<S: Store> KindWork<Result<State>> for StateOf<'_, S> {
+    fn run<D: Maintained<Key = u32, Value = Sale>>(self, attached: &Attached<D>) -> Result<State> {
+        attached.state(&self.0.snapshot()?)
     }
 }
 

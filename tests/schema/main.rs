@@ -7,6 +7,7 @@ mod common;
 mod costs;
 mod faults;
 mod fixture;
+mod kills;
 #[path = "../common/laws.rs"]
 mod laws;
 mod life;

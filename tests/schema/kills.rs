@@ -1,0 +1,98 @@
+//! A process that is killed while it builds, disables, drops and writes.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use keyloom::lmdb::Durability;
+use keyloom::{Lmdb, Memory, Order, Store};
+use keyloom_patterns::schema::State;
+
+use crate::fixture::{Build, Bytes, Disable, Drop, KINDS, Sale, Shop, StateOf, sale};
+
+const PATH: &str = "KEYLOOM_SCHEMA_PATH";
+const SEED: &str = "KEYLOOM_SCHEMA_SEED";
+const STARTED: &str = "started";
+
+fn open(path: &Path) -> Lmdb {
+    // What a killed process has written stays, whatever the disk has.
+    Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
+}
+
+/// A sale of record `id`: no two records have one serial number.
+fn of(id: u32, n: u32) -> Sale {
+    Sale { serial: Some(id), ..sale(n) }
+}
+
+/// Not a test by itself: works until it is killed, where the test below has asked for it.
+#[test]
+fn in_a_process_of_its_own() {
+    let (Ok(path), Ok(seed)) = (std::env::var(PATH), std::env::var(SEED)) else { return };
+    let store = open(Path::new(&path));
+    let mut rng = fastrand::Rng::with_seed(seed.parse().unwrap());
+    println!("{STARTED}");
+    loop {
+        let shop = Shop::open(&store);
+        for _ in 0..20 {
+            let (kind, id) = (rng.usize(..KINDS), rng.u32(..60));
+            match rng.u8(..8) {
+                0 => shop.with_kind(kind, Disable(&store)).unwrap_or_default(),
+                1..4 => drop(shop.with_kind(kind, Build(&store, rng.usize(1..8)))),
+                4 => drop(shop.with_kind(kind, Drop(&store, rng.usize(1..4)))),
+                5 => drop(store.transact(|txn| shop.sales.delete(txn, &id))),
+                _ => {
+                    let records = (0..4).map(|n| ((id + n) % 60, of((id + n) % 60, rng.u32(..50))));
+                    let records: Vec<_> = records.collect();
+                    store.transact(|txn| shop.sales.put_many(txn, &records)).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// What the process left is right, and what it began can be finished.
+fn look(path: &Path) {
+    let store = open(path);
+    let shop = Shop::open(&store);
+    let snapshot = store.snapshot().unwrap();
+    let records = shop.sales.range(&snapshot, (), Order::Ascending).unwrap();
+    let records: Vec<_> = records.collect::<Result<_, _>>().unwrap();
+    drop(snapshot);
+    let fresh = Memory::new();
+    let wanted = Shop::open(&fresh);
+    fresh.transact(|txn| wanted.sales.put_many(txn, &records)).unwrap();
+    for kind in 0..KINDS {
+        let bytes = wanted.with_kind(kind, Bytes(&fresh));
+        if shop.with_kind(kind, StateOf(&store)).unwrap() == State::Readable {
+            assert_eq!(shop.with_kind(kind, Bytes(&store)), bytes, "kind {kind} as it was left");
+        }
+        assert!(shop.with_kind(kind, Build(&store, usize::MAX)).unwrap());
+        assert_eq!(shop.with_kind(kind, Bytes(&store)), bytes, "kind {kind} when it is built");
+    }
+}
+
+#[test]
+fn kills_leave_derived_data_of_all_kinds_right() {
+    let kills = std::env::var("KEYLOOM_KILLS").map_or(40, |kills| kills.parse().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let mut rng = fastrand::Rng::new();
+    for _ in 0..kills {
+        let seed = rng.u64(..);
+        println!("seed {seed}");
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "kills::in_a_process_of_its_own", "--nocapture"])
+            .env(PATH, directory.path())
+            .env(SEED, seed.to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap().ends_with(STARTED)));
+        std::thread::sleep(Duration::from_micros(rng.u64(..20_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        look(directory.path());
+    }
+}
