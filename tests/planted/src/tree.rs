@@ -100,6 +100,8 @@ impl Tree {
                 _ => bytes,
             };
             write_if_other(&path.join(name), &bytes)?;
+            // Tests run scripts.
+            fs::set_permissions(path.join(name), fs::metadata(name)?.permissions())?;
         }
         let path = fs::canonicalize(path)?;
         let no_bugs = no_bugs(&sources)?;
