@@ -1,12 +1,14 @@
 //! A process that is killed while it builds, disables, drops and writes.
 
 use std::io::{BufRead, BufReader};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Order, Store};
+use keyloom_patterns::Schema;
 use keyloom_patterns::schema::State;
 
 use crate::fixture::{Build, Bytes, Disable, Drop, KINDS, Sale, Shop, StateOf, sale};
@@ -34,6 +36,13 @@ fn in_a_process_of_its_own() {
     println!("{STARTED}");
     loop {
         let shop = Shop::open(&store);
+        if rng.u8(..4) == 0 {
+            let schema = Schema::open(&store, "shop").unwrap();
+            let stop =
+                |_: &_| if rng.bool() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+            drop(schema.drop_table_with("sales", 20, stop));
+            continue;
+        }
         for _ in 0..20 {
             let (kind, id) = (rng.usize(..KINDS), rng.u32(..60));
             match rng.u8(..8) {

@@ -1,6 +1,7 @@
 //! Builds, disabling and dropping, beside writers.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use keyloom::{Memory, Store};
 use keyloom_patterns::{Schema, SchemaError};
@@ -113,6 +114,38 @@ pub fn a_build_waits_for_a_record_that_is_refused(store: &(impl Store + Clone)) 
     let snapshot = store.snapshot().unwrap();
     assert_eq!(by_serial.check(&snapshot).unwrap(), []);
     assert_eq!(by_serial.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 4);
+}
+
+pub fn a_dropped_table_leaves_no_key(store: &(impl Store + Clone)) {
+    let counter = keyloom::pack(&("keyloom", "next id")).to_vec();
+    let schema = Schema::open(store, "shop").unwrap();
+    let gone = |outcome: keyloom::Result<()>| {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(SchemaError::Gone { .. })), "{error}");
+    };
+    gone(schema.drop_table("sales").map(drop));
+    // Stopped after each of its transactions in turn, and taken up by another program.
+    for stop in 1..20 {
+        let shop = Shop::open(store);
+        store.transact(|txn| shop.sales.put_many(txn, (0..9).map(|id| (id, of(id, id))))).unwrap();
+        let mut batches = 0;
+        let some = |_: &_| {
+            batches += 1;
+            if batches == stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let done = schema.drop_table_with("sales", 5, some).unwrap();
+        gone(store.transact(|txn| shop.sales.put(txn, &1, &sale(1))));
+        gone(shop.by_town.at(&store.snapshot().unwrap()).map(drop));
+        gone(shop.totals.build(store).map(drop));
+        assert!(schema.tables().unwrap().is_empty());
+        if !done.finished {
+            let other = Schema::open(store, "shop").unwrap();
+            assert!(
+                other.drop_table_with("sales", 5, |_| ControlFlow::Continue(())).unwrap().finished
+            );
+        }
+        assert!(dump_all(store).into_keys().eq([counter.clone()]), "stopped after {stop}");
+    }
 }
 
 pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {

@@ -22,7 +22,8 @@ use faults::{
 };
 use life::{
     a_build_goes_on_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
-    a_dropped_index_leaves_no_key, rebuilt_equals_maintained_in_any_history,
+    a_dropped_index_leaves_no_key, a_dropped_table_leaves_no_key,
+    rebuilt_equals_maintained_in_any_history,
 };
 use misuse::{
     a_changed_definition_is_refused_until_it_is_built, a_program_that_lacks_an_index_cannot_write,
@@ -49,6 +50,7 @@ macro_rules! run {
             a_build_goes_on_where_the_store_says,
             a_build_waits_for_a_record_that_is_refused,
             a_dropped_index_leaves_no_key,
+            a_dropped_table_leaves_no_key,
             operations_cost_what_the_documentation_says,
             a_fault_at_any_operation_leaves_nothing_half_done,
             work_that_fails_can_be_done_again,

@@ -9,13 +9,13 @@ use super::attached::Attached;
 use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::Declared;
-use super::stored::{State, StoredDerived, StoredTable, space_of};
+use super::stored::{Id, State, StoredDerived, StoredTable, space_of};
 use crate::batch::BatchSize;
 use crate::derived::{RecordChange, SortedWrites, page_behind};
 use crate::table::record;
 
 /// Default number of records or keys of a batch.
-const BATCH: usize = 1_000;
+pub(super) const BATCH: usize = 1_000;
 
 /// What one call of [`build`](Attached::build) or [`drop_data`](Attached::drop_data) has done so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    const NOTHING: Self = Self { state: State::Disabled, records: 0, cleared: 0, finished: false };
+    pub(super) const NOTHING: Self =
+        Self { state: State::Disabled, records: 0, cleared: 0, finished: false };
 }
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
@@ -235,16 +236,16 @@ fn clear<K, V>(
 }
 
 /// Disables derived data and removes some of their keys. Returns how many, and whether they were the last.
-fn clear_some<W: Writer>(
-    txn: &mut W,
-    one: &mut StoredDerived,
-    batch: usize,
-) -> Result<(u64, bool)> {
+fn clear_some(txn: &mut impl Writer, one: &mut StoredDerived, batch: usize) -> Result<(u64, bool)> {
     (one.state, one.built_to) = (State::Disabled, None);
-    let page = page_behind(None, txn, &space_of(one.id), batch)?;
-    let keys: Vec<_> = page.entries.iter().map(|(key, _)| KeyBuf::from_slice(key)).collect();
-    let is_empty = page.last.is_none();
-    drop(page);
+    delete_some(txn, one.id, batch)
+}
+
+/// Removes some keys of an id. Returns how many, and whether they were the last.
+pub(super) fn delete_some<W: Writer>(txn: &mut W, id: Id, batch: usize) -> Result<(u64, bool)> {
+    let Page { entries, last } = page_behind(None, txn, &space_of(id), batch)?;
+    let keys: Vec<_> = entries.iter().map(|(key, _)| KeyBuf::from_slice(key)).collect();
+    drop(entries);
     keys.iter().try_for_each(|key| txn.delete(key))?;
-    Ok((keys.len() as u64, is_empty))
+    Ok((keys.len() as u64, last.is_none()))
 }

@@ -38,6 +38,7 @@
 //! | key | value |
 //! |---|---|
 //! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte); then the tuple of the table's id, version, key, record type, codec, and for each that is derived, by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable), key of the last record that the build has visited |
+//! | `"keyloom"`, `"dropped"`, name of the schema, name of the table, id | the entry of a table that is being dropped |
 //! | `"keyloom"`, `"next id"` | the next free id, a counter |
 //! | id, record key | a record of the table with this id |
 //! | id, … | derived data, in the layout of their pattern |
@@ -79,7 +80,7 @@
 //! | get, range, page of a table | nothing more | 0 more |
 //! | [`at`](Attached::at) | 1 get | 1 |
 //! | a batch of [`build`](Attached::build) over n records | 1 get, 1 range, 1 key written, and the cost of n puts in the kind | 3, and those of the kind |
-//! | a batch that clears n keys | 1 get, 1 range, n keys removed | 3 |
+//! | a batch that clears or drops n keys | 1 get, 1 to 3 ranges, n keys removed | 3 to 5 |
 //!
 //! # When not to use it
 //!
@@ -99,6 +100,7 @@ mod error;
 mod maintained;
 mod owned;
 mod stored;
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -116,6 +118,7 @@ pub use build::Progress;
 pub use error::SchemaError;
 pub use maintained::Maintained;
 pub use stored::{Definition, State, TableDefinition};
+pub use tables::{DerivedInfo, TableInfo};
 
 use owned::Declared;
 pub(crate) use owned::{Followed, Owned};
@@ -175,14 +178,7 @@ impl<'s, S: Store> Schema<'s, S> {
     /// # Errors
     /// [`Error::NewerFormat`]; [`SchemaError::Damaged`] in an [`Error::At`]; any error of the store.
     pub fn open(store: &'s S, name: &str) -> Result<Self> {
-        let space = entries_of(name);
-        let mut stored = BTreeMap::new();
-        for entry in store.snapshot()?.range(space.self_and_children(), Order::Ascending)? {
-            let (key, value) = entry?;
-            let name: String = space.unpack(&key).map_err(|error| Error::from(error).at(&key))?;
-            let table = StoredTable::decode(&value).map_err(|error| error.at(&key))?;
-            stored.insert(name, table);
-        }
+        let stored = read_tables(&store.snapshot()?, name)?;
         let known = Mutex::new(Known { stored, declared: BTreeSet::new() });
         Ok(Self { store, name: name.into(), known })
     }
@@ -466,6 +462,19 @@ fn enter_derived<D: Maintained>(
     table.insert(entered.clone());
     txn.put(&owned.entry, &table.encode())?;
     Ok((table, entered))
+}
+
+/// The entries of a schema, by the names of their tables.
+fn read_tables(reader: &impl Reader, name: &str) -> Result<BTreeMap<String, StoredTable>> {
+    let space = entries_of(name);
+    let mut stored = BTreeMap::new();
+    for entry in reader.range(space.self_and_children(), Order::Ascending)? {
+        let (key, value) = entry?;
+        let name: String = space.unpack(&key).map_err(|error| Error::from(error).at(&key))?;
+        let table = StoredTable::decode(&value).map_err(|error| error.at(&key))?;
+        stored.insert(name, table);
+    }
+    Ok(stored)
 }
 
 /// Where the entries of a schema are.
