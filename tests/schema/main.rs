@@ -12,6 +12,7 @@ mod kills;
 mod laws;
 mod life;
 mod misuse;
+mod programs;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
@@ -32,6 +33,7 @@ use misuse::{
     names_declared_twice_are_refused, schemas_share_no_key, what_is_not_readable_is_not_queried,
     what_lies_elsewhere_is_refused,
 };
+use programs::two_programs_are_refused_or_right;
 
 macro_rules! run {
     ($on:ident) => {
@@ -52,6 +54,7 @@ macro_rules! run {
             a_dropped_index_leaves_no_key,
             a_dropped_table_leaves_no_key,
             operations_cost_what_the_documentation_says,
+            two_programs_are_refused_or_right,
             a_fault_at_any_operation_leaves_nothing_half_done,
             work_that_fails_can_be_done_again,
         }
