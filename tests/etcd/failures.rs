@@ -40,6 +40,21 @@ fn without_a_leader_a_commit_is_refused_and_not_unknown() {
     store.transact(|txn| txn.put(b"after", b"")).unwrap();
 }
 
+#[test]
+fn connections_are_kept_between_transactions() {
+    let Some(cluster) = or_skip(Server::Etcd, || EtcdCluster::start(1)) else { return };
+    let proxy = Proxy::to(cluster.socket(0));
+    let store = Etcd::open(&cluster.through([&proxy])).unwrap();
+    let work = || {
+        store.transact(|txn| txn.add(b"n", 1)).unwrap();
+        store.snapshot().unwrap().counter(b"n").unwrap()
+    };
+    work();
+    let before = proxy.accepted();
+    assert_eq!((0..20).map(|_| work()).last(), Some(21));
+    assert_eq!(proxy.accepted(), before);
+}
+
 /// The cluster commits, and its answer does not come: a second run would count twice.
 #[test]
 fn a_commit_without_an_answer_is_unknown_and_runs_once() {
