@@ -133,29 +133,36 @@ mod tests {
 
     use super::*;
 
+    /// Those that wait and the one that resizes wake together, and any of them may come first.
     #[test]
     fn who_waits_enters_as_soon_as_the_resizing_ends() {
         // Far longer than the test takes, and than the test waits below.
         let patience = || Deadline::new(Duration::from_secs(3_600));
-        let gate = Gate::default();
-        let (entered, was_entered) = channel();
-        thread::scope(|scope| {
-            let wait = || {
-                let ticket = gate.enter(Holder::Call, &patience()).map(drop);
-                entered.send(ticket).unwrap();
-            };
-            gate.alone(&patience(), || {
-                scope.spawn(wait);
-                // Until it waits, or for so long that it would have entered if it could.
-                assert!(was_entered.recv_timeout(Duration::from_millis(50)).is_err());
-                Ok(())
-            })
-            .unwrap();
-            let outcome = was_entered.recv_timeout(Duration::from_secs(60));
-            // One that is still asleep would keep the test from ending.
-            gate.changed.notify_all();
-            outcome.unwrap().unwrap();
-        });
+        for _ in 0..50 {
+            let gate = &Gate::default();
+            let (entered, was_entered) = channel();
+            thread::scope(|scope| {
+                let ticket = gate.enter(Holder::Call, &patience()).unwrap();
+                scope.spawn(|| gate.alone(&patience(), || Ok(())).unwrap());
+                while !gate.lock().closed {
+                    thread::yield_now();
+                }
+                for _ in 0..4 {
+                    let entered = entered.clone();
+                    scope.spawn(move || {
+                        entered.send(gate.enter(Holder::Call, &patience()).map(drop)).unwrap();
+                    });
+                }
+                assert!(was_entered.recv_timeout(Duration::from_millis(2)).is_err());
+                drop(ticket);
+                let outcomes = [(); 4].map(|()| was_entered.recv_timeout(Duration::from_secs(60)));
+                // One that is still asleep would keep the test from ending.
+                gate.changed.notify_all();
+                for outcome in outcomes {
+                    outcome.unwrap().unwrap();
+                }
+            });
+        }
     }
 
     #[test]
