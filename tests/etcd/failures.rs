@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use keyloom::{Error, Etcd, Reader, RetryPolicy, Store, Transaction, Writer};
+use keyloom::{Error, Etcd, KeyRange, Order, Reader, RetryPolicy, Store, Transaction, Writer};
 
 use crate::servers::{Cut, EtcdCluster, Proxy, Server, or_skip};
 
@@ -36,6 +36,8 @@ fn without_a_leader_a_commit_is_refused_and_not_unknown() {
     // What is settled is still there to be read.
     let before = snapshot.get(&0_u32.to_be_bytes()).unwrap();
     assert_eq!(before.as_deref(), Some(&b"before"[..]));
+    let before = snapshot.range(KeyRange::through(&0_u32.to_be_bytes()), Order::Ascending).unwrap();
+    assert_eq!(before.map(|entry| entry.unwrap().1.to_vec()).collect::<Vec<_>>(), [b"before"]);
     others.iter().for_each(|member| cluster.start_again(*member));
     store.transact(|txn| txn.put(b"after", b"")).unwrap();
 }
