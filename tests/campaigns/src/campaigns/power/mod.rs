@@ -122,7 +122,7 @@ type Broken = (&'static str, Flaw, Promise, &'static str);
 
 /// What a failure may say of pages that are not what they should be.
 const DAMAGED: &str =
-    "between|does not open|kills the program|cannot be read|is not as in the model|the header says";
+    "between|does not open|kills the program|cannot be read|is not as in the model|page ";
 
 /// In a store that is new.
 const BROKEN_NEW: &[Broken] = &[
