@@ -133,9 +133,9 @@ mod tests {
 
     use super::*;
 
-    /// Those that wait and the one that resizes wake together, and any of them may come first.
+    /// The waiting calls and the resizing wake together, in any order: hence the repetitions.
     #[test]
-    fn who_waits_enters_as_soon_as_the_resizing_ends() {
+    fn waiting_calls_enter_as_soon_as_the_resizing_ends() {
         // Far longer than the test takes, and than the test waits below.
         let patience = || Deadline::new(Duration::from_secs(3_600));
         for _ in 0..50 {
@@ -156,7 +156,7 @@ mod tests {
                 assert!(was_entered.recv_timeout(Duration::from_millis(2)).is_err());
                 drop(ticket);
                 let outcomes = [(); 4].map(|()| was_entered.recv_timeout(Duration::from_secs(60)));
-                // One that is still asleep would keep the test from ending.
+                // A call that still sleeps would keep the test from ending.
                 gate.changed.notify_all();
                 for outcome in outcomes {
                     outcome.unwrap().unwrap();

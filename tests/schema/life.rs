@@ -171,4 +171,21 @@ pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {
     store.transact(|txn| bare.put(txn, &1, &sale(1))).unwrap();
     let gone = by_serial.at(&store.snapshot().unwrap()).map(drop).unwrap_err();
     assert!(matches!(gone.downcast_ref(), Some(SchemaError::Gone { .. })), "{gone}");
+
+    // The name is used again: the handle of what was dropped does not touch the new data.
+    let schema = Schema::open(store, "shop").unwrap();
+    let sales = schema.table::<u32, Sale>("sales").unwrap();
+    let again = schema.unique_index(&sales, "by_serial", 1, crate::fixture::by_serial).unwrap();
+    again.build(store).unwrap();
+    let before = dump_all(store);
+    assert_eq!(by_serial.drop_data(store).unwrap().cleared, 0);
+    for refused in [
+        store.transact(|txn| by_serial.disable(txn)),
+        by_serial.build(store).map(drop),
+        by_serial.at(&store.snapshot().unwrap()).map(drop),
+    ] {
+        let gone = refused.unwrap_err();
+        assert!(matches!(gone.downcast_ref(), Some(SchemaError::Gone { .. })), "{gone}");
+    }
+    assert_eq!(dump_all(store), before);
 }

@@ -98,7 +98,7 @@ pub fn a_program_that_lacks_an_index_cannot_write(store: &(impl Store + Clone)) 
     let bare = bare(store);
     store.transact(|txn| bare.put(txn, &1, &sale(1))).unwrap();
     let shop = Shop::open(store);
-    // What is not built yet nobody has to maintain.
+    // Derived data are not maintained before their build.
     store.transact(|txn| bare.put(txn, &2, &sale(2))).unwrap();
     shop.by_town.build(store).unwrap();
     let before = dump_all(store);

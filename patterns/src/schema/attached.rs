@@ -81,13 +81,10 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// the store.
     pub fn state(&self, reader: &impl Reader) -> Result<State> {
         let owned = self.owned()?;
-        let stored = owned.read(reader)?;
-        let name = &self.declared.name;
-        let Some(stored) = stored.get(name) else {
-            return Err(SchemaError::Gone { name: owned.name_of(name) }.into());
-        };
-        owned.refuse_change(&self.declared, stored)?;
-        Ok(stored.state)
+        let mut stored = owned.read(reader)?;
+        let one = owned.find(&mut stored, &self.declared)?;
+        owned.refuse_change(&self.declared, one)?;
+        Ok(one.state)
     }
 
     /// The table that the data are derived from.

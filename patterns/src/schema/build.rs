@@ -6,10 +6,9 @@ use keyloom::value::Codec;
 use keyloom::{DynWriter, KeyBuf, Page, Result, Store, Writer};
 
 use super::attached::Attached;
-use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::Declared;
-use super::stored::{Id, State, StoredDerived, StoredTable, space_of};
+use super::stored::{Id, State, StoredDerived, space_of};
 use crate::batch::BatchSize;
 use crate::derived::{RecordChange, SortedWrites, page_behind};
 use crate::table::record;
@@ -71,7 +70,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// The position is stored: the next call, in any program, resumes there. Concurrent builds take turns.
     ///
     /// # Errors
-    /// [`SchemaError::Changed`] if the store has a newer version, [`SchemaError::Gone`]; errors of the kind,
+    /// [`SchemaError::Changed`](super::SchemaError::Changed) if the store has a newer version, [`SchemaError::Gone`](super::SchemaError::Gone); errors of the kind,
     /// such as [`IndexError::NotUnique`](crate::IndexError::NotUnique): change one of the two records and
     /// call `build` again; [`Error::At`](keyloom::Error::At) for a record that does not decode; any error of
     /// the store.
@@ -95,7 +94,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// Disables the derived data, removes their keys in bounded transactions, and then their definition.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
+    /// [`SchemaError::Gone`](super::SchemaError::Gone) if the table does not exist any more; any error of the store.
     pub fn drop_data(&self, store: &impl Store) -> Result<Progress> {
         self.drop_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
@@ -104,7 +103,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// each transaction and stops if that breaks; the next call resumes.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
+    /// [`SchemaError::Gone`](super::SchemaError::Gone) if the table does not exist any more; any error of the store.
     pub fn drop_with<S: Store>(
         &self,
         store: &S,
@@ -118,15 +117,12 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// key written.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`]; any error of the store.
+    /// [`SchemaError::Gone`](super::SchemaError::Gone); any error of the store.
     pub fn disable(&self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| {
             let owned = self.owned()?;
             let mut stored = owned.read(txn)?;
-            let name = &self.declared.name;
-            let Some(one) = stored.get_mut(name) else {
-                return Err(SchemaError::Gone { name: owned.name_of(name) }.into());
-            };
+            let one = owned.find(&mut stored, &self.declared)?;
             (one.state, one.built_to) = (State::Disabled, None);
             txn.put(&owned.entry, &stored.encode())
         })
@@ -156,10 +152,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         let owned = self.owned()?;
         let declared = &*self.declared;
         let mut stored = owned.read(txn)?;
-        let Some(one) = stored.get_mut(&declared.name) else {
-            return Err(SchemaError::Gone { name: owned.name_of(&declared.name) }.into());
-        };
-        if one.definition.version > declared.definition.version || one.id != declared.id {
+        let one = owned.find(&mut stored, declared)?;
+        if one.definition.version > declared.definition.version {
             owned.refuse_change(declared, one)?;
         }
         let done = match one.state {
@@ -207,8 +201,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
 
     fn drop_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
         let owned = self.owned()?;
-        let mut stored: StoredTable = owned.read(txn)?;
-        let Some(one) = stored.get_mut(&self.declared.name) else {
+        let mut stored = owned.read(txn)?;
+        // Dropped already.
+        let Ok(one) = owned.find(&mut stored, &self.declared) else {
             return Ok(Progress { finished: true, ..Progress::NOTHING });
         };
         let (cleared, is_empty) = clear_some(txn, one, batch)?;

@@ -75,12 +75,13 @@
 //! |---|---|---|
 //! | [`open`](Schema::open) | 1 range; reads 1 key per table | 1 |
 //! | [`table`](Schema::table), [`derive`](Schema::derive), no change | nothing | 0 |
-//! | the same, of a new name | 3 or 4 gets, 1 or 2 ranges, 2 keys written | 4 to 6 |
+//! | [`table`](Schema::table), new | 2 gets, 1 range, 2 keys written | 4 |
+//! | [`derive`](Schema::derive), new | 2 gets, 2 ranges, 2 keys written | 5 |
 //! | put, delete | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
 //! | get, range, page of a table | nothing more | 0 more |
 //! | [`at`](Attached::at) | 1 get | 1 |
 //! | a batch of [`build`](Attached::build) over n records | 1 get, 1 range, 1 key written, and the cost of n puts in the kind | 3, and those of the kind |
-//! | a batch that clears or drops n keys | 1 get, 1 to 3 ranges, n keys removed | 3 to 5 |
+//! | a batch of [`drop_data`](Attached::drop_data) over n keys | 1 get, 1 range, n keys removed, 1 key written | 3 |
 //!
 //! # When not to use it
 //!
@@ -353,11 +354,8 @@ impl<'s, S: Store> Schema<'s, S> {
         version: u32,
         function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
     ) -> Result<Attached<Index<K, V>, C>> {
-        let function = Arc::new(function);
-        self.derive(table, name, version, |space| {
-            let function = Arc::clone(&function);
-            Ok(Index::new(space, move |key, value| function(key, value)))
-        })
+        let function = shared(function);
+        self.derive(table, name, version, |space| Ok(Index::new(space, function.clone())))
     }
 
     /// Declares a [unique](Index::unique) index; see [`derive`](Schema::derive).
@@ -372,11 +370,8 @@ impl<'s, S: Store> Schema<'s, S> {
         version: u32,
         function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
     ) -> Result<Attached<Index<K, V>, C>> {
-        let function = Arc::new(function);
-        self.derive(table, name, version, |space| {
-            let function = Arc::clone(&function);
-            Ok(Index::new(space, move |key, value| function(key, value)).unique())
-        })
+        let function = shared(function);
+        self.derive(table, name, version, |space| Ok(Index::new(space, function.clone()).unique()))
     }
 
     /// Declares [`Totals`] of the contributions that `function` returns for each record; see
@@ -406,11 +401,8 @@ impl<'s, S: Store> Schema<'s, S> {
         version: u32,
         function: impl Fn(&K, &V) -> Contributions + Send + Sync + 'static,
     ) -> Result<Attached<Totals<K, V>, C>> {
-        let function = Arc::new(function);
-        self.derive(table, name, version, |space| {
-            let function = Arc::clone(&function);
-            Ok(Totals::new(space, move |key, value| function(key, value)))
-        })
+        let function = shared(function);
+        self.derive(table, name, version, |space| Ok(Totals::new(space, function.clone())))
     }
 }
 
@@ -418,6 +410,14 @@ impl<S> Schema<'_, S> {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The same function, for each time that a pattern is made.
+fn shared<K, V, T>(
+    function: impl Fn(&K, &V) -> T + Send + Sync + 'static,
+) -> impl Fn(&K, &V) -> T + Clone + Send + Sync + 'static {
+    let function = Arc::new(function);
+    move |key: &K, value: &V| function(key, value)
 }
 
 fn definition_of<D: Maintained>(derived: &D, version: u32) -> Definition {

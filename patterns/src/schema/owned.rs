@@ -156,6 +156,19 @@ impl<K, V> Owned<K, V> {
         Ok(followed)
     }
 
+    /// Finds derived data in the table's entry.
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if they were dropped, also if other data have their name since.
+    pub(super) fn find<'t>(
+        &self,
+        stored: &'t mut StoredTable,
+        declared: &Declared<K, V>,
+    ) -> Result<&'t mut StoredDerived> {
+        let found = stored.get_mut(&declared.name).filter(|one| one.id == declared.id);
+        found.ok_or_else(|| SchemaError::Gone { name: self.name_of(&declared.name) }.into())
+    }
+
     /// # Errors
     /// [`SchemaError::Changed`] if the definition in the store differs.
     pub(super) fn refuse_change(

@@ -108,7 +108,7 @@ impl<K: Pack> Counters<K> {
     ///
     /// # Errors
     /// [`OutOfBounds`] in an [`Error::Other`], also where the sum is no `i64`; [`Error::NotACounter`], or
-    /// what the store says. After an error the transaction [does not commit](super#after-a-refusal), although
+    /// any error of the store. After an error the transaction [does not commit](super#after-a-refusal), although
     /// nothing was written after the first two.
     pub fn add_within(
         &self,
