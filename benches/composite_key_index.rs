@@ -55,7 +55,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
         b.iter(|| {
             let page = by_city.page(&snapshot, (7, 3), Order::Ascending, 1_000, None).unwrap();
             let ids: Vec<u32> =
-                page.found.iter().map(|found| Found::record_key(found).unwrap()).collect();
+                page.items.iter().map(|found| Found::record_key(found).unwrap()).collect();
             black_box(people.get_many(&snapshot, &ids).unwrap().len())
         });
     });

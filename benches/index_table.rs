@@ -96,7 +96,7 @@ fn queries(group: &mut Group<'_>, people: &People, store: &impl Store) {
             let found = by_city
                 .records(&snapshot, &people.bare, (7, 3), Order::Ascending, 1_000, None)
                 .unwrap();
-            found.records.iter().map(|(_, person)| person.name.len()).sum::<usize>()
+            found.items.iter().map(|(_, person)| person.name.len()).sum::<usize>()
         });
     });
     group.throughput(Throughput::Elements(1));

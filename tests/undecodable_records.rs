@@ -7,8 +7,8 @@ use keyloom::value::{Codec, Postcard, Versioned};
 use keyloom::{Error, KeyBuf, Memory, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::general::aggregation::{Seen, Sketches, contribution};
 use keyloom_patterns::{
-    Continuation, Enumerated, Inconsistency, Index, IndexCatalog, RankedIndex, RecordPage,
-    RepairOptions, Table, Totals, UnreadableEntry, entry,
+    Continuation, Enumerated, Inconsistency, Index, IndexCatalog, Page, RankedIndex, RepairOptions,
+    Table, Totals, UnreadableEntry, entry,
 };
 
 type Word = (String, u64);
@@ -210,13 +210,13 @@ fn a_record_of_a_newer_format_is_not_replaced_with_an_index() {
 
 /// The records of all pages, and the errors on the way.
 fn all_pages(
-    mut page: impl FnMut(Option<&Continuation>) -> Result<RecordPage<u32, Word>>,
+    mut page: impl FnMut(Option<&Continuation>) -> Result<Page<(u32, Word)>>,
 ) -> (Vec<u32>, Vec<String>) {
     let (mut keys, mut errors, mut next) = (Vec::new(), Vec::new(), None);
     for _ in 0..50 {
         next = match page(next.as_ref()) {
             Ok(page) => {
-                keys.extend(page.records.into_iter().map(|(key, _)| key));
+                keys.extend(page.items.into_iter().map(|(key, _)| key));
                 page.next
             }
             Err(error) => {

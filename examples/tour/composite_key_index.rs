@@ -47,7 +47,7 @@ impl CompositeKeyIndex {
             5,
             after,
         )?;
-        Ok((page.records.iter().map(|(_id, city)| city.to_string()).collect(), page.next))
+        Ok((page.items.iter().map(|(_id, city)| city.to_string()).collect(), page.next))
     }
 }
 

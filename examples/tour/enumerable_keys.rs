@@ -67,7 +67,7 @@ impl Step for EnumerableKeys {
             None,
         )?;
         store.transact(|txn| {
-            for (hour, (_, city)) in (0..).zip(&found.records) {
+            for (hour, (_, city)) in (0..).zip(&found.items) {
                 self.journal.append(txn, &paris(), &city.name)?;
                 let id = first_id_at(FIRST_DAY * DAY_MS + hour * HOUR_MS);
                 self.by_day.put(txn, &paris(), id, &city.name)?;
@@ -75,7 +75,7 @@ impl Step for EnumerableKeys {
             }
             txn.put(&loaded, b"")
         })?;
-        say!("journal    of {} cities", found.records.len());
+        say!("journal    of {} cities", found.items.len());
         Ok(())
     }
 

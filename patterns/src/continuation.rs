@@ -1,4 +1,4 @@
-//! Where a paged query goes on, in bytes that can be kept.
+//! Pages, and where a paged query goes on, in bytes that can be kept.
 
 use std::ops::{Bound, Deref};
 
@@ -89,6 +89,28 @@ impl Continuation {
     }
 }
 
+/// Some of what a query finds, and where it goes on.
+///
+/// ```
+/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom_patterns::{Page, Table};
+/// let squares = Table::<u32, u32>::new(&Subspace::new("squares"));
+/// let store = Memory::new();
+/// store.transact(|txn| squares.put_many(txn, (0..5).map(|n| (n, n * n))))?;
+/// let Page { items, next } = squares.page(&store.snapshot()?, (), Order::Ascending, 3, None)?;
+/// assert_eq!(items, [(0, 0), (1, 1), (2, 4)]);
+/// assert!(next.is_some());
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// What the query found, in its order.
+    pub items: Vec<T>,
+    /// Where the next page begins, `None` after the last one. A page may have fewer items than its limit and not
+    /// be the last.
+    pub next: Option<Continuation>,
+}
+
 /// The first entry of a page cannot be read: a record that does not decode, or what an index does not have.
 ///
 /// The error that it is in names the key. Delete the entry, replace it or repair it, or go on with
@@ -112,7 +134,7 @@ impl UnreadableEntry {
     }
 }
 
-/// The answers of a page: those of its entries up to the first that cannot be read, where the next page begins.
+/// A page of the answers: those of its entries up to the first that cannot be read, where the next page begins.
 /// `next` is where it begins if all of them can be read, and `behind` where it begins after a key.
 ///
 /// # Errors
@@ -121,17 +143,17 @@ pub(crate) fn answers<T, Q: Deref<Target = [u8]>>(
     entries: impl IntoIterator<Item = (Q, Result<Option<T>>)>,
     next: Option<Continuation>,
     behind: impl Fn(&[u8]) -> Continuation,
-) -> Result<(Vec<T>, Option<Continuation>)> {
-    let (mut answers, mut last) = (Vec::new(), None::<Q>);
+) -> Result<Page<T>> {
+    let (mut items, mut last) = (Vec::new(), None::<Q>);
     for (key, answer) in entries {
         match (answer, last) {
-            (Ok(answer), _) => answers.extend(answer),
-            (Err(_), Some(last)) => return Ok((answers, Some(behind(&last)))),
+            (Ok(answer), _) => items.extend(answer),
+            (Err(_), Some(last)) => return Ok(Page { items, next: Some(behind(&last)) }),
             (Err(error), None) => return Err(UnreadableEntry::error(error, &key, behind(&key))),
         }
         last = Some(key);
     }
-    Ok((answers, next))
+    Ok(Page { items, next })
 }
 
 fn order_code(order: Order) -> u8 {

@@ -71,7 +71,7 @@ pub use conceptual::aggregates::Aggregates;
 pub use conceptual::aggregates::wide_column::WideColumns;
 pub use conceptual::denormalization::Copies;
 pub use conceptual::joins::{Joins, Links};
-pub use continuation::{Continuation, UnreadableEntry};
+pub use continuation::{Continuation, Page, UnreadableEntry};
 pub use derived::{
     Derived, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairProgress,
 };
@@ -91,4 +91,4 @@ pub use hierarchy::path::{
 };
 pub use schema::{Attached, Maintained, Schema, SchemaError};
 pub use select::{Select, StartingWith, Within, starting_with, within};
-pub use table::{RecordKey, RecordPage, Table, Undecodable};
+pub use table::{RecordKey, Table, Undecodable};

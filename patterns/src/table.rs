@@ -93,7 +93,7 @@ use smallvec::{SmallVec, smallvec};
 
 #[cfg(doc)]
 use crate::UnreadableEntry;
-use crate::continuation::{Continuation, answers};
+use crate::continuation::{Continuation, Page, answers};
 use crate::derived::{Attach, Derived, LostRecords, RecordChange, SortedWrites};
 use crate::schema::{Followed, Owned};
 use crate::select::Select;
@@ -431,7 +431,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// loop {
     ///     next = match words.page(&snapshot, (), Order::Ascending, 10, next.as_ref()) {
     ///         Ok(page) => {
-    ///             found.extend(page.records);
+    ///             found.extend(page.items);
     ///             page.next
     ///         }
     ///         Err(error) => {
@@ -458,7 +458,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// let snapshot = store.snapshot()?;
     /// let one = table.page(&snapshot, (), Order::Ascending, 3, None)?;
     /// let two = table.page(&snapshot, (), Order::Ascending, 3, one.next.as_ref())?;
-    /// assert_eq!(two.records, [(3, 9), (4, 16)]);
+    /// assert_eq!(two.items, [(3, 9), (4, 16)]);
     /// assert!(two.next.is_none());
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -473,7 +473,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<RecordPage<K, V>> {
+    ) -> Result<Page<(K, V)>> {
         let query = select.key_range(&self.space);
         let rest = Continuation::resume(after, query.clone(), order)?;
         let page = reader.page(rest, order, limit)?;
@@ -483,8 +483,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             let record = record::<_, K, V, C>(&self.space, (&*key, &*value));
             (key, record.map(Some))
         });
-        let (records, next) = answers(entries, next, behind)?;
-        Ok(RecordPage { records, next })
+        answers(entries, next, behind)
     }
 
     /// Changes the record of `key` from `old`, as the caller has read it in this transaction, to `new`.
@@ -789,16 +788,6 @@ pub(crate) fn get_many<'r, R: Reader>(
     keys: &[impl AsRef<[u8]>],
 ) -> Result<Vec<Option<R::Bytes<'r>>>> {
     if keys.is_empty() { Ok(Vec::new()) } else { reader.get_many(keys) }
-}
-
-/// Some records, and where the query goes on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RecordPage<K, V> {
-    /// The records, in the order asked for.
-    pub records: Vec<(K, V)>,
-    /// Where the next page begins, `None` when this was the last. A page that has fewer records than were asked for
-    /// is not therefore the last.
-    pub next: Option<Continuation>,
 }
 
 /// A key and a record from an entry of a table in `space`.

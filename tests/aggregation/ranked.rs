@@ -111,7 +111,7 @@ fn agrees(clicks: &Clicks, store: &impl Store, oracle: &Sorted) {
         assert!(ranked.nth(&snapshot, site, last + 1).unwrap().is_none());
         // The ends of a group come from the entries alone.
         let top = ranked.index().page(&snapshot, site, Order::Ascending, 3, None).unwrap();
-        let top: Vec<u32> = top.found.iter().map(|found| found.record_key().unwrap()).collect();
+        let top: Vec<u32> = top.items.iter().map(|found| found.record_key().unwrap()).collect();
         assert_eq!(top, of_site.iter().take(3).map(|entry| entry.2).collect::<Vec<_>>());
     }
     // Of parts that lie outside of what is selected, all or none come before.

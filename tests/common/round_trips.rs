@@ -131,5 +131,5 @@ pub fn a_thousand_records_of_an_index_cost_two(store: &(impl Store + Clone)) {
     let (best, cost) = store.measure(|_| {
         by_score.records(&snapshot, &scores, (), Order::Ascending, 1_000, None).unwrap()
     });
-    assert_eq!((best.records.len(), cost.round_trips), (1_000, 2));
+    assert_eq!((best.items.len(), cost.round_trips), (1_000, 2));
 }

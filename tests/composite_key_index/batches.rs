@@ -155,7 +155,7 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
         let order = Order::Ascending;
         let (page, cost) = metered
             .measure(|_| cities.by_size.records(&snapshot, &bare, country, order, 1_000, None));
-        (page.unwrap().records.len(), counts(cost))
+        (page.unwrap().items.len(), counts(cost))
     };
     assert_eq!(lookup("FR"), (1_000, [2, 1_000, 1, 2_000, 0]));
     assert_eq!(lookup("CH"), (0, [1, 0, 1, 0, 0]));

@@ -151,7 +151,7 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Stor
                 let snapshot = store.snapshot().unwrap();
                 let page =
                     cities.by_size.page(&snapshot, "FR", order, 7, continuation.as_ref()).unwrap();
-                seen.extend(page.found.iter().map(|found| found.record_key().unwrap()));
+                seen.extend(page.items.iter().map(|found| found.record_key().unwrap()));
                 let Some(next) = page.next else { break };
                 after = Some(next.as_bytes().to_vec());
             }
@@ -255,7 +255,7 @@ fn a_continuation_outlives_the_store_that_it_was_made_on() {
         let snapshot = store.snapshot().unwrap();
         let page = cities.by_size.page(&snapshot, "FR", Order::Ascending, 4, after.as_ref());
         let page = page.unwrap();
-        let ids: Vec<u16> = page.found.iter().map(|found| found.record_key().unwrap()).collect();
+        let ids: Vec<u16> = page.items.iter().map(|found| found.record_key().unwrap()).collect();
         (ids, page.next.map(|next| next.as_bytes().to_vec()))
     };
     let (mut all, mut next) = page(None);
@@ -311,7 +311,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let cost = reading(&|| {
         let records =
             cities.by_name.records(&snapshot, &cities.table, "FR", Order::Ascending, 8, None);
-        assert_eq!(records.unwrap().records.len(), 8);
+        assert_eq!(records.unwrap().items.len(), 8);
     });
     assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (8, 1, 16, 2));
 }

@@ -96,7 +96,7 @@ pub fn every_walk_finds_what_a_filter_over_all_records_finds(store: &(impl Store
                     let page = bounded
                         .page(&snapshot, &user, bounds, order, limit, after.as_ref())
                         .unwrap();
-                    paged.extend(page.records);
+                    paged.extend(page.items);
                     after = page.next;
                     if after.is_none() {
                         break;

@@ -264,7 +264,7 @@ fn costs() {
         let page = page.unwrap();
         let next =
             fixture.by_path.page(&snapshot, "/dir3", Order::Ascending, 5, page.next.as_ref());
-        page.records.len() + next.unwrap().found.len()
+        page.items.len() + next.unwrap().items.len()
     };
     assert_eq!(reading(&page), (10, 5 + 5 + 5, 2));
 }

@@ -81,7 +81,7 @@ fn queries<S: Store>(people: &People, store: &Metered<S>) {
         let records = || {
             let order = Order::Ascending;
             let page = people.catalog.records(&snapshot, &people.table, name, (), order, 9, None);
-            assert_eq!(page.unwrap().records.len(), 9);
+            assert_eq!(page.unwrap().items.len(), 9);
         };
         let cost = store.measure(|_| records()).1;
         assert_eq!((cost.gets, cost.ranges), (1 + 9, 1), "{name}");

@@ -71,7 +71,7 @@ pub fn queries_find_what_a_filter_over_all_records_finds(store: &(impl Store + C
             let found =
                 read("by_tag").records(&snapshot, &people.table, tag, Order::Ascending, 99, None);
             assert_eq!(
-                found.unwrap().records.iter().map(|(i, p)| (i, p)).collect::<Vec<_>>(),
+                found.unwrap().items.iter().map(|(i, p)| (i, p)).collect::<Vec<_>>(),
                 wanted
             );
         }
@@ -112,7 +112,7 @@ pub fn records_by_an_index_that_is_behind_are_right(store: &(impl Store + Clone)
                     after.as_ref(),
                 );
                 let page = page.unwrap();
-                found.extend(page.records);
+                found.extend(page.items);
                 let Some(next) = page.next else { break };
                 after = Some(next);
             }
@@ -132,7 +132,7 @@ pub fn records_by_an_index_that_is_behind_are_right(store: &(impl Store + Clone)
             None,
         );
         let wanted = now.iter().rev().filter(|(_, p)| p.tags.iter().any(|tag| tag == "x"));
-        assert!(records.unwrap().records.iter().map(|(id, p)| (id, p)).eq(wanted));
+        assert!(records.unwrap().items.iter().map(|(id, p)| (id, p)).eq(wanted));
     });
 }
 
@@ -154,7 +154,7 @@ fn is_found_by_email(people: &People, snapshot: &impl Reader, oracle: &Oracle) {
         let page = by_email
             .records(snapshot, &people.table, (), Order::Ascending, 2, after.as_ref())
             .unwrap();
-        found.extend(page.records.into_iter().map(|(_, p)| p.email.unwrap()));
+        found.extend(page.items.into_iter().map(|(_, p)| p.email.unwrap()));
         let Some(next) = page.next else { break };
         after = Some(next);
     }

@@ -75,7 +75,7 @@ impl<'s, S: Store> Program<'s, S> {
                 let records = records.collect::<Result<Vec<_>>>()?;
                 let wanted = records.into_iter().filter(|(_, sale)| sale.town == "Bern");
                 let found = index.records(&snapshot, "Bern", Order::Ascending, 1_000, None)?;
-                let mut found = found.records;
+                let mut found = found.items;
                 found.sort_by_key(|(id, _)| *id);
                 assert_eq!(found, wanted.collect::<Vec<_>>());
                 assert_eq!(index.check(&snapshot)?, []);

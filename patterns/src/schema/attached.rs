@@ -11,11 +11,11 @@ use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::{Declared, Owned};
 use super::stored::State;
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
 use crate::general::composite_key_index::Index;
 use crate::select::Select;
-use crate::table::{RecordKey, RecordPage, Table};
+use crate::table::{RecordKey, Table};
 
 /// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that check,
 /// repair, build, disable and drop them.
@@ -144,7 +144,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Attached<Index<K, V>, C> {
     /// let by_score = schema.index(&scores, "by_score", 1, |_, score| entry(Desc(*score)))?;
     /// store.transact(|txn| scores.put_many(txn, [("Ada".to_owned(), 80), ("Bob".to_owned(), 95)]))?;
     /// let best = by_score.records(&store.snapshot()?, (), Order::Ascending, 1, None)?;
-    /// assert_eq!(best.records, [("Bob".to_owned(), 95)]);
+    /// assert_eq!(best.items, [("Bob".to_owned(), 95)]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -158,7 +158,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Attached<Index<K, V>, C> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<RecordPage<K, V>> {
+    ) -> Result<Page<(K, V)>> {
         self.at(reader)?.records(reader, &self.table, select, order, limit, after)
     }
 }

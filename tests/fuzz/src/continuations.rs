@@ -126,7 +126,7 @@ fn page(query: Query, after: Option<&Continuation>) -> keyloom::Result<Found> {
         Some(country) => towns.by_name.page(&snapshot, country % 4, order, limit, after)?,
         None => towns.by_name.page(&snapshot, (), order, limit, after)?,
     };
-    let found = page.found.iter().map(|found| {
+    let found = page.items.iter().map(|found| {
         let (country, name): (u8, String) = found.parts()?;
         Ok((country, name, found.record_key()?))
     });

@@ -107,7 +107,7 @@ fn ask(index: &Index<Id, Town>, towns: &Towns, store: &Memory, order: Order) {
     let _ = index.page(&snapshot, 1_u8, order, 3, None).map_err(|error| error.to_string());
     let select = starting_with((1_u8, "a"));
     if let Ok(page) = index.records(&snapshot, &towns.table, select, order, 5, None) {
-        for (id, town) in page.records {
+        for (id, town) in page.items {
             assert_eq!(towns.table.get(&snapshot, &id).unwrap(), Some(town));
         }
     }

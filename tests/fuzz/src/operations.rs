@@ -196,8 +196,8 @@ fn answer(question: &Question, towns: &Towns, store: &Memory, model: &Model) {
                     None => towns.table.page(&snapshot, (), order, limit, next.as_ref()),
                 }
                 .unwrap();
-                assert!(page.records.len() <= limit);
-                walked.extend(page.records);
+                assert!(page.items.len() <= limit);
+                walked.extend(page.items);
                 next = page.next;
                 if next.is_none() {
                     break;
@@ -234,7 +234,7 @@ fn answer(question: &Question, towns: &Towns, store: &Memory, model: &Model) {
                 .records(&snapshot, &towns.table, select, order(false), usize::MAX, None)
                 .unwrap();
             let found: Vec<_> =
-                page.records.into_iter().map(|(id, town)| (Desc(town.size), id)).collect();
+                page.items.into_iter().map(|(id, town)| (Desc(town.size), id)).collect();
             assert_eq!(found, expected);
         }
         Question::Tag(tag) => {

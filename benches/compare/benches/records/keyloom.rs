@@ -55,6 +55,6 @@ impl Peer for Ours {
         let order = Order::Ascending;
         let page =
             self.by_customer.records(&snapshot, &self.sales, customer, order, 1_000, None).unwrap();
-        page.records.iter().map(|(_, sale)| sale.note.len() as u64).sum()
+        page.items.iter().map(|(_, sale)| sale.note.len() as u64).sum()
     }
 }

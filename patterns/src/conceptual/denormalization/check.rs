@@ -52,7 +52,7 @@ where
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let page = self.carriers.page(reader, (), Order::Ascending, CHUNK, after.as_ref())?;
-            self.stale_among(reader, page.records, &mut found)?;
+            self.stale_among(reader, page.items, &mut found)?;
             let Some(next) = page.next else { return Ok(found) };
             after = Some(next);
         }

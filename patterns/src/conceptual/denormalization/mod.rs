@@ -405,7 +405,7 @@ where
         if self.inline > 0 && self.is_readable(txn)? {
             let page = self.by_source.page(txn, key, Order::Ascending, self.inline, None)?;
             if page.next.is_none() {
-                let keys = page.found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
+                let keys = page.items.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
                 self.rewrite(txn, &keys, key, new)?;
                 // A propagation that was under way has nothing left to do.
                 return match txn.get(&mark)? {

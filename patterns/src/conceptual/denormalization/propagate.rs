@@ -8,8 +8,8 @@ use keyloom::{Error, KeyBuf, KeyRange, Order, Result, Store, Writer};
 
 use super::Copies;
 use crate::batch::BatchSize;
-use crate::continuation::Continuation;
-use crate::general::composite_key_index::{Found, IndexPage};
+use crate::continuation::{Continuation, Page};
+use crate::general::composite_key_index::Found;
 use crate::select::Select;
 use crate::table::RecordKey;
 
@@ -130,7 +130,7 @@ where
                 self.space.unpack(&mark).map_err(|error| Error::from(error).at(&mark))?;
             let source = self.sources.get(txn, &source_key)?;
             let position = self.of_index(position, &source_key).map_err(|error| error.at(&mark))?;
-            let IndexPage { found, next } = self
+            let Page { items: found, next } = self
                 .by_source
                 .page(txn, &source_key, Order::Ascending, batch, position.as_ref())
                 .map_err(|error| error.at(&mark))?;

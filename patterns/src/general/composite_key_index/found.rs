@@ -7,7 +7,6 @@ use keyloom::key::Unpacker;
 use keyloom::{Entry, Error, Result, Subspace, Unpack, unpack};
 
 use super::maintain::Header;
-use crate::continuation::Continuation;
 use crate::table::RecordKey;
 
 /// An entry of an [`Index`](super::Index) that a query found.
@@ -127,13 +126,4 @@ where
             Err(error) => Some(Err(error)),
         }
     }
-}
-
-/// Some of the entries that a query finds, and where it goes on.
-#[derive(Clone, Debug)]
-pub struct IndexPage<B, K> {
-    /// The entries.
-    pub found: Vec<Found<B, K>>,
-    /// Where the next page begins, `None` when this was the last.
-    pub next: Option<Continuation>,
 }

@@ -90,19 +90,19 @@ use keyloom::{
     DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace,
 };
 
-use crate::continuation::{Continuation, UnreadableEntry, answers};
+use crate::continuation::{Continuation, Page, UnreadableEntry, answers};
 use crate::derived::{
     self, DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
     SortedWrites,
 };
 use crate::general::aggregation::{Grouping, Groups};
 use crate::select::Select;
-use crate::table::{RecordKey, RecordPage, Table};
+use crate::table::{RecordKey, Table};
 
 pub(super) use entries::IndexEntry;
 pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
-pub use found::{Found, FoundEntries, IndexPage};
+pub use found::{Found, FoundEntries};
 pub(crate) use maintain::pack_one;
 
 use found::{Dangling, no_entry};
@@ -317,7 +317,7 @@ impl<K: RecordKey, V> Index<K, V> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<IndexPage<R::Bytes<'r>, K>> {
+    ) -> Result<Page<Found<R::Bytes<'r>, K>>> {
         self.page_of(reader, &select.key_range(&self.space), order, limit, after)
     }
 
@@ -328,24 +328,24 @@ impl<K: RecordKey, V> Index<K, V> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<IndexPage<R::Bytes<'r>, K>> {
+    ) -> Result<Page<Found<R::Bytes<'r>, K>>> {
         let rest = Continuation::resume(after, query.clone(), order)?;
         let page = reader.page(rest, order, limit)?;
         let behind = |last: &[u8]| Continuation::behind(last, query, order);
-        let mut found: Vec<Found<_, K>> = Vec::with_capacity(page.entries.len());
+        let mut items: Vec<Found<_, K>> = Vec::with_capacity(page.entries.len());
         for entry in page.entries {
-            match (Found::try_new(&self.space, entry), found.last()) {
-                (Ok(entry), _) => found.push(entry),
+            match (Found::try_new(&self.space, entry), items.last()) {
+                (Ok(entry), _) => items.push(entry),
                 (Err(_), Some(last)) => {
                     let next = Some(behind(last.entry_key()));
-                    return Ok(IndexPage { found, next });
+                    return Ok(Page { items, next });
                 }
                 (Err(key), None) => {
                     return Err(UnreadableEntry::error(no_entry(&key), &key, behind(&key)));
                 }
             }
         }
-        Ok(IndexPage { found, next: page.last.map(|last| behind(&last)) })
+        Ok(Page { items, next: page.last.map(|last| behind(&last)) })
     }
 
     /// The records of one [`page`](Index::page), in the order of the index. Costs two round trips.
@@ -361,7 +361,7 @@ impl<K: RecordKey, V> Index<K, V> {
     ///     scores.put(txn, &"Bob".into(), &95)
     /// })?;
     /// let best = by_score.records(&store.snapshot()?, &scores, (), Order::Ascending, 1, None)?;
-    /// assert_eq!(best.records, [("Bob".to_owned(), 95)]);
+    /// assert_eq!(best.items, [("Bob".to_owned(), 95)]);
     /// assert!(best.next.is_some());
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -378,7 +378,7 @@ impl<K: RecordKey, V> Index<K, V> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<RecordPage<K, V>> {
+    ) -> Result<Page<(K, V)>> {
         let query = select.key_range(&self.space);
         self.records_of(reader, table, &query, order, limit, after, |key, value, entry| {
             let value = value.ok_or_else(|| Error::other(Dangling).at(entry))?;
@@ -398,11 +398,11 @@ impl<K: RecordKey, V> Index<K, V> {
         limit: usize,
         after: Option<&Continuation>,
         answer: impl Fn(K, Option<V>, &[u8]) -> Result<Option<(K, V)>>,
-    ) -> Result<RecordPage<K, V>> {
-        let IndexPage { found, next } = self.page_of(reader, query, order, limit, after)?;
-        let keys: Vec<Result<K>> = found.iter().map(Found::record_key).collect();
+    ) -> Result<Page<(K, V)>> {
+        let Page { items, next } = self.page_of(reader, query, order, limit, after)?;
+        let keys: Vec<Result<K>> = items.iter().map(Found::record_key).collect();
         let mut records = table.find_many(reader, keys.iter().flatten())?.into_iter();
-        let entries = found.iter().zip(keys).map(|(found, key)| {
+        let entries = items.iter().zip(keys).map(|(found, key)| {
             let entry = found.entry_key();
             let answered = key.and_then(|key| {
                 // There is one for each key that can be read.
@@ -412,8 +412,7 @@ impl<K: RecordKey, V> Index<K, V> {
             (entry, answered)
         });
         let behind = |last: &[u8]| Continuation::behind(last, query, order);
-        let (records, next) = answers(entries, next, behind)?;
-        Ok(RecordPage { records, next })
+        answers(entries, next, behind)
     }
 
     /// The first selected entry of each group, in the order of the index: groups are those entries

@@ -9,10 +9,10 @@ use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
 
 use super::Sequence;
 use super::walk::ids;
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::derived::Attach;
 use crate::select::Select;
-use crate::table::{RecordKey, RecordPage, Records, Table};
+use crate::table::{RecordKey, Records, Table};
 
 /// Records of a container under the numbers 1, 2, 3 ...; see the [module](super).
 ///
@@ -163,7 +163,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<RecordPage<(C, u64), V>> {
+    ) -> Result<Page<((C, u64), V)>> {
         self.records.page(reader, ids(container, numbers), order, limit, after)
     }
 

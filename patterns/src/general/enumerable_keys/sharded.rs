@@ -173,7 +173,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
             // The key is (container, shard, number), of which the first two are given.
             let behind = ids(&of.0, (shard, *position + 1)..=(shard, u64::MAX));
             let page = self.records.page(reader, behind, Order::Ascending, limit, None)?;
-            for ((_, shard, number), value) in page.records {
+            for ((_, shard, number), value) in page.items {
                 *position = number;
                 new.push((ShardedId { shard, number }, value));
             }

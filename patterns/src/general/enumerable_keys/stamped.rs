@@ -161,6 +161,6 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Stamped<C, V, K> {
         let behind = (seen.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
         let page =
             self.records.page(reader, ids(container, behind), Order::Ascending, limit, None)?;
-        Ok(page.records.into_iter().map(|((_, stamp), value)| (stamp, value)).collect())
+        Ok(page.items.into_iter().map(|((_, stamp), value)| (stamp, value)).collect())
     }
 }

@@ -4,10 +4,10 @@ use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result};
 
 use super::IndexCatalog;
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::general::composite_key_index::{Index, pack_one};
 use crate::select::Select;
-use crate::table::{RecordKey, RecordPage, Table};
+use crate::table::{RecordKey, Table};
 
 impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// The records of one page of the readable index `name`, as [`Index::records`] gives them, and of a
@@ -35,7 +35,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
     /// })?;
     /// let snapshot = store.snapshot()?;
     /// let of_250 = catalog.records(&snapshot, &prices, "by_price", 250, Order::Ascending, 10, None)?;
-    /// assert_eq!(of_250.records, [(3, 250)]);
+    /// assert_eq!(of_250.items, [(3, 250)]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -52,7 +52,7 @@ impl<K: RecordKey, V> IndexCatalog<K, V> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<RecordPage<K, V>> {
+    ) -> Result<Page<(K, V)>> {
         let declared = self.readable_index(reader, name)?;
         let index = &declared.index;
         if !declared.definition.is_deferred {

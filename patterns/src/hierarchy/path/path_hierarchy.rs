@@ -9,13 +9,13 @@ use super::label_path::LabelPath;
 use super::pattern::PathPattern;
 use super::scan::{PathMatches, Paths};
 use super::tokenizer::PathTokenizer;
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::explain::Explain;
 use crate::general::aggregation::Grouping;
-use crate::general::composite_key_index::{Found, FoundEntries, Index, IndexEntries, IndexPage};
+use crate::general::composite_key_index::{Found, FoundEntries, Index, IndexEntries};
 use crate::general::dimensionality_reduction::on_index::stands_on_index;
 use crate::select::starting_with;
-use crate::table::{RecordKey, RecordPage, Table};
+use crate::table::{RecordKey, Table};
 
 /// An index of the records of a [`Table`] by a path that each has in a text: all that lies below a path is one
 /// range, whatever its depth.
@@ -129,7 +129,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<IndexPage<R::Bytes<'r>, K>> {
+    ) -> Result<Page<Found<R::Bytes<'r>, K>>> {
         self.index.page(reader, self.select(token), order, limit, after)
     }
 
@@ -145,9 +145,9 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// store.transact(|txn| files.put_many(txn, (0..).zip(all.map(String::from))))?;
     /// let snapshot = store.snapshot()?;
     /// let first = by_path.records(&snapshot, &files, "/usr", Order::Ascending, 2, None)?;
-    /// assert_eq!(first.records, [(3, "/usr/bin/cp".into()), (0, "/usr/bin/ls".into())]);
+    /// assert_eq!(first.items, [(3, "/usr/bin/cp".into()), (0, "/usr/bin/ls".into())]);
     /// let rest = by_path.page(&snapshot, "/usr", Order::Ascending, 2, first.next.as_ref())?;
-    /// assert_eq!(rest.found[0].record_key()?, 1);
+    /// assert_eq!(rest.items[0].record_key()?, 1);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -161,7 +161,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<RecordPage<K, V>> {
+    ) -> Result<Page<(K, V)>> {
         self.index.records(reader, table, self.select(token), order, limit, after)
     }
 
