@@ -11,8 +11,8 @@ use crate::FoundationDb;
 use crate::Postgres;
 use crate::memory::{MemoryEntries, MemorySnapshot, MemoryTransaction, Tracked};
 use crate::{
-    AtomicOp, Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Refusal, Result,
-    RetryPolicy, Store, Transaction, VersionstampedKey, Writer,
+    AtomicOp, Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Result, RetryPolicy,
+    Store, Transaction, TransactionState, VersionstampedKey, Writer,
 };
 #[cfg(feature = "lmdb")]
 use crate::{
@@ -398,8 +398,8 @@ impl Writer for AnyTransaction<'_> {
         on!(Self, self, txn => txn.put_sorted(entries))
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        on!(Self, self, txn => txn.refusal())
+    fn state(&mut self) -> &mut TransactionState {
+        on!(Self, self, txn => txn.state())
     }
 
     fn limits(&self) -> Limits {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 
 use crate::{
-    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Refusal, Result, VersionstampedKey,
-    Writer,
+    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, TransactionState,
+    VersionstampedKey, Writer,
 };
 
 /// A [`Writer`] behind a pointer.
@@ -48,7 +48,7 @@ trait Erased {
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
     fn entries_at_hand(&self) -> usize;
     fn limits(&self) -> Limits;
-    fn refusal(&mut self) -> &mut Refusal;
+    fn state(&mut self) -> &mut TransactionState;
 }
 
 fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
@@ -103,8 +103,8 @@ impl<W: Writer> Erased for W {
         Writer::limits(self)
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        Writer::refusal(self)
+    fn state(&mut self) -> &mut TransactionState {
+        Writer::state(self)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -192,8 +192,8 @@ impl Writer for DynWriter<'_> {
         self.0.put_sorted(entries)
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        self.0.refusal()
+    fn state(&mut self) -> &mut TransactionState {
+        self.0.state()
     }
 
     fn limits(&self) -> Limits {

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
-    AtomicOp, Error, KeyRange, Limits, Order, Reader, Refusal, Result, RetryPolicy, Store,
-    Transaction, VersionstampedKey, Writer,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction,
+    TransactionState, VersionstampedKey, Writer,
 };
 
 /// Wraps a store and makes its n-th operation fail.
@@ -223,8 +223,8 @@ impl<W: Writer> Writer for FaultyReader<'_, W> {
         outcome
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        self.inner.refusal()
+    fn state(&mut self) -> &mut TransactionState {
+        self.inner.state()
     }
 
     fn limits(&self) -> Limits {

@@ -97,11 +97,11 @@ mod metered;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod range;
-mod refusal;
 #[cfg(feature = "_remote")]
 pub mod remote;
 mod retry;
 mod store;
+mod transaction_state;
 pub mod value;
 mod writer_slot;
 
@@ -123,6 +123,6 @@ pub use metered::{Cost, Metered, MeteredEntries, MeteredReader};
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
 pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
-pub use refusal::Refusal;
 pub use retry::RetryPolicy;
 pub use store::{Entry, Page, Reader, Store, Transaction, Writer};
+pub use transaction_state::TransactionState;

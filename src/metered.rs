@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::{
-    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Refusal, Result, RetryPolicy, Store,
-    Transaction, VersionstampedKey, Writer,
+    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
+    Transaction, TransactionState, VersionstampedKey, Writer,
 };
 
 /// Wraps a store and counts gets, ranges, keys, bytes and round trips.
@@ -272,8 +272,8 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
         self.inner.put_sorted(entries)
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        self.inner.refusal()
+    fn state(&mut self) -> &mut TransactionState {
+        self.inner.state()
     }
 
     fn limits(&self) -> Limits {

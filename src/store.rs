@@ -20,7 +20,8 @@ use std::ops::Deref;
 use crate::atomic::{AtomicOp, apply_by_reading, decode_counter, stamp_by_counting};
 use crate::retry::run;
 use crate::{
-    Error, KeyBuf, KeyRange, Limits, Order, Refusal, Result, RetryPolicy, VersionstampedKey,
+    Error, KeyBuf, KeyRange, Limits, Order, Result, RetryPolicy, TransactionState,
+    VersionstampedKey,
 };
 
 /// An ordered key-value store.
@@ -350,9 +351,9 @@ pub trait Writer: Reader {
         Limits::default()
     }
 
-    /// Where the transaction keeps why it does not commit. A backend returns a field of its transaction, a
-    /// wrapper that of the transaction it wraps; patterns call [`guarded`](Writer::guarded).
-    fn refusal(&mut self) -> &mut Refusal;
+    /// What the transaction knows of the patterns that use it: why it does not commit, and values that they
+    /// need again. A backend returns a field of its transaction, a wrapper that of the transaction it wraps.
+    fn state(&mut self) -> &mut TransactionState;
 
     /// Runs `write`, one write operation of a pattern. If it fails, the transaction does not commit any more:
     /// [`commit`](Transaction::commit) returns [`Error::CommitRefused`] with the first such error as its
@@ -387,9 +388,9 @@ pub trait Writer: Reader {
     where
         Self: Sized,
     {
-        self.refusal().begin();
-        let written = write(self).inspect_err(|error| self.refusal().note(error));
-        self.refusal().end();
+        self.state().begin();
+        let written = write(self).inspect_err(|error| self.state().note(error));
+        self.state().end();
         written
     }
 

@@ -615,9 +615,27 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         writes.apply(txn)
     }
 
-    /// What the transaction keeps in step, read by itself.
-    fn follow(&self, txn: &impl Reader) -> Result<Followed<K, V>> {
-        let entry = self.upkeep.entry().map(|key| txn.get(key)).transpose()?.flatten();
+    /// What the transaction keeps in step, read by itself unless it has been read before.
+    fn follow(&self, txn: &mut impl Writer) -> Result<Followed<K, V>> {
+        if let Some(followed) = self.remembered(txn) {
+            return followed;
+        }
+        let Some(key) = self.upkeep.entry() else { return self.upkeep.followed(None) };
+        let entry = txn.get(key)?.map(|bytes| SmallVec::from(&*bytes));
+        self.remember(txn, entry)
+    }
+
+    /// What the transaction keeps in step, if it has read that before.
+    fn remembered(&self, txn: &mut impl Writer) -> Option<Result<Followed<K, V>>> {
+        let entry = txn.state().remembered(self.upkeep.entry()?)?;
+        Some(self.upkeep.followed(entry))
+    }
+
+    /// What the transaction keeps in step, since it has read `entry`; its later writes need not read it.
+    fn remember(&self, txn: &mut impl Writer, entry: Option<EntryBytes>) -> Result<Followed<K, V>> {
+        if let Some(key) = self.upkeep.entry() {
+            txn.state().remember(key, entry.as_deref());
+        }
         self.upkeep.followed(entry.as_deref())
     }
 
@@ -634,11 +652,28 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         if does_not_matter || Self::is_free(txn, changes)? {
             return Ok((SmallVec::new(), self.follow(txn)?));
         }
-        let (stored, followed) = self.read_before(txn, changes)?;
-        if is_bare {
+        let followed = self.remembered(txn).transpose()?;
+        let is_read = followed.is_some();
+        let (stored, entry) = self.read_before(txn, changes, is_read)?;
+        let (met, lost) = if is_bare {
             let met = |bytes: Option<_>| bytes.map_or(Met::Nothing, |_| Met::Unknown);
-            return Ok((stored.into_iter().map(met).collect(), followed));
-        }
+            (stored.into_iter().map(met).collect(), Vec::new())
+        } else {
+            Self::met(changes, stored)?
+        };
+        let followed = match followed {
+            Some(followed) => followed,
+            None => self.remember(txn, entry)?,
+        };
+        Self::forget(txn, lost, &followed)?;
+        Ok((met, followed))
+    }
+
+    /// The records that changes meet, and those changes that meet one that does not decode.
+    fn met<'c, B: Deref<Target = [u8]>>(
+        changes: &'c [Change<'c, K, V>],
+        stored: Stored<B>,
+    ) -> Result<(AllMet<V>, AllLost<'c, K, V>)> {
         let (mut met, mut lost) = (SmallVec::with_capacity(changes.len()), Vec::new());
         for (change, bytes) in changes.iter().zip(stored) {
             let record = bytes.map(|bytes| C::decode(&bytes)).transpose();
@@ -651,34 +686,35 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
                 Err(error) => return Err(error.at(&change.packed)),
             });
         }
-        Self::forget(txn, lost, &followed)?;
-        Ok((met, followed))
+        Ok((met, lost))
     }
 
-    /// The bytes of the records that changes meet, and what the transaction keeps in step: one round trip.
+    /// The bytes of the records that changes meet, and those of the table's entry unless they have been read:
+    /// one round trip.
     fn read_before<'r, R: Reader>(
         &self,
         txn: &'r R,
         changes: &[Change<'_, K, V>],
-    ) -> Result<Before<Option<R::Bytes<'r>>, K, V>> {
-        let Some(entry) = self.upkeep.entry() else {
+        is_read: bool,
+    ) -> Result<(Stored<R::Bytes<'r>>, Option<EntryBytes>)> {
+        let Some(entry) = self.upkeep.entry().filter(|_| !is_read) else {
             let stored = match changes {
                 [one] => smallvec![txn.get(&one.packed)?],
                 many => get_many(txn, many)?.into(),
             };
-            return Ok((stored, self.upkeep.followed(None)?));
+            return Ok((stored, None));
         };
         let mut keys: SmallVec<[&[u8]; 2]> = changes.iter().map(|change| &*change.packed).collect();
         keys.push(entry);
-        let mut stored: SmallVec<_> = txn.get_many(&keys)?.into();
-        let entry = stored.pop().flatten();
-        Ok((stored, self.upkeep.followed(entry.as_deref())?))
+        let mut stored: Stored<R::Bytes<'r>> = txn.get_many(&keys)?.into();
+        let entry = stored.pop().flatten().map(|bytes| SmallVec::from(&*bytes));
+        Ok((stored, entry))
     }
 
     /// Removes what is derived from records that do not decode, each with the error that says so.
     fn forget(
         txn: &mut impl Writer,
-        mut lost: Vec<(&Change<'_, K, V>, Error)>,
+        mut lost: AllLost<'_, K, V>,
         followed: &Followed<K, V>,
     ) -> Result<()> {
         if lost.is_empty() {
@@ -722,6 +758,18 @@ fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V
     });
     changes
 }
+
+/// The bytes of the entry of a table in its schema.
+type EntryBytes = SmallVec<[u8; 128]>;
+
+/// The bytes of the records that some changes meet.
+type Stored<B> = SmallVec<[Option<B>; 1]>;
+
+/// What each of some changes meets.
+type AllMet<V> = SmallVec<[Met<V>; 1]>;
+
+/// The changes that meet a record that does not decode, each with the error.
+type AllLost<'c, K, V> = Vec<(&'c Change<'c, K, V>, Error)>;
 
 /// What was there before some changes, one for each or none at all, and what the transaction keeps in step.
 type Before<T, K, V> = (SmallVec<[T; 1]>, Followed<K, V>);

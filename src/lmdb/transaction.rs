@@ -15,8 +15,8 @@ use super::{LmdbEntries, Shared, get};
 use crate::deadline::Deadline;
 use crate::writer_slot::WriterTurn;
 use crate::{
-    Error, HeldPages, KeyBuf, KeyRange, Limits, Order, Reader, Refusal, Result, Transaction,
-    Writer, check_key, check_value,
+    Error, HeldPages, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction,
+    TransactionState, Writer, check_key, check_value,
 };
 
 /// A transaction of an [`Lmdb`](crate::Lmdb) store.
@@ -34,7 +34,7 @@ pub struct LmdbTransaction<'s> {
     /// When to try the end of the store, behind every key: that costs no search, and the engine leaves pages full
     /// that it would leave half full. Elsewhere it costs a look at the last key.
     at_end: Tries,
-    refusal: Refusal,
+    state: TransactionState,
 }
 
 /// What had no room for a transaction, and what keeps pages from it.
@@ -120,7 +120,7 @@ impl<'s> LmdbTransaction<'s> {
         let cleared = shared.readers.clear_dead_now_and_then(&shared.env);
         cleared.map_err(|error| shared.explain(error))?;
         let (full, at_end) = (Cell::new(None), Tries::LATER);
-        let refusal = Refusal::default();
+        let state = TransactionState::default();
         Ok(Self {
             txn,
             shared,
@@ -129,7 +129,7 @@ impl<'s> LmdbTransaction<'s> {
             _turn: turn,
             full,
             at_end,
-            refusal,
+            state,
         })
     }
 
@@ -252,8 +252,8 @@ impl Writer for LmdbTransaction<'_> {
         self.put_in_order(entries).map_err(|error| self.explain(error))
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        &mut self.refusal
+    fn state(&mut self) -> &mut TransactionState {
+        &mut self.state
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -274,7 +274,7 @@ impl Writer for LmdbTransaction<'_> {
 
 impl Transaction for LmdbTransaction<'_> {
     fn commit(self) -> Result<()> {
-        self.refusal.check()?;
+        self.state.check()?;
         self.shared.process.check(&self.shared.path)?;
         let Self { txn, shared, full, .. } = self;
         txn.into_inner().commit().map_err(|error| match error {

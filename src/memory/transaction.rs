@@ -10,8 +10,8 @@ use super::{MemoryEntries, Shared};
 use crate::limits::TransactionSize;
 use crate::writer_slot::WriterTurn;
 use crate::{
-    AtomicOp, Error, KeyRange, Limits, Order, Reader, Refusal, Result, Transaction, Writer,
-    check_key, check_value,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Transaction, TransactionState,
+    Writer, check_key, check_value,
 };
 
 /// A transaction of a [`Memory`](crate::Memory) store.
@@ -21,7 +21,7 @@ pub struct MemoryTransaction<'s> {
     tree: Tree,
     started: Option<Instant>,
     written: TransactionSize,
-    refusal: Refusal,
+    state: TransactionState,
     mode: Mode<'s>,
 }
 
@@ -35,18 +35,18 @@ enum Mode<'s> {
 
 impl<'s> MemoryTransaction<'s> {
     pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
-        let (written, refusal) = (TransactionSize::default(), Refusal::default());
+        let (written, state) = (TransactionSize::default(), TransactionState::default());
         if shared.optimistic {
             let started = shared.clock();
             let (tree, footprint) = Footprint::begin(shared);
             let mode = Mode::Optimistic(footprint);
-            return Ok(Self { shared, tree, started, written, refusal, mode });
+            return Ok(Self { shared, tree, started, written, state, mode });
         }
         let turn = shared.writer.take()?;
         // Waiting for the turn does not count.
         let started = shared.clock();
         let tree = shared.lock().tree.clone();
-        Ok(Self { shared, tree, started, written, refusal, mode: Mode::Alone { _turn: turn } })
+        Ok(Self { shared, tree, started, written, state, mode: Mode::Alone { _turn: turn } })
     }
 
     fn write(&mut self, write: Write, bytes: usize) -> Result<()> {
@@ -97,8 +97,8 @@ impl Writer for MemoryTransaction<'_> {
         self.write(Write::Put(Entry::new(key, value)), key.len() + value.len())
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        &mut self.refusal
+    fn state(&mut self) -> &mut TransactionState {
+        &mut self.state
     }
 
     fn limits(&self) -> Limits {
@@ -130,7 +130,7 @@ impl Writer for MemoryTransaction<'_> {
 
 impl Transaction for MemoryTransaction<'_> {
     fn commit(self) -> Result<()> {
-        self.refusal.check()?;
+        self.state.check()?;
         self.shared.check_age(self.started)?;
         self.written.check(&self.shared.limits)?;
         if self.shared.raises_conflict() {

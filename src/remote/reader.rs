@@ -11,8 +11,8 @@ use crate::atomic::{apply_by_reading, stamp_by_counting};
 use crate::key::Versionstamp;
 use crate::limits::TransactionSize;
 use crate::{
-    AtomicOp, Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Refusal, Result, Transaction,
-    VersionstampedKey, Writer, check_key, check_value,
+    AtomicOp, Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Result, Transaction,
+    TransactionState, VersionstampedKey, Writer, check_key, check_value,
 };
 
 /// A view of a store behind a network that never changes. Owns what it needs: it can be kept in a
@@ -30,7 +30,7 @@ pub struct RemoteTransaction<S> {
     buffer: Buffer,
     limits: Limits,
     size: TransactionSize,
-    refusal: Refusal,
+    state: TransactionState,
 }
 
 impl<S> RemoteSnapshot<S> {
@@ -46,7 +46,7 @@ impl<S> RemoteTransaction<S> {
             buffer: Buffer::default(),
             limits,
             size: TransactionSize::default(),
-            refusal: Refusal::default(),
+            state: TransactionState::default(),
         }
     }
 }
@@ -208,8 +208,8 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
         self.write(Write::Put(key, value))
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        &mut self.refusal
+    fn state(&mut self) -> &mut TransactionState {
+        &mut self.state
     }
 
     fn limits(&self) -> Limits {
@@ -249,7 +249,7 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
 
 impl<S: WriteSession> Transaction for RemoteTransaction<S> {
     fn commit(self) -> Result<()> {
-        self.refusal.check()?;
+        self.state.check()?;
         self.size.check(&self.limits)?;
         self.session.commit(self.buffer)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use keyloom::key::Versionstamp;
 use keyloom::memory::MemoryTransaction;
 use keyloom::{
-    AtomicOp, Error, KeyRange, Limits, Order, Reader, Refusal, Result, Store, Transaction,
+    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction, TransactionState,
     VersionstampedKey, Writer, check_key, check_value,
 };
 
@@ -65,7 +65,7 @@ pub struct BentTransaction<'s> {
     /// What was committed when this began, where a flaw needs it.
     base: Map,
     writes: Vec<Write>,
-    refusal: Refusal,
+    state: TransactionState,
 }
 
 impl<'s> BentTransaction<'s> {
@@ -75,8 +75,8 @@ impl<'s> BentTransaction<'s> {
             Flaw::BlindRanges | Flaw::Phantom | Flaw::WriteSkew => bent.map()?,
             _ => Map::new(),
         };
-        let (writes, refusal) = (Vec::new(), Refusal::default());
-        Ok(Self { bent, inner: Some(inner), base, writes, refusal })
+        let (writes, state) = (Vec::new(), TransactionState::default());
+        Ok(Self { bent, inner: Some(inner), base, writes, state })
     }
 
     fn inner(&self) -> Result<&MemoryTransaction<'s>> {
@@ -166,8 +166,8 @@ impl Writer for BentTransaction<'_> {
         self.write(Write::Put(key.to_vec(), value.to_vec()))
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        &mut self.refusal
+    fn state(&mut self) -> &mut TransactionState {
+        &mut self.state
     }
 
     fn limits(&self) -> Limits {
@@ -230,7 +230,7 @@ impl Writer for BentTransaction<'_> {
 impl Transaction for BentTransaction<'_> {
     fn commit(mut self) -> Result<()> {
         if self.bent.flaw != Flaw::ForgottenRefusal {
-            self.refusal.check()?;
+            self.state.check()?;
         }
         let inner = self.inner.take().ok_or(Error::ReadOnly)?;
         let writes = std::mem::take(&mut self.writes);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyloom::{
-    Error, KeyRange, Limits, Order, Reader, Refusal, Result, RetryPolicy, Store, Transaction,
-    Writer, check_key,
+    Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction,
+    TransactionState, Writer, check_key,
 };
 
 use crate::Map;
@@ -103,7 +103,7 @@ impl<S: Store> Store for Weakened<S> {
             writes: Vec::new(),
             keys: RefCell::default(),
             ranges: RefCell::default(),
-            refusal: Refusal::default(),
+            state: TransactionState::default(),
         })
     }
 
@@ -124,7 +124,7 @@ pub struct WeakenedTransaction<'s, S: Store> {
     /// What was read.
     keys: RefCell<BTreeSet<Vec<u8>>>,
     ranges: RefCell<Vec<KeyRange<'static>>>,
-    refusal: Refusal,
+    state: TransactionState,
 }
 
 impl<S: Store> WeakenedTransaction<'_, S> {
@@ -184,8 +184,8 @@ impl<S: Store> Writer for WeakenedTransaction<'_, S> {
         Ok(())
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        &mut self.refusal
+    fn state(&mut self) -> &mut TransactionState {
+        &mut self.state
     }
 
     fn limits(&self) -> Limits {
@@ -206,7 +206,7 @@ impl<S: Store> Writer for WeakenedTransaction<'_, S> {
 
 impl<S: Store> Transaction for WeakenedTransaction<'_, S> {
     fn commit(self) -> Result<()> {
-        self.refusal.check()?;
+        self.state.check()?;
         if self.writes.is_empty() {
             // It saw one moment, whatever is there now.
             return Ok(());

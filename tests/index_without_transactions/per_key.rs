@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use keyloom::{
-    Error, KeyRange, Limits, Memory, Order, Reader, Refusal, Result, Store, Transaction, Writer,
+    Error, KeyRange, Limits, Memory, Order, Reader, Result, Store, Transaction, TransactionState,
+    Writer,
 };
 
 use crate::turns::Turns;
@@ -32,7 +33,7 @@ impl Store for PerKey {
     }
 
     fn begin(&self) -> Result<OneWrite> {
-        Ok(OneWrite { store: self.clone(), write: None, refusal: Refusal::default() })
+        Ok(OneWrite { store: self.clone(), write: None, state: TransactionState::default() })
     }
 
     fn limits(&self) -> Limits {
@@ -85,7 +86,7 @@ impl Iterator for PerKeyEntries {
 pub struct OneWrite {
     store: PerKey,
     write: Option<(Vec<u8>, Option<Vec<u8>>)>,
-    refusal: Refusal,
+    state: TransactionState,
 }
 
 fn beyond_a_key<T>() -> Result<T> {
@@ -120,8 +121,8 @@ impl Writer for OneWrite {
         self.write(key, Some(value))
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        &mut self.refusal
+    fn state(&mut self) -> &mut TransactionState {
+        &mut self.state
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -135,7 +136,7 @@ impl Writer for OneWrite {
 
 impl Transaction for OneWrite {
     fn commit(self) -> Result<()> {
-        self.refusal.check()?;
+        self.state.check()?;
         let Some((key, value)) = self.write else { return Ok(()) };
         self.store.turns.operation()?;
         self.store.inner.transact(|txn| match &value {

@@ -1,6 +1,6 @@
 //! The cost contract of the module.
 
-use keyloom::{Cost, Metered, Order, Store};
+use keyloom::{Cost, Metered, Order, Result, Store, Writer};
 use keyloom_patterns::{Schema, Table};
 
 use crate::fixture::{Sale, Shop, by_serial, by_town, sale};
@@ -11,6 +11,10 @@ fn waits(store: &impl Store, cost: Cost, modelled: u64) {
     if store.round_trips().is_none() {
         assert_eq!(cost.round_trips, modelled);
     }
+}
+
+fn one_by_one(txn: &mut impl Writer, table: &Table<u32, Sale>) -> Result<()> {
+    (0..10).try_for_each(|id| table.put(txn, &id, &sale(id)))
 }
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
@@ -29,6 +33,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let many = || (0..10).map(|id| (id, sale(id)));
     assert_eq!(writing(store, |txn| bare.put_many(txn, many())), [1, 0, 1, 10]);
     assert_eq!(writing(store, |txn| bare.delete(txn, &1).map(drop)), [2, 0, 2, 1]);
+    // A transaction reads the entry once.
+    assert_eq!(writing(store, |txn| one_by_one(txn, &bare)), [1, 0, 1, 10]);
 
     let schema = Schema::open(store, "indexed").unwrap();
     let indexed = schema.table::<u32, Sale>("sales").unwrap();
@@ -38,6 +44,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(writing(store, |txn| indexed.put(txn, &1, &sale(1))), [2, 0, 1, 2]);
     assert_eq!(writing(store, |txn| indexed.put(txn, &1, &sale(1))), [2, 0, 2, 1]);
     assert_eq!(writing(store, |txn| indexed.put_many(txn, many())), [11, 0, 2, 19]);
+    assert_eq!(writing(store, |txn| one_by_one(txn, &indexed)), [11, 0, 11, 10]);
     let (_, cost) = store.measure(|store| {
         let snapshot = store.snapshot().unwrap();
         indexed.get(&snapshot, &1).unwrap().unwrap()

@@ -8,7 +8,7 @@ use keyloom_patterns::{Schema, SchemaError};
 use proptest::prelude::*;
 
 use crate::fixture::{Build, Bytes, Disable, KINDS, Sale, Shop, bare, by_serial, sale};
-use crate::laws::{clear, dump_all, long_property};
+use crate::laws::{clear, dump, dump_all, long_property};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -75,6 +75,18 @@ pub fn rebuilt_equals_maintained_in_any_history(store: &(impl Store + Clone)) {
             assert_eq!(bytes, wanted.with_kind(kind, Bytes(&fresh)), "kind {kind}");
         }
     });
+}
+
+pub fn disabling_counts_for_later_puts_of_its_transaction(store: &(impl Store + Clone)) {
+    let shop = Shop::open(store);
+    let entries = store.transact(|txn| {
+        let by_town = shop.by_town.at(txn)?.space();
+        shop.sales.put(txn, &1, &sale(1))?;
+        shop.by_town.disable(txn)?;
+        shop.sales.put(txn, &2, &sale(2))?;
+        Ok(dump(txn, by_town.self_and_children()).len())
+    });
+    assert_eq!(entries.unwrap(), 1, "the entry of the first record");
 }
 
 pub fn a_build_goes_on_where_the_store_says(store: &(impl Store + Clone)) {

@@ -24,7 +24,7 @@ use faults::{
 use life::{
     a_build_goes_on_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
     a_dropped_index_leaves_no_key, a_dropped_table_leaves_no_key,
-    rebuilt_equals_maintained_in_any_history,
+    disabling_counts_for_later_puts_of_its_transaction, rebuilt_equals_maintained_in_any_history,
 };
 use misuse::{
     a_changed_definition_is_refused_until_it_is_built, a_program_that_lacks_an_index_cannot_write,
@@ -49,6 +49,7 @@ macro_rules! run {
             what_is_not_readable_is_not_queried,
             what_lies_elsewhere_is_refused,
             rebuilt_equals_maintained_in_any_history,
+            disabling_counts_for_later_puts_of_its_transaction,
             a_build_goes_on_where_the_store_says,
             a_build_waits_for_a_record_that_is_refused,
             a_dropped_index_leaves_no_key,

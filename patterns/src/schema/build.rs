@@ -124,7 +124,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             let mut stored = owned.read(txn)?;
             let one = owned.find(&mut stored, &self.declared)?;
             (one.state, one.built_to) = (State::Disabled, None);
-            txn.put(&owned.entry, &stored.encode())
+            owned.write(txn, &stored)
         })
     }
 
@@ -167,7 +167,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             State::Building if declared.is(one) => self.visit(txn, one, batch)?,
             _ => clear(txn, declared, one, batch)?,
         };
-        txn.put(&owned.entry, &stored.encode())?;
+        owned.write(txn, &stored)?;
         Ok(done)
     }
 
@@ -210,7 +210,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         if is_empty {
             stored.derived.retain(|one| *one.name != *self.declared.name);
         }
-        txn.put(&owned.entry, &stored.encode())?;
+        owned.write(txn, &stored)?;
         Ok(Progress { cleared, finished: is_empty, ..Progress::NOTHING })
     }
 }

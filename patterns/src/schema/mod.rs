@@ -77,7 +77,8 @@
 //! | [`table`](Schema::table), [`derive`](Schema::derive), no change | nothing | 0 |
 //! | [`table`](Schema::table), new | 2 gets, 1 range, 2 keys written | 4 |
 //! | [`derive`](Schema::derive), new | 2 gets, 2 ranges, 2 keys written | 5 |
-//! | put, delete | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
+//! | the first put or delete of a transaction in a table | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
+//! | put, delete after it | nothing more | 0 more |
 //! | get, range, page of a table | nothing more | 0 more |
 //! | [`at`](Attached::at) | 1 get | 1 |
 //! | a batch of [`build`](Attached::build) over n records | 1 get, 1 range, 1 key written, and the cost of n puts in the kind | 3, and those of the kind |
@@ -268,6 +269,7 @@ impl<'s, S: Store> Schema<'s, S> {
                 return Ok(stored);
             }
         };
+        txn.state().forget(entry);
         txn.put(entry, &table.encode())?;
         Ok(table)
     }
@@ -460,7 +462,7 @@ fn enter_derived<D: Maintained>(
     let state = if is_empty { State::Readable } else { State::Disabled };
     let entered = StoredDerived { name: name.into(), id, definition, state, built_to: None };
     table.insert(entered.clone());
-    txn.put(&owned.entry, &table.encode())?;
+    owned.write(txn, &table)?;
     Ok((table, entered))
 }
 

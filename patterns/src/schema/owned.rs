@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use keyloom::{Error, KeyBuf, Reader, Result};
+use keyloom::{Error, KeyBuf, Reader, Result, Writer};
 use smallvec::SmallVec;
 
 use super::error::SchemaError;
@@ -197,6 +197,12 @@ impl<K, V> Owned<K, V> {
         };
         stored.refuse_other(&self.schema, &self.name, &self.definition)?;
         Ok(stored)
+    }
+
+    /// Writes the table's entry.
+    pub(super) fn write(&self, txn: &mut impl Writer, table: &StoredTable) -> Result<()> {
+        txn.state().forget(&self.entry);
+        txn.put(&self.entry, &table.encode())
     }
 
     pub(super) fn read(&self, reader: &impl Reader) -> Result<StoredTable> {

@@ -142,6 +142,7 @@ impl<S: Store> Schema<'_, S> {
         let entry = super::entries_of(&self.name).pack(name);
         let Some(bytes) = txn.get(&entry)?.map(|bytes| bytes.to_vec()) else { return Ok(None) };
         let table = StoredTable::decode(&bytes).map_err(|error| error.at(&entry))?;
+        txn.state().forget(&entry);
         txn.delete(&entry)?;
         txn.put(&dropped.pack(&table.id), &bytes)?;
         Ok(Some(0))

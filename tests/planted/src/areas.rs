@@ -17,7 +17,7 @@ const AREAS: &[(&str, &[&str])] = &[
             "src/store.rs",
             "src/value/",
             "src/error.rs",
-            "src/refusal.rs",
+            "src/transaction_state.rs",
             "src/writer_slot.rs",
             "src/deadline.rs",
             "src/limits.rs",

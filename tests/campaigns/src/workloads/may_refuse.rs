@@ -1,17 +1,19 @@
 //! Operations whose refusal is an answer.
 
-use keyloom::{AtomicOp, DynWriter, KeyRange, Limits, Order, Reader, Refusal, Result, Writer};
+use keyloom::{
+    AtomicOp, DynWriter, KeyRange, Limits, Order, Reader, Result, TransactionState, Writer,
+};
 
 /// A part of a transaction that commits although an operation in it was refused: for operations that write nothing
 /// when they are refused, which the campaigns verify.
 pub struct MayRefuse<'t, 'w> {
     txn: &'t mut DynWriter<'w>,
-    refusal: Refusal,
+    state: TransactionState,
 }
 
 impl<'t, 'w> MayRefuse<'t, 'w> {
     pub fn new(txn: &'t mut DynWriter<'w>) -> Self {
-        Self { txn, refusal: Refusal::default() }
+        Self { txn, state: TransactionState::default() }
     }
 }
 
@@ -47,8 +49,8 @@ impl Writer for MayRefuse<'_, '_> {
         self.txn.limits()
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        &mut self.refusal
+    fn state(&mut self) -> &mut TransactionState {
+        &mut self.state
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

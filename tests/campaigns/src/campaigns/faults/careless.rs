@@ -1,6 +1,6 @@
 //! Programs that do not look at errors: the controls.
 
-use keyloom::{KeyRange, Order, Reader, Refusal, Result, Writer};
+use keyloom::{KeyRange, Order, Reader, Result, TransactionState, Writer};
 
 /// A transaction whose errors are swallowed: what failed to be read is absent, what failed to be written
 /// is left out.
@@ -31,8 +31,8 @@ impl<W: Writer> Writer for Careless<'_, W> {
         Ok(())
     }
 
-    fn refusal(&mut self) -> &mut Refusal {
-        self.0.refusal()
+    fn state(&mut self) -> &mut TransactionState {
+        self.0.state()
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

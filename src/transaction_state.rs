@@ -1,0 +1,99 @@
+//! What a transaction knows of the patterns that use it.
+
+use crate::{Error, KeyBuf, Result};
+
+/// What a transaction knows of the patterns that use it: the first of their writes that failed, and
+/// values that they need again and again.
+///
+/// Each transaction of a backend holds one, returns it from [`Writer::state`](crate::Writer::state), and
+/// calls [`check`](TransactionState::check) first of all in
+/// [`Transaction::commit`](crate::Transaction::commit). A wrapper returns that of the transaction it wraps.
+///
+/// ```
+/// use keyloom::{Error, TransactionState};
+/// let mut state = TransactionState::default();
+/// assert!(state.check().is_ok());
+/// state.note(&Error::ReadOnly);
+/// state.note(&Error::EmptyKey);
+/// let Err(Error::CommitRefused { source }) = state.check() else { panic!("it is refused") };
+/// assert!(matches!(*source, Error::ReadOnly), "the first error");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TransactionState {
+    cause: Option<Box<Error>>,
+    /// How many writes of patterns have begun and not ended: one that panics never ends.
+    unfinished: u32,
+    remembered: Vec<(KeyBuf, Option<Box<[u8]>>)>,
+}
+
+/// Why a transaction is refused in which a write of a pattern has begun and not ended.
+#[derive(Debug, thiserror::Error)]
+#[error("a write of a pattern did not end: it panicked")]
+struct Unfinished;
+
+impl TransactionState {
+    /// Makes the transaction refuse to commit. The first cause is kept.
+    #[cold]
+    pub fn note(&mut self, cause: &Error) {
+        self.cause.get_or_insert_with(|| Box::new(cause.clone()));
+    }
+
+    /// A write of a pattern begins.
+    pub(crate) fn begin(&mut self) {
+        self.unfinished += 1;
+    }
+
+    /// It has ended, with a result or with an error.
+    pub(crate) fn end(&mut self) {
+        self.unfinished -= 1;
+    }
+
+    /// Whether the transaction may commit.
+    ///
+    /// # Errors
+    /// [`Error::CommitRefused`] after a failed write of a pattern, with its error as the source, or
+    /// after one that panicked.
+    pub fn check(&self) -> Result<()> {
+        match &self.cause {
+            Some(cause) => Err(Error::CommitRefused { source: cause.clone() }),
+            None if self.unfinished > 0 => {
+                Err(Error::CommitRefused { source: Box::new(Error::other(Unfinished)) })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers what this transaction has read at `key`, so that it reads it once, however many writes
+    /// need it. For a few keys that each write of a pattern needs.
+    ///
+    /// A pattern that writes to such a key calls [`forget`](TransactionState::forget): a write of the
+    /// store does not know what is remembered.
+    ///
+    /// ```
+    /// use keyloom::TransactionState;
+    /// let mut state = TransactionState::default();
+    /// assert_eq!(state.remembered(b"key"), None);
+    /// state.remember(b"key", None);
+    /// assert_eq!(state.remembered(b"key"), Some(None));
+    /// state.remember(b"key", Some(b"value"));
+    /// assert_eq!(state.remembered(b"key"), Some(Some(&b"value"[..])));
+    /// state.forget(b"key");
+    /// assert_eq!(state.remembered(b"key"), None);
+    /// ```
+    pub fn remember(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.forget(key);
+        self.remembered.push((KeyBuf::from_slice(key), value.map(Box::from)));
+    }
+
+    /// The value that was [remembered](TransactionState::remember) for `key`, if one was; `Some(None)`
+    /// if there was none in the store.
+    pub fn remembered(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+        let found = self.remembered.iter().find(|(other, _)| **other == *key);
+        found.map(|(_, value)| value.as_deref())
+    }
+
+    /// Forgets what was remembered for `key`.
+    pub fn forget(&mut self, key: &[u8]) {
+        self.remembered.retain(|(other, _)| **other != *key);
+    }
+}
