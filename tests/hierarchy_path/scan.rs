@@ -247,8 +247,8 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &impl Store
                 let continuation = {
                     let snapshot = store.snapshot().unwrap();
                     let page = paths().page(&snapshot, &pattern, order, 3, next.as_ref()).unwrap();
-                    assert!(page.found.len() == 3 || page.next.is_none());
-                    seen.extend(page.found.iter().map(|found| found.key().to_vec()));
+                    assert!(page.items.len() == 3 || page.next.is_none());
+                    seen.extend(page.items.iter().map(|found| found.key().to_vec()));
                     page.next
                 };
                 pages += 1;
@@ -274,7 +274,7 @@ pub fn continuations_of_other_patterns_are_refused(store: &impl Store) {
     let asked = |space: &str, pattern: &PathPattern, order| {
         Paths::new(&Subspace::new(space))
             .page(&snapshot, pattern, order, 1, Some(&next))
-            .map(|page| page.found.len())
+            .map(|page| page.items.len())
     };
     assert_eq!(asked("paths", &one, Order::Ascending).unwrap(), 1);
     let refused = |outcome: Result<usize>| {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::{Memory, Order, Store};
 use keyloom_patterns::Continuation;
-use keyloom_patterns::general::dimensionality_reduction::{ExtentPage, ExtentQuery};
+use keyloom_patterns::Page;
+use keyloom_patterns::general::dimensionality_reduction::ExtentQuery;
 use proptest::prelude::*;
 
 use super::boxes::{Edges, anywhere, edges, on_every_edge};
@@ -115,7 +116,7 @@ pub fn pages_join_to_the_whole(store: &(impl Store + Clone)) {
         for ranges in (1..).step_by(5) {
             let after_bytes = after.as_deref().map(Continuation::from_bytes);
             let query = query.clone().in_ranges(ranges).unwrap();
-            let ExtentPage { extents, next } =
+            let Page { items: extents, next } =
                 query.page(&snapshot, 7, after_bytes.as_ref()).unwrap();
             assert!(extents.len() == 7 || next.is_none());
             joined.extend(extents.iter().map(|extent| extent.record_key().unwrap()));
@@ -124,6 +125,6 @@ pub fn pages_join_to_the_whole(store: &(impl Store + Clone)) {
         }
         assert_eq!(joined, all);
         assert_eq!(joined.iter().collect::<BTreeSet<_>>().len(), joined.len());
-        assert!(query.page(&snapshot, 0, None).unwrap().extents.is_empty());
+        assert!(query.page(&snapshot, 0, None).unwrap().items.is_empty());
     }
 }

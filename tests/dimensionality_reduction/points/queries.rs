@@ -279,9 +279,9 @@ pub fn pages_join_to_the_whole(store: &impl Store) {
         let (mut after, mut paged) = (None, Vec::new());
         loop {
             let page = places.index.within(&*area).page(&snapshot, limit, after.as_ref()).unwrap();
-            assert!(page.points.len() <= limit);
-            assert!(page.points.len() == limit || page.next.is_none());
-            paged.extend(page.points.iter().map(|point| point.record_key().unwrap()));
+            assert!(page.items.len() <= limit);
+            assert!(page.items.len() == limit || page.next.is_none());
+            paged.extend(page.items.iter().map(|point| point.record_key().unwrap()));
             after = page.next;
             if after.is_none() {
                 break;
@@ -295,9 +295,9 @@ pub fn pages_join_to_the_whole(store: &impl Store) {
         loop {
             let query = places.index.within(&*area);
             let page = query.page_by_distance(&snapshot, from, limit, after.as_ref()).unwrap();
-            assert!(page.points.len() == limit || page.next.is_none());
+            assert!(page.items.len() == limit || page.next.is_none());
             paged.extend(
-                page.points.iter().map(|near| (near.distance(), near.record_key().unwrap())),
+                page.items.iter().map(|near| (near.distance(), near.record_key().unwrap())),
             );
             after = page.next;
             if after.is_none() {

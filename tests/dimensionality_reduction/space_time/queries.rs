@@ -85,8 +85,8 @@ pub fn pages_join_to_the_whole(store: &impl Store) {
             let (mut joined, mut after) = (Vec::new(), None::<Continuation>);
             loop {
                 let page = query.clone().page(&snapshot, limit, after.as_ref()).unwrap();
-                assert!(page.events.len() <= limit);
-                joined.extend(page.events.iter().map(|event| event.entry().entry_key().to_vec()));
+                assert!(page.items.len() <= limit);
+                joined.extend(page.items.iter().map(|event| event.entry().entry_key().to_vec()));
                 match page.next {
                     // As a client gives it back.
                     Some(next) => after = Some(Continuation::from_bytes(next.as_bytes())),

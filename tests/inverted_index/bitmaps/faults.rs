@@ -78,7 +78,7 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>, bitmap: 
     let first = page(None).unwrap();
     assert_eq!(reading(&|| page(None).map(drop)), [0, 1, 1, 0]);
     let second = page(first.next.as_ref()).unwrap();
-    assert_eq!(second.ids.last(), Some(&29_900));
+    assert_eq!(second.items.last(), Some(&29_900));
     // Ends with the first chunk, and looks whether there is another one.
     assert_eq!(reading(&|| page(first.next.as_ref()).map(drop)), [0, 1, 2, 0]);
     assert_eq!(reading(&|| page(second.next.as_ref()).map(drop)), [0, 1, 2, 0]);
@@ -208,5 +208,5 @@ fn continuations_of_other_queries_are_refused(store: &impl Store, seats: &Bitmap
     seats.page(&snapshot, .., Order::Ascending, 1, Some(&cut)).unwrap_err();
     let stored = Continuation::from_bytes(next.as_bytes());
     let rest = seats.page(&snapshot, .., Order::Ascending, 1, Some(&stored)).unwrap();
-    assert_eq!((rest.ids, rest.next), (vec![399], None));
+    assert_eq!((rest.items, rest.next), (vec![399], None));
 }

@@ -160,8 +160,10 @@ pub fn pages_join_to_the_whole_whatever_is_written(store: &(impl Store + Clone))
         loop {
             let snapshot = store.snapshot().unwrap();
             let page = bitmap.page(&snapshot, from.., order, limit, next.as_ref()).unwrap();
-            assert!(page.ids.len() <= limit && (page.next.is_none() || page.ids.len() == limit));
-            seen.extend(page.ids);
+            assert!(
+                page.items.len() <= limit && (page.next.is_none() || page.items.len() == limit)
+            );
+            seen.extend(page.items);
             drop(snapshot);
             next = page.next;
             if next.is_none() {

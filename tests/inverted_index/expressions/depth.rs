@@ -64,7 +64,7 @@ pub fn deep_expressions_are_read_on_a_small_stack(store: &impl Store) {
         assert!(found.iter().eq(ids.iter().rev()));
         let one = expr.page(&snapshot, .., Order::Ascending, 2, None).unwrap();
         let two = expr.page(&snapshot, .., Order::Ascending, 2, one.next.as_ref()).unwrap();
-        assert!(one.ids.iter().chain(&two.ids).eq(ids.iter().take(4)));
+        assert!(one.items.iter().chain(&two.items).eq(ids.iter().take(4)));
         assert_eq!(expr.rank(&snapshot, u64::MAX).unwrap(), count);
         assert_eq!(expr.select(&snapshot, 1).unwrap(), Some(ids[1]));
         assert_eq!(expr.hold(&snapshot).unwrap().count(&snapshot).unwrap(), count);
@@ -144,7 +144,7 @@ fn a_page_goes_on_with_an_expression_put_together_otherwise() {
     let page = whole.page(&snapshot, .., Order::Ascending, 5, None).unwrap();
     for same in [a | b | c, a | (b | c), (a.clone() | b) | c.clone()] {
         let next = same.page(&snapshot, .., Order::Ascending, 5, page.next.as_ref()).unwrap();
-        assert!(next.ids[0] > page.ids[4]);
+        assert!(next.items[0] > page.items[4]);
     }
     for other in [a | c | b, a & b & c, a | b] {
         other.page(&snapshot, .., Order::Ascending, 5, page.next.as_ref()).unwrap_err();

@@ -86,7 +86,7 @@ pub fn bad_input_is_refused(store: &impl Store) {
         expr.page(&snapshot, .., Order::Ascending, 3, Some(after))
     };
     let after = expr.page(&snapshot, .., Order::Ascending, 3, None).unwrap().next.unwrap();
-    assert_eq!(page(&expr, &after).unwrap().ids.len(), 3);
+    assert_eq!(page(&expr, &after).unwrap().items.len(), 3);
     let [a, b] = [0, 1].map(|n| BitmapExpr::from(bitmap(n)));
     let held = |ids: [u32; 2]| &a | RoaringBitmap::from(ids);
     let of_held =

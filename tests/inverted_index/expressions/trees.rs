@@ -210,8 +210,8 @@ pub fn pages(reader: &impl Reader, expr: &BitmapExpr, order: Order, limit: usize
     let (mut ids, mut next): (Vec<u64>, Option<Continuation>) = (Vec::new(), None);
     loop {
         let page = expr.page(reader, .., order, limit, next.as_ref()).unwrap();
-        ids.extend(&page.ids);
-        assert!(page.ids.len() <= limit && (page.next.is_none() || page.ids.len() == limit));
+        ids.extend(&page.items);
+        assert!(page.items.len() <= limit && (page.next.is_none() || page.items.len() == limit));
         match page.next {
             Some(stored) => next = Some(Continuation::from_bytes(stored.as_bytes())),
             None => return ids,

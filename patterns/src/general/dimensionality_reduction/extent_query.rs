@@ -11,7 +11,7 @@ use super::extent_index::Extent;
 use super::page::page;
 use super::query::{RANGES, at_most, count};
 use super::xz::{Wanted, cover};
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::explain::Explain;
 use crate::table::RecordKey;
 
@@ -112,24 +112,14 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<ExtentPage<R::Bytes<'r>, K>> {
+    ) -> Result<Page<Extent<R::Bytes<'r>, K>>> {
         let (query, space) = (self.name(), self.space.clone());
         let walk = |from: Option<u64>| {
             let cover = self.cover().from(from);
             Ok(self.walk(reader, cover))
         };
-        let (extents, next) = page(&query, (&space, 1), limit, after, walk)?;
-        Ok(ExtentPage { extents, next })
+        page(&query, (&space, 1), limit, after, walk)
     }
-}
-
-/// Some of the extents that a query finds, and where it goes on.
-#[derive(Clone, Debug)]
-pub struct ExtentPage<B, K> {
-    /// The extents.
-    pub extents: Vec<Extent<B, K>>,
-    /// Where the next page begins, `None` when this was the last.
-    pub next: Option<Continuation>,
 }
 
 /// The extents that a query finds, in the order of their codes.

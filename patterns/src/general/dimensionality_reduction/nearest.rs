@@ -13,7 +13,6 @@ use super::code_walk::{Only, Placed, is_taken};
 use super::point_index::Point;
 use super::position::{Centre, Haversine, Position};
 use super::query::Everywhere;
-use crate::continuation::Continuation;
 use crate::explain::Explain;
 use crate::general::composite_key_index::Found;
 use crate::select::{Select, within};
@@ -78,15 +77,6 @@ impl<B: Deref<Target = [u8]>, K: RecordKey> NearestPoint<B, K> {
     pub fn record_key(&self) -> Result<K> {
         self.point.record_key()
     }
-}
-
-/// Some of the points by distance, and where it goes on.
-#[derive(Clone, Debug)]
-pub struct NearestPage<B, K> {
-    /// The points.
-    pub points: Vec<NearestPoint<B, K>>,
-    /// Where the next page begins, `None` when this was the last.
-    pub next: Option<Continuation>,
 }
 
 /// The place of a point in the answer: by distance, and by the keys of the entries where that is the same.

@@ -5,10 +5,9 @@ use std::ops::Bound;
 use keyloom::{KeyRange, Order, Result, Subspace, Unpack};
 
 use super::code_walk::Placed;
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 
-/// At most `limit` of what a query finds among the entries of `space`, beginning behind `after`, and where the next
-/// page begins.
+/// At most `limit` of what a query finds among the entries of `space`, beginning behind `after`.
 ///
 /// The continuation belongs to the query that `query` names, and to this `space`: it is the key of the last entry
 /// behind these two. `walk` is told which `elements` that key begins with, and may leave out what lies before them.
@@ -18,7 +17,7 @@ pub(super) fn page<P: Placed, F: for<'k> Unpack<'k>, I: Iterator<Item = Result<P
     limit: usize,
     after: Option<&Continuation>,
     walk: impl FnOnce(Option<F>) -> Result<I>,
-) -> Result<(Vec<P>, Option<Continuation>)> {
+) -> Result<Page<P>> {
     let answers = query.child(space.prefix());
     let answer = |found: &P| [answers.prefix(), found.found().entry_key()].concat();
     let whole = answers.self_and_children();
@@ -29,13 +28,13 @@ pub(super) fn page<P: Placed, F: for<'k> Unpack<'k>, I: Iterator<Item = Result<P
     };
     let is_seen = |found: &Result<P>| found.as_ref().is_ok_and(|one| !rest.contains(&answer(one)));
     let mut walk = walk(from)?.skip_while(is_seen);
-    let found = walk.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+    let items = walk.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
     let has_more = limit > 0 && walk.next().transpose()?.is_some();
-    let next = found
+    let next = items
         .last()
         .filter(|_| has_more)
         .map(|last| Continuation::behind(&answer(last), &whole, Order::Ascending));
-    Ok((found, next))
+    Ok(Page { items, next })
 }
 
 /// The elements that the first key of a range of answers begins with.

@@ -10,11 +10,11 @@ use super::code_walk::{CodeWalk, FIRST_RANGES, Only, first_ranges};
 use super::cover::Cover;
 use super::cover_part::CoverPart;
 use super::grid::{Grid, Occupied};
-use super::nearest::{Nearest, NearestPage, Rank};
+use super::nearest::{Nearest, NearestPoint, Rank};
 use super::page::page;
 use super::point_index::Point;
 use super::position::Position;
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::explain::Explain;
 use crate::table::RecordKey;
 
@@ -182,7 +182,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         from: Position,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<NearestPage<R::Bytes<'r>, K>> {
+    ) -> Result<Page<NearestPoint<R::Bytes<'r>, K>>> {
         // The continuation names a distance and a record, which stand in the order of the answer.
         let answers = self.name().child(&(self.space.prefix(), from.latitude(), from.longitude()));
         let whole = answers.range();
@@ -191,12 +191,12 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
             let rest = Continuation::resume(Some(after), whole.clone(), Order::Ascending)?;
             nearest.resume(Rank::behind(&answers, &rest)?);
         }
-        let points = nearest.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+        let items = nearest.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
         let has_more = limit > 0 && nearest.next().transpose()?.is_some();
-        let next = points.last().filter(|_| has_more).map(|last| {
+        let next = items.last().filter(|_| has_more).map(|last| {
             Continuation::behind(&Rank::of(last).pack(&answers), &whole, Order::Ascending)
         });
-        Ok(NearestPage { points, next })
+        Ok(Page { items, next })
     }
 
     /// At most `limit` of the points in the order of their codes, beginning behind `after`.
@@ -212,14 +212,13 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<PointPage<R::Bytes<'r>, K>> {
+    ) -> Result<Page<Point<R::Bytes<'r>, K>>> {
         let (query, space) = (self.name(), self.space.clone());
         let walk = |from: Option<u64>| {
             let cover = self.cover(first_ranges(reader)).from(from);
             Ok(self.walk(reader, cover))
         };
-        let (points, next) = page(&query, (&space, 1), limit, after, walk)?;
-        Ok(PointPage { points, next })
+        page(&query, (&space, 1), limit, after, walk)
     }
 }
 
@@ -228,15 +227,6 @@ pub(super) fn count<P>(mut found: impl Iterator<Item = Result<P>>) -> Result<u64
     let mut count = 0;
     found.try_for_each(|found| found.map(|_| count += 1))?;
     Ok(count)
-}
-
-/// Some of the points that a query finds, and where it goes on.
-#[derive(Clone, Debug)]
-pub struct PointPage<B, K> {
-    /// The points.
-    pub points: Vec<Point<B, K>>,
-    /// Where the next page begins, `None` when this was the last.
-    pub next: Option<Continuation>,
 }
 
 /// The points in an area, in the order of their codes.

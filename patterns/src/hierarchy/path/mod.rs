@@ -120,5 +120,5 @@ pub use ltxtquery::Ltxtquery;
 pub use path_hierarchy::{Facet, MatchingRecords, PathHierarchy};
 pub use pattern::PathPattern;
 pub use regex::PathRegex;
-pub use scan::{PathMatch, PathMatches, PathPage, Paths};
+pub use scan::{PathMatch, PathMatches, Paths};
 pub use tokenizer::PathTokenizer;

@@ -10,7 +10,7 @@ use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subsp
 use super::label_path::LabelPath;
 use super::pattern::PathPattern;
 use super::trail::{Outcome, Trail, literal_range};
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::explain::Explain;
 use crate::fnv::Fnv;
 use crate::walk::Walk;
@@ -98,7 +98,7 @@ impl Paths {
     /// let pattern = "*.x".parse::<Lquery>()?.into();
     /// let one = paths.page(&snapshot, &pattern, Order::Ascending, 2, None)?;
     /// let two = paths.page(&snapshot, &pattern, Order::Ascending, 2, one.next.as_ref())?;
-    /// assert_eq!(two.found[0].path()?.to_string(), "c.d.x");
+    /// assert_eq!(two.items[0].path()?.to_string(), "c.d.x");
     /// assert!(two.next.is_none());
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -112,7 +112,7 @@ impl Paths {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<PathPage<R::Bytes<'r>>> {
+    ) -> Result<Page<PathMatch<R::Bytes<'r>>>> {
         // The continuation is the key behind what names the pattern and the subspace, so that no other query
         // takes it.
         let answers = Subspace::new(&pattern_id(pattern)).child(self.space.prefix());
@@ -123,13 +123,13 @@ impl Paths {
             range = range.resume(order, last.get(answers.prefix().len()..).unwrap_or_default());
         }
         let mut walk = PathMatches::open(reader, &self.space, pattern, range, order)?;
-        let found = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
+        let items = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
         let has_more = walk.next().transpose()?.is_some();
-        let next = found.last().filter(|_| has_more).map(|last| {
+        let next = items.last().filter(|_| has_more).map(|last| {
             let last = [answers.prefix(), last.key()].concat();
             Continuation::behind(&last, &whole, order)
         });
-        Ok(PathPage { found, next, explain: walk.explain() })
+        Ok(Page { items, next })
     }
 
     /// How many keys `pattern` matches. Costs what [`matching`](Paths::matching) does.
@@ -311,15 +311,4 @@ impl<B: Deref<Target = [u8]>> fmt::Display for PathMatch<B> {
             Err(_) => display(&self.key).fmt(f),
         }
     }
-}
-
-/// Some of the keys that a scan finds, and where it goes on.
-#[derive(Clone, Debug)]
-pub struct PathPage<B> {
-    /// The keys, in the order asked for.
-    pub found: Vec<PathMatch<B>>,
-    /// Where the next page begins, `None` when this was the last.
-    pub next: Option<Continuation>,
-    /// What was read for the page, and to see whether there is another.
-    pub explain: Explain,
 }

@@ -67,7 +67,7 @@ use crate::fnv::Fnv;
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
 use crate::table::RecordKey;
 
-pub use query::{CurvePage, CurvePoints, CurveQuery};
+pub use query::{CurvePoints, CurveQuery};
 
 /// An index of the records of a [`Table`](crate::Table) by `N` numbers, 2 to 4 of them; see the [module](self).
 ///

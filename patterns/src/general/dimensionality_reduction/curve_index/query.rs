@@ -13,7 +13,7 @@ use super::super::interval::{Interval, all_of};
 use super::super::page::page;
 use super::super::query::{at_most, count};
 use super::{CurvePoint, Quantizer};
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::explain::Explain;
 use crate::table::RecordKey;
 
@@ -200,24 +200,14 @@ where
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<CurvePage<R::Bytes<'r>, K, N>> {
+    ) -> Result<Page<CurvePoint<R::Bytes<'r>, K, N>>> {
         let (query, space) = (self.bounds.name(), self.space.clone());
         let walk = |from: Option<u64>| {
             let cover = self.cover(reader).from(from);
             self.walk(reader, cover)
         };
-        let (points, next) = page(&query, (&space, 1), limit, after, walk)?;
-        Ok(CurvePage { points, next })
+        page(&query, (&space, 1), limit, after, walk)
     }
-}
-
-/// Some of the points that a query finds, and where it goes on.
-#[derive(Clone, Debug)]
-pub struct CurvePage<B, K, const N: usize> {
-    /// The points.
-    pub points: Vec<CurvePoint<B, K, N>>,
-    /// Where the next page begins, `None` when this was the last.
-    pub next: Option<Continuation>,
 }
 
 /// The points in a box, in the order of their codes.

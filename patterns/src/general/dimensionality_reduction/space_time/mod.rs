@@ -83,7 +83,7 @@ use super::position::Position;
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
 use crate::table::RecordKey;
 
-pub use query::{EventPage, Events, SpaceTimeQuery};
+pub use query::{Events, SpaceTimeQuery};
 
 /// An index of the records of a [`Table`](crate::Table) by where and when they are; see the [module](self).
 ///

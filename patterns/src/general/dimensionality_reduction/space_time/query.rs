@@ -13,7 +13,7 @@ use super::super::interval::Interval;
 use super::super::page::page;
 use super::super::query::{at_most, count};
 use super::{Bins, Event, InBin, LAST_CELL};
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::explain::Explain;
 use crate::general::composite_key_index::Found;
 use crate::select::{Select, within};
@@ -156,23 +156,13 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<EventPage<R::Bytes<'r>, K>> {
+    ) -> Result<Page<Event<R::Bytes<'r>, K>>> {
         let (query, space) = (self.name(), self.space.clone());
         let walk = |from: Option<(u64, i64, u64)>| {
             self.walk(reader, from.map(|(_, bin, code)| (bin, code)))
         };
-        let (events, next) = page(&query, (&space, 3), limit, after, walk)?;
-        Ok(EventPage { events, next })
+        page(&query, (&space, 3), limit, after, walk)
     }
-}
-
-/// Some of the events that a query finds, and where it goes on.
-#[derive(Clone, Debug)]
-pub struct EventPage<B, K> {
-    /// The events.
-    pub events: Vec<Event<B, K>>,
-    /// Where the next page begins, `None` when this was the last.
-    pub next: Option<Continuation>,
 }
 
 /// The events in an area at some times, bin by bin.

@@ -4,7 +4,7 @@ use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 use keyloom::{KeyRange, Order, Result, Subspace};
 
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::general::inverted_index::{CHUNK_IDS, Words};
 
 /// Chunks that come one after the other, in ascending or in descending order.
@@ -151,46 +151,33 @@ fn offsets_in(chunk: u64, range: &RangeInclusive<u64>) -> Option<RangeInclusive<
     (from <= to).then(|| place_of(from).1..=place_of(to).1)
 }
 
-/// Some ids, and where the query goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdPage {
-    /// The ids, in the order asked for.
-    pub ids: Vec<u64>,
-    /// Where the next page begins, `None` when this was the last.
-    pub next: Option<Continuation>,
-}
-
-impl IdPage {
-    /// At most `limit` of the ids in `range`, but at least one, beginning behind `after`. `query` names what is
-    /// asked, so that no other query takes the continuation; `open` gives the ids of what is left of the range.
-    pub(crate) fn read<I: Iterator<Item = Result<u64>>>(
-        query: &Subspace,
-        range: &impl RangeBounds<u64>,
-        order: Order,
-        limit: usize,
-        after: Option<&Continuation>,
-        open: impl FnOnce(RangeInclusive<u64>) -> Result<I>,
-    ) -> Result<Self> {
-        let Some(range) = id_range(range) else { return Ok(Self { ids: Vec::new(), next: None }) };
-        let answers = query.child(&(*range.start(), *range.end()));
-        let whole = answers.range();
-        let last = match after {
-            Some(_) => {
-                last_id(&answers, &Continuation::resume(after, whole.clone(), order)?, order)?
-            }
-            None => None,
-        };
-        let Some(rest) = behind(range, last, order) else {
-            return Ok(Self { ids: Vec::new(), next: None });
-        };
-        let mut walk = open(rest)?;
-        // A page of nothing could not say where the next one begins.
-        let ids = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
-        let more = walk.next().transpose()?;
-        let last = ids.last().filter(|_| more.is_some());
-        let next = last.map(|id| Continuation::behind(&answers.pack(id), &whole, order));
-        Ok(Self { ids, next })
-    }
+/// At most `limit` of the ids in `range`, but at least one, beginning behind `after`. `query` names what is
+/// asked, so that no other query takes the continuation; `open` gives the ids of what is left of the range.
+pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
+    query: &Subspace,
+    range: &impl RangeBounds<u64>,
+    order: Order,
+    limit: usize,
+    after: Option<&Continuation>,
+    open: impl FnOnce(RangeInclusive<u64>) -> Result<I>,
+) -> Result<Page<u64>> {
+    let Some(range) = id_range(range) else { return Ok(Page { items: Vec::new(), next: None }) };
+    let answers = query.child(&(*range.start(), *range.end()));
+    let whole = answers.range();
+    let last = match after {
+        Some(_) => last_id(&answers, &Continuation::resume(after, whole.clone(), order)?, order)?,
+        None => None,
+    };
+    let Some(rest) = behind(range, last, order) else {
+        return Ok(Page { items: Vec::new(), next: None });
+    };
+    let mut walk = open(rest)?;
+    // A page of nothing could not say where the next one begins.
+    let items = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
+    let more = walk.next().transpose()?;
+    let last = items.last().filter(|_| more.is_some());
+    let next = last.map(|id| Continuation::behind(&answers.pack(id), &whole, order));
+    Ok(Page { items, next })
 }
 
 /// The id behind which a range of answers begins.

@@ -11,12 +11,11 @@ use std::ops::{RangeBounds, RangeInclusive};
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
 pub(crate) use changes::{Change, ChunkChanges};
-pub use ids::IdPage;
-pub(crate) use ids::{Chunks, IdWalk, id_at, id_range, place_of};
+pub(crate) use ids::{Chunks, IdWalk, id_at, id_range, page, place_of};
 pub(crate) use roaring::{to_roaring, to_treemap};
 use stored::{StoredChunks, container_at};
 
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::select::{Select, within};
 
 /// A set of ids, numbers of 64 bits, in chunks of [`CHUNK_IDS`](super::CHUNK_IDS); see the
@@ -200,9 +199,9 @@ impl Bitmap {
     /// store.transact(|txn| members.insert_many(txn, [2, 3, 5, 7, 11]))?;
     /// let snapshot = store.snapshot()?;
     /// let one = members.page(&snapshot, 3.., Order::Ascending, 3, None)?;
-    /// assert_eq!(one.ids, [3, 5, 7]);
+    /// assert_eq!(one.items, [3, 5, 7]);
     /// let two = members.page(&snapshot, 3.., Order::Ascending, 3, one.next.as_ref())?;
-    /// assert_eq!((two.ids, two.next), (vec![11], None));
+    /// assert_eq!((two.items, two.next), (vec![11], None));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -215,9 +214,9 @@ impl Bitmap {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<IdPage> {
+    ) -> Result<Page<u64>> {
         let query = Subspace::new(&("bitmap", self.space.prefix()));
-        IdPage::read(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
+        page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
     }
 
     /// All entries that are not as they should be: keys that name no chunk, values that are none, ids out of order

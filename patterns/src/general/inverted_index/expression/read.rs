@@ -8,11 +8,11 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 
 use super::evaluation::Stretch;
 use super::{BitmapExpr, Evaluation, Held};
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Page};
 use crate::explain::Explain;
 use crate::fnv::Fnv;
 use crate::general::inverted_index::bitmap::{
-    Bitmap, IdPage, IdWalk, id_at, id_range, to_roaring, to_treemap,
+    Bitmap, IdWalk, id_at, id_range, page, to_roaring, to_treemap,
 };
 use crate::general::inverted_index::{CHUNK_IDS, InvertedIndexError, Words};
 
@@ -179,9 +179,9 @@ impl BitmapExpr {
     /// let store = Memory::new();
     /// let snapshot = store.snapshot()?;
     /// let one = primes.page(&snapshot, .., Order::Ascending, 3, None)?;
-    /// assert_eq!(one.ids, [2, 3, 5]);
+    /// assert_eq!(one.items, [2, 3, 5]);
     /// let two = primes.page(&snapshot, .., Order::Ascending, 3, one.next.as_ref())?;
-    /// assert_eq!((two.ids, two.next), (vec![7, 11], None));
+    /// assert_eq!((two.items, two.next), (vec![7, 11], None));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -195,11 +195,11 @@ impl BitmapExpr {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<IdPage> {
+    ) -> Result<Page<u64>> {
         let mut hash = Fnv::new();
         self.hash(&mut hash);
         let query = Subspace::new(&("bitmap expression", hash.finish()));
-        IdPage::read(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
+        page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
     }
 
     /// The ids in memory, as far as they have 32 bits. Costs one range for each stored operand.
