@@ -1,4 +1,4 @@
-//! The index table: kinds of index and the steps of their lives, over 100,000 records, on LMDB and in memory.
+//! Indexes of a schema: kinds of index and the steps of their lives, over 100,000 records, on LMDB and in memory.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -7,8 +7,7 @@ use std::ops::ControlFlow;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Order, Store, Subspace};
-use keyloom_patterns::general::index_table::BuildOptions;
-use keyloom_patterns::{BatchSize, Index, IndexCatalog, Table, entry};
+use keyloom_patterns::{Attached, BatchSize, Index, IndexEntries, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 const RECORDS: u32 = 100_000;
@@ -32,44 +31,42 @@ fn person(id: u32) -> Person {
 }
 
 struct People {
-    bare: Table<u32, Person>,
-    by_city: Index<u32, Person>,
-    by_email: Index<u32, Person>,
-    catalog: IndexCatalog<u32, Person>,
+    table: Table<u32, Person>,
+    by_city: Attached<Index<u32, Person>>,
+    by_email: Attached<Index<u32, Person>>,
+}
+
+fn by_city(_: &u32, person: &Person) -> IndexEntries {
+    entry((person.state, person.city)).covering(&person.name)
+}
+
+fn by_email(_: &u32, person: &Person) -> IndexEntries {
+    entry(&person.email)
 }
 
 impl People {
-    fn new() -> Self {
-        let space = Subspace::new("bench");
-        let by_city = Index::new(&space.child("by_city"), |_, p: &Person| {
-            entry((p.state, p.city)).covering(&p.name)
-        });
-        let by_email = Index::new(&space.child("by_email"), |_, p: &Person| entry(&p.email));
-        let by_email = by_email.unique();
-        let by_name = Index::new(&space.child("by_name"), |_, p: &Person| entry(&p.name));
-        let catalog = IndexCatalog::new(&space.child("indexes"))
-            .with("by_city", 1, &by_city)
-            .with("by_email", 1, &by_email)
-            .with_deferred("by_name", 1, &by_name);
-        Self { bare: Table::new(&space.child("people")), by_city, by_email, catalog }
+    fn open(store: &impl Store) -> Self {
+        let schema = Schema::open(store, "bench").unwrap();
+        let table = schema.table("people").unwrap();
+        let by_city = schema.index(&table, "by_city", 1, by_city).unwrap();
+        let by_email = schema.unique_index(&table, "by_email", 1, by_email).unwrap();
+        Self { table, by_city, by_email }
     }
 }
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
-    let people = People::new();
+    let people = People::open(store);
     let records: Vec<_> = (0..RECORDS).map(|id| (id, person(id))).collect();
     BatchSize::new(10_000)
-        .transact_all(store, &records, |txn, some| people.bare.put_many(txn, some))
+        .transact_all(store, &records, |txn, some| people.table.put_many(txn, some))
         .unwrap();
     let mut group = c.benchmark_group(format!("index_table/{name}"));
     group.sample_size(10).throughput(Throughput::Elements(RECORDS.into()));
-    let going_on = |_: &_| ControlFlow::Continue(());
-    for index in ["by_city", "by_email", "by_name"] {
-        let options = BuildOptions { batch: 10_000, ..BuildOptions::default() };
-        group.bench_function(format!("clear and build {index}"), |b| {
+    for (name, index) in [("by_city", &people.by_city), ("by_email", &people.by_email)] {
+        group.bench_function(format!("clear and build {name}"), |b| {
             b.iter(|| {
-                let _ = store.transact(|txn| people.catalog.disable(txn, index));
-                people.catalog.build(store, &people.bare, index, &options, going_on).unwrap()
+                store.transact(|txn| index.disable(txn)).unwrap();
+                index.build_with(store, 10_000, |_| ControlFlow::Continue(())).unwrap()
             });
         });
     }
@@ -83,19 +80,19 @@ type Group<'c> = criterion::BenchmarkGroup<'c, criterion::measurement::WallTime>
 
 fn queries(group: &mut Group<'_>, people: &People, store: &impl Store) {
     let snapshot = store.snapshot().unwrap();
-    group.throughput(Throughput::Elements(people.by_city.count(&snapshot, (7, 3)).unwrap()));
+    let by_city = people.by_city.at(&snapshot).unwrap();
+    let by_email = people.by_email.at(&snapshot).unwrap();
+    group.throughput(Throughput::Elements(by_city.count(&snapshot, (7, 3)).unwrap()));
     group.bench_function("names in a city, covered", |b| {
         b.iter(|| {
-            let found = people.by_city.range(&snapshot, (7, 3), Order::Ascending).unwrap();
+            let found = by_city.range(&snapshot, (7, 3), Order::Ascending).unwrap();
             found.map(|found| found.unwrap().covered::<&str>().unwrap().len()).sum::<usize>()
         });
     });
     group.bench_function("names in a city, from the records", |b| {
         b.iter(|| {
             let by_city = &people.by_city;
-            let found = by_city
-                .records(&snapshot, &people.bare, (7, 3), Order::Ascending, 1_000, None)
-                .unwrap();
+            let found = by_city.records(&snapshot, (7, 3), Order::Ascending, 1_000, None).unwrap();
             found.items.iter().map(|(_, person)| person.name.len()).sum::<usize>()
         });
     });
@@ -105,19 +102,24 @@ fn queries(group: &mut Group<'_>, people: &People, store: &impl Store) {
         b.iter(|| {
             n = (n + 7_919) % RECORDS;
             let email = person(n).email;
-            black_box(
-                people.by_email.get(&snapshot, &email).unwrap().unwrap().record_key().unwrap(),
-            )
+            black_box(by_email.get(&snapshot, &email).unwrap().unwrap().record_key().unwrap())
         });
     });
 }
 
 fn puts(group: &mut Group<'_>, people: &People, store: &impl Store) {
     group.throughput(Throughput::Elements(100));
-    let attached = people.bare.clone().with(&people.by_city).with(&people.by_email);
-    let managed = people.bare.clone().with(&people.catalog);
+    // The same by explicit subspaces, far from the ids of the schema.
+    let space = Subspace::new("bench");
+    let given = Table::<u32, Person>::new(&space.child("people"))
+        .with(&Index::new(&space.child("by_city"), by_city))
+        .with(&Index::new(&space.child("by_email"), by_email).unique());
+    let all: Vec<_> = (0..RECORDS).map(|id| (id, person(id))).collect();
+    BatchSize::new(10_000)
+        .transact_all(store, &all, |txn, some| given.put_many(txn, some))
+        .unwrap();
     let mut round = 0u32;
-    for (what, table) in [("attached", &attached), ("of a catalog", &managed)] {
+    for (what, table) in [("attached", &given), ("of a schema", &people.table)] {
         group.bench_function(format!("100 puts that move nothing, indexes {what}"), |b| {
             b.iter(|| {
                 round += 1;

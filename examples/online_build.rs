@@ -15,8 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Store, Subspace};
-use keyloom_patterns::{BatchSize, Index, IndexCatalog, Table, entry};
+use keyloom::{Lmdb, Store};
+use keyloom_patterns::{Attached, BatchSize, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 const HELP: &str = "\
@@ -45,26 +45,25 @@ struct User {
 }
 
 struct Users {
-    catalog: IndexCatalog<u32, User>,
     table: Table<u32, User>,
+    by_city: Attached<Index<u32, User>>,
+    by_email: Attached<Index<u32, User>>,
 }
 
-const INDEXES: [&str; 2] = ["by_city", "by_email"];
-
 impl Users {
-    fn new() -> Self {
-        let space = Subspace::new("app");
-        let by_city = Index::new(&space.child("by_city"), |_id, user: &User| {
+    fn open(store: &Lmdb) -> keyloom::Result<Self> {
+        let schema = Schema::open(store, "app")?;
+        let table = schema.table("users")?;
+        let by_city = schema.index(&table, "by_city", 1, |_id, user: &User| {
             entry((user.city, user.age)).covering(&user.email)
-        });
-        let by_email = Index::new(&space.child("by_email"), |_id, user: &User| entry(&user.email));
-        let catalog = IndexCatalog::new(&space.child("indexes")).with("by_city", 1, &by_city).with(
-            "by_email",
-            1,
-            &by_email.unique(),
-        );
-        let table = Table::new(&space.child("users")).with(&catalog);
-        Self { catalog, table }
+        })?;
+        let by_email =
+            schema.unique_index(&table, "by_email", 1, |_id, user| entry(&user.email))?;
+        Ok(Self { table, by_city, by_email })
+    }
+
+    fn indexes(&self) -> [(&'static str, &Attached<Index<u32, User>>); 2] {
+        [("by_city", &self.by_city), ("by_email", &self.by_email)]
     }
 }
 
@@ -145,10 +144,11 @@ fn options() -> Result<Option<Options>, Box<dyn Error>> {
 fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let store = Lmdb::options().durability(options.durability).open(directory.path())?;
-    let users = Users::new();
     println!("LMDB, durability {:?}; batches of {} records", options.durability, options.batch);
     let began = Instant::now();
-    load(&store, &users, options.records)?;
+    load(&store, options.records)?;
+    // The next version of the program declares the indexes.
+    let users = Users::open(&store)?;
     println!("loaded   {} records in {:.1} s", options.records, began.elapsed().as_secs_f64());
 
     let course = Course::default();
@@ -156,7 +156,8 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         // Whatever happens to the builds, the writer is to come to an end.
         let writer = scope.spawn(|| write(&store, &users, options.records, &course));
-        let built = INDEXES.map(|name| build(&store, &users, name, options.batch, &course));
+        let built =
+            users.indexes().map(|(name, index)| build(&store, name, index, options.batch, &course));
         course.is_over.store(true, Relaxed);
         let (mut waits, most_batches) = writer.join().map_err(|_| "the writer panicked")??;
         let mut longest_batch = Duration::ZERO;
@@ -172,9 +173,9 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
 
     let began = Instant::now();
     let snapshot = store.snapshot()?;
-    for name in INDEXES {
-        let faults = users.catalog.check(&snapshot, &users.table, name)?;
-        let entries = users.catalog.readable(&snapshot, name)?.count(&snapshot, ())?;
+    for (name, index) in users.indexes() {
+        let faults = index.check(&snapshot)?;
+        let entries = index.at(&snapshot)?.count(&snapshot, ())?;
         println!("check    {name}: {entries} entries, {} faults", faults.len());
         is_kept &= faults.is_empty() && entries == u64::from(options.records);
     }
@@ -182,38 +183,37 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     Ok(is_kept)
 }
 
-fn load(store: &Lmdb, users: &Users, records: u32) -> keyloom::Result<()> {
+fn load(store: &Lmdb, records: u32) -> keyloom::Result<()> {
+    let users = Schema::open(store, "app")?.table::<u32, User>("users")?;
     let mut size = BatchSize::new(10_000);
     let ids: Vec<u32> = (0..records).collect();
     size.transact_all(store, &ids, |txn, some| {
-        users.table.put_many(txn, some.iter().map(|id| (*id, user(*id, 0))))
+        users.put_many(txn, some.iter().map(|id| (*id, user(*id, 0))))
     })
 }
 
 /// Builds one index, and tells how long the longest batch took, from the moment on that it had the store.
 fn build(
     store: &Lmdb,
-    users: &Users,
     name: &str,
+    index: &Attached<Index<u32, User>>,
     batch: usize,
     course: &Course,
 ) -> keyloom::Result<Duration> {
-    let mut batches = Times::default();
+    let (mut batches, mut records) = (Times::default(), 0);
     let began = Instant::now();
     loop {
         let mut had_the_store = Instant::now();
         let done = store.transact(|txn| {
             had_the_store = Instant::now();
             course.batches.fetch_add(1, Relaxed);
-            users.catalog.build_batch(txn, &users.table, name, batch)
+            index.build_batch(txn, batch)
         })?;
         batches.0.push(had_the_store.elapsed());
-        if done.is_finished() {
+        records += done.records;
+        if done.finished {
             let seconds = began.elapsed().as_secs_f64();
-            println!(
-                "built    {name} in {seconds:.1} s: {} records visited, {} entries written",
-                done.records, done.written
-            );
+            println!("built    {name} in {seconds:.1} s: {records} records visited");
             println!("batches  took   {}", batches.told());
             return Ok(batches.longest());
         }

@@ -7,7 +7,7 @@ use keyloom::value::{Codec, Postcard, Versioned};
 use keyloom::{Error, KeyBuf, Memory, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::general::aggregation::{Seen, Sketches, contribution};
 use keyloom_patterns::{
-    Continuation, Enumerated, Inconsistency, Index, IndexCatalog, Page, RankedIndex, RepairOptions,
+    Continuation, Enumerated, Inconsistency, Index, Page, RankedIndex, RepairOptions, Schema,
     Table, Totals, UnreadableEntry, entry,
 };
 
@@ -104,18 +104,19 @@ fn changes_of_an_undecodable_record_leave_indexes_in_step() {
 }
 
 #[test]
-fn changes_of_an_undecodable_record_leave_a_catalog_in_step() {
-    let catalog = IndexCatalog::new(&Subspace::new("catalog")).with("by text", 1, &by_text());
-    let table = table().with(&catalog);
-    for (name, change) in changes(&table) {
+fn changes_of_an_undecodable_record_leave_a_schema_in_step() {
+    for n in 0..4 {
         let store = Memory::new();
-        store.transact(|txn| catalog.open(txn, &table)).unwrap();
+        let schema = Schema::open(&store, "words").unwrap();
+        let table = schema.table::<u32, Word>("words").unwrap();
+        let by_text = schema.index(&table, "by_text", 1, |_, (text, _)| entry(text)).unwrap();
         store
             .transact(|txn| table.put_many(txn, [(1, word("one", 1)), (2, word("two", 2))]))
             .unwrap();
-        store.transact(|txn| txn.put(&second(), b"\xFF\xFF")).unwrap();
+        store.transact(|txn| txn.put(&table.space().pack(&2), b"\xFF\xFF")).unwrap();
+        let (name, change) = changes(&table).into_iter().nth(n).unwrap();
         change(&store).unwrap();
-        assert_eq!(check(&store, &by_text(), &table), [], "{name}");
+        assert_eq!(by_text.check(&store.snapshot().unwrap()).unwrap(), [], "{name}");
     }
 }
 

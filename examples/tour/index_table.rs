@@ -3,30 +3,51 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use keyloom::{Desc, Order, Store, Subspace};
-use keyloom_patterns::general::index_table::BuildOptions;
-use keyloom_patterns::{Index, IndexCatalog, Table, entry};
+use keyloom::{Desc, Order, Result, Store, Subspace};
+use keyloom_patterns::{Attached, BatchSize, Index, Schema, Table, entry};
 
 use crate::cities::City;
 use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
 use crate::{Step, TourResult, TourStore};
 
+/// How many cities one transaction visits, where the store takes so many.
+const BATCH: usize = 10_000;
+
 pub struct IndexTable {
-    cities: Table<u32, City>,
-    catalog: IndexCatalog<u32, City>,
+    /// The cities that the first step has loaded, outside of the schema.
+    loaded: Table<u32, City>,
 }
 
 impl IndexTable {
     pub fn new() -> Self {
-        let space = Subspace::new("tour");
-        let by_name = Index::new(&space.child("by_name"), |_id, city: &City| {
-            entry((&city.name, Desc(city.population))).covering((&city.country, &city.admin1))
-        });
-        let catalog = IndexCatalog::new(&space.child("indexes")).with("by_name", 1, &by_name);
-        let cities = Table::new(&space.child("cities")).with(&catalog);
-        Self { cities, catalog }
+        Self { loaded: Table::new(&Subspace::new("tour").child("cities")) }
     }
+
+    /// The cities of the schema, as a program has them before there is an index by name.
+    fn copy(&self, store: &TourStore) -> Result<u64> {
+        let cities = Schema::open(store, "tour")?.table::<u32, City>("cities")?;
+        let (mut size, mut after, mut copied) = (BatchSize::new(BATCH), None, 0);
+        loop {
+            let snapshot = store.snapshot()?;
+            let page = self.loaded.page(&snapshot, (), Order::Ascending, BATCH, after.as_ref())?;
+            drop(snapshot);
+            size.transact_all(store, &page.items, |txn, some| cities.put_many(txn, some))?;
+            copied += page.items.len() as u64;
+            after = page.next;
+            if after.is_none() {
+                return Ok(copied);
+            }
+        }
+    }
+}
+
+/// The index, as the next version of the program declares it.
+fn by_name(schema: &Schema<'_, TourStore>) -> Result<Attached<Index<u32, City>>> {
+    let cities = schema.table::<u32, City>("cities")?;
+    schema.index(&cities, "by_name", 1, |_id, city| {
+        entry((&city.name, Desc(city.population))).covering((&city.country, &city.admin1))
+    })
 }
 
 impl Step for IndexTable {
@@ -35,14 +56,20 @@ impl Step for IndexTable {
     }
 
     fn load(&self, store: &TourStore, _options: &Options) -> TourResult {
-        if self.catalog.readable(&store.snapshot()?, "by_name").is_ok() {
+        let schema = Schema::open(store, "tour")?;
+        let is_declared = !schema.tables()?.iter().all(|table| table.derived.is_empty());
+        if is_declared && by_name(&schema)?.at(&store.snapshot()?).is_ok() {
             say!("by_name    in the store already");
             return Ok(());
         }
+        if !is_declared {
+            let copied = self.copy(store)?;
+            say!("cities     {} in a table of a schema", grouped(copied));
+        }
         let started = Instant::now();
-        let options = BuildOptions { batch: 10_000, ..BuildOptions::default() };
         let mut batches = 0;
-        let done = self.catalog.build(store, &self.cities, "by_name", &options, |_| {
+        let by_name = by_name(&Schema::open(store, "tour")?)?;
+        let done = by_name.build_with(store, BATCH, |_| {
             batches += 1;
             ControlFlow::Continue(())
         })?;
@@ -52,13 +79,14 @@ impl Step for IndexTable {
     }
 
     fn ask(&self, store: &TourStore) -> TourResult {
+        let schema = Schema::open(store, "tour")?;
+        let by_name = by_name(&schema)?;
         ask(
             store,
             "Which places are called San José, the largest first? (covered: no record is read)",
             |snapshot| {
-                let by_name = self.catalog.readable(snapshot, "by_name")?;
                 let mut places = Vec::new();
-                for found in by_name.range(snapshot, "San José", Order::Ascending)? {
+                for found in by_name.at(snapshot)?.range(snapshot, "San José", Order::Ascending)? {
                     let found = found?;
                     let (_name, Desc(population)) = found.parts::<(&str, Desc<u64>)>()?;
                     let (country, region) = found.covered::<(&str, &str)>()?;
@@ -67,11 +95,11 @@ impl Step for IndexTable {
                 Ok((some_of(&places, 3, "places"), ()))
             },
         )?;
-        ask(store, "Which indexes does the catalog have?", |snapshot| {
-            let states = self.catalog.states(snapshot)?;
-            let told =
-                states.iter().map(|i| format!("{} is {}, {}", i.name, i.state, i.definition));
-            Ok((told.collect(), ()))
+        ask(store, "Which indexes does the schema have?", |_| {
+            let derived = schema.tables()?.into_iter().flat_map(|table| table.derived);
+            let indexes =
+                derived.map(|one| format!("{} is {}: {}", one.name, one.state, one.definition));
+            Ok((indexes.collect(), ()))
         })
     }
 }

@@ -41,7 +41,6 @@
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
 //! | [`general::aggregation`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
-//! | [`general::index_table`] | how does an index come, change and go while others read and write? |
 //! | [`conceptual::aggregates`] | how does one entity of many parts live under one key, without a schema? |
 //! | [`general::atomic_aggregates`] | how does a change take effect only if the record is still what it was thought to be? |
 //! | [`general::dimensionality_reduction`] | how do many dimensions stand on one ordered key, so that what is near stays near? |
@@ -83,7 +82,6 @@ pub use general::dimensionality_reduction::{
     BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Polygon, Position, SpaceTimeIndex,
 };
 pub use general::enumerable_keys::{Blocks, Enumerated, Sequence, TimeBuckets};
-pub use general::index_table::IndexCatalog;
 pub use general::index_without_transactions::PropertyIndex;
 pub use general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds, InvertedIndex};
 pub use hierarchy::path::{

@@ -30,8 +30,8 @@
 //! | [`delete_record_only`](Table::delete_record_only) | 1 key written | 0 |
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
 //!
-//! A [unique](crate::Index::unique) index and a [catalog](crate::IndexCatalog) read before they write: each
-//! adds its gets, in one round trip per call. What is no plain entry adds
+//! A [unique](crate::Index::unique) index reads before it writes: it adds its gets, in one round trip per
+//! call. What is no plain entry adds
 //! [round trips of its own](crate::general::aggregation#cost), and what goes
 //! record by record adds them for each: a
 //! [`RankedIndex`](crate::general::aggregation::RankedIndex) is of that kind.
@@ -224,9 +224,6 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// The same table with `derived` attached: from now on puts and deletes *through this value*
     /// maintain it. What the table holds already is not visited;
     /// [`repair`](crate::Index::repair) does that.
-    ///
-    /// Of a catalog, those indexes are maintained that the store says are to be; see
-    /// [`index_table`](crate::general::index_table).
     ///
     /// A table of a [schema](crate::schema) is given what is derived from it by
     /// [`Schema::derive`](crate::Schema::derive): one that comes from here refuses every write with

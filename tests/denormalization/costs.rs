@@ -3,7 +3,7 @@
 use keyloom::{Cost, DynWriter, Memory, Metered, Order, Result, Store, Subspace, Transaction};
 use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{Index, IndexCatalog, Table, entry};
+use keyloom_patterns::{Schema, Table, entry};
 use std::ops::ControlFlow;
 
 use crate::fixture::{Blog, User, of, on};
@@ -79,18 +79,19 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     cost_is(cost, [1, 1, 11, 0, 3]);
 }
 
-/// A unique index looks whether a place is free, a catalog what it has to maintain.
+/// A unique index reads whether a place is free, a table of a schema which derived data it has.
 #[test]
-fn what_is_attached_to_carriers_is_asked_once_for_all_of_them() {
+fn derived_data_of_carriers_cost_once_for_all_of_them() {
     type Post = (u16, String);
     let space = Subspace::new("blog");
+    let store = Metered::new(Memory::new());
     let users = Table::<u16, String>::new(&space.child("users"));
-    let by_author = Index::new(&space.child("by_author"), |_, post: &Post| entry(post.0));
-    let by_name = Index::new(&space.child("by_name"), |id, post: &Post| entry((&post.1, id)));
-    let by_name = by_name.unique();
-    let catalog = IndexCatalog::new(&space.child("indexes")).with("by_name", 1, &by_name);
-    let posts = Table::<u32, Post>::new(&space.child("posts")).with(&by_author);
-    let posts = posts.with(&catalog);
+    let schema = Schema::open(&store, "blog").unwrap();
+    let posts = schema.table::<u32, Post>("posts").unwrap();
+    let by_author = schema.index(&posts, "by_author", 1, |_, post| entry(post.0)).unwrap();
+    let by_name = schema.unique_index(&posts, "by_name", 1, |id, post| entry((&post.1, id)));
+    let by_name = by_name.unwrap();
+    let by_author = by_author.at(&store.snapshot().unwrap()).unwrap().clone();
     let copies = |inline| {
         let set =
             |post: &mut Post, _: &u16, name: Option<String>| post.1 = name.unwrap_or_default();
@@ -98,8 +99,6 @@ fn what_is_attached_to_carriers_is_asked_once_for_all_of_them() {
         Copies::new(&space.child("names"), &users, &by_author, &posts, part, set).inline(inline)
     };
     let (at_once, later) = (copies(100), copies(0));
-    let store = Metered::new(Memory::new());
-    store.transact(|txn| catalog.open(txn, &posts)).unwrap();
     let put = |copies: &Copies<u16, String, u32, Post>, name: &str| {
         let users = users.clone().with(copies);
         store.measure(|s| s.transact(|txn| users.put(txn, &1, &name.into())).unwrap()).1
@@ -108,7 +107,7 @@ fn what_is_attached_to_carriers_is_asked_once_for_all_of_them() {
     let carriers = (0..20).map(|id| (id, (1, String::new())));
     store.transact(|txn| at_once.put_many(txn, carriers.clone())).unwrap();
 
-    // The user, the entries, the posts; the states, the places by name; the mark, the commit.
+    // The user, the entries, the posts; the entry of the table, the places by name; the mark, the commit.
     let cost = put(&at_once, "Countess");
     assert_eq!((cost.round_trips, cost.gets, cost.keys_written), (7, 1 + 20 + 1 + 40 + 1, 1 + 60));
     put(&later, "Ada");
@@ -119,5 +118,5 @@ fn what_is_attached_to_carriers_is_asked_once_for_all_of_them() {
         store.measure(|store| later.repair(store, &options, |_| ControlFlow::Break(())));
     assert_eq!((cost.round_trips, cost.keys_written), (3 + 2, 30));
     assert_eq!(later.check(&store.snapshot().unwrap()).unwrap(), []);
-    assert_eq!(by_name.check(&store.snapshot().unwrap(), &posts).unwrap(), []);
+    assert_eq!(by_name.check(&store.snapshot().unwrap()).unwrap(), []);
 }

@@ -2,7 +2,6 @@
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-mod catalogs;
 #[path = "../common/mod.rs"]
 mod common;
 mod costs;
@@ -10,11 +9,11 @@ mod faults;
 mod fixture;
 mod maintenance;
 mod propagation;
+mod schemas;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
 
-use catalogs::no_change_is_lost_while_the_index_by_source_is_not_readable;
 use costs::operations_cost_what_the_documentation_says;
 use faults::{
     a_conflict_at_any_operation_is_retried_to_the_same_end,
@@ -30,6 +29,10 @@ use propagation::{
     a_source_that_keeps_changing_does_not_keep_others_waiting,
     propagation_is_bounded_and_goes_on_where_it_was,
     propagators_and_writers_at_once_leave_no_stale_copy,
+};
+use schemas::{
+    copies_have_the_life_cycle_of_a_schema,
+    no_change_is_lost_while_the_index_by_source_is_not_readable,
 };
 
 macro_rules! run {
@@ -48,6 +51,7 @@ macro_rules! run {
             a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was,
             bad_input_is_refused,
             no_change_is_lost_while_the_index_by_source_is_not_readable,
+            copies_have_the_life_cycle_of_a_schema,
         }
     };
 }

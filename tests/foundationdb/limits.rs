@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use keyloom::foundationdb::FoundationDbTransaction;
 use keyloom::{Error, KeyRange, Limits, Order, Reader, Store, Subspace, Transaction, Writer};
-use keyloom_patterns::general::index_table::{BuildOptions, IndexCatalog};
-use keyloom_patterns::{BatchSize, Index, Table, entry};
+use keyloom_patterns::{BatchSize, Schema, entry};
 
 use crate::cluster::{fresh, key, plant};
 
@@ -115,21 +114,17 @@ fn what_a_transaction_reads_counts_too() {
 #[test]
 fn a_load_and_a_backfill_stay_below_the_limits() {
     let store = fresh!();
-    let space = Subspace::new("words");
-    let by_length = Index::new(&space.child("by_length"), |_, word: &String| entry(word.len()));
-    let words = Table::<u32, String>::new(&space.child("words"));
+    let schema = Schema::open(&*store, "words").unwrap();
+    let words = schema.table::<u32, String>("words").unwrap();
     let list: Vec<(u32, String)> =
         (0..30_000).map(|n| (n, "x".repeat(600 + n as usize % 7))).collect();
     let mut size = BatchSize::new(100_000);
     size.transact_all(&*store, &list, |txn, batch| words.put_many(txn, batch)).unwrap();
     assert!((5_000..20_000).contains(&size.get()), "{size:?}");
-    let catalog = IndexCatalog::new(&space.child("catalog")).with("by_length", 1, &by_length);
-    store.transact(|txn| catalog.open(txn, &words)).unwrap();
-    let options = BuildOptions { batch: 100_000, ..BuildOptions::default() };
-    let built =
-        catalog.build(&*store, &words, "by_length", &options, |_| ControlFlow::Continue(()));
-    assert!(built.unwrap().is_finished());
+    let by_length = schema.index(&words, "by_length", 1, |_, word| entry(word.len())).unwrap();
+    let built = by_length.build_with(&*store, 100_000, |_| ControlFlow::Continue(()));
+    assert!(built.unwrap().finished);
     let snapshot = store.snapshot().unwrap();
-    let by_length = catalog.readable(&snapshot, "by_length").unwrap();
+    let by_length = by_length.at(&snapshot).unwrap();
     assert_eq!(by_length.count(&snapshot, (603_usize,)).unwrap(), 30_000 / 7 + 1);
 }

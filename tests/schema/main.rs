@@ -7,6 +7,7 @@ mod common;
 mod costs;
 mod faults;
 mod fixture;
+mod indexes;
 mod kills;
 #[path = "../common/laws.rs"]
 mod laws;
@@ -20,6 +21,12 @@ mod servers;
 use costs::operations_cost_what_the_documentation_says;
 use faults::{
     a_fault_at_any_operation_leaves_nothing_half_done, work_that_fails_can_be_done_again,
+};
+use indexes::{
+    a_function_that_panics_leaves_nothing, an_entry_that_is_too_long_is_refused_and_named,
+    damage_of_any_index_is_found_and_repaired, many_at_once_leave_what_one_by_one_leaves,
+    queries_of_any_index_find_what_a_filter_finds, two_transactions_cannot_take_one_value,
+    violations_are_listed_until_a_build_can_finish,
 };
 use life::{
     a_build_goes_on_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
@@ -54,6 +61,13 @@ macro_rules! run {
             a_build_waits_for_a_record_that_is_refused,
             a_dropped_index_leaves_no_key,
             a_dropped_table_leaves_no_key,
+            queries_of_any_index_find_what_a_filter_finds,
+            many_at_once_leave_what_one_by_one_leaves,
+            damage_of_any_index_is_found_and_repaired,
+            violations_are_listed_until_a_build_can_finish,
+            two_transactions_cannot_take_one_value,
+            an_entry_that_is_too_long_is_refused_and_named,
+            a_function_that_panics_leaves_nothing,
             operations_cost_what_the_documentation_says,
             two_programs_are_refused_or_right,
             a_fault_at_any_operation_leaves_nothing_half_done,

@@ -232,7 +232,7 @@ fn makes<K: RecordKey, V, C: Codec<V>>(
 
 /// Those of some entries that should not be there. An entry with a wrong value should: the pass over
 /// the records reports it. Costs one round trip.
-pub(crate) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
+pub(super) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
     reader: &R,

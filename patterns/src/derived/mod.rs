@@ -38,9 +38,9 @@ use std::sync::Arc;
 use keyloom::{DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Subspace, Writer, pack};
 use smallvec::SmallVec;
 
+pub(crate) use check::page_behind;
 pub(crate) use check::refuse_foreign;
 pub use check::{Inconsistency, check};
-pub(crate) use check::{page_behind, superfluous};
 pub(crate) use repair::repair_in_batches;
 pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
 pub use writes::SortedWrites;

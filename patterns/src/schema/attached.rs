@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Order, Reader, Result, Store};
+use keyloom::{Order, Reader, Result, Store, Subspace};
 
 use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::{Declared, Owned};
-use super::stored::State;
+use super::stored::{State, space_of};
 use crate::continuation::{Continuation, Page};
 use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
 use crate::general::composite_key_index::Index;
@@ -54,6 +54,11 @@ impl<D: Maintained, C> Attached<D, C> {
     ) -> Self {
         Self { derived, declared, table }
     }
+
+    /// The pattern, whatever its state is.
+    pub(crate) fn pattern(&self) -> &D {
+        &self.derived
+    }
 }
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
@@ -90,6 +95,11 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// The table that the data are derived from.
     pub fn table(&self) -> &Table<D::Key, D::Value, C> {
         &self.table
+    }
+
+    /// The subspace of the derived data.
+    pub fn space(&self) -> Subspace {
+        space_of(self.declared.id)
     }
 
     /// Reports every inconsistency between the records and the derived data.

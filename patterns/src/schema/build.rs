@@ -6,9 +6,11 @@ use keyloom::value::Codec;
 use keyloom::{DynWriter, KeyBuf, Page, Result, Store, Writer};
 
 use super::attached::Attached;
+#[cfg(doc)]
+use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::Declared;
-use super::stored::{Id, State, StoredDerived, space_of};
+use super::stored::{Id, State, StoredDerived, StoredTable, space_of, write_entry};
 use crate::batch::BatchSize;
 use crate::derived::{RecordChange, SortedWrites, page_behind};
 use crate::table::record;
@@ -68,12 +70,14 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// a limit of the store is halved. Calls `progress` after each transaction and stops if that breaks.
     ///
     /// The position is stored: the next call, in any program, resumes there. Concurrent builds take turns.
+    /// To limit the load on a server, or to let the writers of other processes into one LMDB file, sleep in
+    /// `progress`.
     ///
     /// # Errors
-    /// [`SchemaError::Changed`](super::SchemaError::Changed) if the store has a newer version, [`SchemaError::Gone`](super::SchemaError::Gone); errors of the kind,
+    /// [`SchemaError::Changed`] if the store has a newer version, [`SchemaError::Gone`]; errors of the kind,
     /// such as [`IndexError::NotUnique`](crate::IndexError::NotUnique): change one of the two records and
-    /// call `build` again; [`Error::At`](keyloom::Error::At) for a record that does not decode; any error of
-    /// the store.
+    /// call `build` again (for all such records, see [`violations`](Attached::violations));
+    /// [`Error::At`](keyloom::Error::At) for a record that does not decode; any error of the store.
     pub fn build_with<S: Store>(
         &self,
         store: &S,
@@ -88,13 +92,21 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             return Ok(Progress { state: State::Readable, finished: true, ..Progress::NOTHING });
         }
         std::mem::drop(snapshot);
-        self.in_batches(store, batch, progress, |txn, batch| self.build_batch(txn, batch))
+        in_batches(store, batch, progress, |txn, batch| self.build_batch(txn, batch))
+    }
+
+    /// One transaction of [`build`](Attached::build): the next `batch` records or keys.
+    ///
+    /// # Errors
+    /// See [`build_with`](Attached::build_with).
+    pub fn build_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
+        txn.guarded(|txn| self.build_next(txn, batch.max(1)))
     }
 
     /// Disables the derived data, removes their keys in bounded transactions, and then their definition.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`](super::SchemaError::Gone) if the table does not exist any more; any error of the store.
+    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
     pub fn drop_data(&self, store: &impl Store) -> Result<Progress> {
         self.drop_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
@@ -103,52 +115,47 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// each transaction and stops if that breaks; the next call resumes.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`](super::SchemaError::Gone) if the table does not exist any more; any error of the store.
+    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
     pub fn drop_with<S: Store>(
         &self,
         store: &S,
         batch: usize,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        self.in_batches(store, batch, progress, |txn, batch| self.drop_batch(txn, batch))
+        in_batches(store, batch, progress, |txn, batch| self.drop_batch(txn, batch))
+    }
+
+    /// One transaction of [`drop_data`](Attached::drop_data): the next `batch` keys.
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
+    pub fn drop_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
+        txn.guarded(|txn| {
+            let owned = self.owned()?;
+            let mut stored = owned.read(txn)?;
+            // Dropped already.
+            if owned.find(&mut stored, &self.declared).is_err() {
+                return Ok(Progress { finished: true, ..Progress::NOTHING });
+            }
+            drop_some(txn, &owned.entry, stored, &self.declared.name, batch.max(1))
+        })
     }
 
     /// Stops maintenance and refuses queries until the next [`build`](Attached::build). Costs one get and one
     /// key written.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`](super::SchemaError::Gone); any error of the store.
+    /// [`SchemaError::Gone`]; any error of the store.
     pub fn disable(&self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| {
             let owned = self.owned()?;
             let mut stored = owned.read(txn)?;
-            let one = owned.find(&mut stored, &self.declared)?;
-            (one.state, one.built_to) = (State::Disabled, None);
+            owned.find(&mut stored, &self.declared)?.disable();
             owned.write(txn, &stored)
         })
     }
 
-    fn in_batches<S: Store>(
-        &self,
-        store: &S,
-        batch: usize,
-        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
-        mut step: impl FnMut(&mut S::Transaction<'_>, usize) -> Result<Progress>,
-    ) -> Result<Progress> {
-        let mut done = Progress::NOTHING;
-        let mut size = BatchSize::new(batch);
-        while !done.finished {
-            let step = size.transact(store, |txn, batch| txn.guarded(|txn| step(txn, batch)))?;
-            let (records, cleared) = (done.records + step.records, done.cleared + step.cleared);
-            done = Progress { records, cleared, ..step };
-            if progress(&done).is_break() {
-                break;
-            }
-        }
-        Ok(done)
-    }
-
-    fn build_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
+    fn build_next(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
         let owned = self.owned()?;
         let declared = &*self.declared;
         let mut stored = owned.read(txn)?;
@@ -198,21 +205,6 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         let records = changes.len() as u64;
         Ok(Progress { state: one.state, records, finished, ..Progress::NOTHING })
     }
-
-    fn drop_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
-        let owned = self.owned()?;
-        let mut stored = owned.read(txn)?;
-        // Dropped already.
-        let Ok(one) = owned.find(&mut stored, &self.declared) else {
-            return Ok(Progress { finished: true, ..Progress::NOTHING });
-        };
-        let (cleared, is_empty) = clear_some(txn, one, batch)?;
-        if is_empty {
-            stored.derived.retain(|one| *one.name != *self.declared.name);
-        }
-        owned.write(txn, &stored)?;
-        Ok(Progress { cleared, finished: is_empty, ..Progress::NOTHING })
-    }
 }
 
 /// Clears disabled data, and begins the build in the transaction that removes the last key.
@@ -232,8 +224,47 @@ fn clear<K, V>(
 
 /// Disables derived data and removes some of their keys. Returns how many, and whether they were the last.
 fn clear_some(txn: &mut impl Writer, one: &mut StoredDerived, batch: usize) -> Result<(u64, bool)> {
-    (one.state, one.built_to) = (State::Disabled, None);
+    one.disable();
     delete_some(txn, one.id, batch)
+}
+
+/// Removes some keys of derived data, and with the last of them their definition.
+pub(super) fn drop_some(
+    txn: &mut impl Writer,
+    entry: &[u8],
+    mut stored: StoredTable,
+    name: &str,
+    batch: usize,
+) -> Result<Progress> {
+    let Some(one) = stored.get_mut(name) else {
+        return Ok(Progress { finished: true, ..Progress::NOTHING });
+    };
+    let (cleared, is_empty) = clear_some(txn, one, batch)?;
+    if is_empty {
+        stored.derived.retain(|one| one.name != name);
+    }
+    write_entry(txn, entry, &stored)?;
+    Ok(Progress { cleared, finished: is_empty, ..Progress::NOTHING })
+}
+
+/// Runs `step` in one transaction after the other until it has finished or `progress` breaks.
+pub(super) fn in_batches<S: Store>(
+    store: &S,
+    batch: usize,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    mut step: impl FnMut(&mut S::Transaction<'_>, usize) -> Result<Progress>,
+) -> Result<Progress> {
+    let mut done = Progress::NOTHING;
+    let mut size = BatchSize::new(batch);
+    while !done.finished {
+        let step = size.transact(store, &mut step)?;
+        let (records, cleared) = (done.records + step.records, done.cleared + step.cleared);
+        done = Progress { records, cleared, ..step };
+        if progress(&done).is_break() {
+            break;
+        }
+    }
+    Ok(done)
 }
 
 /// Removes some keys of an id. Returns how many, and whether they were the last.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store, Subspace};
 
+use crate::conceptual::denormalization::Copies;
 use crate::derived::{
     Attach, Derived, Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress,
 };
@@ -135,6 +136,51 @@ maintained!(ExtentIndex; |_| "extents");
 maintained!(SpaceTimeIndex; |_| "points in space and time");
 maintained!(CurveIndex, N; |_| "curve");
 maintained!(PathHierarchy; |_| "path hierarchy");
+
+impl<SK, S, K, V, CS, CC> Maintained for Copies<SK, S, K, V, CS, CC>
+where
+    SK: RecordKey,
+    S: 'static,
+    K: RecordKey,
+    V: Clone + PartialEq + 'static,
+    CS: Codec<S>,
+    CC: Codec<V>,
+{
+    type Key = SK;
+    type Value = S;
+
+    fn kind(&self) -> &'static str {
+        "copies"
+    }
+
+    fn space(&self) -> &Subspace {
+        Self::space(self)
+    }
+
+    fn derived(&self) -> Arc<dyn Derived<SK, S>> {
+        self.attached()
+    }
+
+    /// Reports stale copies, but not those whose source is marked: a propagation will refresh them.
+    fn check<C: Codec<S>>(
+        &self,
+        reader: &impl Reader,
+        _: &Table<SK, S, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let stale = Self::check(self, reader)?.into_iter().filter(|stale| !stale.pending);
+        Ok(stale.map(|stale| Inconsistency::Wrong { entry: stale.carrier }).collect())
+    }
+
+    fn repair<T: Store, C: Codec<S>>(
+        &self,
+        store: &T,
+        _: &Table<SK, S, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        Self::repair(self, store, options, progress)
+    }
+}
 
 impl<K: RecordKey, V: 'static> Maintained for Sketches<K, V> {
     described!(|_| "sketches");

@@ -53,7 +53,10 @@
 //! 3. Derived data being built are those of the records up to the last one that the build has visited.
 //! 4. Disabled derived data are not maintained. A build clears them first.
 //!
-//! # States of derived data
+//! # Life cycle
+//!
+//! "Index table" is the catalogue's name for an index that the application itself maintains. Here all kinds of
+//! derived data are built, disabled and dropped in the same way, beside readers and writers.
 //!
 //! ```text
 //!            declared over an empty table
@@ -68,6 +71,19 @@
 //! maintains the derived data of exactly those records that the build has visited. Hence each record counts
 //! once, also in kinds that are not idempotent, such as totals. Concurrent builds take turns, and a build
 //! that was killed resumes at the stored key.
+//!
+//! *Why data that become readable are complete.* Transactions are serializable, and each writer reads the state in
+//! the transaction that writes. So it comes either before a change of the state, or after it; no process keeps the
+//! state in memory. Of a record up to the position, all entries existed, and a writer replaces them all. A
+//! record after the position has none. The batch that finds no record after the position writes *readable* in the
+//! same transaction.
+//!
+//! A build of a [unique index](Schema::unique_index) stops at a record whose value another one has, and
+//! [`violations`](Attached::violations) lists all of them. From the beginning of the build on, a writer cannot take
+//! the value of a visited record.
+//!
+//! A program without the declaration of data that are being built or readable cannot write. So deploy a
+//! declaration to all programs first, and then build.
 //!
 //! # Cost
 //!
@@ -92,9 +108,10 @@
 //!
 //! # Source
 //!
-//! Short prefixes for names: the directory layer of FoundationDB. A schema stored with the records, index
-//! states, and builds of indexes that are not idempotent: C. Chrysafis et al., *FoundationDB Record Layer*
-//! (2019).
+//! "Index table" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Short prefixes for names: the directory
+//! layer of FoundationDB. A schema stored with the records, index states, and builds of indexes that are not
+//! idempotent: C. Chrysafis et al., *FoundationDB Record Layer* (2019). Online schema changes: I. Rae et al.,
+//! *Online, Asynchronous Schema Change in F1* (2013).
 
 mod attached;
 mod build;
@@ -103,6 +120,7 @@ mod maintained;
 mod owned;
 mod stored;
 mod tables;
+mod violations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -124,7 +142,7 @@ pub use tables::{DerivedInfo, TableInfo};
 
 use owned::Declared;
 pub(crate) use owned::{Followed, Owned};
-use stored::{Id, StoredDerived, StoredTable, key_name, space_of, type_name};
+use stored::{Id, StoredDerived, StoredTable, key_name, space_of, type_name, write_entry};
 
 /// A named set of tables and derived data; see the [module](self).
 ///
@@ -269,8 +287,7 @@ impl<'s, S: Store> Schema<'s, S> {
                 return Ok(stored);
             }
         };
-        txn.state().forget(entry);
-        txn.put(entry, &table.encode())?;
+        write_entry(txn, entry, &table)?;
         Ok(table)
     }
 

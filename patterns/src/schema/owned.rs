@@ -7,7 +7,9 @@ use keyloom::{Error, KeyBuf, Reader, Result, Writer};
 use smallvec::SmallVec;
 
 use super::error::SchemaError;
-use super::stored::{Definition, Id, State, StoredDerived, StoredTable, TableDefinition};
+use super::stored::{
+    Definition, Id, State, StoredDerived, StoredTable, TableDefinition, write_entry,
+};
 use crate::derived::Derived;
 
 /// Derived data as the program declares them.
@@ -201,8 +203,7 @@ impl<K, V> Owned<K, V> {
 
     /// Writes the table's entry.
     pub(super) fn write(&self, txn: &mut impl Writer, table: &StoredTable) -> Result<()> {
-        txn.state().forget(&self.entry);
-        txn.put(&self.entry, &table.encode())
+        write_entry(txn, &self.entry, table)
     }
 
     pub(super) fn read(&self, reader: &impl Reader) -> Result<StoredTable> {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use keyloom::key::List;
-use keyloom::{Error, KeyBuf, Result, Subspace, pack, unpack};
+use keyloom::{Error, KeyBuf, Result, Subspace, Writer, pack, unpack};
 
 use super::error::SchemaError;
 
@@ -90,6 +90,12 @@ pub(super) struct StoredDerived {
     pub(super) state: State,
     /// During a build: the key of the last record visited.
     pub(super) built_to: Option<KeyBuf>,
+}
+
+impl StoredDerived {
+    pub(super) fn disable(&mut self) {
+        (self.state, self.built_to) = (State::Disabled, None);
+    }
 }
 
 /// The entry of a table.
@@ -188,6 +194,12 @@ impl StoredTable {
         let derived = derived.collect::<Result<_>>()?;
         Ok(Self { id, definition: TableDefinition { version, key, value, codec }, derived })
     }
+}
+
+/// Writes the entry of a table; the transaction reads it again before its next write to the table.
+pub(super) fn write_entry(txn: &mut impl Writer, entry: &[u8], table: &StoredTable) -> Result<()> {
+    txn.state().forget(entry);
+    txn.put(entry, &table.encode())
 }
 
 /// The name of a type without module paths: `Vec<City>`.

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{KeyBuf, KeyRange, Result, Store, Subspace, Writer};
+use keyloom::{KeyBuf, KeyRange, Reader, Result, Store, Subspace, Writer};
 
-use super::build::{BATCH, Progress, delete_some};
+use super::build::{BATCH, Progress, delete_some, drop_some, in_batches};
 use super::error::SchemaError;
-use super::stored::{Definition, State, StoredTable, TableDefinition, space_of};
+use super::stored::{Definition, State, StoredTable, TableDefinition, space_of, write_entry};
 use super::{Schema, read_tables};
 use crate::batch::BatchSize;
 
@@ -68,6 +68,79 @@ impl<S: Store> Schema<'_, S> {
                 .collect(),
         };
         Ok(tables.map(info).collect())
+    }
+
+    /// Disables data derived from `table`, which this program need not declare: see
+    /// [`Attached::disable`](super::Attached::disable).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_patterns::{Schema, entry};
+    /// let store = Memory::new();
+    /// let newer = Schema::open(&store, "shop")?;
+    /// newer.index(&newer.table::<u32, u32>("prices")?, "by_price", 1, |_, cents| entry(cents))?;
+    ///
+    /// // A program that was written before there was the index.
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let prices = schema.table::<u32, u32>("prices")?;
+    /// assert!(store.transact(|txn| prices.put(txn, &1, &250)).is_err());
+    /// schema.disable("prices", "by_price")?;
+    /// store.transact(|txn| prices.put(txn, &1, &250))?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table or no such derived data; any error of the store.
+    pub fn disable(&self, table: &str, name: &str) -> Result<()> {
+        self.store.transact(|txn| {
+            txn.guarded(|txn| {
+                let (entry, mut stored) = self.read_table(txn, table)?;
+                let gone = || SchemaError::Gone { name: format!("{table}.{name}") };
+                stored.get_mut(name).ok_or_else(gone)?.disable();
+                write_entry(txn, &entry, &stored)
+            })
+        })
+    }
+
+    /// Drops data derived from `table`, which this program need not declare: see
+    /// [`Attached::drop_data`](super::Attached::drop_data).
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table; any error of the store.
+    pub fn drop_derived(&self, table: &str, name: &str) -> Result<Progress> {
+        self.drop_derived_with(table, name, BATCH, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`drop_derived`](Schema::drop_derived) with at most `batch` keys in a transaction. Calls `progress`
+    /// after each transaction and stops if that breaks; the next call resumes.
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table; any error of the store.
+    pub fn drop_derived_with(
+        &self,
+        table: &str,
+        name: &str,
+        batch: usize,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        if let Some(known) = self.known().stored.get_mut(table) {
+            known.derived.retain(|one| one.name != name);
+        }
+        in_batches(self.store, batch, progress, |txn, batch| {
+            txn.guarded(|txn| {
+                let (entry, stored) = self.read_table(txn, table)?;
+                drop_some(txn, &entry, stored, name, batch)
+            })
+        })
+    }
+
+    /// The entry of a table, and its key.
+    fn read_table(&self, reader: &impl Reader, name: &str) -> Result<(KeyBuf, StoredTable)> {
+        let entry = super::entries_of(&self.name).pack(name);
+        let stored = reader.get(&entry)?.map(|bytes| StoredTable::decode(&bytes)).transpose();
+        let gone = || SchemaError::Gone { name: name.into() };
+        let stored = stored.map_err(|error| error.at(&entry))?.ok_or_else(gone)?;
+        Ok((entry, stored))
     }
 
     /// Drops a table, its records and its derived data, in bounded transactions.

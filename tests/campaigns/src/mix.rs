@@ -26,7 +26,7 @@ impl Mix {
     /// # Errors
     /// A name that no workload has.
     pub fn new(name: Option<&str>) -> anyhow::Result<Self> {
-        let mut workloads = workloads::all();
+        let mut workloads = workloads::all()?;
         if let Some(name) = name {
             let names: Vec<_> = workloads.iter().map(|workload| workload.name()).collect();
             workloads.retain(|workload| workload.name() == name);
@@ -252,11 +252,12 @@ impl Oracle {
     pub fn watched(&self, reader: &impl Reader) -> Result<Vec<Watched>> {
         let mut watched = Vec::new();
         for (workload, model) in self.mix.workloads.iter().zip(&self.models) {
-            let space = Subspace::new(workload.name());
-            for entry in reader.range(space.range(), Order::Ascending)? {
-                let (key, value) = entry?;
-                let watched_by = model.watched_by(&key, &value);
-                watched.push((key.to_vec(), value.to_vec(), watched_by));
+            for space in workload.subspaces() {
+                for entry in reader.range(space.self_and_children(), Order::Ascending)? {
+                    let (key, value) = entry?;
+                    let watched_by = model.watched_by(&key, &value);
+                    watched.push((key.to_vec(), value.to_vec(), watched_by));
+                }
             }
         }
         Ok(watched)

@@ -134,7 +134,7 @@ pub fn updated(file: &str) -> Result<String> {
     if file != CHAPTER {
         return Ok(text);
     }
-    let names = workloads::all().into_iter().map(|workload| format!("`{}`", workload.name()));
+    let names = workloads::all()?.into_iter().map(|workload| format!("`{}`", workload.name()));
     let names = names.collect::<Vec<_>>().join(", ");
     replaced(&text, BEGIN_WORKLOADS, &format!("{names}\n")).with_context(told)
 }
@@ -206,7 +206,7 @@ fn outcome(record: &Record) -> Result<String> {
             left_out()?,
         );
     }
-    told += &absent(record);
+    told += &absent(record)?;
     if !controls.is_empty() {
         let held = controls.values().filter(|held| **held).count();
         write!(told, "; {held} of {} controls held", controls.len())?;
@@ -217,19 +217,20 @@ fn outcome(record: &Record) -> Result<String> {
 }
 
 /// What took no part, where workloads take part.
-fn absent(record: &Record) -> String {
+fn absent(record: &Record) -> Result<String> {
     let all = campaigns::all();
     let campaign = all.iter().find(|campaign| campaign.name() == record.campaign);
     if !campaign.is_some_and(|campaign| campaign.takes_workloads()) {
-        return String::new();
+        return Ok(String::new());
     }
     if record.workloads.is_empty() {
-        return ", workloads not noted".into();
+        return Ok(", workloads not noted".into());
     }
-    let names = workloads::all().into_iter().map(|workload| workload.name());
+    let names = workloads::all()?.into_iter().map(|workload| workload.name());
     let absent: Vec<_> =
         names.filter(|name| !record.workloads.iter().any(|there| there == name)).collect();
-    if absent.is_empty() { String::new() } else { format!(", without {}", absent.join(", ")) }
+    let without = || format!(", without {}", absent.join(", "));
+    Ok(if absent.is_empty() { String::new() } else { without() })
 }
 
 /// How many kinds of changes are not made, as they change nothing.

@@ -7,8 +7,8 @@ use keyloom::{DynWriter, Result, Subspace};
 
 /// Random operations on a pattern, and what they should come to.
 ///
-/// A workload keeps to keys of its own (a [`Subspace`](keyloom::Subspace) with its name), so that any
-/// number of them share a store and even a transaction.
+/// A workload keeps to keys of its own, those of its [subspaces](Workload::subspaces), so that any number of
+/// them share a store and even a transaction.
 pub trait Workload: Send + Sync + 'static {
     /// One operation; its `Debug` form is what a failure prints.
     type Operation: Debug;
@@ -17,6 +17,11 @@ pub trait Workload: Send + Sync + 'static {
 
     /// The name on the command line, and of the subspace.
     fn name(&self) -> &'static str;
+
+    /// Where its keys are.
+    fn subspaces(&self) -> Vec<Subspace> {
+        vec![Subspace::new(self.name())]
+    }
 
     /// Some operation. It depends on the generator alone and not on what is stored.
     fn operation(&self, rng: &mut Rng) -> Self::Operation;
@@ -79,6 +84,8 @@ pub enum WatchedBy {
 pub trait Registered: Send + Sync {
     /// As [`Workload::name`].
     fn name(&self) -> &'static str;
+    /// As [`Workload::subspaces`].
+    fn subspaces(&self) -> Vec<Subspace>;
     /// The operation of a seed, to be read.
     fn describe(&self, seed: u64) -> String;
     /// Does the operation of a seed.
@@ -118,6 +125,10 @@ pub trait Model: Send {
 impl<W: Workload + Clone> Registered for W {
     fn name(&self) -> &'static str {
         Workload::name(self)
+    }
+
+    fn subspaces(&self) -> Vec<Subspace> {
+        Workload::subspaces(self)
     }
 
     fn describe(&self, seed: u64) -> String {

@@ -2,9 +2,9 @@
 
 use keyloom::{DynWriter, Error, Fault, Faulty, Store, Subspace};
 use keyloom_patterns::general::dimensionality_reduction::Everywhere;
-use keyloom_patterns::{BoundingBox, Circle, IndexCatalog, Polygon};
+use keyloom_patterns::{BoundingBox, Circle, PointIndex, Polygon, Schema};
 
-use super::fixture::{Places, position};
+use super::fixture::{Place, Places, as_position, position};
 use crate::laws::{
     clear, conflicts_are_retried_to_the_same_end, faults_leave_nothing_half_done, refused,
 };
@@ -96,24 +96,15 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     assert!(error.to_string().contains("another query"), "{error}");
 }
 
-pub fn a_catalog_refuses_what_its_indexes_refuse(store: &impl Store) {
+pub fn a_schema_refuses_what_its_index_refuses(store: &impl Store) {
     clear(store);
-    let places = Places::new();
-    let catalogs = ["at_once", "later"].map(|name| {
-        let catalog = IndexCatalog::new(&Subspace::new("indexes"));
-        match name {
-            "at_once" => catalog.with("by_place", 1, places.index.as_index()),
-            _ => catalog.with_deferred("by_place", 1, places.index.as_index()),
-        }
-    });
-    for catalog in catalogs {
-        clear(store);
-        let table = places.bare.clone().with(&catalog);
-        store.transact(|txn| catalog.open(txn, &table)).unwrap();
-        store.transact(|txn| table.put(txn, &1, &Some((1.0, 1.0)))).unwrap();
-        let error = refused(store, |txn| table.put(txn, &1, &Some((91.0, 0.0))));
-        assert!(error.to_string().contains("degrees"), "{error}");
-    }
+    let schema = Schema::open(store, "places").unwrap();
+    let table = schema.table::<u32, Place>("places").unwrap();
+    let make = |space: &Subspace| Ok(PointIndex::new(space, |_, place: &Place| as_position(place)));
+    schema.derive(&table, "by_place", 1, make).unwrap();
+    store.transact(|txn| table.put(txn, &1, &Some((1.0, 1.0)))).unwrap();
+    let error = refused(store, |txn| table.put(txn, &1, &Some((91.0, 0.0))));
+    assert!(error.to_string().contains("degrees"), "{error}");
 }
 
 fn why(error: Error) -> String {

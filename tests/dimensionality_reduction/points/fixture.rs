@@ -15,9 +15,8 @@ pub struct Places {
 
 impl Places {
     pub fn new() -> Self {
-        let index = PointIndex::new(&Subspace::new("by_place"), |_id, place: &Place| {
-            place.map(|(latitude, longitude)| Position::new(latitude, longitude)).transpose()
-        });
+        let by_place = Subspace::new("by_place");
+        let index = PointIndex::new(&by_place, |_id, place: &Place| as_position(place));
         let bare = Table::new(&Subspace::new("places"));
         Self { table: bare.clone().with(&index), bare, index }
     }
@@ -31,6 +30,11 @@ impl Places {
         let found = self.index.check(&store.snapshot().unwrap(), &self.bare).unwrap();
         found.iter().map(ToString::to_string).collect()
     }
+}
+
+/// The position of a place, unless it is not on the sphere.
+pub fn as_position(place: &Place) -> Result<Option<Position>> {
+    place.map(|(latitude, longitude)| Position::new(latitude, longitude)).transpose()
 }
 
 pub fn position((latitude, longitude): (f64, f64)) -> Position {

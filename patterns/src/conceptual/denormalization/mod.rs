@@ -86,9 +86,9 @@
 //! | [`repair`](Copies::repair), per batch of b | b carriers, 1 get per different source, 1 key written per stale one | 3 |
 //!
 //! What is attached to the carriers is asked once for all of them that change together: a unique index
-//! or a catalog costs one round trip more for each batch, not for each carrier.
+//! costs one round trip more for each batch, not for each carrier.
 //!
-//! With an index by source [in a catalog](Copies::in_catalog): 1 get more for each put that changes what is
+//! With an index by source [in a schema](Copies::in_schema): 1 get more for each put that changes what is
 //! copied, and for each batch of a propagation.
 //!
 //! # When not to use it
@@ -113,28 +113,28 @@ use std::fmt;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Subspace, Writer};
+use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Subspace, Writer};
 
 pub use check::StaleCopy;
 pub use propagate::Propagation;
 
 use crate::derived::{Derived, RecordChange, SortedWrites};
-use crate::general::composite_key_index::{Found, Index, IndexError};
-use crate::general::index_table::IndexCatalog;
+use crate::general::composite_key_index::{Found, Index};
+use crate::schema::{Attached, SchemaError};
 use crate::table::{RecordKey, Table};
 
 /// A declared copy: part of each source record, carried by other records; see the [module](self).
 ///
 /// Cheap to clone. Attach it to the table of the sources with [`Table::with`], and put carriers
 /// through it.
-pub struct Copies<SK, S, K, V, CS = Postcard, C = Postcard> {
+pub struct Copies<SK, S, K: RecordKey, V: 'static, CS = Postcard, C = Postcard> {
     space: Subspace,
     sources: Table<SK, S, CS>,
     by_source: Index<K, V>,
     carriers: Table<K, V, C>,
     functions: Arc<Functions<SK, S, V>>,
-    /// Where the index by source is declared, and its name there.
-    catalog: Option<(IndexCatalog<K, V>, Arc<str>)>,
+    /// The index by source in its schema, which knows whether it is readable.
+    attached: Option<Attached<Index<K, V>, C>>,
     inline: usize,
 }
 
@@ -148,7 +148,7 @@ struct Functions<SK, S, V> {
 type Differs<S> = dyn Fn(Option<&S>, Option<&S>) -> bool + Send + Sync;
 type SetCopy<SK, S, V> = dyn Fn(&mut V, &SK, Option<&S>) + Send + Sync;
 
-impl<SK, S, K, V, CS, C> Clone for Copies<SK, S, K, V, CS, C> {
+impl<SK, S, K: RecordKey, V, CS, C> Clone for Copies<SK, S, K, V, CS, C> {
     fn clone(&self) -> Self {
         Self {
             space: self.space.clone(),
@@ -156,13 +156,13 @@ impl<SK, S, K, V, CS, C> Clone for Copies<SK, S, K, V, CS, C> {
             by_source: self.by_source.clone(),
             carriers: self.carriers.clone(),
             functions: Arc::clone(&self.functions),
-            catalog: self.catalog.clone(),
+            attached: self.attached.clone(),
             inline: self.inline,
         }
     }
 }
 
-impl<SK, S, K, V, CS, C> fmt::Debug for Copies<SK, S, K, V, CS, C> {
+impl<SK, S, K: RecordKey, V, CS, C> fmt::Debug for Copies<SK, S, K, V, CS, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Copies")
             .field("space", &self.space)
@@ -187,9 +187,8 @@ where
     ///   table through which sources are put must.
     /// * `by_source` finds the carriers of a source: its parts are the key of the source, and
     ///   nothing more. A carrier with no entry has no source; one with several carries a copy of
-    ///   each. It must be whole and up to date: carriers that it does not have are not found, and keep what
-    ///   they carry without a mark. If it is one of a catalog, say so with
-    ///   [`in_catalog`](Copies::in_catalog).
+    ///   each. It must be complete: carriers that it does not have are not found, and keep what they
+    ///   carry without a mark. For an index of a schema, see [`in_schema`](Copies::in_schema).
     /// * `carriers` is the table with everything attached, that index among it: carriers are
     ///   rewritten through it.
     /// * `set` is told which source the copy is of; `None` stands for a source that is not there.
@@ -214,70 +213,60 @@ where
             by_source: by_source.clone(),
             carriers: carriers.clone(),
             functions: Arc::new(functions),
-            catalog: None,
+            attached: None,
             inline: 1_000,
         }
     }
 
-    /// The same copy, whose `by_source` is the index `name` of `catalog`, and may come and go.
+    /// A copy between tables of a [schema](crate::schema), by an index of the carriers there; see
+    /// [`new`](Copies::new). Declare it with [`Schema::derive`](crate::Schema::derive) as derived data of the
+    /// sources.
     ///
-    /// While it is not readable, sources can be put: they are marked, however few carriers they have. A
-    /// [propagation](Copies::propagate) is refused until the index is built. Costs one get more for each
+    /// While the index is not readable, sources can be put: they are marked, however few carriers they have.
+    /// A [propagation](Copies::propagate) is refused until the index is built. Costs one get more for each
     /// put of a source that changes what is copied, and for each batch.
     ///
     /// ```
-    /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_patterns::conceptual::denormalization::Copies;
-    /// use keyloom_patterns::general::index_table::BuildOptions;
-    /// use keyloom_patterns::{Index, IndexCatalog, Table, entry};
-    /// use std::ops::ControlFlow;
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_patterns::{Copies, Schema, entry};
     /// // A city is (the code of its country, the name of its country).
     /// type City = (String, String);
-    /// let countries = Table::<String, String>::new(&Subspace::new("countries"));
-    /// let by_country = Index::new(&Subspace::new("by_country"), |_, city: &City| entry(&city.0));
-    /// let catalog = IndexCatalog::new(&Subspace::new("indexes")).with("by_country", 1, &by_country);
-    /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with(&catalog);
-    /// let names = Copies::new(&Subspace::new("names"), &countries, &by_country, &cities,
-    ///     |name: &String| name.clone(), |city, _, name| city.1 = name.unwrap_or_default());
-    /// let names = names.in_catalog(&catalog, "by_country")?;
-    /// let countries = countries.with(&names);
-    ///
     /// let store = Memory::new();
-    /// // Cities from before there was an index.
-    /// store.transact(|txn| cities.put(txn, &1, &("TR".into(), "Turkey".into())))?;
+    /// let schema = Schema::open(&store, "geography")?;
+    /// let countries = schema.table::<String, String>("countries")?;
+    /// let cities = schema.table::<u32, City>("cities")?;
+    /// let by_country = schema.index(&cities, "by_country", 1, |_, city| entry(&city.0))?;
+    /// let names = schema.derive(&countries, "names", 1, |space| {
+    ///     Ok(Copies::in_schema(space, &countries, &by_country,
+    ///         |name: &String| name.clone(), |city: &mut City, _, name| city.1 = name.unwrap_or_default()))
+    /// })?;
+    ///
+    /// store.transact(|txn| {
+    ///     countries.put(txn, &"TR".into(), &"Turkey".into())?;
+    ///     names.at(txn)?.put(txn, &1, ("TR".into(), String::new()))
+    /// })?;
     /// store.transact(|txn| countries.put(txn, &"TR".into(), &"Türkiye".into()))?;
-    /// assert!(names.is_pending(&store.snapshot()?, &"TR".into())?);
-    /// assert!(names.propagate(&store, 100, |_| ControlFlow::Continue(())).is_err());
-    /// catalog.build(&store, &cities, "by_country", &BuildOptions::default(), |_| ControlFlow::Continue(()))?;
-    /// let done = names.propagate(&store, 100, |_| ControlFlow::Continue(()))?;
-    /// assert_eq!(done.written, 1);
+    /// assert_eq!(cities.get(&store.snapshot()?, &1)?.unwrap().1, "Türkiye");
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`IndexError::Unknown`]; [`Error::BadOption`] when it is another index than `by_source`, or a
-    /// deferred one, which does not have the carriers that were put last.
-    pub fn in_catalog(self, catalog: &IndexCatalog<K, V>, name: &str) -> Result<Self> {
-        let refused =
-            |why| Err(Error::BadOption { what: "the index by source", value: name.into(), why });
-        let definition = catalog.definition(name)?;
-        if definition.space != *self.by_source.space() {
-            return refused(
-                "the catalog has another index of this name; give the name of this one",
-            );
-        }
-        if definition.is_deferred {
-            return refused(
-                "it is deferred, and so does not have the carriers that were put last; declare it `with` and not `with_deferred`",
-            );
-        }
-        Ok(Self { catalog: Some((catalog.clone(), name.into())), ..self })
+    pub fn in_schema<T: PartialEq>(
+        space: &Subspace,
+        sources: &Table<SK, S, CS>,
+        by_source: &Attached<Index<K, V>, C>,
+        part: impl Fn(&S) -> T + Send + Sync + 'static,
+        set: impl Fn(&mut V, &SK, Option<T>) + Send + Sync + 'static,
+    ) -> Self {
+        // The schema holds this copy as derived data of the sources: it must not hold them in turn.
+        let sources = Table::with_codec(sources.space());
+        let index = by_source.pattern();
+        let copies = Self::new(space, &sources, index, by_source.table(), part, set);
+        Self { attached: Some(by_source.clone()), ..copies }
     }
 
-    /// Refuses an index by source that cannot be asked.
+    /// Refuses an index by source that is not readable.
     fn require_readable(&self, reader: &impl Reader) -> Result<()> {
-        match &self.catalog {
-            Some((catalog, name)) => catalog.readable(reader, name).map(drop),
+        match &self.attached {
+            Some(attached) => attached.at(reader).map(drop),
             None => Ok(()),
         }
     }
@@ -286,7 +275,7 @@ where
         match self.require_readable(reader) {
             Ok(()) => Ok(true),
             Err(error) => match error.downcast_ref() {
-                Some(IndexError::NotReadable { .. }) => Ok(false),
+                Some(SchemaError::NotReadable { .. }) => Ok(false),
                 _ => Err(error),
             },
         }

@@ -89,8 +89,8 @@ where
     ///
     /// # Errors
     /// What the store says; carriers and sources that do not decode; what lies among the marks and
-    /// is none; as [`IndexCatalog::readable`](crate::IndexCatalog::readable) when something is marked and
-    /// the index by source is [in a catalog](Copies::in_catalog).
+    /// is none; errors of [`Attached::at`](crate::Attached::at) when something is marked and the index by
+    /// source is [in a schema](Copies::in_schema).
     pub fn propagate(
         &self,
         store: &impl Store,

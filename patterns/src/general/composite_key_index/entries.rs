@@ -101,11 +101,6 @@ impl IndexEntries {
     pub(super) fn has(&self, entry: &IndexEntry) -> bool {
         self.0.binary_search(entry).is_ok()
     }
-
-    /// From what was stored.
-    pub(crate) fn from_stored(entries: impl IntoIterator<Item = IndexEntry>) -> Self {
-        Self(entries.into_iter().collect())
-    }
 }
 
 impl<P: Pack> FromIterator<P> for IndexEntries {

@@ -42,44 +42,6 @@ pub enum IndexError {
         /// The error of the function.
         source: Box<Error>,
     },
-    /// The index is not readable: it is not built yet, or was disabled. Build it, or ask another one.
-    #[error("the index {index} is not readable: it is {state}; build it before you ask it")]
-    NotReadable {
-        /// The name of the index.
-        index: String,
-        /// What it is instead.
-        state: String,
-    },
-    /// The index was built by another definition than this program's. Build it anew, or run the program
-    /// that it belongs to.
-    #[error(
-        "the index {index} is stored with the definition {stored}, this program declares {declared}: build it anew, or run the program that it belongs to"
-    )]
-    Changed {
-        /// The name of the index.
-        index: String,
-        /// The definition in the catalog.
-        stored: String,
-        /// The definition in the program.
-        declared: String,
-    },
-    /// The table has an index that this program does not declare and so cannot maintain. Run the program
-    /// that declares it, or drop the index.
-    #[error(
-        "the table has an index {index} that this program does not declare and cannot maintain: run the program that declares it, or drop the index"
-    )]
-    Undeclared {
-        /// The name of the index.
-        index: String,
-    },
-    /// There is no index of this name in the program, or none in the catalog to drop.
-    #[error("there is no index {index}; there are: {known}")]
-    Unknown {
-        /// The name asked for.
-        index: String,
-        /// The names that there are.
-        known: String,
-    },
 }
 
 /// The two records that want one place in a unique index.

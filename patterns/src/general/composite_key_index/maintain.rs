@@ -23,8 +23,8 @@ impl Header {
     /// `None` for an entry that cannot be read: of another format, or with a record key that would not be
     /// within the entry.
     ///
-    /// Another format is damage, since each entry is made again from its record; what a newer program has
-    /// built is refused by the catalog of the indexes.
+    /// Another format is damage, since each entry is made again from its record; a schema
+    /// refuses what a newer program has built.
     #[inline]
     pub(super) fn read(space: &Subspace, key: &[u8], value: &[u8]) -> Option<Self> {
         let header = Self(u16::from_be_bytes(*value.first_chunk()?));

@@ -33,8 +33,8 @@
 //! * A record may have no entry (a partial index), one, or several (one per tag).
 //! * An entry that cannot be read, whatever its bytes are, is one fault: a query that meets it returns an error
 //!   that names its key, [`check`](Index::check) reports it, and [`repair`](Index::repair) writes it again from its
-//!   record. What a newer program has built is refused by the [catalog](crate::IndexCatalog) of the indexes. In a
-//!   unique index no record takes the place of such an entry before the repair.
+//!   record. In a unique index no record takes the place of such an entry before the repair. In a
+//!   [schema](crate::schema), an index that a newer program has built is refused.
 //! * In a unique index no two records have an entry with the same parts. A record that gives no entry is
 //!   exempt: that is how "unique where it is not null" is said.
 //!
@@ -55,8 +55,7 @@
 //! | [`records`](Index::records) | n entries and n gets, in 2 round trips; 1 where nothing is found |
 //! | [`check`](Index::check), [`repair`](Index::repair) | see [`derived`] |
 //!
-//! The rest of an index's life, from building it under writers to dropping it, is
-//! [`index_table`](super::index_table).
+//! In a [schema](crate::schema#life-cycle), an index is built, disabled and dropped beside writers.
 //!
 //! # The function of an index
 //!
@@ -368,8 +367,7 @@ impl<K: RecordKey, V> Index<K, V> {
     ///
     /// # Errors
     /// As [`page`](Index::page), with an [`UnreadableEntry`] also for an entry whose record does not decode or is not
-    /// there, which [`check`](Index::check) would find too. Of a deferred index that is no fault: ask for its records
-    /// through [`IndexCatalog::records`](crate::IndexCatalog::records).
+    /// there, which [`check`](Index::check) would find too.
     pub fn records<C: Codec<V>>(
         &self,
         reader: &impl Reader,

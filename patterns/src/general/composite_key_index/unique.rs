@@ -93,7 +93,8 @@ impl<K: RecordKey, V> Index<K, V> {
             match self.other_holder(key, place.wanted.as_deref(), &step.record_key)? {
                 None => place.wanted = Some(value.to_vec()),
                 Some(holder) => {
-                    let taken = self.not_unique(key, &step.record_key, holder);
+                    let parts = key.get(self.space.prefix().len()..).unwrap_or_default();
+                    let taken = self.not_unique(parts, &step.record_key, holder);
                     return Err(IndexError::NotUnique(Box::new(taken)).into());
                 }
             }
@@ -105,7 +106,7 @@ impl<K: RecordKey, V> Index<K, V> {
     ///
     /// # Errors
     /// When the entry cannot be read: no record may take its place before a repair.
-    pub(crate) fn other_holder<'v>(
+    fn other_holder<'v>(
         &self,
         key: &'v [u8],
         there: Option<&'v [u8]>,
@@ -116,16 +117,11 @@ impl<K: RecordKey, V> Index<K, V> {
         Ok(Some(header.record_key(key, value)).filter(|holder| *holder != record_key))
     }
 
-    /// Whether a stored value is an entry of this index.
-    pub(crate) fn is_entry(&self, key: &[u8], value: &[u8]) -> bool {
-        Header::read(&self.space, key, value).is_some()
-    }
-
     #[cold]
-    pub(crate) fn not_unique(&self, key: &[u8], record: &[u8], holder: &[u8]) -> NotUnique {
+    pub(crate) fn not_unique(&self, parts: &[u8], record: &[u8], holder: &[u8]) -> NotUnique {
         NotUnique {
             index: self.space.clone(),
-            parts: KeyBuf::from_slice(key.get(self.space.prefix().len()..).unwrap_or_default()),
+            parts: KeyBuf::from_slice(parts),
             record: KeyBuf::from_slice(record),
             holder: KeyBuf::from_slice(holder),
         }

@@ -4,8 +4,7 @@
 macro_rules! stands_on_index {
     ($name:ident $(, $constant:ident)?) => {
         impl<K: RecordKey, V $(, const $constant: usize)?> $name<K, V $(, $constant)?> {
-            /// The entries as an [`Index`]. An
-            /// [`IndexCatalog`](crate::IndexCatalog) takes it.
+            /// The entries as an [`Index`].
             pub fn as_index(&self) -> &Index<K, V> {
                 &self.index
             }

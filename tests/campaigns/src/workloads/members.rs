@@ -1,12 +1,14 @@
-//! An index table: a catalog with an index that covers fields, a unique one and a deferred one, drained and built
-//! anew in between.
+//! A schema: a table with an index that covers fields, a unique one and one of some records, built again in
+//! between.
 
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{Desc, DynWriter, Error, Memory, Order, Result, Store, Subspace};
-use keyloom_patterns::general::index_table::{DrainProgress, IndexInfo};
-use keyloom_patterns::{Index, IndexCatalog, IndexEntries, Table, entry};
+use keyloom::{
+    Desc, DynWriter, Error, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer,
+};
+use keyloom_patterns::schema::State;
+use keyloom_patterns::{Attached, Index, IndexEntries, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
@@ -21,12 +23,16 @@ pub struct Member {
     email: Option<u8>,
 }
 
-/// The table and its catalog.
+type MemberIndex = Attached<Index<u8, Member>>;
+
+/// The table and its indexes.
 #[derive(Clone)]
 pub struct Members {
     table: Table<u8, Member>,
-    catalog: IndexCatalog<u8, Member>,
-    by_email: Index<u8, Member>,
+    indexes: [MemberIndex; 3],
+    /// The definitions, as the schema has written them into a store of its own. Each store of a campaign gets a
+    /// copy of them with the first operation, so the handles are valid there.
+    definitions: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// One operation of the pattern.
@@ -35,9 +41,8 @@ pub enum Operation {
     Put(u8, Member),
     Delete(u8),
     DeleteMany(Vec<u8>),
-    Drain,
-    /// Takes an index out of use, clears it and builds it, all in one transaction.
-    Build(&'static str, usize),
+    /// Disables an index, clears it and builds it, all in one transaction.
+    Build(usize, usize),
 }
 
 /// What should be there.
@@ -45,38 +50,51 @@ pub enum Operation {
 pub struct Model {
     is_open: bool,
     members: BTreeMap<u8, Member>,
-    /// What the deferred index has of members that changed since the last drain.
-    queued: BTreeMap<u8, Option<Member>>,
 }
 
 const IDS: u8 = 40;
-const NAMES: [&str; 3] = ["by_age", "by_email", "by_town"];
+const BY_TOWN: usize = 0;
+const BY_EMAIL: usize = 1;
 
 impl Members {
-    /// In a subspace of its own.
-    pub fn new() -> Self {
-        let space = Subspace::new("members");
-        let by_town = Index::new(&space.child("by_town"), |_, m: &Member| {
-            entry((&m.town, Desc(m.age))).covering(&m.name)
-        });
-        let by_email = Index::new(&space.child("by_email"), |_, m: &Member| {
-            m.email.iter().map(|email| entry(email).covering(m.age)).collect()
-        });
-        let by_email = by_email.unique();
-        let by_age = Index::new(&space.child("by_age"), |_, m: &Member| by_age(m));
-        let catalog = IndexCatalog::new(&space.child("indexes"))
-            .with("by_town", 1, &by_town)
-            .with("by_email", 1, &by_email)
-            .with_deferred("by_age", 1, &by_age);
-        let table = Table::new(&space.child("records")).with(&catalog);
-        Self { table, catalog, by_email }
+    /// In a schema of its own.
+    ///
+    /// # Errors
+    /// None: the store of the definitions is in memory.
+    pub fn new() -> Result<Self> {
+        let store = Memory::new();
+        let schema = Schema::open(&store, "members")?;
+        let table = schema.table("members")?;
+        let indexes = [
+            schema.index(&table, "by_town", 1, |_, m: &Member| {
+                entry((&m.town, Desc(m.age))).covering(&m.name)
+            })?,
+            schema.unique_index(&table, "by_email", 1, |_, m: &Member| {
+                m.email.iter().map(|email| entry(email).covering(m.age)).collect()
+            })?,
+            schema.index(&table, "by_age", 1, |_, m: &Member| by_age(m))?,
+        ];
+        let snapshot = store.snapshot()?;
+        let definitions = snapshot.range(KeyRange::all(), Order::Ascending)?;
+        let definitions =
+            definitions.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())));
+        let definitions = definitions.collect::<Result<_>>()?;
+        Ok(Self { table, indexes, definitions })
     }
 
-    /// What the catalog notes when all is readable.
-    fn declared(&self) -> Result<Vec<IndexInfo>> {
-        let store = Memory::new();
-        store.transact(|txn| self.catalog.open(txn, &self.table))?;
-        self.catalog.states(&store.snapshot()?)
+    /// Whether a store has the definitions.
+    fn is_open(&self, txn: &DynWriter<'_>) -> Result<bool> {
+        match self.definitions.first() {
+            Some((key, _)) => Ok(txn.get(key)?.is_some()),
+            None => Ok(true),
+        }
+    }
+
+    fn open(&self, txn: &mut DynWriter<'_>) -> Result<()> {
+        if self.is_open(txn)? {
+            return Ok(());
+        }
+        self.definitions.iter().try_for_each(|(key, value)| txn.put(key, value))
     }
 
     fn member(rng: &mut Rng) -> Member {
@@ -89,20 +107,6 @@ impl Members {
             age: rng.u8(..3),
             email: rng.bool().then(|| rng.u8(..60)),
         }
-    }
-
-    fn drain(&self, txn: &mut DynWriter<'_>) -> Result<()> {
-        let mut done = DrainProgress::default();
-        until_finished(|| {
-            done = self.catalog.drain_batch(
-                txn,
-                &self.table,
-                "by_age",
-                3,
-                std::mem::take(&mut done),
-            )?;
-            Ok(done.finished)
-        })
     }
 }
 
@@ -127,19 +131,6 @@ fn by_age(member: &Member) -> IndexEntries {
 }
 
 impl Model {
-    fn set(&mut self, id: u8, new: Option<Member>) {
-        let old = self.members.get(&id).cloned();
-        let entries =
-            |member: &Option<Member>| member.as_ref().map_or(IndexEntries::none(), by_age);
-        if entries(&old) != entries(&new) {
-            self.queued.entry(id).or_insert(old);
-        }
-        match new {
-            Some(new) => drop(self.members.insert(id, new)),
-            None => drop(self.members.remove(&id)),
-        }
-    }
-
     fn is_taken(&self, id: u8, member: &Member) -> bool {
         member.email.is_some()
             && self.members.iter().any(|(other, m)| *other != id && m.email == member.email)
@@ -160,20 +151,16 @@ impl Workload for Members {
             0..9 => Operation::Put(id, Self::member(rng)),
             9..12 => Operation::Delete(id),
             12 => Operation::DeleteMany((0..rng.usize(..6)).map(|_| rng.u8(..IDS)).collect()),
-            13 => Operation::Drain,
-            _ => {
-                let name = rng.choice(NAMES).unwrap_or_default();
-                Operation::Build(name, rng.usize(1..9))
-            }
+            _ => Operation::Build(rng.usize(..self.indexes.len()), rng.usize(1..9)),
         }
     }
 
     fn perform(&self, operation: &Operation, txn: &mut DynWriter<'_>) -> Result<()> {
-        self.catalog.open(txn, &self.table)?;
+        self.open(txn)?;
         match operation {
             Operation::Put(id, member) => {
                 let holder = match &member.email {
-                    Some(email) => self.by_email.get(txn, email)?,
+                    Some(email) => self.indexes[BY_EMAIL].at(txn)?.get(txn, email)?,
                     None => None,
                 };
                 match holder.map(|found| found.record_key()).transpose()? {
@@ -183,12 +170,9 @@ impl Workload for Members {
             }
             Operation::Delete(id) => self.table.delete(txn, id).map(drop),
             Operation::DeleteMany(ids) => self.table.delete_many(txn, ids).map(drop),
-            Operation::Drain => self.drain(txn),
-            Operation::Build(name, batch) => {
-                self.catalog.disable(txn, name)?;
-                until_finished(|| {
-                    Ok(self.catalog.build_batch(txn, &self.table, name, *batch)?.is_finished())
-                })
+            Operation::Build(at, batch) => {
+                self.indexes[*at].disable(txn)?;
+                until_finished(|| Ok(self.indexes[*at].build_batch(txn, *batch)?.finished))
             }
         }
     }
@@ -197,37 +181,37 @@ impl Workload for Members {
         model.is_open = true;
         match operation {
             Operation::Put(id, member) if model.is_taken(*id, member) => {}
-            Operation::Put(id, member) => model.set(*id, Some(member.clone())),
-            Operation::Delete(id) => model.set(*id, None),
-            Operation::DeleteMany(ids) => ids.iter().for_each(|id| model.set(*id, None)),
-            Operation::Drain | Operation::Build("by_age", _) => model.queued.clear(),
+            Operation::Put(id, member) => drop(model.members.insert(*id, member.clone())),
+            Operation::Delete(id) => drop(model.members.remove(id)),
+            Operation::DeleteMany(ids) => ids.iter().for_each(|id| drop(model.members.remove(id))),
             Operation::Build(..) => {}
         }
     }
 
-    /// Of a record that is queued, the deferred index is rightly another, and what the queue tells of it is
-    /// told by nothing else; its place in the queue is.
-    fn watched_by(&self, key: &[u8], _: &[u8], model: &Model) -> WatchedBy {
-        let space = Subspace::new(self.name());
-        let (noted, by_age) = (space.child("indexes"), space.child("by_age"));
-        let is_queued = |(_, id): (u8, u8)| model.queued.contains_key(&id);
+    fn subspaces(&self) -> Vec<Subspace> {
+        let of_key = |(key, _): &(Vec<u8>, Vec<u8>)| Subspace::from_bytes(key);
+        let mut spaces: Vec<Subspace> = self.definitions.iter().map(of_key).collect();
+        spaces.push(self.table.space().clone());
+        spaces.extend(self.indexes.iter().map(|index| index.space()));
+        spaces
+    }
+
+    fn watched_by(&self, key: &[u8], _: &[u8], _: &Model) -> WatchedBy {
         match () {
-            () if noted.child("queue").contains(key) => WatchedBy::ModelFrom(usize::MAX),
-            () if *noted.pack("states") == *key => WatchedBy::Model,
-            // Whose catalog it is and how far a build came matter to whoever writes.
-            () if noted.contains(key) => WatchedBy::Nobody,
-            () if by_age.unpack(key).is_ok_and(is_queued) => WatchedBy::Nobody,
-            () => super::derived_in(self.name(), &NAMES, key),
+            () if self.table.space().contains(key) => WatchedBy::Model,
+            () if self.indexes.iter().any(|index| index.space().contains(key)) => WatchedBy::Check,
+            // The next id matters to programs that declare something new.
+            () if *key == *keyloom::pack(&("keyloom", "next id")) => WatchedBy::Nobody,
+            () => WatchedBy::Model,
         }
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        if self.catalog.states(txn)?.is_empty() {
-            return Ok(wrong);
-        }
-        for name in NAMES {
-            wrong.extend(super::told(&self.catalog.check(txn, &self.table, name)?));
+        if self.is_open(txn)? {
+            for index in &self.indexes {
+                wrong.extend(super::told(&index.check(txn)?));
+            }
         }
         Ok(wrong)
     }
@@ -237,16 +221,15 @@ impl Workload for Members {
         let records: BTreeMap<u8, Member> =
             self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.members);
-        let states = self.catalog.states(txn)?;
-        let declared = if model.is_open { self.declared()? } else { Vec::new() };
-        super::compare(&mut wrong, "the catalog", &states, &declared);
-        if states.is_empty() {
+        super::compare(&mut wrong, "the definitions", self.is_open(txn)?, model.is_open);
+        if !model.is_open {
             return Ok(wrong);
         }
-        let pending = self.catalog.pending(txn, "by_age")?;
-        super::compare(&mut wrong, "the queue", pending, model.queued.len() as u64);
-        // And what a user would ask: names by town, the oldest first, from the entries alone.
-        let by_town = self.catalog.readable(txn, "by_town")?;
+        for index in &self.indexes {
+            super::compare(&mut wrong, "the state", index.state(txn)?, State::Readable);
+        }
+        // And a query: names by town, the oldest first, from the entries alone.
+        let by_town = self.indexes[BY_TOWN].at(txn)?;
         let mut found = Vec::new();
         for entry in by_town.range(txn, "Oslo", Order::Ascending)? {
             let entry = entry?;
@@ -265,33 +248,7 @@ impl Workload for Members {
         if !model.is_open {
             return Ok(());
         }
-        self.catalog.open(txn, &self.table)?;
-        // What the deferred index has of them, and nothing in the queue.
-        for (id, member) in &model.members {
-            let indexed = match model.queued.get(id) {
-                None => Some(member.clone()),
-                Some(old) => old.as_ref().map(without_email),
-            };
-            indexed.iter().try_for_each(|member| self.table.put(txn, id, member))?;
-        }
-        for (id, old) in model.queued.iter().filter(|(id, _)| !model.members.contains_key(id)) {
-            old.iter().try_for_each(|old| self.table.put(txn, id, &without_email(old)))?;
-        }
-        self.drain(txn)?;
-        // A change that nobody makes, so that they are queued, and then what is there now.
-        let nobody = Member { name: String::new(), town: String::new(), age: 100, email: None };
-        for id in model.queued.keys() {
-            self.table.put(txn, id, &nobody)?;
-            match model.members.get(id) {
-                Some(member) => self.table.put(txn, id, member)?,
-                None => drop(self.table.delete(txn, id)?),
-            }
-        }
-        Ok(())
+        self.open(txn)?;
+        self.table.put_many(txn, model.members.clone())
     }
-}
-
-/// An address would be in the way of whoever has it now.
-fn without_email(member: &Member) -> Member {
-    Member { email: None, ..member.clone() }
 }

@@ -15,19 +15,22 @@ mod trees;
 
 use std::sync::Arc;
 
-use keyloom::Subspace;
+use keyloom::{Result, Subspace};
 
 use crate::workload::{Registered, WatchedBy};
 
 /// All workloads. A pattern joins every campaign here.
-pub fn all() -> Vec<Arc<dyn Registered>> {
-    vec![
+///
+/// # Errors
+/// Errors of a schema that a workload declares in memory.
+pub fn all() -> Result<Vec<Arc<dyn Registered>>> {
+    Ok(vec![
         Arc::new(entries::Entries),
         Arc::new(blog::Blog::new()),
         Arc::new(cities::Cities::new()),
         Arc::new(clicks::Clicks::new()),
         Arc::new(ledger::Ledger::new()),
-        Arc::new(members::Members::new()),
+        Arc::new(members::Members::new()?),
         Arc::new(places::Places::new()),
         Arc::new(aggregates::Parts::new()),
         Arc::new(audience::Audience::new()),
@@ -37,7 +40,7 @@ pub fn all() -> Vec<Arc<dyn Registered>> {
         Arc::new(trees::materialized_path_of_names()),
         Arc::new(trees::nested_sets()),
         Arc::new(trees::tree_document()),
-    ]
+    ])
 }
 
 /// Who watches an entry of a workload that derives what is in these of its parts, and nothing else.
