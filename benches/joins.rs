@@ -19,9 +19,9 @@ fn name(user: u32) -> &'static str {
 }
 
 struct Blog {
-    by_name: Index<u32, String>,
+    by_name: Index<u32, String, String>,
     users: Table<u32, String>,
-    by_author: Index<u32, (u32, String)>,
+    by_author: Index<u32, (u32, String), u32>,
     posts: Table<u32, (u32, String)>,
 }
 
@@ -73,7 +73,7 @@ fn joins(c: &mut Criterion) {
             let posts = blog.by_author.range(&snapshot, (), Order::Ascending).unwrap();
             let posts = posts.map(|found| {
                 let found = found?;
-                Ok((found.parts::<u32>()?, found.record_key()?))
+                Ok((found.parts()?, found.record_key()?))
             });
             let johns = blog.johns(&snapshot);
             count(johns.merge_join(posts, Order::Ascending, |user| *user, |(author, _)| *author))

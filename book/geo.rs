@@ -49,9 +49,9 @@ pub struct Geo {
     /// The records, with both indexes attached.
     pub cities: Table<u32, City>,
     /// By country, division and name.
-    pub by_place: Index<u32, City>,
+    pub by_place: Index<u32, City, (String, String, String)>,
     /// By country and division, the largest first.
-    pub by_size: Index<u32, City>,
+    pub by_size: Index<u32, City, (String, String, Desc<u64>)>,
 }
 
 impl Geo {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Store};
-use keyloom_patterns::{Attached, BatchSize, Index, Schema, Table, entry};
+use keyloom_patterns::{AnyParts, Attached, BatchSize, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 const HELP: &str = "\
@@ -46,8 +46,8 @@ struct User {
 
 struct Users {
     table: Table<u32, User>,
-    by_city: Attached<Index<u32, User>>,
-    by_email: Attached<Index<u32, User>>,
+    by_city: Attached<Index<u32, User, (u16, u8)>>,
+    by_email: Attached<Index<u32, User, String>>,
 }
 
 impl Users {
@@ -62,8 +62,8 @@ impl Users {
         Ok(Self { table, by_city, by_email })
     }
 
-    fn indexes(&self) -> [(&'static str, &Attached<Index<u32, User>>); 2] {
-        [("by_city", &self.by_city), ("by_email", &self.by_email)]
+    fn indexes(&self) -> [(&'static str, Attached<Index<u32, User, AnyParts>>); 2] {
+        [("by_city", self.by_city.untyped()), ("by_email", self.by_email.untyped())]
     }
 }
 
@@ -156,8 +156,9 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         // Whatever happens to the builds, the writer is to come to an end.
         let writer = scope.spawn(|| write(&store, &users, options.records, &course));
-        let built =
-            users.indexes().map(|(name, index)| build(&store, name, index, options.batch, &course));
+        let built = users
+            .indexes()
+            .map(|(name, index)| build(&store, name, &index, options.batch, &course));
         course.is_over.store(true, Relaxed);
         let (mut waits, most_batches) = writer.join().map_err(|_| "the writer panicked")??;
         let mut longest_batch = Duration::ZERO;
@@ -196,7 +197,7 @@ fn load(store: &Lmdb, records: u32) -> keyloom::Result<()> {
 fn build(
     store: &Lmdb,
     name: &str,
-    index: &Attached<Index<u32, User>>,
+    index: &Attached<Index<u32, User, AnyParts>>,
     batch: usize,
     course: &Course,
 ) -> keyloom::Result<Duration> {

@@ -25,7 +25,7 @@ type Site = (String, i64);
 struct Sites {
     table: Table<u32, Site>,
     totals: Totals<u32, Site>,
-    by_name: Index<u32, Site>,
+    by_name: Index<u32, Site, String>,
 }
 
 impl Sites {

@@ -18,9 +18,9 @@ const BATCH: usize = 10_000;
 
 pub struct Aggregation {
     cities: Table<u32, City>,
-    by_size: Index<u32, City>,
+    by_size: Index<u32, City, (String, String, Desc<u64>)>,
     totals: Totals<u32, City>,
-    ranked: RankedIndex<u32, City>,
+    ranked: RankedIndex<u32, City, (String, Desc<u64>)>,
     built: Subspace,
 }
 

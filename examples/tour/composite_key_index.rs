@@ -16,8 +16,8 @@ const BATCH: usize = 10_000;
 
 pub struct CompositeKeyIndex {
     cities: Table<u32, City>,
-    by_place: Index<u32, City>,
-    by_size: Index<u32, City>,
+    by_place: Index<u32, City, (String, String, String)>,
+    by_size: Index<u32, City, (String, String, Desc<u64>)>,
     loaded: Subspace,
 }
 
@@ -95,7 +95,7 @@ impl Step for CompositeKeyIndex {
                 let mut names = Vec::new();
                 for found in self.by_place.range(snapshot, "FR", Order::Ascending)? {
                     let found = found?;
-                    let (_country, admin1, name) = found.parts::<(&str, &str, &str)>()?;
+                    let (_country, admin1, name) = found.parts()?;
                     names.push(format!("{name} in region {admin1}"));
                 }
                 Ok((some_of(&names, 3, "cities"), ()))
@@ -105,7 +105,7 @@ impl Step for CompositeKeyIndex {
             let mut names = Vec::new();
             for found in self.by_place.range(snapshot, ("FR", "11"), Order::Ascending)? {
                 let found = found?;
-                let (_country, _admin1, name) = found.parts::<(&str, &str, &str)>()?;
+                let (_country, _admin1, name) = found.parts()?;
                 names.push(name.to_owned());
             }
             Ok((some_of(&names, 3, "cities"), ()))

@@ -17,7 +17,7 @@ const FIRST_DAY: u64 = 20_454;
 
 pub struct EnumerableKeys {
     cities: Table<u32, City>,
-    by_place: Index<u32, City>,
+    by_place: Index<u32, City, (String, String, String)>,
     journal: Enumerated<String, String>,
     by_day: TimeBuckets<String, String, Postcard>,
     changes: Stamped<String, String>,

@@ -42,8 +42,10 @@ impl IndexTable {
     }
 }
 
+type ByName = Index<u32, City, (String, Desc<u64>)>;
+
 /// The index, as the next version of the program declares it.
-fn by_name(schema: &Schema<'_, TourStore>) -> Result<Attached<Index<u32, City>>> {
+fn by_name(schema: &Schema<'_, TourStore>) -> Result<Attached<ByName>> {
     let cities = schema.table::<u32, City>("cities")?;
     schema.index(&cities, "by_name", 1, |_id, city| {
         entry((&city.name, Desc(city.population))).covering((&city.country, &city.admin1))
@@ -88,7 +90,7 @@ impl Step for IndexTable {
                 let mut places = Vec::new();
                 for found in by_name.at(snapshot)?.range(snapshot, "San José", Order::Ascending)? {
                     let found = found?;
-                    let (_name, Desc(population)) = found.parts::<(&str, Desc<u64>)>()?;
+                    let (_name, Desc(population)) = found.parts()?;
                     let (country, region) = found.covered::<(&str, &str)>()?;
                     places.push(format!("{country}, region {region}: {}", grouped(population)));
                 }

@@ -38,6 +38,7 @@
 //! |---|---|
 //! | [`schema`] | which tables and indexes does a store hold, and which program may write to them? |
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
+//! | [`parts`] | which queries fit the parts of an index? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
 //! | [`general::aggregation`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
@@ -60,6 +61,7 @@ mod explain;
 mod fnv;
 pub mod general;
 pub mod hierarchy;
+pub mod parts;
 pub mod schema;
 mod select;
 pub mod table;
@@ -87,6 +89,7 @@ pub use general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds, Inver
 pub use hierarchy::path::{
     LabelPath, Lquery, Ltxtquery, PathHierarchy, PathPattern, PathRegex, Paths,
 };
+pub use parts::{AnyParts, PackAs, Parts, PrefixOf};
 pub use schema::{Attached, Maintained, Schema, SchemaError};
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, Table, Undecodable};

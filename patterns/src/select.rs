@@ -4,6 +4,8 @@ use std::ops::{Bound, RangeBounds};
 
 use keyloom::{KeyRange, Pack, Subspace};
 
+use crate::parts::{AnyParts, PrefixOf};
+
 /// Which keys of a subspace a query is about.
 ///
 /// | given | what it selects |
@@ -13,8 +15,8 @@ use keyloom::{KeyRange, Pack, Subspace};
 /// | [`starting_with`]`(("FR", "Par"))` | what begins with these elements, the last of which is the beginning of a string |
 /// | [`within`]`(18..30)`, `(..=30)`, `(18..)` | what lies between, by its leading elements |
 ///
-/// The elements of an index entry are its parts and then the record key: a selection that names more
-/// elements than there are parts goes on in the record key.
+/// `P` are the parts that it selects from: those of an index in their [types](crate::parts), so that a selection
+/// of another type does not compile, or [`AnyParts`], where any value can be given.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace};
@@ -30,12 +32,17 @@ use keyloom::{KeyRange, Pack, Subspace};
 /// assert_eq!(people.count(&snapshot, within(51..))?, 10);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub trait Select {
+#[diagnostic::on_unimplemented(
+    message = "mismatched parts: `{Self}` does not select from `{P}`",
+    label = "the parts are `{P}`",
+    note = "give leading parts in their types: one alone, several in a tuple, `()` for all"
+)]
+pub trait Select<P = AnyParts> {
     /// The keys of `space` that are selected.
     fn key_range(&self, space: &Subspace) -> KeyRange<'static>;
 }
 
-impl<P: Pack> Select for P {
+impl<P, Q: PrefixOf<P>> Select<P> for Q {
     fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         space.child(self).self_and_children()
     }
@@ -43,31 +50,38 @@ impl<P: Pack> Select for P {
 
 /// Selects by the beginning of a string; see [`starting_with`].
 #[derive(Clone, Copy, Debug)]
-pub struct StartingWith<P>(P);
+pub struct StartingWith<Q>(Q);
 
 /// What begins with the elements of `prefix`, the last of which, a string or bytes, is itself only a
 /// beginning: `("FR", "Par")` finds Paris and Parthenay. A last element of another kind is taken whole.
-pub fn starting_with<P: Pack>(prefix: P) -> StartingWith<P> {
+pub fn starting_with<Q: Pack>(prefix: Q) -> StartingWith<Q> {
     StartingWith(prefix)
 }
 
-impl<P> StartingWith<P> {
-    pub(crate) fn prefix(&self) -> &P {
+impl<Q> StartingWith<Q> {
+    pub(crate) fn prefix(&self) -> &Q {
         &self.0
     }
 }
 
-impl<P: Pack> Select for StartingWith<P> {
-    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+impl<Q: Pack> StartingWith<Q> {
+    /// The keys of `space` that are selected, whatever their types are.
+    pub(crate) fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         space.string_prefix(&self.0)
+    }
+}
+
+impl<P, Q: PrefixOf<P>> Select<P> for StartingWith<Q> {
+    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        self.key_range(space)
     }
 }
 
 /// Selects what lies between two keys; see [`within`].
 #[derive(Clone, Copy, Debug)]
-pub struct Within<P> {
-    start: Bound<P>,
-    end: Bound<P>,
+pub struct Within<Q> {
+    start: Bound<Q>,
+    end: Bound<Q>,
 }
 
 /// What lies in `range`, in the order of the keys: where an element is a [`Desc`](keyloom::Desc), the
@@ -82,18 +96,19 @@ pub struct Within<P> {
 /// use std::ops::Bound::{Excluded, Unbounded};
 /// let behind_france = within::<&str>((Excluded("FR"), Unbounded));
 /// ```
-pub fn within<P: Pack + Clone>(range: impl RangeBounds<P>) -> Within<P> {
+pub fn within<Q: Pack + Clone>(range: impl RangeBounds<Q>) -> Within<Q> {
     Within { start: range.start_bound().cloned(), end: range.end_bound().cloned() }
 }
 
-impl<P> Within<P> {
-    pub(crate) fn bounds(&self) -> (Bound<&P>, Bound<&P>) {
+impl<Q> Within<Q> {
+    pub(crate) fn bounds(&self) -> (Bound<&Q>, Bound<&Q>) {
         (self.start.as_ref(), self.end.as_ref())
     }
 }
 
-impl<P: Pack> Select for Within<P> {
-    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+impl<Q: Pack> Within<Q> {
+    /// The keys of `space` that are selected, whatever their types are.
+    pub(crate) fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         let from = match &self.start {
             Bound::Included(key) => KeyRange::starting_at(&space.pack(key)).into_owned(),
             Bound::Excluded(key) => KeyRange::behind(&space.pack(key)),
@@ -105,5 +120,11 @@ impl<P: Pack> Select for Within<P> {
             Bound::Unbounded => KeyRange::all(),
         };
         space.self_and_children().intersect(from).intersect(to)
+    }
+}
+
+impl<P, Q: PrefixOf<P>> Select<P> for Within<Q> {
+    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        self.key_range(space)
     }
 }

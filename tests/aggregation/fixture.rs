@@ -30,7 +30,7 @@ pub struct Clicks {
     /// Per site: how many, and how many bytes.
     pub totals: Totals<u32, Click>,
     /// Per site, the heaviest first.
-    pub ranked: RankedIndex<u32, Click>,
+    pub ranked: RankedIndex<u32, Click, (String, Desc<i64>)>,
     /// Bytes per site and time.
     pub roll_up: RollUp<u32, Click>,
     /// Users per site.

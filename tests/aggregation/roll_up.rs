@@ -91,7 +91,7 @@ fn groups_of_different_length_do_not_mix() {
     }
     let mut of_pair = roll_up.events().range(&snapshot, (("a", 5),), Order::Ascending).unwrap();
     let first = of_pair.next().unwrap().unwrap();
-    assert_eq!(first.parts::<((String, i64), i64, i64)>().unwrap(), (("a".into(), 5), 2, 100));
+    assert_eq!(first.parts_as::<((String, i64), i64, i64)>().unwrap(), (("a".into(), 5), 2, 100));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use keyloom::key::Subspace;
 use keyloom::{Entry, KeyRange, Memory, Metered, Order, Reader, Result, Store, Writer};
-use keyloom_patterns::{Explain, Grouping, Select, within};
+use keyloom_patterns::{AnyParts, Explain, Grouping, Select, within};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -125,8 +125,9 @@ pub fn every_scan_finds_what_a_filter_over_all_keys_finds(store: &(impl Store + 
     property(24, keys(), |keys| {
         fill(store, &keys);
         let all = || space().self_and_children();
-        let of_a = || "a".key_range(&space());
-        let between = || within(("a", 1u8, 5u16)..=("ab", 2, 40)).key_range(&space());
+        let of_a = || space().child("a").self_and_children();
+        let between =
+            || Select::<AnyParts>::key_range(&within(("a", 1u8, 5u16)..=("ab", 2, 40)), &space());
         let selects: [&dyn Fn() -> KeyRange<'static>; 3] = [&all, &of_a, &between];
         for select in selects {
             for elements in 0..=3 {

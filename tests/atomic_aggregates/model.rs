@@ -18,7 +18,7 @@ pub type List = Vec<u8>;
 /// Short lists by id, and an index of their lengths.
 pub struct Lists {
     pub table: AtomicTable<u8, List>,
-    pub by_length: Index<u8, VersionedRecord<List>>,
+    pub by_length: Index<u8, VersionedRecord<List>, usize>,
 }
 
 impl Lists {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::key::Subspace;
 use keyloom::{Desc, KeyRange, Order, Reader, Store, Writer};
-use keyloom_patterns::{Inconsistency, Index, IndexEntries, Table, entry};
+use keyloom_patterns::{AnyParts, Inconsistency, Index, IndexEntries, Table, entry};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde::{Deserialize, Serialize};
@@ -21,9 +21,9 @@ pub struct City {
 #[derive(Clone)]
 pub struct Cities {
     pub table: Table<u16, City>,
-    pub by_name: Index<u16, City>,
-    pub by_size: Index<u16, City>,
-    pub by_tag: Index<u16, City>,
+    pub by_name: Index<u16, City, (String, String)>,
+    pub by_size: Index<u16, City, (String, Desc<u64>)>,
+    pub by_tag: Index<u16, City, String>,
     pub space: Subspace,
 }
 
@@ -44,13 +44,14 @@ impl Cities {
         Self { table, by_name, by_size, by_tag, space: space.clone() }
     }
 
-    pub fn indexes(&self) -> [&Index<u16, City>; 3] {
-        [&self.by_name, &self.by_size, &self.by_tag]
+    pub fn indexes(&self) -> [Index<u16, City, AnyParts>; 3] {
+        [self.by_name.untyped(), self.by_size.untyped(), self.by_tag.untyped()]
     }
 
     pub fn faults(&self, store: &impl Store) -> Vec<Inconsistency> {
         let snapshot = store.snapshot().unwrap();
-        let check = |index: &&Index<u16, City>| index.check(&snapshot, &self.table).unwrap();
+        let check =
+            |index: &Index<u16, City, AnyParts>| index.check(&snapshot, &self.table).unwrap();
         self.indexes().iter().flat_map(check).collect()
     }
 }

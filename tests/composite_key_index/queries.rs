@@ -6,7 +6,9 @@ use keyloom::key::{Subspace, pack};
 use keyloom::{
     Cost, Desc, DynWriter, Error, KeyRange, Metered, Order, Reader, Store, Transaction, Writer,
 };
-use keyloom_patterns::{Continuation, Index, Select, Table, entry, starting_with, within};
+use keyloom_patterns::{
+    AnyParts, Continuation, Index, Select, Table, entry, starting_with, within,
+};
 
 use crate::fixture::{Cities, City, apply, clear, fill, history, property, sample};
 
@@ -81,7 +83,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
             cities.by_size.range(&snapshot, "US", Order::Ascending).unwrap().zip(&expected)
         {
             let found = found.unwrap();
-            let (country, Desc(size)) = found.parts::<(&str, Desc<u64>)>().unwrap();
+            let (country, Desc(size)) = found.parts().unwrap();
             assert_eq!((country, size, found.record_key().unwrap()), ("US", population.0, *id));
         }
         assert_eq!(cities.by_size.count(&snapshot, "US").unwrap(), expected.len() as u64);
@@ -321,30 +323,46 @@ pub fn continuations_of_other_queries_are_refused(store: &(impl Store + Clone)) 
     clear(store);
     fill(&cities, store, 1..=20);
     let snapshot = store.snapshot().unwrap();
-    let page = |index: &Index<u16, City>, prefix: &str, order, after: Option<&Continuation>| {
-        index.page(&snapshot, prefix, order, 3, after).map(|page| page.next)
-    };
-    let next = page(&cities.by_name, "FR", Order::Ascending, None).unwrap().unwrap();
-    assert!(page(&cities.by_name, "FR", Order::Ascending, Some(&next)).is_ok());
+    let page =
+        |index: &Index<u16, City, AnyParts>, prefix: &str, order, after: Option<&Continuation>| {
+            index.page(&snapshot, prefix, order, 3, after).map(|page| page.next)
+        };
+    let next = page(&cities.by_name.untyped(), "FR", Order::Ascending, None).unwrap().unwrap();
+    assert!(page(&cities.by_name.untyped(), "FR", Order::Ascending, Some(&next)).is_ok());
     let others = [
-        page(&cities.by_name, "FR", Order::Descending, Some(&next)),
-        page(&cities.by_name, "US", Order::Ascending, Some(&next)),
-        page(&cities.by_size, "FR", Order::Ascending, Some(&next)),
-        page(&cities.by_name, "FR", Order::Ascending, Some(&Continuation::from_bytes(b""))),
-        page(&cities.by_name, "FR", Order::Ascending, Some(&Continuation::from_bytes(&[0; 9]))),
+        page(&cities.by_name.untyped(), "FR", Order::Descending, Some(&next)),
+        page(&cities.by_name.untyped(), "US", Order::Ascending, Some(&next)),
+        page(&cities.by_size.untyped(), "FR", Order::Ascending, Some(&next)),
+        page(
+            &cities.by_name.untyped(),
+            "FR",
+            Order::Ascending,
+            Some(&Continuation::from_bytes(b"")),
+        ),
+        page(
+            &cities.by_name.untyped(),
+            "FR",
+            Order::Ascending,
+            Some(&Continuation::from_bytes(&[0; 9])),
+        ),
     ];
     for other in others {
         let error = other.unwrap_err();
         assert!(matches!(error, Error::BadOption { what: "the continuation", .. }), "{error}");
     }
     // One whose key lies inside the other query all the same.
-    let of_country = page(&cities.by_name, "FR", Order::Ascending, None).unwrap().unwrap();
+    let of_country =
+        page(&cities.by_name.untyped(), "FR", Order::Ascending, None).unwrap().unwrap();
     let of_all = cities.by_name.page(&snapshot, (), Order::Ascending, 3, Some(&of_country));
     assert!(matches!(of_all, Err(Error::BadOption { .. })));
     let mut newer = next.as_bytes().to_vec();
     newer[0] = 2;
-    let newer =
-        page(&cities.by_name, "FR", Order::Ascending, Some(&Continuation::from_bytes(&newer)));
+    let newer = page(
+        &cities.by_name.untyped(),
+        "FR",
+        Order::Ascending,
+        Some(&Continuation::from_bytes(&newer)),
+    );
     assert!(matches!(newer, Err(Error::NewerFormat { found: 2, .. })));
 }
 
@@ -357,11 +375,11 @@ pub fn prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes(store: &(im
         .transact(|txn| keys.iter().try_for_each(|(s, n)| table.put(txn, &((*s).into(), *n), n)))
         .unwrap();
     let snapshot = store.snapshot().unwrap();
-    let count = |prefix: &dyn Fn() -> KeyRange<'static>| snapshot.count(prefix()).unwrap();
-    assert_eq!(count(&|| "a".key_range(table.space())), 2);
-    assert_eq!(count(&|| "a\0".key_range(table.space())), 1);
-    assert_eq!(count(&|| ("a", 1).key_range(table.space())), 1);
-    assert_eq!(count(&|| ().key_range(table.space())), 5);
+    let count = |select: &dyn Select| snapshot.count(select.key_range(table.space())).unwrap();
+    assert_eq!(count(&"a"), 2);
+    assert_eq!(count(&"a\0"), 1);
+    assert_eq!(count(&("a", 1)), 1);
+    assert_eq!(count(&()), 5);
     assert_eq!(pack(&("a",)), pack("a"), "a value is the tuple of itself");
 }
 
@@ -398,11 +416,10 @@ fn a_beginning_of_no_string_is_the_whole_of_what_was_named() {
         })
         .unwrap();
     let snapshot = store.snapshot().unwrap();
-    let count = |found: keyloom_patterns::general::composite_key_index::FoundEntries<_, u16>| {
-        found.map(Result::unwrap).count()
-    };
-    assert_eq!(count(index.range(&snapshot, starting_with(()), Order::Ascending).unwrap()), 3);
-    assert_eq!(count(index.range(&snapshot, starting_with(256), Order::Ascending).unwrap()), 2);
+    let all = index.range(&snapshot, starting_with(()), Order::Ascending).unwrap();
+    assert_eq!(all.map(Result::unwrap).count(), 3);
+    let of_256 = index.range(&snapshot, starting_with(256), Order::Ascending).unwrap();
+    assert_eq!(of_256.map(Result::unwrap).count(), 2);
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Faults, conflicts and bad input.
 
-use keyloom::{DynWriter, Fault, Faulty, Memory, Result, Store, Subspace};
-use keyloom_patterns::conceptual::denormalization::Copies;
-use keyloom_patterns::{Index, IndexError, Table, entry};
+use keyloom::{DynWriter, Fault, Faulty, Result, Store};
+use keyloom_patterns::IndexError;
 
-use crate::fixture::{Blog, Post, clear, dump, of, on};
+use crate::fixture::{Blog, clear, dump, of, on};
 
 /// A name that changes at once, one that has too many carriers, a post, and a user who goes.
 fn change(blog: &Blog, txn: &mut DynWriter<'_>) -> Result<()> {
@@ -109,26 +108,4 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let error = store.transact(|txn| blog.authors.put(txn, &70, of(9))).unwrap_err();
     assert!(error.to_string().starts_with(r#"at key ("blog", "users", 9): "#), "{error}");
     clear(store);
-}
-
-#[test]
-fn an_index_by_something_else_than_the_source_is_refused_with_a_remedy() {
-    let store = Memory::new();
-    let space = Subspace::new("wrong");
-    let users = Table::<u16, String>::new(&space.child("users"));
-    let by_text = Index::new(&space.child("by_text"), |_, post: &Post| entry(&post.text));
-    let posts = Table::<u32, Post>::new(&space.child("posts")).with(&by_text);
-    let copies = Copies::new(
-        &space.child("copies"),
-        &users,
-        &by_text,
-        &posts,
-        |name: &String| name.clone(),
-        |post: &mut Post, _, name| post.author_name = name,
-    );
-    let post = Post { text: "hello".into(), ..Post::default() };
-    let error = store.transact(|txn| copies.put(txn, &1, post.clone())).unwrap_err();
-    let text = error.to_string();
-    assert!(text.contains("hello") && text.contains("no key of a source"), "{text}");
-    assert!(dump(&store).is_empty());
 }

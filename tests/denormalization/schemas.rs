@@ -16,7 +16,7 @@ type Names = Copies<u16, String, u32, Post>;
 struct Blog {
     users: Table<u16, String>,
     posts: Table<u32, Post>,
-    by_author: Attached<Index<u32, Post>>,
+    by_author: Attached<Index<u32, Post, u16>>,
     names: Attached<Names>,
 }
 

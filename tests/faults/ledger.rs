@@ -25,7 +25,7 @@ pub struct Transfer {
 pub struct Ledger {
     space: Subspace,
     transfers: Table<Number, Transfer>,
-    by_account: Index<Number, Transfer>,
+    by_account: Index<Number, Transfer, (u16, i64)>,
     accounts: Table<u16, i64>,
     counters: Subspace,
     number_of_accounts: u16,

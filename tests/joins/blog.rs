@@ -38,9 +38,9 @@ impl Size {
 }
 
 struct Blog {
-    by_name: Index<u32, String>,
+    by_name: Index<u32, String, String>,
     users: Table<u32, String>,
-    by_author: Index<u32, u32>,
+    by_author: Index<u32, u32, u32>,
     posts: Table<u32, u32>,
 }
 
@@ -69,7 +69,7 @@ impl Blog {
         let johns = johns.map(|found| found?.record_key());
         let posts = self.by_author.range(reader, (), Order::Ascending)?.map(|found| {
             let found = found?;
-            Ok((found.parts::<u32>()?, found.record_key()?))
+            Ok((found.parts()?, found.record_key()?))
         });
         let joined = johns.merge_join(posts, Order::Ascending, |user| *user, |(user, _)| *user);
         joined.map(|row| row.map(|(_, post)| post)).collect()

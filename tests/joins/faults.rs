@@ -97,7 +97,7 @@ pub fn a_fault_while_reading_ends_a_join_behind_rows_that_are_right(store: &(imp
             let entries = chat.by_author.range(&snapshot, (), Order::Ascending)?;
             Ok(entries.map(|found| {
                 let found = found?;
-                Ok((found.parts::<u16>()?, found.record_key()?))
+                Ok((found.parts()?, found.record_key()?))
             }))
         };
         Ok(match which {

@@ -19,9 +19,9 @@ pub struct Message {
 #[derive(Clone)]
 pub struct Chat {
     pub users: Table<u16, String>,
-    pub by_name: Index<u16, String>,
+    pub by_name: Index<u16, String, String>,
     pub messages: Table<u32, Message>,
-    pub by_author: Index<u32, Message>,
+    pub by_author: Index<u32, Message, u16>,
     pub members: Links<String, u16>,
     pub space: Subspace,
 }

@@ -93,7 +93,7 @@ fn in_the_order_of_both(chat: &Chat, reader: &impl Reader, data: &Data) {
         let messages = || {
             chat.by_author.range(reader, (), order).unwrap().map(|found| {
                 let found = found?;
-                Ok((found.parts::<u16>()?, found.record_key()?))
+                Ok((found.parts()?, found.record_key()?))
             })
         };
         let in_order = |mut rows: Vec<(u16, Option<u32>)>| {
@@ -143,7 +143,7 @@ fn with_duplicates_on_both_sides(chat: &Chat, reader: &impl Reader, data: &Data)
     let messages = || {
         chat.by_author.range(reader, (), Order::Ascending).unwrap().map(|found| {
             let found = found?;
-            Ok((found.parts::<u16>()?, found.record_key()?))
+            Ok((found.parts()?, found.record_key()?))
         })
     };
     let author = |(author, _): &(u16, u32)| *author;

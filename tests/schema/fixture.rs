@@ -26,10 +26,10 @@ pub struct Sale {
 #[derive(Clone)]
 pub struct Shop {
     pub sales: Table<u32, Sale>,
-    pub by_town: Attached<Index<u32, Sale>>,
-    pub by_serial: Attached<Index<u32, Sale>>,
+    pub by_town: Attached<Index<u32, Sale, String>>,
+    pub by_serial: Attached<Index<u32, Sale, u32>>,
     pub totals: Attached<Totals<u32, Sale>>,
-    pub ranked: Attached<RankedIndex<u32, Sale>>,
+    pub ranked: Attached<RankedIndex<u32, Sale, (String, i64)>>,
     pub roll_up: Attached<RollUp<u32, Sale>>,
     pub sketches: Attached<Sketches<u32, Sale>>,
     pub words: Attached<InvertedIndex<u32, Sale>>,
@@ -43,11 +43,11 @@ fn position(sale: &Sale) -> Result<Option<Position>> {
     Position::new(sale.cents as f64 / 10.0, 7.5).map(Some)
 }
 
-pub fn by_town(_: &u32, sale: &Sale) -> IndexEntries {
+pub fn by_town(_: &u32, sale: &Sale) -> IndexEntries<String> {
     entry(&sale.town).covering(sale.cents)
 }
 
-pub fn by_serial(_: &u32, sale: &Sale) -> IndexEntries {
+pub fn by_serial(_: &u32, sale: &Sale) -> IndexEntries<u32> {
     sale.serial.iter().collect()
 }
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use keyloom::{Desc, KeyBuf, Memory, Metered, Order, Store, Subspace, Transaction, Writer};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::{
-    Attached, Inconsistency, Index, IndexEntries, IndexError, Schema, Table, entry,
+    AnyParts, Attached, Inconsistency, Index, IndexEntries, IndexError, Schema, Table, entry,
 };
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -26,16 +26,16 @@ struct Person {
 type People16 = BTreeMap<u16, Person>;
 /// A put (`Some`) or a delete of one record.
 type Change = (u16, Option<Person>);
-type PersonIndex = Attached<Index<u16, Person>>;
+type PersonIndex<P = AnyParts> = Attached<Index<u16, Person, P>>;
 
 struct People {
     table: Table<u16, Person>,
-    by_city: PersonIndex,
-    by_email: PersonIndex,
-    by_tag: PersonIndex,
+    by_city: PersonIndex<(String, Desc<u8>)>,
+    by_email: PersonIndex<String>,
+    by_tag: PersonIndex<String>,
 }
 
-fn by_email(_: &u16, person: &Person) -> IndexEntries {
+fn by_email(_: &u16, person: &Person) -> IndexEntries<String> {
     person.email.iter().map(|email| entry(email).covering(&person.name)).collect()
 }
 
@@ -58,8 +58,12 @@ impl People {
         }
     }
 
-    fn indexes(&self) -> [(&'static str, &PersonIndex); 3] {
-        [("by_city", &self.by_city), ("by_email", &self.by_email), ("by_tag", &self.by_tag)]
+    fn indexes(&self) -> [(&'static str, PersonIndex); 3] {
+        [
+            ("by_city", self.by_city.untyped()),
+            ("by_email", self.by_email.untyped()),
+            ("by_tag", self.by_tag.untyped()),
+        ]
     }
 
     /// The records without their indexes, as foreign code sees them.
@@ -182,7 +186,7 @@ pub fn queries_of_any_index_find_what_a_filter_finds(store: &(impl Store + Clone
         let by_city = people.by_city.at(&snapshot).unwrap();
         let found = by_city.range(&snapshot, (), Order::Ascending).unwrap().map(|found| {
             let found = found.unwrap();
-            let (city, Desc(age)) = found.parts::<(String, Desc<u8>)>().unwrap();
+            let (city, Desc(age)) = found.owned_parts().unwrap();
             let (name, tags) = found.covered::<(String, usize)>().unwrap();
             (city, Reverse(age), found.record_key().unwrap(), name, tags)
         });
@@ -192,7 +196,7 @@ pub fn queries_of_any_index_find_what_a_filter_finds(store: &(impl Store + Clone
         for email in ["", "a", "a\0", "b", "c", "d", "e", "f", "of no record"] {
             let wanted = model.iter().find(|(_, p)| p.email.as_deref() == Some(email));
             let found = by_email.get(&snapshot, email).unwrap().map(|found| {
-                assert_eq!(found.parts::<String>().unwrap(), email);
+                assert_eq!(found.owned_parts().unwrap(), email);
                 (found.record_key().unwrap(), found.covered::<String>().unwrap())
             });
             assert_eq!(found, wanted.map(|(id, p)| (*id, p.name.clone())));
@@ -239,7 +243,7 @@ pub fn damage_of_any_index_is_found_and_repaired(store: &(impl Store + Clone)) {
     store.transact(|txn| people.table.put_many(txn, samples(1..=40))).unwrap();
     let whole = dump_all(store);
     for (name, index) in people.indexes() {
-        let keys: Vec<Vec<u8>> = people.entries(store, index).into_keys().collect();
+        let keys: Vec<Vec<u8>> = people.entries(store, &index).into_keys().collect();
         let foreign = index.at(&store.snapshot().unwrap()).unwrap().space().pack(&("not", "of it"));
         store
             .transact(|txn| {
@@ -331,9 +335,17 @@ pub fn an_entry_that_is_too_long_is_refused_and_named(store: &(impl Store + Clon
     let before = dump_all(store);
     let long = || "l".repeat(600);
     for (person, index, part) in [
-        (Person { city: long(), ..sample(2) }, &people.by_city, "602 of them in part 1 of 2"),
-        (Person { email: Some(long()), ..sample(2) }, &people.by_email, "in part 1 of 1"),
-        (Person { tags: vec!["x".into(), long()], ..sample(2) }, &people.by_tag, "in part 1 of 1"),
+        (
+            Person { city: long(), ..sample(2) },
+            people.by_city.untyped(),
+            "602 of them in part 1 of 2",
+        ),
+        (Person { email: Some(long()), ..sample(2) }, people.by_email.untyped(), "in part 1 of 1"),
+        (
+            Person { tags: vec!["x".into(), long()], ..sample(2) },
+            people.by_tag.untyped(),
+            "in part 1 of 1",
+        ),
     ] {
         let is_named = |error: keyloom::Error| {
             let Some(IndexError::EntryTooLong { bytes, limit: 511, .. }) = error.downcast_ref()
@@ -388,7 +400,7 @@ pub fn a_function_that_panics_leaves_nothing(store: &(impl Store + Clone)) {
     assert_eq!(dump_all(store), before);
     store.transact(|txn| words.put(txn, &2, &"two".into())).unwrap();
     let snapshot = store.snapshot().unwrap();
-    for index in [&by_length, &by_first] {
+    for index in [by_length.untyped(), by_first.untyped()] {
         assert_eq!(index.check(&snapshot).unwrap(), []);
     }
 }

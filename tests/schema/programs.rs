@@ -4,7 +4,7 @@ use keyloom::value::Json;
 use keyloom::{Order, Result, Store};
 use keyloom_patterns::{Attached, Index, IndexEntries, Schema, SchemaError, Table, entry};
 
-use crate::fixture::{Sale, by_town, sale};
+use crate::fixture::{Sale, sale};
 use crate::laws::clear;
 
 /// What a program declares besides the table of sales.
@@ -30,13 +30,20 @@ const PROGRAMS: [Declares; 4] =
     [Declares::Nothing, Declares::ByTown, Declares::ByTownAndAmount, Declares::OtherCodec];
 const DEEDS: [Does; 4] = [Does::Reads, Does::Writes, Does::Builds, Does::Drops];
 
+type TownAndAmount = (String, i64);
+
 struct Program<'s, S> {
     store: &'s S,
     sales: Table<u32, Sale>,
-    index: Option<Attached<Index<u32, Sale>>>,
+    index: Option<Attached<Index<u32, Sale, TownAndAmount>>>,
 }
 
-fn by_town_and_amount(_: &u32, sale: &Sale) -> IndexEntries {
+/// Of version 1: without the amount.
+fn by_town(_: &u32, sale: &Sale) -> IndexEntries<TownAndAmount> {
+    entry((&sale.town, 0_i64))
+}
+
+fn by_town_and_amount(_: &u32, sale: &Sale) -> IndexEntries<TownAndAmount> {
     entry((&sale.town, sale.cents))
 }
 

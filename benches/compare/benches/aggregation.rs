@@ -17,7 +17,7 @@ use keyloom::lmdb::Durability;
 use keyloom::{Desc, Lmdb, Metered, Order, Reader, Store, Subspace, Writer};
 use keyloom_compare::{Contender, compare};
 use keyloom_patterns::general::aggregation::{Contributions, Member, RankedIndex, Summary, Totals};
-use keyloom_patterns::{Grouping, Select, Table, entry, within};
+use keyloom_patterns::{Grouping, Table, entry, within};
 use rusqlite::{Connection, Statement};
 
 const SHOPS: u64 = 100;
@@ -184,7 +184,7 @@ fn maintaining(store: &Lmdb, records: u64) {
     };
     let by_shop = ranked.index().grouped_by(1);
     asked("fold of one shop", &|| {
-        let range = 7_u32.key_range(ranked.index().space());
+        let range = ranked.index().space().child(&7_u32).self_and_children();
         let all = snapshot.range(range, Order::Ascending).unwrap();
         let folded = by_shop.fold(all, Summary::default(), |sum, sale| {
             sum.add(sale.rest::<(Desc<i64>, u32)>()?.0.0);

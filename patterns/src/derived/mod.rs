@@ -241,6 +241,10 @@ pub enum AsDerived {}
 #[derive(Debug)]
 pub enum AsEntries {}
 
+/// How an [`Index`](crate::Index) is attached, whatever the types of its parts are.
+#[derive(Debug)]
+pub enum AsIndex {}
+
 impl<K, V, D: Derived<K, V> + Clone + 'static> Attach<K, V, AsDerived> for D {
     fn attached(&self) -> Arc<dyn Derived<K, V>> {
         Arc::new(self.clone())

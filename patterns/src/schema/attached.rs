@@ -14,14 +14,15 @@ use super::stored::{State, space_of};
 use crate::continuation::{Continuation, Page};
 use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
 use crate::general::composite_key_index::Index;
+use crate::parts::AnyParts;
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
 /// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that check,
 /// repair, build, disable and drop them.
 ///
-/// Cheap to clone. `C` is the codec of the table: `Attached<Index<u32, City>>` stands for
-/// `Attached<Index<u32, City>, Postcard>`.
+/// Cheap to clone. `C` is the codec of the table: `Attached<Totals<u32, City>>` stands for
+/// `Attached<Totals<u32, City>, Postcard>`.
 pub struct Attached<D: Maintained, C = Postcard> {
     pub(super) derived: D,
     pub(super) declared: Arc<Declared<D::Key, D::Value>>,
@@ -141,7 +142,16 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     }
 }
 
-impl<K: RecordKey, V: 'static, C: Codec<V>> Attached<Index<K, V>, C> {
+impl<K: RecordKey, V: 'static, P: 'static, C> Attached<Index<K, V, P>, C> {
+    /// The same index, whose parts may be anything, as for a list of indexes of several types; see
+    /// [`Index::untyped`].
+    pub fn untyped(&self) -> Attached<Index<K, V, AnyParts>, C> {
+        let (derived, declared) = (self.derived.untyped(), Arc::clone(&self.declared));
+        Attached::new(derived, declared, self.table.clone())
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
     /// The records of one page of the index, in the order of the index; see [`Index::records`]. Costs one
     /// get more.
     ///
@@ -164,7 +174,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Attached<Index<K, V>, C> {
     pub fn records(
         &self,
         reader: &impl Reader,
-        select: impl Select,
+        select: impl Select<P>,
         order: Order,
         limit: usize,
         after: Option<&Continuation>,

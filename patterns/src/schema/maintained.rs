@@ -107,9 +107,9 @@ macro_rules! described {
 
 /// Implements [`Maintained`] by the inherent methods of a kind.
 macro_rules! maintained {
-    ($name:ident $(, $constant:ident)?; $($described:tt)*) => {
-        impl<K: RecordKey, V: 'static $(, const $constant: usize)?> Maintained
-            for $name<K, V $(, $constant)?>
+    ($name:ident $(, const $constant:ident)? $(, parts $parts:ident)?; $($described:tt)*) => {
+        impl<K: RecordKey, V: 'static $(, const $constant: usize)? $(, $parts: 'static)?>
+            Maintained for $name<K, V $(, $constant)? $(, $parts)?>
         {
             described!($($described)*);
 
@@ -126,15 +126,15 @@ macro_rules! maintained {
     };
 }
 
-maintained!(Index; |index| if index.is_unique() { "unique index" } else { "index" });
+maintained!(Index, parts P; |index| if index.is_unique() { "unique index" } else { "index" });
 maintained!(Totals; |_| "totals");
-maintained!(RankedIndex; |_| "ranked index");
+maintained!(RankedIndex, parts P; |_| "ranked index");
 maintained!(RollUp; |_| "roll-up", options |roll_up| format!("widths {:?}", roll_up.widths()));
 maintained!(InvertedIndex; |_| "inverted index");
 maintained!(PointIndex; |_| "points");
 maintained!(ExtentIndex; |_| "extents");
 maintained!(SpaceTimeIndex; |_| "points in space and time");
-maintained!(CurveIndex, N; |_| "curve");
+maintained!(CurveIndex, const N; |_| "curve");
 maintained!(PathHierarchy; |_| "path hierarchy");
 
 impl<SK, S, K, V, CS, CC> Maintained for Copies<SK, S, K, V, CS, CC>

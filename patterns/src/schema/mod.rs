@@ -16,7 +16,7 @@
 //! store.transact(|txn| people.put(txn, &1, &("Ada".into(), "London".into())))?; // and its index entry
 //! let snapshot = store.snapshot()?;
 //! for found in by_town.at(&snapshot)?.range(&snapshot, "London", Order::Ascending)? {
-//!     assert_eq!(found?.parts::<(&str, &str)>()?, ("London", "Ada"));
+//!     assert_eq!(found?.parts()?, ("London", "Ada"));
 //! }
 //! # Ok::<(), keyloom::Error>(())
 //! ```
@@ -154,7 +154,7 @@ use stored::{Id, StoredDerived, StoredTable, key_name, space_of, type_name, writ
 /// use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 /// struct TownHall {
 ///     people: Table<u32, (String, String)>,
-///     by_town: Attached<Index<u32, (String, String)>>,
+///     by_town: Attached<Index<u32, (String, String), String>>,
 /// }
 /// impl TownHall {
 ///     fn open(store: &impl Store) -> Result<Self> {
@@ -366,13 +366,13 @@ impl<'s, S: Store> Schema<'s, S> {
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
     /// of the store.
-    pub fn index<K: RecordKey, V: 'static, C>(
+    pub fn index<K: RecordKey, V: 'static, P: 'static, C>(
         &self,
         table: &Table<K, V, C>,
         name: &str,
         version: u32,
-        function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
-    ) -> Result<Attached<Index<K, V>, C>> {
+        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
+    ) -> Result<Attached<Index<K, V, P>, C>> {
         let function = shared(function);
         self.derive(table, name, version, |space| Ok(Index::new(space, function.clone())))
     }
@@ -382,13 +382,13 @@ impl<'s, S: Store> Schema<'s, S> {
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
     /// of the store.
-    pub fn unique_index<K: RecordKey, V: 'static, C>(
+    pub fn unique_index<K: RecordKey, V: 'static, P: 'static, C>(
         &self,
         table: &Table<K, V, C>,
         name: &str,
         version: u32,
-        function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
-    ) -> Result<Attached<Index<K, V>, C>> {
+        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
+    ) -> Result<Attached<Index<K, V, P>, C>> {
         let function = shared(function);
         self.derive(table, name, version, |space| Ok(Index::new(space, function.clone()).unique()))
     }

@@ -13,7 +13,7 @@ use crate::table::RecordKey;
 /// Number of records read together.
 const CHUNK: usize = 1_000;
 
-impl<K: RecordKey, V: 'static, C: Codec<V>> Attached<Index<K, V>, C> {
+impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
     /// The records whose parts an earlier record has already, with the key of that record: at most `limit`
     /// of them. As long as there are any, a unique index cannot be built. Valid in each state of the index,
     /// also before the build, and for an index that is not unique.
@@ -41,21 +41,18 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Attached<Index<K, V>, C> {
     /// # Errors
     /// [`Error::At`](keyloom::Error::At) for a record that does not decode; any error of the store.
     pub fn violations(&self, reader: &impl Reader, limit: usize) -> Result<Vec<NotUnique>> {
+        let index = self.derived.untyped();
         let (mut found, mut after) = (Vec::new(), None);
         let mut holders: HashMap<KeyBuf, KeyBuf> = HashMap::new();
         while found.len() < limit {
             let page = self.table.page(reader, (), Order::Ascending, CHUNK, after.as_ref())?;
             for (key, value) in &page.items {
                 let record = pack_one(key);
-                for parts in self.derived.parts(key, value) {
+                for parts in index.parts(key, value) {
                     match holders.entry(parts) {
                         Entry::Vacant(vacant) => drop(vacant.insert(record.clone())),
                         Entry::Occupied(holder) => {
-                            found.push(self.derived.not_unique(
-                                holder.key(),
-                                &record,
-                                holder.get(),
-                            ));
+                            found.push(index.not_unique(holder.key(), &record, holder.get()));
                         }
                     }
                 }

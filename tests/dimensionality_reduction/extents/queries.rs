@@ -93,7 +93,7 @@ fn an_entry_stands_under_the_smallest_element_that_holds_the_extent() {
         things.put(&store, &[edges]);
         let snapshot = store.snapshot().unwrap();
         let found = things.index.as_index().range(&snapshot, (), Order::Ascending).unwrap();
-        let codes: Vec<u64> = found.map(|found| found.unwrap().parts().unwrap()).collect();
+        let codes: Vec<u64> = found.map(|found| found.unwrap().parts_as().unwrap()).collect();
         assert_eq!(codes, [code(&edges, Bend::None)], "{edges:?}");
     });
 }

@@ -127,7 +127,7 @@ fn page(query: Query, after: Option<&Continuation>) -> keyloom::Result<Found> {
         None => towns.by_name.page(&snapshot, (), order, limit, after)?,
     };
     let found = page.items.iter().map(|found| {
-        let (country, name): (u8, String) = found.parts()?;
+        let (country, name) = found.owned_parts()?;
         Ok((country, name, found.record_key()?))
     });
     Ok((found.collect::<keyloom::Result<_>>()?, page.next))

@@ -9,7 +9,7 @@ use keyloom::key::unpack;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{MAX_KEY_BYTES, Memory, Order, Store, Subspace, Writer};
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{Inconsistency, Index, starting_with};
+use keyloom_patterns::{AnyParts, Inconsistency, Index, starting_with};
 
 use crate::records::{Id, Town, Towns, dump, order};
 
@@ -48,7 +48,7 @@ pub(crate) fn index_entries(data: &[u8]) {
         spoil(garbage, &towns, &store);
     }
     for index in towns.indexes() {
-        ask(index, &towns, &store, order(input.descending));
+        ask(&index, &towns, &store, order(input.descending));
     }
     mend(&input, &towns, &store, &clean);
 }
@@ -61,7 +61,7 @@ fn spoil(garbage: &Garbage, towns: &Towns, store: &Memory) {
     let join = |space: &Subspace, rest: &[u8]| [space.prefix(), rest].concat();
     let (key, value) = match garbage {
         Garbage::Entry { index, key, value } => {
-            let index = towns.indexes()[usize::from(index % 3)];
+            let index = &towns.indexes()[usize::from(index % 3)];
             (join(index.space(), key), Some(value.clone()))
         }
         Garbage::Plausible { country, name, id, format, length } => {
@@ -90,14 +90,14 @@ fn spoil(garbage: &Garbage, towns: &Towns, store: &Memory) {
 }
 
 /// Reads in every way. What comes is right or an error.
-fn ask(index: &Index<Id, Town>, towns: &Towns, store: &Memory, order: Order) {
+fn ask(index: &Index<Id, Town, AnyParts>, towns: &Towns, store: &Memory, order: Order) {
     let snapshot = store.snapshot().unwrap();
     let mut count = 0;
     for found in index.range(&snapshot, (), order).unwrap() {
         count += 1;
         let Ok(found) = found.map_err(|error| error.to_string()) else { continue };
-        let _ = found.parts::<(u8, String)>().map_err(|error| error.to_string());
-        let _ = found.parts::<keyloom::Desc<u16>>().map_err(|error| error.to_string());
+        let _ = found.parts_as::<(u8, String)>().map_err(|error| error.to_string());
+        let _ = found.parts_as::<keyloom::Desc<u16>>().map_err(|error| error.to_string());
         if let Ok(id) = found.record_key() {
             let packed = keyloom::key::pack(&(id,));
             assert!(unpack::<(Id,)>(&packed).is_ok_and(|again| again.0 == id));
@@ -156,7 +156,7 @@ fn mend(input: &Input, towns: &Towns, store: &Memory, clean: &BTreeMap<Vec<u8>, 
     if repaired == 3 && same_records(&spoilt) == same_records(clean) {
         let mut mended = dump(store);
         // What lies beside the subspaces, behind FF, is nobody's.
-        let spaces = towns.indexes().map(|index| index.space());
+        let spaces = towns.indexes().map(|index| index.space().clone());
         mended.retain(|key, _| {
             within(towns.table.space(), key) || spaces.iter().any(|space| within(space, key))
         });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::{Desc, DynWriter, Error, Memory, Store};
 use keyloom_patterns::derived::{RecordChange, SortedWrites};
-use keyloom_patterns::{Derived, DerivedEntries, Index, Table, starting_with, within};
+use keyloom_patterns::{AnyParts, Derived, DerivedEntries, Index, Table, starting_with, within};
 
 use crate::records::{Id, Town, Towns, few, id, order, sorted};
 
@@ -74,7 +74,7 @@ pub(crate) fn operations(data: &[u8]) {
 /// An index that leaves the entries of old records behind.
 pub(crate) fn with_an_index_that_forgets(data: &[u8]) {
     #[derive(Clone)]
-    struct Forgets(Index<Id, Town>);
+    struct Forgets(Index<Id, Town, AnyParts>);
     impl Derived<Id, Town> for Forgets {
         fn update(
             &self,
@@ -88,7 +88,7 @@ pub(crate) fn with_an_index_that_forgets(data: &[u8]) {
         }
     }
     let towns = Towns::bare();
-    let table = towns.table.with(&Forgets(towns.by_name.clone()));
+    let table = towns.table.with(&Forgets(towns.by_name.untyped()));
     let table = table.with(&towns.by_size).with(&towns.by_tag);
     check(data, &Towns { table, ..towns });
 }
@@ -217,7 +217,7 @@ fn answer(question: &Question, towns: &Towns, store: &Memory, model: &Model) {
                 .unwrap()
                 .map(|found| {
                     let found = found.unwrap();
-                    let (_, name): (u8, String) = found.parts().unwrap();
+                    let (_, name) = found.owned_parts().unwrap();
                     (name, found.record_key().unwrap())
                 })
                 .collect();

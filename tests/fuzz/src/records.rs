@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::{Desc, KeyRange, Memory, Order, Reader, Store, Subspace};
-use keyloom_patterns::{Inconsistency, Index, IndexEntries, Table, entry};
+use keyloom_patterns::{AnyParts, Inconsistency, Index, IndexEntries, Table, entry};
 use serde::{Deserialize, Serialize};
 
 pub(crate) type Id = (u8, i8);
@@ -37,9 +37,9 @@ fn tags(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
 /// A table with three kinds of index: plain, descending and partial, multi-valued.
 pub(crate) struct Towns {
     pub(crate) table: Table<Id, Town>,
-    pub(crate) by_name: Index<Id, Town>,
-    pub(crate) by_size: Index<Id, Town>,
-    pub(crate) by_tag: Index<Id, Town>,
+    pub(crate) by_name: Index<Id, Town, (u8, String)>,
+    pub(crate) by_size: Index<Id, Town, Desc<u16>>,
+    pub(crate) by_tag: Index<Id, Town, u8>,
 }
 
 impl Towns {
@@ -61,14 +61,15 @@ impl Towns {
         Self { table, ..towns }
     }
 
-    pub(crate) fn indexes(&self) -> [&Index<Id, Town>; 3] {
-        [&self.by_name, &self.by_size, &self.by_tag]
+    pub(crate) fn indexes(&self) -> [Index<Id, Town, AnyParts>; 3] {
+        [self.by_name.untyped(), self.by_size.untyped(), self.by_tag.untyped()]
     }
 
     pub(crate) fn faults(&self, store: &Memory) -> Vec<Inconsistency> {
         let snapshot = store.snapshot().unwrap();
-        let check = |index: &Index<Id, Town>| index.check(&snapshot, &self.table).unwrap();
-        self.indexes().into_iter().flat_map(check).collect()
+        let check =
+            |index: &Index<Id, Town, AnyParts>| index.check(&snapshot, &self.table).unwrap();
+        self.indexes().iter().flat_map(check).collect()
     }
 }
 

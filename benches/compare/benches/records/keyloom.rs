@@ -10,8 +10,8 @@ use super::{Peer, Sale};
 pub struct Ours {
     pub store: Lmdb,
     pub sales: Table<u64, Sale>,
-    pub by_customer: Index<u64, Sale>,
-    pub by_state: Index<u64, Sale>,
+    pub by_customer: Index<u64, Sale, (u32, u64)>,
+    pub by_state: Index<u64, Sale, (u16, u64)>,
 }
 
 impl Peer for Ours {
@@ -47,7 +47,7 @@ impl Peer for Ours {
     fn of_state(&mut self, state: u16) -> u64 {
         let snapshot = self.store.snapshot().unwrap();
         let found = self.by_state.range(&snapshot, state, Order::Ascending).unwrap();
-        found.map(|found| found.unwrap().parts::<(u16, u64)>().unwrap().1).sum()
+        found.map(|found| found.unwrap().parts().unwrap().1).sum()
     }
 
     fn fetched(&mut self, customer: u32) -> u64 {

@@ -120,6 +120,7 @@ pub use propagate::Propagation;
 
 use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::general::composite_key_index::{Found, Index};
+use crate::parts::AnyParts;
 use crate::schema::{Attached, SchemaError};
 use crate::table::{RecordKey, Table};
 
@@ -130,11 +131,11 @@ use crate::table::{RecordKey, Table};
 pub struct Copies<SK, S, K: RecordKey, V: 'static, CS = Postcard, C = Postcard> {
     space: Subspace,
     sources: Table<SK, S, CS>,
-    by_source: Index<K, V>,
+    by_source: Index<K, V, AnyParts>,
     carriers: Table<K, V, C>,
     functions: Arc<Functions<SK, S, V>>,
     /// The index by source in its schema, which knows whether it is readable.
-    attached: Option<Attached<Index<K, V>, C>>,
+    attached: Option<Attached<Index<K, V, AnyParts>, C>>,
     inline: usize,
 }
 
@@ -196,7 +197,7 @@ where
     pub fn new<T: PartialEq>(
         space: &Subspace,
         sources: &Table<SK, S, CS>,
-        by_source: &Index<K, V>,
+        by_source: &Index<K, V, SK>,
         carriers: &Table<K, V, C>,
         part: impl Fn(&S) -> T + Send + Sync + 'static,
         set: impl Fn(&mut V, &SK, Option<T>) + Send + Sync + 'static,
@@ -210,7 +211,7 @@ where
         Self {
             space: space.clone(),
             sources: sources.clone(),
-            by_source: by_source.clone(),
+            by_source: by_source.untyped(),
             carriers: carriers.clone(),
             functions: Arc::new(functions),
             attached: None,
@@ -252,7 +253,7 @@ where
     pub fn in_schema<T: PartialEq>(
         space: &Subspace,
         sources: &Table<SK, S, CS>,
-        by_source: &Attached<Index<K, V>, C>,
+        by_source: &Attached<Index<K, V, SK>, C>,
         part: impl Fn(&S) -> T + Send + Sync + 'static,
         set: impl Fn(&mut V, &SK, Option<T>) + Send + Sync + 'static,
     ) -> Self {
@@ -260,7 +261,7 @@ where
         let sources = Table::with_codec(sources.space());
         let index = by_source.pattern();
         let copies = Self::new(space, &sources, index, by_source.table(), part, set);
-        Self { attached: Some(by_source.clone()), ..copies }
+        Self { attached: Some(by_source.untyped()), ..copies }
     }
 
     /// Refuses an index by source that is not readable.

@@ -228,7 +228,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// let johns = by_name.range(&snapshot, "John", Order::Ascending)?.map(|found| found?.record_key());
     /// let all = by_author.range(&snapshot, (), Order::Ascending)?.map(|found| {
     ///     let found = found?;
-    ///     Ok((found.parts::<u32>()?, found.record_key()?))
+    ///     Ok((found.parts()?, found.record_key()?))
     /// });
     /// let of_johns = johns.merge_join(all, Order::Ascending, |user| *user, |(author, _)| *author);
     /// let posts = of_johns.map(|row| row.map(|(_, (_, post))| post)).collect::<Result<Vec<_>>>()?;

@@ -5,9 +5,7 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
 use keyloom::value::Codec;
-use keyloom::{
-    DynWriter, KeyBuf, Pack, Reader, Result, Store, Subspace, Writer, check_key, successor,
-};
+use keyloom::{DynWriter, KeyBuf, Reader, Result, Store, Subspace, Writer, check_key, successor};
 
 use super::ranked_counts::Counts;
 use super::ranked_repair;
@@ -16,6 +14,7 @@ use crate::derived::{
     entries_if, entries_made_by,
 };
 use crate::general::composite_key_index::{Found, Index, IndexEntries};
+use crate::parts::PrefixOf;
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
@@ -44,29 +43,29 @@ use crate::table::{RecordKey, Table};
 /// assert_eq!(by_score.count(&snapshot, ())?, 4);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct RankedIndex<K, V> {
-    index: Index<K, V>,
+pub struct RankedIndex<K, V, P> {
+    index: Index<K, V, P>,
     counts: Counts,
 }
 
-impl<K, V> Clone for RankedIndex<K, V> {
+impl<K, V, P> Clone for RankedIndex<K, V, P> {
     fn clone(&self) -> Self {
         Self { index: self.index.clone(), counts: self.counts.clone() }
     }
 }
 
-impl<K, V> fmt::Debug for RankedIndex<K, V> {
+impl<K, V, P> fmt::Debug for RankedIndex<K, V, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RankedIndex").field("index", &self.index).finish_non_exhaustive()
     }
 }
 
-impl<K: RecordKey, V> RankedIndex<K, V> {
+impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
     /// A ranked index in `space`, whose entries for a record are what `function` returns for it, as in
     /// [`Index::new`]. **Nothing else may be in `space`.**
     pub fn new(
         space: &Subspace,
-        function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
     ) -> Self {
         let index = Index::new(&space.child("entries"), function);
         let counts = Counts::new(index.space(), &space.child("counts"));
@@ -79,7 +78,7 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     }
 
     /// The entries, for all other queries: the smallest and the largest, the top k, pages.
-    pub fn index(&self) -> &Index<K, V> {
+    pub fn index(&self) -> &Index<K, V, P> {
         &self.index
     }
 
@@ -90,7 +89,7 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     ///
     /// # Errors
     /// What the store says, and [`Error::NotACounter`](keyloom::Error::NotACounter).
-    pub fn count(&self, reader: &impl Reader, select: impl Select) -> Result<u64> {
+    pub fn count(&self, reader: &impl Reader, select: impl Select<P>) -> Result<u64> {
         let (from, to) = self.ends(select);
         let before = self.counts.before(reader, &from)?;
         Ok(self.counts.before(reader, &to)?.saturating_sub(before))
@@ -103,7 +102,12 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     ///
     /// # Errors
     /// As [`count`](RankedIndex::count).
-    pub fn rank(&self, reader: &impl Reader, select: impl Select, parts: impl Pack) -> Result<u64> {
+    pub fn rank(
+        &self,
+        reader: &impl Reader,
+        select: impl Select<P>,
+        parts: impl PrefixOf<P>,
+    ) -> Result<u64> {
         let (from, to) = self.ends(select);
         let at = self.tail(&self.index.space().pack(&parts));
         let at = at.clamp(from.clone(), to.max(from.clone()));
@@ -120,9 +124,9 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     pub fn nth<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         n: u64,
-    ) -> Result<Option<Found<R::Bytes<'r>, K>>> {
+    ) -> Result<Option<Found<R::Bytes<'r>, K, P>>> {
         let (from, to) = self.ends(select);
         let before = self.counts.before(reader, &from)?;
         let upto = self.counts.before(reader, &to)?;
@@ -134,7 +138,7 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     }
 
     /// The first key that is selected and the first behind those, as tails of the entries.
-    fn ends(&self, select: impl Select) -> (KeyBuf, KeyBuf) {
+    fn ends(&self, select: impl Select<P>) -> (KeyBuf, KeyBuf) {
         let all = self.index.space().self_and_children();
         let range = select.key_range(self.index.space()).intersect(all);
         let Some((start, end)) = range.normalized() else { return Default::default() };
@@ -226,7 +230,7 @@ impl<K: RecordKey, V> RankedIndex<K, V> {
     }
 }
 
-impl<K: RecordKey, V> Derived<K, V> for RankedIndex<K, V> {
+impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
@@ -239,7 +243,7 @@ impl<K: RecordKey, V> Derived<K, V> for RankedIndex<K, V> {
     }
 
     fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
-        for entry in entries_made_by(&self.index, txn, lost)? {
+        for entry in entries_made_by(&self.index.untyped(), txn, lost)? {
             txn.delete(&entry)?;
             self.counts.remove(txn, &self.tail(&entry))?;
         }
@@ -247,9 +251,10 @@ impl<K: RecordKey, V> Derived<K, V> for RankedIndex<K, V> {
     }
 }
 
-impl<K: RecordKey, V> RankedIndex<K, V> {
+impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
     fn follow(&self, txn: &mut DynWriter<'_>, change: &RecordChange<'_, K, V>) -> Result<()> {
-        let entries = |value| BTreeSet::from_iter(entries_if(&self.index, change.key, value));
+        let index = self.index.untyped();
+        let entries = |value| BTreeSet::from_iter(entries_if(&index, change.key, value));
         let (old, new) = (entries(change.old), entries(change.new));
         // What the store would refuse is refused before the first of them is written.
         for (entry, _) in &new {

@@ -18,7 +18,8 @@ use crate::derived::{
 };
 use crate::explain::Explain;
 use crate::general::composite_key_index::{Index, IndexEntries};
-use crate::select::{Select, within};
+use crate::parts::AnyParts;
+use crate::select::within;
 use crate::table::{RecordKey, Table};
 
 /// What a record counts in a [`RollUp`]: in which group, when, and how much.
@@ -70,7 +71,7 @@ type Function<K, V> = dyn Fn(&K, &V) -> Option<Event> + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct RollUp<K, V> {
-    events: Index<K, V>,
+    events: Index<K, V, AnyParts>,
     buckets: Totals<K, V>,
     /// From the narrowest to the widest; each is a multiple of the one before.
     widths: Arc<[i64]>,
@@ -141,7 +142,7 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
     }
 
     /// The raw entries, with the parts `(group, time, amount)`, of which the group is one element.
-    pub fn events(&self) -> &Index<K, V> {
+    pub fn events(&self) -> &Index<K, V, AnyParts> {
         &self.events
     }
 

@@ -1,12 +1,19 @@
 //! What the function of an index returns.
 
+use std::marker::PhantomData;
+
 use keyloom::{KeyBuf, Pack, pack};
 use smallvec::SmallVec;
 
+use crate::parts::{AnyParts, Parts};
+
 /// The parts of a record's entries, and the fields that they cover: what the function of an
-/// [`Index`](super::Index) returns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndexEntries(SmallVec<[IndexEntry; 1]>);
+/// [`Index`](super::Index) returns. `P` are the [types](crate::parts) of the parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexEntries<P> {
+    entries: SmallVec<[IndexEntry; 1]>,
+    parts: PhantomData<fn() -> P>,
+}
 
 /// One entry, without what every entry of its record has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +30,8 @@ pub struct IndexEntry {
 /// // By country, and within a country the largest first.
 /// let parts = entry(("FR", Desc(2_138_551_u64)));
 /// ```
-pub fn entry<P: Pack>(parts: P) -> IndexEntries {
-    IndexEntries(SmallVec::from_iter([IndexEntry::new(&parts)]))
+pub fn entry<Q: Parts>(parts: Q) -> IndexEntries<Q::Owned> {
+    IndexEntries::of([IndexEntry::new(&parts)])
 }
 
 impl IndexEntry {
@@ -33,21 +40,25 @@ impl IndexEntry {
     }
 }
 
-impl IndexEntries {
+impl<P> Default for IndexEntries<P> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl<P> IndexEntries<P> {
+    fn of(entries: impl IntoIterator<Item = IndexEntry>) -> Self {
+        Self { entries: entries.into_iter().collect(), parts: PhantomData }
+    }
+
     /// No entry: the index does not hold this record.
     pub fn none() -> Self {
-        Self::default()
+        Self { entries: SmallVec::new(), parts: PhantomData }
     }
 
-    /// Entries whose parts are packed already.
-    pub(crate) fn packed(parts: impl IntoIterator<Item = KeyBuf>) -> Self {
-        let entry = |parts| IndexEntry { parts, covered: KeyBuf::new() };
-        Self(parts.into_iter().map(entry).collect())
-    }
-
-    /// The packed parts.
-    pub(crate) fn into_parts(self) -> impl Iterator<Item = KeyBuf> {
-        self.0.into_iter().map(|entry| entry.parts)
+    /// The same entries, whose parts may be anything.
+    pub(crate) fn untyped(self) -> IndexEntries<AnyParts> {
+        IndexEntries { entries: self.entries, parts: PhantomData }
     }
 
     /// The same entries, each with a copy of these fields: a query that needs no others reads no record.
@@ -73,46 +84,59 @@ impl IndexEntries {
     /// ```
     #[must_use]
     pub fn covering<F: Pack>(mut self, fields: F) -> Self {
-        let Some((last, others)) = self.0.split_last_mut() else { return self };
+        let Some((last, others)) = self.entries.split_last_mut() else { return self };
         last.covered = pack(&fields);
         others.iter_mut().for_each(|entry| entry.covered.clone_from(&last.covered));
         self
     }
+}
+
+impl IndexEntries<AnyParts> {
+    /// Entries whose parts are packed already.
+    pub(crate) fn packed(parts: impl IntoIterator<Item = KeyBuf>) -> Self {
+        let entry = |parts| IndexEntry { parts, covered: KeyBuf::new() };
+        Self::of(parts.into_iter().map(entry))
+    }
+
+    /// The packed parts.
+    pub(crate) fn into_parts(self) -> impl Iterator<Item = KeyBuf> {
+        self.entries.into_iter().map(|entry| entry.parts)
+    }
 
     /// In the order of the parts, each parts once: those with the smallest covered fields.
     pub(super) fn normalized(mut self) -> Self {
-        if self.0.len() > 1 {
-            self.0.sort_unstable();
-            self.0.dedup_by(|a, b| a.parts == b.parts);
+        if self.entries.len() > 1 {
+            self.entries.sort_unstable();
+            self.entries.dedup_by(|a, b| a.parts == b.parts);
         }
         self
     }
 
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, IndexEntry> {
-        self.0.iter()
+        self.entries.iter()
     }
 
     /// Whether a normalized list has an entry with the parts of `entry`.
     pub(super) fn has_parts(&self, entry: &IndexEntry) -> bool {
-        self.0.binary_search_by(|other| other.parts.cmp(&entry.parts)).is_ok()
+        self.entries.binary_search_by(|other| other.parts.cmp(&entry.parts)).is_ok()
     }
 
     /// Whether a normalized list has exactly this entry.
     pub(super) fn has(&self, entry: &IndexEntry) -> bool {
-        self.0.binary_search(entry).is_ok()
+        self.entries.binary_search(entry).is_ok()
     }
 }
 
-impl<P: Pack> FromIterator<P> for IndexEntries {
+impl<Q: Parts> FromIterator<Q> for IndexEntries<Q::Owned> {
     /// One entry for each of the parts, such as one per tag.
-    fn from_iter<I: IntoIterator<Item = P>>(parts: I) -> Self {
-        Self(parts.into_iter().map(|parts| IndexEntry::new(&parts)).collect())
+    fn from_iter<I: IntoIterator<Item = Q>>(parts: I) -> Self {
+        Self::of(parts.into_iter().map(|parts| IndexEntry::new(&parts)))
     }
 }
 
-impl FromIterator<IndexEntries> for IndexEntries {
+impl<P> FromIterator<IndexEntries<P>> for IndexEntries<P> {
     /// All of the entries, such as one per tag that covers something of its own.
-    fn from_iter<I: IntoIterator<Item = IndexEntries>>(entries: I) -> Self {
-        Self(entries.into_iter().flat_map(|entries| entries.0).collect())
+    fn from_iter<I: IntoIterator<Item = Self>>(entries: I) -> Self {
+        Self::of(entries.into_iter().flat_map(|entries| entries.entries))
     }
 }

@@ -4,25 +4,29 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyloom::key::Unpacker;
-use keyloom::{Entry, Error, Result, Subspace, Unpack, unpack};
+use keyloom::{Entry, Error, KeyBuf, Result, Subspace, Unpack, unpack};
 
 use super::maintain::Header;
+use crate::parts::{AnyParts, Parts};
 use crate::table::RecordKey;
 
 /// An entry of an [`Index`](super::Index) that a query found.
 ///
 /// `B` are the bytes that the reader hands out, and `Q` those of the key, which are the same unless the
-/// entry was got by its parts.
+/// entry was got by its parts. `P` are the [types](crate::parts) of the parts.
 #[derive(Clone, Debug)]
-pub struct Found<B, K, Q = B> {
+pub struct Found<B, K, P = AnyParts, Q = B> {
     key: Q,
     value: B,
     parts_at: usize,
     header: Header,
-    types: PhantomData<fn() -> K>,
+    types: PhantomData<fn() -> (K, P)>,
 }
 
-impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, Q> {
+/// The entry of a unique index that was got by its parts.
+pub type FoundByParts<B, K, P> = Found<B, K, P, KeyBuf>;
+
+impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
     #[inline]
     pub(crate) fn new(space: &Subspace, entry: (Q, B)) -> Result<Self> {
         Self::try_new(space, entry).map_err(|key| no_entry(&key))
@@ -37,17 +41,10 @@ impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, Q> {
         }
     }
 
-    /// The parts of the entry, as the function of the index gave them. Strings and bytes can be
-    /// borrowed from the entry, which must be kept in a variable then; what is here need not be read
-    /// from the record.
-    ///
-    /// # Errors
-    /// When the parts are not a `P`; for a `&str` or `&[u8]` also when it holds a NUL, which is stored
-    /// in two bytes and cannot be borrowed (take a `String`, or a `Cow`).
     #[inline]
-    pub fn parts<'k, P: Unpack<'k>>(&'k self) -> Result<P> {
+    fn packed_parts(&self) -> &[u8] {
         let end = self.header.parts_end(&self.key);
-        Ok(unpack(self.key.get(self.parts_at..end).unwrap_or_default())?)
+        self.key.get(self.parts_at..end).unwrap_or_default()
     }
 
     /// The fields that the entry [covers](super::IndexEntries::covering), borrowed like the
@@ -70,7 +67,45 @@ impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, Q> {
     }
 }
 
-impl<B: Deref<Target = [u8]>, K: RecordKey, Q: Deref<Target = [u8]>> Found<B, K, Q> {
+impl<B: Deref<Target = [u8]>, K, P: Parts, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
+    /// The parts of the entry, as the function of the index returned them. Strings and bytes are borrowed
+    /// from the entry: keep it in a variable.
+    ///
+    /// # Errors
+    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `P`, and if a string or bytes contain a NUL,
+    /// which is stored as two bytes and cannot be borrowed: take [`owned_parts`](Found::owned_parts).
+    #[inline]
+    pub fn parts(&self) -> Result<P::Borrowed<'_>> {
+        unpack(self.packed_parts()).map_err(|error| Error::from(error).at(&self.key))
+    }
+}
+
+impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q>
+where
+    P: Parts + for<'k> Unpack<'k>,
+{
+    /// The parts of the entry, without borrowing.
+    ///
+    /// # Errors
+    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `P`.
+    pub fn owned_parts(&self) -> Result<P> {
+        unpack(self.packed_parts()).map_err(|error| Error::from(error).at(&self.key))
+    }
+}
+
+impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, AnyParts, Q> {
+    /// The parts of the entry as a `T`. Strings and bytes can be borrowed from the entry: keep it in a variable.
+    ///
+    /// # Errors
+    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `T`, and if a `&str` or `&[u8]` contains a NUL,
+    /// which is stored as two bytes and cannot be borrowed: take a `String` or a `Cow`.
+    #[inline]
+    pub fn parts_as<'k, T: Unpack<'k>>(&'k self) -> Result<T> {
+        unpack(self.packed_parts()).map_err(|error| Error::from(error).at(&self.key))
+    }
+}
+
+impl<B: Deref<Target = [u8]>, K: RecordKey, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
     /// The key of the record.
     ///
     /// # Errors
@@ -99,24 +134,24 @@ pub(super) fn no_entry(key: &[u8]) -> Error {
 
 /// The entries that a query on an [`Index`](super::Index) finds.
 #[derive(Debug)]
-pub struct FoundEntries<I, K> {
+pub struct FoundEntries<I, K, P = AnyParts> {
     entries: I,
     space: Subspace,
-    key: PhantomData<fn() -> K>,
+    types: PhantomData<fn() -> (K, P)>,
 }
 
-impl<I, K> FoundEntries<I, K> {
+impl<I, K, P> FoundEntries<I, K, P> {
     pub(super) fn new(entries: I, space: &Subspace) -> Self {
-        Self { entries, space: space.clone(), key: PhantomData }
+        Self { entries, space: space.clone(), types: PhantomData }
     }
 }
 
-impl<I, B, K> Iterator for FoundEntries<I, K>
+impl<I, B, K, P> Iterator for FoundEntries<I, K, P>
 where
     I: Iterator<Item = Result<Entry<B>>>,
     B: Deref<Target = [u8]>,
 {
-    type Item = Result<Found<B, K>>;
+    type Item = Result<Found<B, K, P>>;
 
     // Laid into the caller's loop: what is found would else travel through memory, entry by entry.
     #[inline(always)]

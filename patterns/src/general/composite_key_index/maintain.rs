@@ -6,6 +6,7 @@ use keyloom::{KeyBuf, MAX_KEY_BYTES, Pack, Result, Subspace};
 use super::error::{refused, too_long};
 use super::{Index, IndexEntries, IndexEntry};
 use crate::derived::{DerivedEntry, EntryValue, RecordChange, SortedWrites};
+use crate::parts::AnyParts;
 use crate::table::RecordKey;
 
 /// The format of entries that this code writes.
@@ -74,16 +75,19 @@ pub(crate) fn pack_one<K: Pack>(key: &K) -> KeyBuf {
     packer.finish()
 }
 
-impl<K: RecordKey, V> Index<K, V> {
+impl<K: RecordKey, V> Index<K, V, AnyParts> {
     /// The entries of a record, each parts once. None where there is no record, and none for one that would be
     /// refused and is there all the same.
-    pub(crate) fn entries_of(&self, key: &K, value: Option<&V>) -> IndexEntries {
+    pub(crate) fn entries_of(&self, key: &K, value: Option<&V>) -> IndexEntries<AnyParts> {
         let entries = value.map(|value| self.function.entries(key, value).unwrap_or_default());
         entries.unwrap_or_default().normalized()
     }
 
     /// The entries of a record that is put, unless it is refused.
-    pub(crate) fn new_entries(&self, change: &RecordChange<'_, K, V>) -> Result<IndexEntries> {
+    pub(crate) fn new_entries(
+        &self,
+        change: &RecordChange<'_, K, V>,
+    ) -> Result<IndexEntries<AnyParts>> {
         let entries = change.new.map(|value| self.function.entries(change.key, value)).transpose();
         let entries = entries.map_err(|error| refused(&self.space, change.stored_key, error))?;
         Ok(entries.unwrap_or_default().normalized())
@@ -114,7 +118,11 @@ impl<K: RecordKey, V> Index<K, V> {
     }
 
     /// Refuses entries whose keys would be too long, and says which.
-    pub(crate) fn check_lengths(&self, entries: &IndexEntries, record_key: &[u8]) -> Result<()> {
+    pub(crate) fn check_lengths(
+        &self,
+        entries: &IndexEntries<AnyParts>,
+        record_key: &[u8],
+    ) -> Result<()> {
         let in_key = if self.is_unique { 0 } else { record_key.len() };
         for entry in entries.iter() {
             let bytes = self.space.prefix().len() + entry.parts.len() + in_key;
@@ -155,8 +163,8 @@ impl<K: RecordKey, V> Index<K, V> {
     pub(crate) fn difference(
         &self,
         record_key: &[u8],
-        old: &IndexEntries,
-        new: &IndexEntries,
+        old: &IndexEntries<AnyParts>,
+        new: &IndexEntries<AnyParts>,
         mut write: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
     ) -> Result<()> {
         let mut stored = (KeyBuf::new(), EntryValue::new());

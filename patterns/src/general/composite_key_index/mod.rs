@@ -81,33 +81,33 @@ mod maintain;
 mod unique;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{
-    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace,
-};
+use keyloom::{DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace};
 
 use crate::continuation::{Continuation, Page, UnreadableEntry, answers};
 use crate::derived::{
-    self, DerivedEntries, DerivedEntry, Inconsistency, RecordChange, RepairOptions, RepairProgress,
-    SortedWrites,
+    self, AsEntries, AsIndex, Attach, Derived, DerivedEntries, DerivedEntry, Inconsistency,
+    RecordChange, RepairOptions, RepairProgress, SortedWrites,
 };
 use crate::general::aggregation::{Grouping, Groups};
+use crate::parts::{AnyParts, PackAs, Parts};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
 pub(super) use entries::IndexEntry;
 pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
-pub use found::{Found, FoundEntries};
+pub use found::{Found, FoundByParts, FoundEntries};
 pub(crate) use maintain::pack_one;
 
 use found::{Dangling, no_entry};
 
-type Sure<K, V> = dyn Fn(&K, &V) -> IndexEntries + Send + Sync;
-type Refusing<K, V> = dyn Fn(&K, &V) -> Result<IndexEntries> + Send + Sync;
+type Sure<K, V> = dyn Fn(&K, &V) -> IndexEntries<AnyParts> + Send + Sync;
+type Refusing<K, V> = dyn Fn(&K, &V) -> Result<IndexEntries<AnyParts>> + Send + Sync;
 
 /// What the entries of a record are.
 enum Function<K, V> {
@@ -116,7 +116,7 @@ enum Function<K, V> {
 }
 
 impl<K, V> Function<K, V> {
-    fn entries(&self, key: &K, value: &V) -> Result<IndexEntries> {
+    fn entries(&self, key: &K, value: &V) -> Result<IndexEntries<AnyParts>> {
         match self {
             Self::Sure(function) => Ok(function(key, value)),
             Self::Refusing(function) => function(key, value),
@@ -148,20 +148,37 @@ impl<K, V> Clone for Function<K, V> {
 /// assert_eq!(found, [7]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct Index<K, V> {
+///
+/// `P` are the [types](crate::parts) of the parts: `by_tag` is an `Index<u32, Vec<String>, String>`.
+pub struct Index<K, V, P> {
     space: Subspace,
     function: Function<K, V>,
     is_unique: bool,
+    parts: PhantomData<fn() -> P>,
 }
 
-impl<K, V> Clone for Index<K, V> {
+impl<K, V, P> Clone for Index<K, V, P> {
     fn clone(&self) -> Self {
-        let Self { space, function, is_unique } = self;
-        Self { space: space.clone(), function: function.clone(), is_unique: *is_unique }
+        self.with_parts()
     }
 }
 
-impl<K, V> fmt::Debug for Index<K, V> {
+impl<K, V, P> Index<K, V, P> {
+    /// The same index, whose parts are said to be a `T`.
+    fn with_parts<T>(&self) -> Index<K, V, T> {
+        let Self { space, function, is_unique, .. } = self;
+        let (space, function) = (space.clone(), function.clone());
+        Index { space, function, is_unique: *is_unique, parts: PhantomData }
+    }
+
+    /// The same index, whose [parts may be anything](AnyParts), as for a list of indexes of several types. A query
+    /// of a wrong type then compiles, and finds nothing.
+    pub fn untyped(&self) -> Index<K, V, AnyParts> {
+        self.with_parts()
+    }
+}
+
+impl<K, V, P> fmt::Debug for Index<K, V, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Index")
             .field("space", &self.space)
@@ -170,7 +187,7 @@ impl<K, V> fmt::Debug for Index<K, V> {
     }
 }
 
-impl<K: RecordKey, V> Index<K, V> {
+impl<K: RecordKey, V, P> Index<K, V, P> {
     /// An index in `space`, whose entries for a record are what `function` returns for it.
     ///
     /// **Nothing else may be in `space`**, and the table must lie outside of it: what is no entry is
@@ -180,8 +197,9 @@ impl<K: RecordKey, V> Index<K, V> {
     /// that are there are wrong until [`repair`](Index::repair) has run.
     pub fn new(
         space: &Subspace,
-        function: impl Fn(&K, &V) -> IndexEntries + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
     ) -> Self {
+        let function = move |key: &K, value: &V| function(key, value).untyped();
         Self::with_function(space, Function::Sure(Arc::new(function)))
     }
 
@@ -209,13 +227,14 @@ impl<K: RecordKey, V> Index<K, V> {
     /// ```
     pub fn refusing(
         space: &Subspace,
-        function: impl Fn(&K, &V) -> Result<IndexEntries> + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Result<IndexEntries<P>> + Send + Sync + 'static,
     ) -> Self {
+        let function = move |key: &K, value: &V| function(key, value).map(IndexEntries::untyped);
         Self::with_function(space, Function::Refusing(Arc::new(function)))
     }
 
     fn with_function(space: &Subspace, function: Function<K, V>) -> Self {
-        Self { space: space.clone(), function, is_unique: false }
+        Self { space: space.clone(), function, is_unique: false, parts: PhantomData }
     }
 
     /// The same index, in which no two records may have an entry with the same parts.
@@ -235,7 +254,7 @@ impl<K: RecordKey, V> Index<K, V> {
     /// let error = store.transact(|txn| users.put(txn, &2, &"ada@example.org".into())).unwrap_err();
     /// let Some(IndexError::NotUnique(taken)) = error.downcast_ref() else { panic!("{error}") };
     /// assert_eq!(taken.holder::<u32>()?, 1);
-    /// let found = by_email.get(&store.snapshot()?, &"ada@example.org")?.map(|found| found.record_key());
+    /// let found = by_email.get(&store.snapshot()?, "ada@example.org")?.map(|found| found.record_key());
     /// assert_eq!(found.transpose()?, Some(1));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -254,11 +273,11 @@ impl<K: RecordKey, V> Index<K, V> {
     /// # Errors
     /// [`Error::BadOption`] when the index is not unique; what the store says, and when the entry is not
     /// one.
-    pub fn get<'r, R: Reader, P: Pack + ?Sized>(
+    pub fn get<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parts: &P,
-    ) -> Result<Option<Found<R::Bytes<'r>, K, KeyBuf>>> {
+        parts: impl PackAs<P>,
+    ) -> Result<Option<FoundByParts<R::Bytes<'r>, K, P>>> {
         if !self.is_unique {
             return Err(Error::BadOption {
                 what: "the index",
@@ -266,7 +285,7 @@ impl<K: RecordKey, V> Index<K, V> {
                 why: "an index that is not unique may have several entries with the same parts: take `range`",
             });
         }
-        let key = self.space.pack(parts);
+        let key = self.space.pack(&parts);
         let value = reader.get(&key)?;
         value.map(|value| Found::new(&self.space, (key, value))).transpose()
     }
@@ -277,13 +296,8 @@ impl<K: RecordKey, V> Index<K, V> {
     }
 
     /// An entry of this index.
-    pub(crate) fn found<B: Deref<Target = [u8]>>(&self, entry: Entry<B>) -> Result<Found<B, K>> {
+    pub(crate) fn found<B: Deref<Target = [u8]>>(&self, entry: Entry<B>) -> Result<Found<B, K, P>> {
         Found::new(&self.space, entry)
-    }
-
-    /// The packed parts of the entries of a record.
-    pub(crate) fn parts(&self, key: &K, value: &V) -> impl Iterator<Item = KeyBuf> + use<K, V> {
-        self.entries_of(key, Some(value)).into_parts()
     }
 
     /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all
@@ -294,9 +308,9 @@ impl<K: RecordKey, V> Index<K, V> {
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         order: Order,
-    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
+    ) -> Result<FoundEntries<R::Entries<'r>, K, P>> {
         let entries = reader.range(select.key_range(&self.space), order)?;
         Ok(FoundEntries::new(entries, &self.space))
     }
@@ -312,11 +326,11 @@ impl<K: RecordKey, V> Index<K, V> {
     pub fn page<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<Found<R::Bytes<'r>, K>>> {
+    ) -> Result<Page<Found<R::Bytes<'r>, K, P>>> {
         self.page_of(reader, &select.key_range(&self.space), order, limit, after)
     }
 
@@ -327,11 +341,11 @@ impl<K: RecordKey, V> Index<K, V> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<Found<R::Bytes<'r>, K>>> {
+    ) -> Result<Page<Found<R::Bytes<'r>, K, P>>> {
         let rest = Continuation::resume(after, query.clone(), order)?;
         let page = reader.page(rest, order, limit)?;
         let behind = |last: &[u8]| Continuation::behind(last, query, order);
-        let mut items: Vec<Found<_, K>> = Vec::with_capacity(page.entries.len());
+        let mut items: Vec<Found<_, K, P>> = Vec::with_capacity(page.entries.len());
         for entry in page.entries {
             match (Found::try_new(&self.space, entry), items.last()) {
                 (Ok(entry), _) => items.push(entry),
@@ -372,7 +386,7 @@ impl<K: RecordKey, V> Index<K, V> {
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
-        select: impl Select,
+        select: impl Select<P>,
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
@@ -440,11 +454,18 @@ impl<K: RecordKey, V> Index<K, V> {
     pub fn first_of_each<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         parts: usize,
         order: Order,
-    ) -> Result<FoundEntries<Groups<'r, R>, K>> {
-        let entries = self.grouped_by(parts).first_of_each(reader, select, order)?;
+    ) -> Result<FoundEntries<Groups<'r, R>, K, P>> {
+        let range = select.key_range(&self.space);
+        let entries = Groups::open(
+            &self.grouped_by(parts),
+            reader,
+            range,
+            order,
+            order == Order::Descending,
+        )?;
         Ok(FoundEntries::new(entries, &self.space))
     }
 
@@ -455,11 +476,13 @@ impl<K: RecordKey, V> Index<K, V> {
     pub fn last_of_each<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         parts: usize,
         order: Order,
-    ) -> Result<FoundEntries<Groups<'r, R>, K>> {
-        let entries = self.grouped_by(parts).last_of_each(reader, select, order)?;
+    ) -> Result<FoundEntries<Groups<'r, R>, K, P>> {
+        let range = select.key_range(&self.space);
+        let entries =
+            Groups::open(&self.grouped_by(parts), reader, range, order, order == Order::Ascending)?;
         Ok(FoundEntries::new(entries, &self.space))
     }
 
@@ -473,7 +496,7 @@ impl<K: RecordKey, V> Index<K, V> {
     ///
     /// # Errors
     /// What the store says.
-    pub fn count(&self, reader: &impl Reader, select: impl Select) -> Result<u64> {
+    pub fn count(&self, reader: &impl Reader, select: impl Select<P>) -> Result<u64> {
         reader.count(select.key_range(&self.space))
     }
 
@@ -499,7 +522,7 @@ impl<K: RecordKey, V> Index<K, V> {
         table: &Table<K, V, C>,
     ) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
-        derived::check(self, table, reader, |inconsistency| found.push(inconsistency))?;
+        derived::check(&self.untyped(), table, reader, |inconsistency| found.push(inconsistency))?;
         Ok(found)
     }
 
@@ -515,11 +538,31 @@ impl<K: RecordKey, V> Index<K, V> {
         options: &RepairOptions,
         progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        derived::repair(self, table, store, options, progress)
+        derived::repair(&self.untyped(), table, store, options, progress)
     }
 }
 
-impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V> {
+impl<K: RecordKey, V: 'static, P> Index<K, V, P> {
+    /// The maintainer, which is the same code for all types of parts.
+    pub(crate) fn attached(&self) -> Arc<dyn Derived<K, V>> {
+        Attach::<K, V, AsEntries>::attached(&self.untyped())
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: Parts> Attach<K, V, AsIndex> for Index<K, V, P> {
+    fn attached(&self) -> Arc<dyn Derived<K, V>> {
+        self.attached()
+    }
+}
+
+impl<K: RecordKey, V> Index<K, V, AnyParts> {
+    /// The packed parts of the entries of a record.
+    pub(crate) fn parts(&self, key: &K, value: &V) -> impl Iterator<Item = KeyBuf> + use<K, V> {
+        self.entries_of(key, Some(value)).into_parts()
+    }
+}
+
+impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V, AnyParts> {
     fn space(&self) -> &Subspace {
         &self.space
     }
@@ -531,7 +574,7 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V> {
     }
 
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
-        Found::<_, K, _>::new(&self.space, (key, value))?.record_key()
+        Found::<_, K, AnyParts, _>::new(&self.space, (key, value))?.record_key()
     }
 
     fn maintain(

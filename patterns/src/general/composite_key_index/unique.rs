@@ -9,6 +9,7 @@ use super::found::no_entry;
 use super::maintain::{Header, pack_one};
 use super::{Index, IndexEntries, IndexError};
 use crate::derived::{RecordChange, SortedWrites};
+use crate::parts::AnyParts;
 use crate::table::{RecordKey, get_many};
 
 /// What is stored under a key now, and what should be there in the end.
@@ -23,11 +24,11 @@ type Places = BTreeMap<KeyBuf, Place>;
 /// How a record changes in the index.
 struct Step {
     record_key: KeyBuf,
-    old: IndexEntries,
-    new: IndexEntries,
+    old: IndexEntries<AnyParts>,
+    new: IndexEntries<AnyParts>,
 }
 
-impl<K: RecordKey, V> Index<K, V> {
+impl<K: RecordKey, V> Index<K, V, AnyParts> {
     /// Maintains a unique index: looks at every entry that appears or disappears, in this transaction,
     /// and writes when all of them may.
     pub(super) fn take_values(

@@ -9,7 +9,7 @@ use super::cover::{Cover, Run};
 use super::query::MOST_RANGES;
 use crate::explain::Explain;
 use crate::general::composite_key_index::Found;
-use crate::select::{Select, within};
+use crate::select::within;
 use crate::table::RecordKey;
 use crate::walk::Walk;
 
@@ -174,7 +174,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     ) -> Result<Option<(u64, P)>> {
         while let Some(entry) = self.step()? {
             let found = Found::new(&self.space, entry)?;
-            let code = found.parts()?;
+            let code = found.parts_as()?;
             let place = self.place(code);
             let is_first = self.before.replace(code) != Some(code);
             if place == Place::InGap {

@@ -12,6 +12,7 @@ use super::on_index::stands_on_index;
 use super::position::Position;
 use super::xz::{Wanted, code};
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
+use crate::parts::AnyParts;
 use crate::table::RecordKey;
 
 /// An index of the records of a [`Table`](crate::Table) by what they extend over: which of them does a box touch?
@@ -111,7 +112,7 @@ use crate::table::RecordKey;
 /// (SSD 1999). There an element counts as found where the enlarged one is in the query. Here it is enough that
 /// the element itself is, since the south-western corners are in it.
 pub struct ExtentIndex<K, V> {
-    index: Index<K, V>,
+    index: Index<K, V, AnyParts>,
 }
 
 impl<K, V> Clone for ExtentIndex<K, V> {
@@ -144,7 +145,7 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
             let edges = (extent.south(), extent.west(), extent.north(), extent.east());
             Ok(entry(code(&extent)).covering(edges))
         };
-        Self { index: Index::refusing(space, entries) }
+        Self { index: Index::refusing(space, entries).untyped() }
     }
 
     /// A query for the extents that have a position in common with `area`; see the

@@ -15,7 +15,7 @@ use super::position::{Centre, Haversine, Position};
 use super::query::Everywhere;
 use crate::explain::Explain;
 use crate::general::composite_key_index::Found;
-use crate::select::{Select, within};
+use crate::select::within;
 use crate::table::RecordKey;
 
 /// So many entries are read of a stretch before it is divided.

@@ -5,7 +5,7 @@ macro_rules! stands_on_index {
     ($name:ident $(, $constant:ident)?) => {
         impl<K: RecordKey, V $(, const $constant: usize)?> $name<K, V $(, $constant)?> {
             /// The entries as an [`Index`].
-            pub fn as_index(&self) -> &Index<K, V> {
+            pub fn as_index(&self) -> &Index<K, V, AnyParts> {
                 &self.index
             }
 

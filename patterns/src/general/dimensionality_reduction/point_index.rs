@@ -13,6 +13,7 @@ use super::on_index::stands_on_index;
 use super::position::Position;
 use super::query::AreaQuery;
 use crate::general::composite_key_index::{Found, FoundEntries, Index, entry};
+use crate::parts::AnyParts;
 use crate::select::within;
 use crate::table::RecordKey;
 
@@ -40,7 +41,7 @@ use crate::table::RecordKey;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct PointIndex<K, V> {
-    index: Index<K, V>,
+    index: Index<K, V, AnyParts>,
 }
 
 impl<K, V> Clone for PointIndex<K, V> {
@@ -75,7 +76,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
             });
             Ok(entries.unwrap_or_default())
         };
-        Self { index: Index::refusing(space, entries) }
+        Self { index: Index::refusing(space, entries).untyped() }
     }
 
     /// A query for the records in `area`: a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
@@ -152,7 +153,7 @@ impl<B: Deref<Target = [u8]>, K> Point<B, K> {
 
     #[inline]
     pub(super) fn code(found: &Found<B, K>) -> Result<u64> {
-        found.parts()
+        found.parts_as()
     }
 }
 

@@ -9,7 +9,7 @@ use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result, Subspace, pack, unpac
 use super::list::Place;
 use super::stamps::Stamp;
 use super::{LAST_LEVEL, PropertyIndex, key_of};
-use crate::select::{Select, within};
+use crate::select::within;
 use crate::table::RecordKey;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {

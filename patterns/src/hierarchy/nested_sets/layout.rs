@@ -7,7 +7,7 @@ use keyloom::{Entry, Error, KeyBuf, KeyRange, Result, Subspace};
 
 use super::labels::{Label, LabelSpace, Span, WIDE};
 use crate::hierarchy::{NodeId, TreeNode};
-use crate::select::{Select, within};
+use crate::select::within;
 
 /// The first byte of a position: the format. In the first one labels have 8 bytes, since then 16.
 const FORMAT: u8 = 1;

@@ -14,6 +14,7 @@ use crate::explain::Explain;
 use crate::general::aggregation::Grouping;
 use crate::general::composite_key_index::{Found, FoundEntries, Index, IndexEntries};
 use crate::general::dimensionality_reduction::on_index::stands_on_index;
+use crate::parts::AnyParts;
 use crate::select::starting_with;
 use crate::table::{RecordKey, Table};
 
@@ -52,7 +53,7 @@ use crate::table::{RecordKey, Table};
 ///
 /// A record with several paths has an entry for each, and is found, and counted, once for each.
 pub struct PathHierarchy<K, V> {
-    index: Index<K, V>,
+    index: Index<K, V, AnyParts>,
     tokenizer: PathTokenizer,
 }
 
@@ -180,7 +181,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         let space =
             Subspace::from_bytes(&[self.index.space().prefix(), children.prefix()].concat());
         let by_child = Grouping::new(&space, 1);
-        let range = crate::Select::key_range(&starting_with(""), &space);
+        let range = starting_with("").key_range(&space);
         let entries = reader.range(range, Order::Ascending)?;
         let counts = by_child.fold(entries, 0_u64, |count, _| {
             *count += 1;

@@ -17,7 +17,7 @@ use crate::workload::WatchedBy;
 #[derive(Clone)]
 pub struct Parts {
     mail: Enumerated<u8, String>,
-    by_length: Index<(u8, u64), String>,
+    by_length: Index<(u8, u64), String, usize>,
     entities: Aggregates<u8>,
     versions: AtomicTable<u8, String>,
     history: WideColumns<u8>,

@@ -23,7 +23,7 @@ pub struct Post {
 #[derive(Clone)]
 pub struct Blog {
     users: Table<u8, String>,
-    by_author: Index<u16, Post>,
+    by_author: Index<u16, Post, u8>,
     posts: Table<u16, Post>,
     names: Copies<u8, String, u16, Post>,
     readers: Links<u8, u8>,

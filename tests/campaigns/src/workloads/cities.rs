@@ -22,9 +22,9 @@ pub struct City {
 #[derive(Clone)]
 pub struct Cities {
     table: Table<u16, City>,
-    by_name: Index<u16, City>,
-    by_size: Index<u16, City>,
-    by_tag: Index<u16, City>,
+    by_name: Index<u16, City, (String, String)>,
+    by_size: Index<u16, City, (String, Desc<u64>)>,
+    by_tag: Index<u16, City, String>,
 }
 
 /// One operation of the pattern.
@@ -107,7 +107,7 @@ impl Workload for Cities {
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        for index in [&self.by_name, &self.by_size, &self.by_tag] {
+        for index in [self.by_name.untyped(), self.by_size.untyped(), self.by_tag.untyped()] {
             wrong.extend(super::told(&index.check(txn, &self.table)?));
         }
         Ok(wrong)

@@ -23,7 +23,7 @@ pub struct Click {
 pub struct Clicks {
     table: Table<u16, Click>,
     totals: Totals<u16, Click>,
-    ranked: RankedIndex<u16, Click>,
+    ranked: RankedIndex<u16, Click, (String, Desc<i64>)>,
     roll_up: RollUp<u16, Click>,
 }
 

@@ -15,7 +15,7 @@ use crate::workload::WatchedBy;
 pub struct Ledger {
     accounts: Table<u8, i64>,
     transfers: Table<u64, Transfer>,
-    by_account: Index<u64, Transfer>,
+    by_account: Index<u64, Transfer, (u8, String)>,
     counter: KeyBuf,
 }
 

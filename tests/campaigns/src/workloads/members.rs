@@ -8,7 +8,7 @@ use keyloom::{
     Desc, DynWriter, Error, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer,
 };
 use keyloom_patterns::schema::State;
-use keyloom_patterns::{Attached, Index, IndexEntries, Schema, Table, entry};
+use keyloom_patterns::{AnyParts, Attached, Index, IndexEntries, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
@@ -23,7 +23,7 @@ pub struct Member {
     email: Option<u8>,
 }
 
-type MemberIndex = Attached<Index<u8, Member>>;
+type MemberIndex = Attached<Index<u8, Member, AnyParts>>;
 
 /// The table and its indexes.
 #[derive(Clone)]
@@ -66,13 +66,17 @@ impl Members {
         let schema = Schema::open(&store, "members")?;
         let table = schema.table("members")?;
         let indexes = [
-            schema.index(&table, "by_town", 1, |_, m: &Member| {
-                entry((&m.town, Desc(m.age))).covering(&m.name)
-            })?,
-            schema.unique_index(&table, "by_email", 1, |_, m: &Member| {
-                m.email.iter().map(|email| entry(email).covering(m.age)).collect()
-            })?,
-            schema.index(&table, "by_age", 1, |_, m: &Member| by_age(m))?,
+            schema
+                .index(&table, "by_town", 1, |_, m: &Member| {
+                    entry((&m.town, Desc(m.age))).covering(&m.name)
+                })?
+                .untyped(),
+            schema
+                .unique_index(&table, "by_email", 1, |_, m: &Member| {
+                    m.email.iter().map(|email| entry(email).covering(m.age)).collect()
+                })?
+                .untyped(),
+            schema.index(&table, "by_age", 1, |_, m: &Member| by_age(m))?.untyped(),
         ];
         let snapshot = store.snapshot()?;
         let definitions = snapshot.range(KeyRange::all(), Order::Ascending)?;
@@ -123,7 +127,7 @@ fn until_finished(mut batch: impl FnMut() -> Result<bool>) -> Result<()> {
     Err(Error::other("work in batches goes on without an end"))
 }
 
-fn by_age(member: &Member) -> IndexEntries {
+fn by_age(member: &Member) -> IndexEntries<u8> {
     match member.age {
         0 => IndexEntries::none(),
         age => entry(age).covering(&member.town),
@@ -233,7 +237,7 @@ impl Workload for Members {
         let mut found = Vec::new();
         for entry in by_town.range(txn, "Oslo", Order::Ascending)? {
             let entry = entry?;
-            let (_town, Desc(age)) = entry.parts::<(String, Desc<u8>)>()?;
+            let (_town, Desc(age)) = entry.parts_as::<(String, Desc<u8>)>()?;
             found.push((std::cmp::Reverse(age), entry.record_key()?, entry.covered::<String>()?));
         }
         let wanted = model.members.iter().filter(|(_, member)| member.town == "Oslo");

@@ -61,7 +61,7 @@ use std::ops::{Bound, RangeBounds};
 
 use keyloom::{Desc, KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
 
-use crate::select::{Select, within};
+use crate::select::within;
 use crate::table::RecordKey;
 use cells::{DELETED, Found, value_of};
 

@@ -65,6 +65,7 @@ use super::curve::{Dimension, Morton};
 use super::on_index::stands_on_index;
 use crate::fnv::Fnv;
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
+use crate::parts::AnyParts;
 use crate::table::RecordKey;
 
 pub use query::{CurvePoints, CurveQuery};
@@ -95,7 +96,7 @@ pub use query::{CurvePoints, CurveQuery};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct CurveIndex<K, V, const N: usize> {
-    index: Index<K, V>,
+    index: Index<K, V, AnyParts>,
     quantizer: Quantizer<N>,
 }
 
@@ -143,7 +144,7 @@ where
             }
             None => Ok(IndexEntries::none()),
         });
-        Self { index, quantizer }
+        Self { index: index.untyped(), quantizer }
     }
 
     /// A query for the records whose numbers are in `ranges`, one for each dimension. Bounds of several kinds are

@@ -81,6 +81,7 @@ use super::interval::{Interval, all_of};
 use super::on_index::stands_on_index;
 use super::position::Position;
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
+use crate::parts::AnyParts;
 use crate::table::RecordKey;
 
 pub use query::{Events, SpaceTimeQuery};
@@ -112,7 +113,7 @@ pub use query::{Events, SpaceTimeQuery};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct SpaceTimeIndex<K, V> {
-    index: Index<K, V>,
+    index: Index<K, V, AnyParts>,
     bins: Bins,
 }
 
@@ -158,7 +159,7 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
             let parts = (bins.made_with(), bins.bin(time), bins.code(&position, time));
             Ok(entry(parts).covering((position.latitude(), position.longitude(), time)))
         });
-        Ok(Self { index, bins })
+        Ok(Self { index: index.untyped(), bins })
     }
 
     /// A query for the events in `area`, a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a

@@ -16,7 +16,7 @@ use super::{Bins, Event, InBin, LAST_CELL};
 use crate::continuation::{Continuation, Page};
 use crate::explain::Explain;
 use crate::general::composite_key_index::Found;
-use crate::select::{Select, within};
+use crate::select::within;
 use crate::table::RecordKey;
 
 /// A query for the events in an area at some times; see [`SpaceTimeIndex::within`](super::SpaceTimeIndex::within).
@@ -227,7 +227,7 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
         let rest = within((width, next)..=(width, last)).key_range(space);
         let Some(entry) = self.walk.first(rest)? else { return Ok(None) };
         let found: Found<_, K> = Found::new(space, entry)?;
-        let (_, bin, _): (u64, i64, u64) = found.parts()?;
+        let (_, bin, _): (u64, i64, u64) = found.parts_as()?;
         Ok(Some(bin))
     }
 

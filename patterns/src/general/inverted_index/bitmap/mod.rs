@@ -16,7 +16,7 @@ pub(crate) use roaring::{to_roaring, to_treemap};
 use stored::{StoredChunks, container_at};
 
 use crate::continuation::{Continuation, Page};
-use crate::select::{Select, within};
+use crate::select::within;
 
 /// A set of ids, numbers of 64 bits, in chunks of [`CHUNK_IDS`](super::CHUNK_IDS); see the
 /// [module](crate::general::inverted_index).

@@ -9,7 +9,7 @@ use crate::explain::Explain;
 use crate::general::inverted_index::bitmap::place_of;
 use crate::general::inverted_index::container::{most_ids, run};
 use crate::general::inverted_index::{CHUNK_IDS, Container};
-use crate::select::{Select, within};
+use crate::select::within;
 use crate::walk::Walk;
 
 /// The chunk of the last id.

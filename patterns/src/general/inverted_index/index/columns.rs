@@ -8,7 +8,7 @@ use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result, Subspace};
 use super::fields::Held;
 use crate::derived::SortedWrites;
 use crate::general::inverted_index::column::{Integers, Values, block_of};
-use crate::select::{Select, within};
+use crate::select::within;
 
 /// What ids are to hold in columns, whichever fields these belong to.
 ///

@@ -13,7 +13,7 @@ use crate::derived::Inconsistency;
 use crate::general::inverted_index::bitmap::place_of;
 use crate::general::inverted_index::dense_ids::read_id;
 use crate::general::inverted_index::{CHUNK_IDS, Container, DenseIds, Words};
-use crate::select::{Select, within};
+use crate::select::within;
 use crate::table::{RecordKey, Table, get_many};
 
 /// The fewest ids that are compared together, and a divisor of the ids of a chunk. Who finds one id of a

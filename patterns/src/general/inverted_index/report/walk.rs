@@ -6,7 +6,7 @@ use super::window::Window;
 use crate::explain::Explain;
 use crate::general::inverted_index::column::{blocks_of, place_in_block};
 use crate::general::inverted_index::index::block_at;
-use crate::select::{Select, within};
+use crate::select::within;
 use crate::table::get_many;
 
 /// How many blocks are read together.

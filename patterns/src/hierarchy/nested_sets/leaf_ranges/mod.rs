@@ -60,7 +60,7 @@ use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 use super::layout::{Input, refused};
 use crate::hierarchy::tree::unknown;
 use crate::hierarchy::{NodeId, TreeNode};
-use crate::select::{Select, within};
+use crate::select::within;
 
 /// The first byte of what is stored of a node: the format.
 const FORMAT: u8 = 1;

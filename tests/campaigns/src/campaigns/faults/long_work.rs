@@ -133,7 +133,7 @@ impl<S: Store> Trial<'_, S> {
 /// Words and an index of their letters.
 struct Words {
     table: Table<u16, String>,
-    by_letter: Index<u16, String>,
+    by_letter: Index<u16, String, String>,
 }
 
 impl Words {

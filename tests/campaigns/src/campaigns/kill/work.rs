@@ -27,7 +27,7 @@ pub const ITEMS: u64 = 300;
 struct Shelf {
     records: Table<u64, Item>,
     bare: Table<u64, Item>,
-    by_group: Index<u64, Item>,
+    by_group: Index<u64, Item, (u8, String)>,
 }
 
 impl Shelf {
