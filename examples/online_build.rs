@@ -44,6 +44,9 @@ struct User {
     about: String,
 }
 
+/// An index of users by any parts.
+type UserIndex = Attached<Index<u32, User, AnyParts>>;
+
 struct Users {
     table: Table<u32, User>,
     by_city: Attached<Index<u32, User, (u16, u8)>>,
@@ -62,7 +65,7 @@ impl Users {
         Ok(Self { table, by_city, by_email })
     }
 
-    fn indexes(&self) -> [(&'static str, Attached<Index<u32, User, AnyParts>>); 2] {
+    fn indexes(&self) -> [(&'static str, UserIndex); 2] {
         [("by_city", self.by_city.untyped()), ("by_email", self.by_email.untyped())]
     }
 }
@@ -197,7 +200,7 @@ fn load(store: &Lmdb, records: u32) -> keyloom::Result<()> {
 fn build(
     store: &Lmdb,
     name: &str,
-    index: &Attached<Index<u32, User, AnyParts>>,
+    index: &UserIndex,
     batch: usize,
     course: &Course,
 ) -> keyloom::Result<Duration> {
