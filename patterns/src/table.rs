@@ -78,6 +78,7 @@
 //! FoundationDB's, are built so.
 
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -95,7 +96,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::UnreadableEntry;
 use crate::continuation::{Continuation, Page, answers};
 use crate::derived::{Attach, Derived, LostRecords, RecordChange, SortedWrites};
-use crate::schema::{Followed, Owned};
+use crate::schema::{Follow, Followed, Owned, queue_key, write_queued};
 use crate::select::Select;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
@@ -153,10 +154,20 @@ impl<K, V> Upkeep<K, V> {
     /// What is kept in step, if the transaction has read `entry`.
     fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         match self {
-            Self::Given(derived) => Ok(derived.iter().map(|one| (Arc::clone(one), None)).collect()),
+            Self::Given(derived) => Ok(derived.iter().map(Follow::always).collect()),
             Self::Owned(owned) => owned.followed(entry),
             Self::Refused(owned) => Err(owned.refused()),
         }
+    }
+
+    /// The keys that records have in the queues of deferred data that the program declares.
+    fn queue_keys(&self, table: &Subspace, changes: &[Change<'_, K, V>]) -> Vec<KeyBuf> {
+        let Self::Owned(owned) = self else { return Vec::new() };
+        let queues = owned.queues();
+        let keys = |queue: Subspace| {
+            changes.iter().map(move |change| queue_key(&queue, table, &change.packed))
+        };
+        queues.into_iter().flat_map(keys).collect()
     }
 }
 
@@ -496,7 +507,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             None => self.removing(key),
         };
         let followed = self.follow(txn)?;
-        self.make(txn, &[change], &[Met::of(old)], &followed)
+        self.make(txn, &[change], &[Met::of(old)], &followed, &Queued::new())
     }
 
     /// Changes many records, each another one, from what the caller has read of them in this transaction
@@ -515,7 +526,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             before.push(Met::Record(old));
         }
         let followed = self.follow(txn)?;
-        self.make(txn, &changes, &before, &followed)
+        self.make(txn, &changes, &before, &followed, &Queued::new())
     }
 
     fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {
@@ -555,15 +566,15 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Change { key, packed: self.space.pack(key), new: None }
     }
 
-    fn encode(change: &Change<'_, K, V>, value: &V, bytes: &mut Vec<u8>) -> Result<()> {
-        C::encode(value, bytes).map_err(|error| error.at(&change.packed))
+    fn encode(key: &[u8], value: &V, bytes: &mut Vec<u8>) -> Result<()> {
+        C::encode(value, bytes).map_err(|error| error.at(key))
     }
 
     /// Makes changes of different records, and returns how many met a record. Reads all of them at once.
     fn make_all(&self, txn: &mut impl Writer, changes: &[Change<'_, K, V>]) -> Result<usize> {
-        let (met, followed) = self.replaced_by(txn, changes)?;
+        let (met, followed, queued) = self.replaced_by(txn, changes)?;
         let before: SmallVec<[Met<&V>; 1]> = met.iter().map(Met::as_ref).collect();
-        self.make(txn, changes, &before, &followed)?;
+        self.make(txn, changes, &before, &followed, &queued)?;
         Ok(met.iter().filter(|met| !matches!(met, Met::Nothing)).count())
     }
 
@@ -575,6 +586,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         changes: &[Change<'_, K, V>],
         met: &[Met<&V>],
         followed: &Followed<K, V>,
+        queued: &Queued,
     ) -> Result<()> {
         let mut records = SortedWrites::default();
         let mut changed = SmallVec::<[_; 1]>::with_capacity(changes.len());
@@ -582,7 +594,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             let met = met.get(n).copied().unwrap_or(Met::Nothing);
             match change.new {
                 Some(value) => {
-                    records.put_with(&change.packed, |bytes| Self::encode(change, value, bytes))?;
+                    let key = &change.packed;
+                    records.put_with(key, |bytes| Self::encode(key, value, bytes))?;
                 }
                 None if matches!(met, Met::Nothing) => continue,
                 None => records.delete(&change.packed)?,
@@ -595,21 +608,51 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         }
         // What is attached may write at once, and so comes first: it may refuse the change.
         let mut writes = SortedWrites::default();
-        for (derived, built_to) in followed {
+        for follow in followed {
             let visited: SmallVec<[_; 1]>;
-            let changed = match built_to {
+            let changed = match &follow.built_to {
                 None => &changed,
                 Some(last) => {
                     visited = changed.iter().filter(|c| c.stored_key <= &**last).copied().collect();
                     &visited
                 }
             };
-            if !changed.is_empty() {
-                derived.update(&mut DynWriter::new(txn), changed, &mut writes)?;
+            match &follow.queue {
+                _ if changed.is_empty() => {}
+                None => follow.derived.update(&mut DynWriter::new(txn), changed, &mut writes)?,
+                Some(queue) => {
+                    follow.derived.validate(changed)?;
+                    self.queue(txn, queue, changed, queued, &mut writes)?;
+                }
             }
         }
         writes.append(records);
         writes.apply(txn)
+    }
+
+    /// Queues the records that change, as they were, unless they are queued already.
+    fn queue(
+        &self,
+        txn: &impl Reader,
+        queue: &Subspace,
+        changes: &[RecordChange<'_, K, V>],
+        queued: &Queued,
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let keys = changes.iter().map(|change| queue_key(queue, &self.space, change.stored_key));
+        let keys: Vec<KeyBuf> = keys.collect();
+        for ((key, change), is_queued) in
+            keys.iter().zip(changes).zip(are_queued(txn, &keys, queued)?)
+        {
+            if !is_queued {
+                writes.put_with(key, |bytes| {
+                    let encode =
+                        |old: &V, bytes: &mut Vec<u8>| Self::encode(change.stored_key, old, bytes);
+                    write_queued(change.old, encode, bytes)
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// What the transaction keeps in step, read by itself unless it has been read before.
@@ -647,11 +690,11 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let is_bare = self.upkeep.is_bare();
         let does_not_matter = is_bare && changes.iter().all(|c| c.new.is_some());
         if does_not_matter || Self::is_free(txn, changes)? {
-            return Ok((SmallVec::new(), self.follow(txn)?));
+            return Ok((SmallVec::new(), self.follow(txn)?, Queued::new()));
         }
         let followed = self.remembered(txn).transpose()?;
         let is_read = followed.is_some();
-        let (stored, entry) = self.read_before(txn, changes, is_read)?;
+        let (stored, entry, queued) = self.read_before(txn, changes, is_read)?;
         let (met, lost) = if is_bare {
             let met = |bytes: Option<_>| bytes.map_or(Met::Nothing, |_| Met::Unknown);
             (stored.into_iter().map(met).collect(), Vec::new())
@@ -662,8 +705,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             Some(followed) => followed,
             None => self.remember(txn, entry)?,
         };
-        Self::forget(txn, lost, &followed)?;
-        Ok((met, followed))
+        self.forget(txn, lost, &followed, &queued)?;
+        Ok((met, followed, queued))
     }
 
     /// The records that changes meet, and those changes that meet one that does not decode.
@@ -686,41 +729,65 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok((met, lost))
     }
 
-    /// The bytes of the records that changes meet, and those of the table's entry unless they have been read:
-    /// one round trip.
+    /// The bytes of the records that changes meet, those of the table's entry unless they have been read, and
+    /// which of the records are queued: one round trip.
     fn read_before<'r, R: Reader>(
         &self,
         txn: &'r R,
         changes: &[Change<'_, K, V>],
         is_read: bool,
-    ) -> Result<(Stored<R::Bytes<'r>>, Option<EntryBytes>)> {
-        let Some(entry) = self.upkeep.entry().filter(|_| !is_read) else {
+    ) -> Result<(Stored<R::Bytes<'r>>, Option<EntryBytes>, Queued)> {
+        let entry = self.upkeep.entry().filter(|_| !is_read);
+        let queue_keys = self.upkeep.queue_keys(&self.space, changes);
+        if entry.is_none() && queue_keys.is_empty() {
             let stored = match changes {
                 [one] => smallvec![txn.get(&one.packed)?],
                 many => get_many(txn, many)?.into(),
             };
-            return Ok((stored, None));
-        };
+            return Ok((stored, None, Queued::new()));
+        }
         let mut keys: SmallVec<[&[u8]; 2]> = changes.iter().map(|change| &*change.packed).collect();
-        keys.push(entry);
+        keys.extend(queue_keys.iter().map(|key| &**key));
+        keys.extend(entry.map(|key| &**key));
         let mut stored: Stored<R::Bytes<'r>> = txn.get_many(&keys)?.into();
-        let entry = stored.pop().flatten().map(|bytes| SmallVec::from(&*bytes));
-        Ok((stored, entry))
+        let entry = entry.and_then(|_| stored.pop().flatten());
+        let entry = entry.map(|bytes| SmallVec::from(&*bytes));
+        let is_queued: Vec<bool> =
+            stored.drain(changes.len()..).map(|queued| queued.is_some()).collect();
+        std::mem::drop(keys);
+        Ok((stored, entry, queue_keys.into_iter().zip(is_queued).collect()))
     }
 
     /// Removes what is derived from records that do not decode, each with the error that says so.
+    ///
+    /// Deferred data hold nothing of a queued record but what they had at the last catch-up, which the queue
+    /// knows.
     fn forget(
+        &self,
         txn: &mut impl Writer,
         mut lost: AllLost<'_, K, V>,
         followed: &Followed<K, V>,
+        queued: &Queued,
     ) -> Result<()> {
         if lost.is_empty() {
             return Ok(());
         }
-        let keys = LostRecords::new(lost.iter().map(|(change, _)| change.key));
-        for (derived, _) in followed {
-            if !derived.forget(&mut DynWriter::new(txn), &keys)? {
-                let (change, source) = lost.swap_remove(0);
+        for follow in followed {
+            let packed = lost.iter().map(|(change, _)| &change.packed);
+            let is_queued: Vec<bool> = match &follow.queue {
+                None => vec![false; lost.len()],
+                Some(queue) => {
+                    let keys = packed.map(|key| queue_key(queue, &self.space, key));
+                    are_queued(txn, &keys.collect::<Vec<_>>(), queued)?
+                }
+            };
+            let unknown = lost.iter().zip(is_queued).filter(|(_, is_queued)| !is_queued);
+            let (places, keys): (Vec<usize>, Vec<&K>) =
+                unknown.enumerate().map(|(place, ((change, _), _))| (place, change.key)).unzip();
+            let Some(first) = places.first() else { continue };
+            let keys = LostRecords::new(keys.into_iter());
+            if !follow.derived.forget(&mut DynWriter::new(txn), &keys)? {
+                let (change, source) = lost.swap_remove(*first);
                 return Err(Error::other(Undecodable { source }).at(&change.packed));
             }
         }
@@ -768,8 +835,20 @@ type AllMet<V> = SmallVec<[Met<V>; 1]>;
 /// The changes that meet a record that does not decode, each with the error.
 type AllLost<'c, K, V> = Vec<(&'c Change<'c, K, V>, Error)>;
 
-/// What was there before some changes, one for each or none at all, and what the transaction keeps in step.
-type Before<T, K, V> = (SmallVec<[T; 1]>, Followed<K, V>);
+/// What was there before some changes, one for each or none at all, what the transaction keeps in step, and
+/// which records are queued.
+type Before<T, K, V> = (SmallVec<[T; 1]>, Followed<K, V>, Queued);
+
+/// Keys of queues that were read, and whether there is a record.
+type Queued = BTreeMap<KeyBuf, bool>;
+
+/// Whether records are queued; reads what `known` does not say.
+fn are_queued(reader: &impl Reader, keys: &[KeyBuf], known: &Queued) -> Result<Vec<bool>> {
+    match keys.iter().map(|key| known.get(key).copied()).collect() {
+        Some(all) => Ok(all),
+        None => Ok(get_many(reader, keys)?.iter().map(Option::is_some).collect()),
+    }
+}
 
 /// The record that a change meets.
 #[derive(Clone, Copy)]

@@ -39,7 +39,7 @@ impl Blog {
         let posts = schema.table("posts")?;
         let by_author = schema.index(&posts, "by_author", 1, |_, post: &Post| entry(post.0))?;
         let names = schema.derive(&users, "names", 1, |space| {
-            Ok(Copies::in_schema(space, &users, &by_author, |name: &String| part(name), set))
+            Copies::in_schema(space, &users, &by_author, |name: &String| part(name), set)
         })?;
         Ok(Self { users, posts, by_author, names })
     }

@@ -39,6 +39,9 @@ pub struct Shop {
 /// How many kinds there are.
 pub const KINDS: usize = 8;
 
+/// The kind that cannot be deferred.
+pub const UNIQUE: usize = 1;
+
 fn position(sale: &Sale) -> Result<Option<Position>> {
     Position::new(sale.cents as f64 / 10.0, 7.5).map(Some)
 }
@@ -58,30 +61,34 @@ pub fn bare(store: &impl Store) -> Table<u32, Sale> {
 
 impl Shop {
     pub fn open(store: &impl Store) -> Self {
-        Self::try_open(store).unwrap()
+        Self::try_open(store, false).unwrap()
     }
 
-    pub fn try_open(store: &impl Store) -> Result<Self> {
-        let schema = Schema::open(store, "shop")?;
+    /// With deferred data: all kinds that can be, in a schema of its own.
+    pub fn try_open(store: &impl Store, is_deferred: bool) -> Result<Self> {
+        let schema = Schema::open(store, if is_deferred { "deferred shop" } else { "shop" })?;
         let sales = schema.table("sales")?;
+        let declare = Declare { schema: &schema, sales: &sales, is_deferred };
         Ok(Self {
-            by_town: schema.index(&sales, "by_town", 1, by_town)?,
+            by_town: declare.of("by_town", |space| Ok(Index::new(space, by_town)))?,
             by_serial: schema.unique_index(&sales, "by_serial", 1, by_serial)?,
-            totals: schema.totals(&sales, "totals", 1, |_, s| contribution(&s.town, s.cents))?,
-            ranked: schema.derive(&sales, "ranked", 1, |space| {
+            totals: declare.of("totals", |space| {
+                Ok(Totals::new(space, |_, s: &Sale| contribution(&s.town, s.cents)))
+            })?,
+            ranked: declare.of("ranked", |space| {
                 Ok(RankedIndex::new(space, |_, sale: &Sale| entry((&sale.town, sale.cents))))
             })?,
-            roll_up: schema.derive(&sales, "roll_up", 1, |space| {
+            roll_up: declare.of("roll_up", |space| {
                 let event = |_: &u32, s: &Sale| Some(Event::new(&s.town, s.cents, 1));
                 RollUp::new(space, &[10, 100], event)
             })?,
-            sketches: schema.derive(&sales, "sketches", 1, |space| {
+            sketches: declare.of("sketches", |space| {
                 Sketches::new(space, 5, |_, s: &Sale| Seen::one(&s.town, s.cents))
             })?,
-            words: schema.derive(&sales, "words", 1, |space| {
+            words: declare.of("words", |space| {
                 Ok(InvertedIndex::new(space).field("town", |_, sale: &Sale| one(&sale.town)))
             })?,
-            points: schema.derive(&sales, "points", 1, |space| {
+            points: declare.of("points", |space| {
                 Ok(PointIndex::new(space, |_, sale: &Sale| position(sale)))
             })?,
             sales,
@@ -99,6 +106,25 @@ impl Shop {
             5 => work.run(&self.sketches),
             6 => work.run(&self.words),
             _ => work.run(&self.points),
+        }
+    }
+}
+
+struct Declare<'s, S> {
+    schema: &'s Schema<'s, S>,
+    sales: &'s Table<u32, Sale>,
+    is_deferred: bool,
+}
+
+impl<S: Store> Declare<'_, S> {
+    fn of<D: Maintained<Key = u32, Value = Sale>>(
+        &self,
+        name: &str,
+        make: impl Fn(&Subspace) -> Result<D>,
+    ) -> Result<Attached<D>> {
+        match self.is_deferred {
+            false => self.schema.derive(self.sales, name, 1, make),
+            true => self.schema.derive_deferred(self.sales, name, 1, make),
         }
     }
 }
@@ -144,6 +170,16 @@ fn some(mut batches: usize) -> impl FnMut(&Progress) -> ControlFlow<()> {
     }
 }
 
+/// Drains some batches of two records.
+pub struct Drain<'s, S>(pub &'s S, pub usize);
+
+impl<S: Store> KindWork<Result<bool>> for Drain<'_, S> {
+    fn run<D: Maintained<Key = u32, Value = Sale>>(self, attached: &Attached<D>) -> Result<bool> {
+        let Self(store, batches) = self;
+        Ok(attached.drain_with(store, 2, some(batches))?.finished)
+    }
+}
+
 pub struct StateOf<'s, S>(pub &'s S);
 
 impl<S: Store> KindWork<Result<State>> for StateOf<'_, S> {
@@ -152,8 +188,8 @@ impl<S: Store> KindWork<Result<State>> for StateOf<'_, S> {
     }
 }
 
-/// Asserts that a kind is readable and right, and returns its bytes behind the id; none for kinds whose
-/// bytes depend on their history.
+/// Asserts that a kind is readable and right, drains it, and returns its bytes behind the id; none for kinds
+/// whose bytes depend on their history.
 pub struct Bytes<'s, S>(pub &'s S);
 
 impl<S: Store> KindWork<Option<Dump>> for Bytes<'_, S> {
@@ -161,11 +197,19 @@ impl<S: Store> KindWork<Option<Dump>> for Bytes<'_, S> {
         let snapshot = self.0.snapshot().unwrap();
         let derived = attached.at(&snapshot).unwrap();
         let kind = derived.kind();
-        let found = attached.check(&snapshot).unwrap();
+        let is_right = |snapshot: &S::Snapshot<'_>| {
+            let found = attached.check(snapshot).unwrap();
+            assert!(kind == "sketches" || found.is_empty(), "{kind}: {found:?}");
+        };
+        is_right(&snapshot);
+        drop(snapshot);
+        attached.drain(self.0).unwrap();
+        let snapshot = self.0.snapshot().unwrap();
+        assert_eq!(attached.pending(&snapshot).unwrap(), 0);
+        is_right(&snapshot);
         if kind == "sketches" {
             return None;
         }
-        assert_eq!(found, [], "{kind}");
         (kind != "inverted index").then(|| without_id(derived.space(), &snapshot))
     }
 }

@@ -11,7 +11,7 @@ use keyloom::{Lmdb, Memory, Order, Store};
 use keyloom_patterns::Schema;
 use keyloom_patterns::schema::State;
 
-use crate::fixture::{Build, Bytes, Disable, Drop, KINDS, Sale, Shop, StateOf, sale};
+use crate::fixture::{Build, Bytes, Disable, Drain, Drop, KINDS, Sale, Shop, StateOf, sale};
 
 const PATH: &str = "KEYLOOM_SCHEMA_PATH";
 const SEED: &str = "KEYLOOM_SCHEMA_SEED";
@@ -35,9 +35,11 @@ fn in_a_process_of_its_own() {
     let mut rng = fastrand::Rng::with_seed(seed.parse().unwrap());
     println!("{STARTED}");
     loop {
-        let shop = Shop::open(&store);
+        let is_deferred = rng.bool();
+        let shop = Shop::try_open(&store, is_deferred).unwrap();
         if rng.u8(..4) == 0 {
-            let schema = Schema::open(&store, "shop").unwrap();
+            let name = if is_deferred { "deferred shop" } else { "shop" };
+            let schema = Schema::open(&store, name).unwrap();
             let stop =
                 |_: &_| if rng.bool() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
             drop(schema.drop_table_with("sales", 20, stop));
@@ -45,11 +47,12 @@ fn in_a_process_of_its_own() {
         }
         for _ in 0..20 {
             let (kind, id) = (rng.usize(..KINDS), rng.u32(..60));
-            match rng.u8(..8) {
+            match rng.u8(..9) {
                 0 => shop.with_kind(kind, Disable(&store)).unwrap_or_default(),
                 1..4 => drop(shop.with_kind(kind, Build(&store, rng.usize(1..8)))),
                 4 => drop(shop.with_kind(kind, Drop(&store, rng.usize(1..4)))),
-                5 => drop(store.transact(|txn| shop.sales.delete(txn, &id))),
+                5 => drop(shop.with_kind(kind, Drain(&store, rng.usize(1..4)))),
+                6 => drop(store.transact(|txn| shop.sales.delete(txn, &id))),
                 _ => {
                     let records = (0..4).map(|n| ((id + n) % 60, of((id + n) % 60, rng.u32(..50))));
                     let records: Vec<_> = records.collect();
@@ -63,21 +66,25 @@ fn in_a_process_of_its_own() {
 /// What the process left is right, and what it began can be finished.
 fn look(path: &Path) {
     let store = open(path);
-    let shop = Shop::open(&store);
+    [false, true].into_iter().for_each(|is_deferred| look_at(&store, is_deferred));
+}
+
+fn look_at(store: &Lmdb, is_deferred: bool) {
+    let shop = Shop::try_open(store, is_deferred).unwrap();
     let snapshot = store.snapshot().unwrap();
     let records = shop.sales.range(&snapshot, (), Order::Ascending).unwrap();
     let records: Vec<_> = records.collect::<Result<_, _>>().unwrap();
     drop(snapshot);
     let fresh = Memory::new();
-    let wanted = Shop::open(&fresh);
+    let wanted = Shop::try_open(&fresh, is_deferred).unwrap();
     fresh.transact(|txn| wanted.sales.put_many(txn, &records)).unwrap();
     for kind in 0..KINDS {
         let bytes = wanted.with_kind(kind, Bytes(&fresh));
-        if shop.with_kind(kind, StateOf(&store)).unwrap() == State::Readable {
-            assert_eq!(shop.with_kind(kind, Bytes(&store)), bytes, "kind {kind} as it was left");
+        if shop.with_kind(kind, StateOf(store)).unwrap() == State::Readable {
+            assert_eq!(shop.with_kind(kind, Bytes(store)), bytes, "kind {kind} as it was left");
         }
-        assert!(shop.with_kind(kind, Build(&store, usize::MAX)).unwrap());
-        assert_eq!(shop.with_kind(kind, Bytes(&store)), bytes, "kind {kind} when it is built");
+        assert!(shop.with_kind(kind, Build(store, usize::MAX)).unwrap());
+        assert_eq!(shop.with_kind(kind, Bytes(store)), bytes, "kind {kind} when it is built");
     }
 }
 

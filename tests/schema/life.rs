@@ -7,7 +7,11 @@ use keyloom::{Memory, Store};
 use keyloom_patterns::{Schema, SchemaError};
 use proptest::prelude::*;
 
-use crate::fixture::{Build, Bytes, Disable, KINDS, Sale, Shop, bare, by_serial, sale};
+use keyloom_patterns::schema::State;
+
+use crate::fixture::{
+    Build, Bytes, Disable, Drain, KINDS, Sale, Shop, StateOf, UNIQUE, bare, by_serial, sale,
+};
 use crate::laws::{clear, dump, dump_all, long_property};
 
 #[derive(Clone, Debug)]
@@ -17,6 +21,7 @@ enum Step {
     Delete(u32),
     Disable(usize),
     Build { kind: usize, batches: usize },
+    Drain { kind: usize, batches: usize },
     Reopen,
 }
 
@@ -28,6 +33,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0..20_u32).prop_map(Step::Delete),
         1 => (0..KINDS).prop_map(Step::Disable),
         3 => (0..KINDS, 1..4_usize).prop_map(|(kind, batches)| Step::Build { kind, batches }),
+        2 => (0..KINDS, 1..4_usize).prop_map(|(kind, batches)| Step::Drain { kind, batches }),
         1 => Just(Step::Reopen),
     ];
     prop::collection::vec(step, 0..40)
@@ -39,9 +45,10 @@ fn of(id: u32, n: u32) -> Sale {
 }
 
 pub fn rebuilt_equals_maintained_in_any_history(store: &(impl Store + Clone)) {
-    long_property(steps(), |steps| {
+    long_property((any::<bool>(), steps()), |(is_deferred, steps)| {
         clear(store);
-        let (mut shop, mut model) = (Shop::open(store), BTreeMap::new());
+        let open = |store| Shop::try_open(store, is_deferred).unwrap();
+        let (mut shop, mut model) = (open(store), BTreeMap::new());
         for step in steps {
             match step {
                 Step::Put(id, n) => {
@@ -62,7 +69,13 @@ pub fn rebuilt_equals_maintained_in_any_history(store: &(impl Store + Clone)) {
                 Step::Build { kind, batches } => {
                     shop.with_kind(kind, Build(store, batches)).unwrap();
                 }
-                Step::Reopen => shop = Shop::open(store),
+                Step::Drain { kind, batches } => {
+                    let drained = shop.with_kind(kind, Drain(store, batches));
+                    let state = shop.with_kind(kind, StateOf(store)).unwrap();
+                    let is_refused = state == State::Disabled && is_deferred && kind != UNIQUE;
+                    assert_eq!(drained.is_err(), is_refused, "{drained:?}");
+                }
+                Step::Reopen => shop = open(store),
             }
         }
         // What is built at once in another store, where no step was made, is what is wanted.
@@ -90,14 +103,21 @@ pub fn disabling_counts_for_later_puts_of_its_transaction(store: &(impl Store + 
 }
 
 pub fn a_build_goes_on_where_the_store_says(store: &(impl Store + Clone)) {
-    let shop = Shop::open(store);
+    for is_deferred in [false, true] {
+        clear(store);
+        build_in_turns(store, || Shop::try_open(store, is_deferred).unwrap());
+    }
+}
+
+fn build_in_turns(store: &impl Store, open: impl Fn() -> Shop) {
+    let shop = open();
     store.transact(|txn| shop.sales.put_many(txn, (0..10).map(|id| (id, of(id, id))))).unwrap();
     for kind in 0..KINDS {
         shop.with_kind(kind, Disable(store)).unwrap();
         // Clears, then visits two records.
         assert!(!shop.with_kind(kind, Build(store, 1)).unwrap());
         // Another program takes it up, while a third one writes before and behind the position.
-        let others = Shop::open(store);
+        let others = open();
         store.transact(|txn| others.sales.put(txn, &0, &of(0, 30))).unwrap();
         store.transact(|txn| others.sales.put(txn, &9, &of(9, 30))).unwrap();
         store.transact(|txn| others.sales.delete(txn, &5).map(drop)).unwrap();

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod costs;
+mod deferred;
 mod faults;
 mod fixture;
 mod indexes;
@@ -19,6 +20,13 @@ mod programs;
 mod servers;
 
 use costs::operations_cost_what_the_documentation_says;
+use deferred::{
+    a_change_of_deferral_needs_another_version_and_a_build, a_damaged_queue_is_found_and_repaired,
+    a_drain_beside_writers_leaves_what_a_build_leaves, a_record_is_queued_once_until_it_is_drained,
+    damage_of_deferred_data_is_found_and_repaired, each_kind_refuses_when_it_defers,
+    records_by_a_deferred_index_are_current, undecodable_records_leave_deferred_data_in_step,
+    what_an_update_refuses_is_not_queued,
+};
 use faults::{
     a_fault_at_any_operation_leaves_nothing_half_done, work_that_fails_can_be_done_again,
 };
@@ -68,6 +76,15 @@ macro_rules! run {
             two_transactions_cannot_take_one_value,
             an_entry_that_is_too_long_is_refused_and_named,
             a_function_that_panics_leaves_nothing,
+            a_record_is_queued_once_until_it_is_drained,
+            records_by_a_deferred_index_are_current,
+            a_drain_beside_writers_leaves_what_a_build_leaves,
+            damage_of_deferred_data_is_found_and_repaired,
+            a_damaged_queue_is_found_and_repaired,
+            what_an_update_refuses_is_not_queued,
+            each_kind_refuses_when_it_defers,
+            undecodable_records_leave_deferred_data_in_step,
+            a_change_of_deferral_needs_another_version_and_a_build,
             operations_cost_what_the_documentation_says,
             two_programs_are_refused_or_right,
             a_fault_at_any_operation_leaves_nothing_half_done,

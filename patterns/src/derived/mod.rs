@@ -35,7 +35,9 @@ mod writes;
 use std::fmt;
 use std::sync::Arc;
 
-use keyloom::{DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Subspace, Writer, pack};
+use keyloom::{
+    DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Subspace, Writer, check_key, pack,
+};
 use smallvec::SmallVec;
 
 pub(crate) use check::page_behind;
@@ -129,6 +131,19 @@ pub trait Derived<K, V>: Send + Sync {
         writes: &mut SortedWrites,
     ) -> Result<()>;
 
+    /// Refuses changes that [`update`](Derived::update) would refuse whatever the store holds, such as an
+    /// entry that is too long for a key.
+    ///
+    /// Called instead of `update` when a schema [defers](crate::Schema::derive_deferred) that, so that the
+    /// write of the record fails and not the later update. Provided: refuses nothing.
+    ///
+    /// # Errors
+    /// Errors of `update`.
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        let _ = changes;
+        Ok(())
+    }
+
     /// Removes all that follows from records whose values are not known, since they do not decode, and
     /// returns whether it could.
     ///
@@ -221,6 +236,18 @@ pub trait DerivedEntries<K, V>: Send + Sync {
         }
         Ok(())
     }
+
+    /// Refuses changes that [`maintain`](DerivedEntries::maintain) would refuse whatever the store holds; see
+    /// [`Derived::validate`]. Provided: the lengths of the keys.
+    ///
+    /// # Errors
+    /// Errors of `maintain`.
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        changes.iter().try_for_each(|change| {
+            let entries = entries_if(self, change.key, change.new);
+            entries.iter().try_for_each(|(key, _)| check_key(key))
+        })
+    }
 }
 
 /// What [`Table::with`](crate::Table::with) takes: everything that is [`Derived`], and everything
@@ -268,6 +295,10 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
         writes: &mut SortedWrites,
     ) -> Result<()> {
         self.0.maintain(txn, changes, writes)
+    }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        self.0.validate(changes)
     }
 
     fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {

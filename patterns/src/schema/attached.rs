@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Order, Reader, Result, Store, Subspace};
+use keyloom::{Error, Order, Reader, Result, Store, Subspace};
 
+use super::as_of::AsOf;
 use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::{Declared, Owned};
@@ -72,12 +73,13 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     pub fn at(&self, reader: &impl Reader) -> Result<&D> {
         match self.state(reader)? {
             State::Readable => Ok(&self.derived),
-            state => {
-                let (table, name) =
-                    (self.owned()?.name.to_string(), self.declared.name.to_string());
-                Err(SchemaError::NotReadable { table, name, state }.into())
-            }
+            state => Err(self.not_readable(state)?),
         }
+    }
+
+    pub(super) fn not_readable(&self, state: State) -> Result<Error> {
+        let (table, name) = (self.owned()?.name.to_string(), self.declared.name.to_string());
+        Ok(SchemaError::NotReadable { table, name, state }.into())
     }
 
     /// The state of the derived data. Costs one get.
@@ -103,16 +105,25 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         space_of(self.declared.id)
     }
 
-    /// Reports every inconsistency between the records and the derived data.
+    /// Reports every inconsistency between the records and the derived data. Queued records of
+    /// [deferred](super::Schema::derive_deferred) data count as they were; the queue is kept in memory.
     ///
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `check` of
     /// `D`.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
-        self.at(reader)?.check(reader, &self.table)
+        let derived = self.at(reader)?;
+        let queue = if self.is_deferred() { self.queue(reader)? } else { None };
+        let Some((_, queue)) = queue else { return derived.check(reader, &self.table) };
+        let (as_of, mut found) = AsOf::new(reader, self.table.space(), &queue)?;
+        found.extend(derived.check(&as_of, &self.table)?);
+        Ok(found)
     }
 
     /// Fixes every inconsistency, in bounded transactions, beside other writers.
+    ///
+    /// [Deferred](super::Schema::derive_deferred) data are checked, and cleared and built if a fault is found.
+    /// If that is stopped or fails, [build](Attached::build) them.
     ///
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `repair`
@@ -133,7 +144,38 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         options: &RepairOptions,
         progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        self.at(&store.snapshot()?)?.repair(store, &self.table, options, progress)
+        let snapshot = store.snapshot()?;
+        let derived = self.at(&snapshot)?;
+        if !self.is_deferred() {
+            std::mem::drop(snapshot);
+            return derived.repair(store, &self.table, options, progress);
+        }
+        let is_clean = self.check(&snapshot)?.is_empty();
+        std::mem::drop(snapshot);
+        self.rebuild_unless(is_clean, store, options, progress)
+    }
+
+    /// Clears and builds deferred data: a repair of the kind would not know the queue.
+    fn rebuild_unless<S: Store>(
+        &self,
+        is_clean: bool,
+        store: &S,
+        options: &RepairOptions,
+        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        let mut repaired = RepairProgress::beginning(&RepairOptions::default());
+        repaired.finished = is_clean;
+        if is_clean {
+            let _ = progress(&repaired);
+            return Ok(repaired);
+        }
+        store.transact(|txn| self.disable(txn))?;
+        self.build_with(store, options.batch, |done| {
+            (repaired.records, repaired.removed) = (done.records, done.cleared);
+            repaired.finished = done.finished;
+            progress(&repaired)
+        })?;
+        Ok(repaired)
     }
 
     pub(super) fn owned(&self) -> Result<&Arc<Owned<D::Key, D::Value>>> {
@@ -154,6 +196,9 @@ impl<K: RecordKey, V: 'static, P: 'static, C> Attached<Index<K, V, P>, C> {
 impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
     /// The records of one page of the index, in the order of the index; see [`Index::records`]. Costs one
     /// get more.
+    ///
+    /// A [deferred](super::Schema::derive_deferred) index leaves out the records that do not have the entry any
+    /// more. So a page may have fewer records than `limit`, even none, and be followed by others.
     ///
     /// ```
     /// use keyloom::{Desc, Memory, Order, Store};
@@ -179,6 +224,10 @@ impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(K, V)>> {
-        self.at(reader)?.records(reader, &self.table, select, order, limit, after)
+        let index = self.at(reader)?;
+        match self.is_deferred() {
+            false => index.records(reader, &self.table, select, order, limit, after),
+            true => index.current_records(reader, &self.table, select, order, limit, after),
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::attached::Attached;
 #[cfg(doc)]
 use super::error::SchemaError;
 use super::maintained::Maintained;
+use super::new_id;
 use super::owned::Declared;
 use super::stored::{Id, State, StoredDerived, StoredTable, space_of, write_entry};
 use crate::batch::BatchSize;
@@ -218,6 +219,10 @@ fn clear<K, V>(
     if is_empty {
         one.definition = declared.definition.clone();
         one.state = State::Building;
+        one.queue = match one.queue.filter(|_| one.definition.is_deferred) {
+            None if one.definition.is_deferred => Some(new_id(txn)?),
+            queue => queue,
+        };
     }
     Ok(Progress { state: one.state, cleared, ..Progress::NOTHING })
 }
@@ -225,7 +230,19 @@ fn clear<K, V>(
 /// Disables derived data and removes some of their keys. Returns how many, and whether they were the last.
 fn clear_some(txn: &mut impl Writer, one: &mut StoredDerived, batch: usize) -> Result<(u64, bool)> {
     one.disable();
-    delete_some(txn, one.id, batch)
+    let mut cleared = 0;
+    for id in one.ids() {
+        let left = batch.saturating_sub(usize::try_from(cleared).unwrap_or(usize::MAX));
+        let (removed, is_empty) = match left {
+            0 => (0, txn.first(space_of(id).self_and_children())?.is_none()),
+            left => delete_some(txn, id, left)?,
+        };
+        cleared += removed;
+        if !is_empty {
+            return Ok((cleared, false));
+        }
+    }
+    Ok((cleared, true))
 }
 
 /// Removes some keys of derived data, and with the last of them their definition.

@@ -41,6 +41,11 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         String::new()
     }
 
+    /// Whether [`Schema::derive_deferred`](super::Schema::derive_deferred) may defer the updates. Provided: yes.
+    fn can_be_deferred(&self) -> bool {
+        true
+    }
+
     /// The subspace of the data, or of a part of them. [`Schema::derive`](super::Schema::derive) checks that it
     /// lies within the assigned one.
     fn space(&self) -> &Subspace;
@@ -73,7 +78,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
 
 /// The methods of [`Maintained`] but for the repair, by the inherent methods of a kind.
 macro_rules! described {
-    ($kind:expr $(, options $options:expr)?) => {
+    ($kind:expr $(, options $options:expr)? $(, deferred if $deferred:expr)?) => {
         type Key = K;
         type Value = V;
 
@@ -81,6 +86,11 @@ macro_rules! described {
             let kind: fn(&Self) -> &'static str = $kind;
             kind(self)
         }
+
+        $(fn can_be_deferred(&self) -> bool {
+            let can_be_deferred: fn(&Self) -> bool = $deferred;
+            can_be_deferred(self)
+        })?
 
         $(fn options(&self) -> String {
             let options: fn(&Self) -> String = $options;
@@ -126,7 +136,8 @@ macro_rules! maintained {
     };
 }
 
-maintained!(Index, parts P; |index| if index.is_unique() { "unique index" } else { "index" });
+maintained!(Index, parts P; |index| if index.is_unique() { "unique index" } else { "index" },
+    deferred if |index| !index.is_unique());
 maintained!(Totals; |_| "totals");
 maintained!(RankedIndex, parts P; |_| "ranked index");
 maintained!(RollUp; |_| "roll-up", options |roll_up| format!("widths {:?}", roll_up.widths()));
@@ -151,6 +162,11 @@ where
 
     fn kind(&self) -> &'static str {
         "copies"
+    }
+
+    /// No: sources with many carriers are [propagated](Copies::propagate) later as they are.
+    fn can_be_deferred(&self) -> bool {
+        false
     }
 
     fn space(&self) -> &Subspace {

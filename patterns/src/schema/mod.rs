@@ -37,11 +37,12 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte); then the tuple of the table's id, version, key, record type, codec, and for each that is derived, by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable), key of the last record that the build has visited |
+//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte); then the tuple of the table's id, version, key, record type, codec, and for each that is derived, by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable), key of the last record that the build has visited, id of the queue if updates are deferred |
 //! | `"keyloom"`, `"dropped"`, name of the schema, name of the table, id | the entry of a table that is being dropped |
 //! | `"keyloom"`, `"next id"` | the next free id, a counter |
 //! | id, record key | a record of the table with this id |
 //! | id, … | derived data, in the layout of their pattern |
+//! | id of a queue, record key | format (1, one byte), whether there was a record (0 or 1, one byte), the record as of the last drain |
 //!
 //! Ids are small integers, unique within the store and never reused: the first 255 give prefixes of 2
 //! bytes, the next 65,280 of 3. An id whose subspace already holds keys is skipped.
@@ -52,6 +53,7 @@
 //! 2. Readable derived data are those of all records.
 //! 3. Derived data being built are those of the records up to the last one that the build has visited.
 //! 4. Disabled derived data are not maintained. A build clears them first.
+//! 5. For [deferred](Schema::derive_deferred) data, 2 and 3 hold with each queued record as the queue has it.
 //!
 //! # Life cycle
 //!
@@ -82,6 +84,13 @@
 //! [`violations`](Attached::violations) lists all of them. From the beginning of the build on, a writer cannot take
 //! the value of a visited record.
 //!
+//! *Deferred.* [`derive_deferred`](Schema::derive_deferred) declares data whose updates wait. A writer
+//! queues a record that changes, as it was, unless it is queued already. [`drain`](Attached::drain) updates the data
+//! from there to what the record is then, and removes it from the queue, in one transaction. So each change counts
+//! once in kinds that are not idempotent too. In between, queries find what the records were at the last drain,
+//! and [`records`](Attached::records) leaves out what does not match any more. It pays where records change
+//! several times between two drains, or where the kind costs more than one key.
+//!
 //! A program without the declaration of data that are being built or readable cannot write. So deploy a
 //! declaration to all programs first, and then build.
 //!
@@ -96,7 +105,9 @@
 //! | the first put or delete of a transaction in a table | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
 //! | put, delete after it | nothing more | 0 more |
 //! | get, range, page of a table | nothing more | 0 more |
+//! | the same, deferred data | 1 get for each record, in the round trip of the old records, and 1 key written if it is not queued, instead of the cost of the kind | 0 more |
 //! | [`at`](Attached::at) | 1 get | 1 |
+//! | a batch of [`drain`](Attached::drain) over n records | 1 get, 1 range, n gets, n keys removed, and the cost of n puts in the kind | 4, and those of the kind |
 //! | a batch of [`build`](Attached::build) over n records | 1 get, 1 range, 1 key written, and the cost of n puts in the kind | 3, and those of the kind |
 //! | a batch of [`drop_data`](Attached::drop_data) over n keys | 1 get, 1 range, n keys removed, 1 key written | 3 |
 //!
@@ -113,8 +124,10 @@
 //! idempotent: C. Chrysafis et al., *FoundationDB Record Layer* (2019). Online schema changes: I. Rae et al.,
 //! *Online, Asynchronous Schema Change in F1* (2013).
 
+mod as_of;
 mod attached;
 mod build;
+mod deferred;
 mod error;
 mod maintained;
 mod owned;
@@ -140,8 +153,9 @@ pub use maintained::Maintained;
 pub use stored::{Definition, State, TableDefinition};
 pub use tables::{DerivedInfo, TableInfo};
 
+pub(crate) use deferred::{queue_key, write_queued};
 use owned::Declared;
-pub(crate) use owned::{Followed, Owned};
+pub(crate) use owned::{Follow, Followed, Owned};
 use stored::{Id, StoredDerived, StoredTable, key_name, space_of, type_name, write_entry};
 
 /// A named set of tables and derived data; see the [module](self).
@@ -326,6 +340,18 @@ impl<'s, S: Store> Schema<'s, S> {
         version: u32,
         make: impl Fn(&Subspace) -> Result<D>,
     ) -> Result<Attached<D, C>> {
+        self.declare(table, name, version, false, make)
+    }
+
+    fn declare<D: Maintained, C>(
+        &self,
+        table: &Table<D::Key, D::Value, C>,
+        name: &str,
+        version: u32,
+        is_deferred: bool,
+        make: impl Fn(&Subspace) -> Result<D>,
+    ) -> Result<Attached<D, C>> {
+        let define = |derived: &D| define(derived, version, is_deferred);
         let owned = table.owner().filter(|owned| owned.schema == self.name);
         let Some(owned) = owned else {
             let (schema, name) = (self.name.to_string(), name.into());
@@ -337,14 +363,14 @@ impl<'s, S: Store> Schema<'s, S> {
             Some(before) => before.clone(),
             None => {
                 let (table, entered) = self.store.transact(|txn| {
-                    txn.guarded(|txn| enter_derived(txn, owned, name, version, &make))
+                    txn.guarded(|txn| enter_derived(txn, owned, name, define, &make))
                 })?;
                 known.stored.insert(owned.name.to_string(), table);
                 entered
             }
         };
         let derived = make_in(stored.id, owned, name, &make)?;
-        let definition = definition_of(&derived, version);
+        let definition = define(&derived)?;
         let [is, was] = [&definition, &stored.definition];
         if is != was && is.version == was.version {
             return Err(SchemaError::Contradiction {
@@ -355,7 +381,7 @@ impl<'s, S: Store> Schema<'s, S> {
             }
             .into());
         }
-        let declared = Declared::new(name.into(), stored.id, definition, derived.derived());
+        let declared = Declared::new(&stored, definition, derived.derived());
         let declared = owned.declare(declared)?;
         Ok(Attached::new(derived, declared, table.clone()))
     }
@@ -439,9 +465,17 @@ fn shared<K, V, T>(
     move |key: &K, value: &V| function(key, value)
 }
 
-fn definition_of<D: Maintained>(derived: &D, version: u32) -> Definition {
-    let (kind, format) = (derived.kind().into(), derived.format());
-    Definition { kind, format, version, options: derived.options() }
+fn define<D: Maintained>(derived: &D, version: u32, is_deferred: bool) -> Result<Definition> {
+    let kind = derived.kind();
+    if is_deferred && !derived.can_be_deferred() {
+        return Err(Error::BadOption {
+            what: "deferred derived data",
+            value: kind.into(),
+            why: "this kind decides whether a record may be written, or defers its work itself; declare it with `derive`",
+        });
+    }
+    let (kind, format, options) = (kind.into(), derived.format(), derived.options());
+    Ok(Definition { kind, format, version, options, is_deferred })
 }
 
 /// Calls `make` with the subspace of `id`, and refuses a pattern that lies elsewhere.
@@ -465,7 +499,7 @@ fn enter_derived<D: Maintained>(
     txn: &mut impl Writer,
     owned: &Owned<D::Key, D::Value>,
     name: &str,
-    version: u32,
+    define: impl Fn(&D) -> Result<Definition>,
     make: impl Fn(&Subspace) -> Result<D>,
 ) -> Result<(StoredTable, StoredDerived)> {
     let mut table = owned.read(txn)?;
@@ -474,10 +508,12 @@ fn enter_derived<D: Maintained>(
         return Ok((table, stored));
     }
     let id = new_id(txn)?;
-    let definition = definition_of(&make_in(id, owned, name, make)?, version);
+    let definition = define(&make_in(id, owned, name, make)?)?;
+    let queue = definition.is_deferred.then(|| new_id(txn)).transpose()?;
     let is_empty = txn.first(space_of(owned.id).self_and_children())?.is_none();
     let state = if is_empty { State::Readable } else { State::Disabled };
-    let entered = StoredDerived { name: name.into(), id, definition, state, built_to: None };
+    let (name, built_to) = (name.into(), None);
+    let entered = StoredDerived { name, id, definition, state, built_to, queue };
     table.insert(entered.clone());
     owned.write(txn, &table)?;
     Ok((table, entered))

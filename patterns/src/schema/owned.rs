@@ -1,14 +1,15 @@
 //! What a table of a schema knows about the schema.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use keyloom::{Error, KeyBuf, Reader, Result, Writer};
+use keyloom::{Error, KeyBuf, Reader, Result, Subspace, Writer};
 use smallvec::SmallVec;
 
 use super::error::SchemaError;
 use super::stored::{
-    Definition, Id, State, StoredDerived, StoredTable, TableDefinition, write_entry,
+    Definition, Id, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
 use crate::derived::Derived;
 
@@ -17,17 +18,19 @@ pub(super) struct Declared<K, V> {
     pub(super) name: Arc<str>,
     pub(super) id: Id,
     pub(super) definition: Definition,
+    /// Where records are queued, if the data are deferred.
+    queue: Option<Id>,
     derived: Arc<dyn Derived<K, V>>,
 }
 
 impl<K, V> Declared<K, V> {
     pub(super) fn new(
-        name: Arc<str>,
-        id: Id,
+        stored: &StoredDerived,
         definition: Definition,
         derived: Arc<dyn Derived<K, V>>,
     ) -> Self {
-        Self { name, id, definition, derived }
+        let StoredDerived { name, id, queue, .. } = stored;
+        Self { name: name.as_str().into(), id: *id, definition, queue: *queue, derived }
     }
 
     pub(super) fn is(&self, stored: &StoredDerived) -> bool {
@@ -39,13 +42,14 @@ impl<K, V> Declared<K, V> {
     }
 
     fn readable(&self) -> StoredDerived {
-        let Self { name, id, definition, .. } = self;
+        let Self { name, id, definition, queue, .. } = self;
         StoredDerived {
             name: name.to_string(),
             id: *id,
             definition: definition.clone(),
             state: State::Readable,
             built_to: None,
+            queue: *queue,
         }
     }
 }
@@ -59,6 +63,8 @@ pub(crate) struct Owned<K, V> {
     pub(super) id: Id,
     definition: TableDefinition,
     declared: RwLock<AllDeclared<K, V>>,
+    /// Whether some of the declared data are deferred.
+    defers: AtomicBool,
 }
 
 /// The derived data of a table that the program has declared so far.
@@ -69,8 +75,24 @@ struct AllDeclared<K, V> {
     steady: Vec<u8>,
 }
 
-/// The derived data that a transaction maintains; during a build with the key of the last record visited.
-pub(crate) type Followed<K, V> = SmallVec<[(Arc<dyn Derived<K, V>>, Option<KeyBuf>); 4]>;
+/// Derived data that a transaction maintains.
+pub(crate) struct Follow<K, V> {
+    pub(crate) derived: Arc<dyn Derived<K, V>>,
+    /// During a build: the key of the last record visited.
+    pub(crate) built_to: Option<KeyBuf>,
+    /// Where to queue the record, if the data are deferred.
+    pub(crate) queue: Option<Subspace>,
+}
+
+impl<K, V> Follow<K, V> {
+    /// Derived data that follow each change at once.
+    pub(crate) fn always(derived: &Arc<dyn Derived<K, V>>) -> Self {
+        Self { derived: Arc::clone(derived), built_to: None, queue: None }
+    }
+}
+
+/// The derived data that a transaction maintains.
+pub(crate) type Followed<K, V> = SmallVec<[Follow<K, V>; 4]>;
 
 impl<K, V> Owned<K, V> {
     pub(super) fn new(
@@ -82,7 +104,7 @@ impl<K, V> Owned<K, V> {
         let StoredTable { id, definition, .. } = stored.clone();
         let steady = StoredTable { id, definition: definition.clone(), derived: vec![] }.encode();
         let declared = RwLock::new(AllDeclared { all: Vec::new(), steady });
-        Self { schema, name, entry, id, definition, declared }
+        Self { schema, name, entry, id, definition, declared, defers: AtomicBool::new(false) }
     }
 
     /// Adds derived data, which the writers of this program maintain from then on.
@@ -95,6 +117,7 @@ impl<K, V> Owned<K, V> {
             let (schema, name) = (self.schema.to_string(), self.name_of(&declared.name));
             return Err(SchemaError::DeclaredTwice { schema, name }.into());
         }
+        self.defers.fetch_or(declared.queue.is_some(), Ordering::Relaxed);
         let declared = Arc::new(declared);
         guard.all.push(Arc::clone(&declared));
         guard.all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -124,6 +147,15 @@ impl<K, V> Owned<K, V> {
         self.declared().all.is_empty()
     }
 
+    /// Where the records of deferred data are queued, as far as the program knows.
+    pub(crate) fn queues(&self) -> SmallVec<[Subspace; 1]> {
+        if !self.defers.load(Ordering::Relaxed) {
+            return SmallVec::new();
+        }
+        let declared = self.declared();
+        declared.all.iter().filter_map(|one| one.queue.map(space_of)).collect()
+    }
+
     /// The derived data that a transaction must maintain if `entry` is the table's entry.
     ///
     /// # Errors
@@ -131,7 +163,11 @@ impl<K, V> Owned<K, V> {
     pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         let declared = self.declared();
         if entry == Some(&declared.steady) {
-            return Ok(declared.all.iter().map(|one| (Arc::clone(&one.derived), None)).collect());
+            let follow = |one: &Arc<Declared<K, V>>| Follow {
+                queue: one.queue.map(space_of),
+                ..Follow::always(&one.derived)
+            };
+            return Ok(declared.all.iter().map(follow).collect());
         }
         self.followed_of(&declared, &self.decode(entry)?)
     }
@@ -152,7 +188,11 @@ impl<K, V> Owned<K, V> {
             match (one.state, &one.built_to) {
                 // The build has visited no record yet.
                 (State::Building, None) => {}
-                (_, built_to) => followed.push((Arc::clone(&declared.derived), built_to.clone())),
+                (_, built_to) => followed.push(Follow {
+                    built_to: built_to.clone(),
+                    queue: one.queue.map(space_of),
+                    ..Follow::always(&declared.derived)
+                }),
             }
         }
         Ok(followed)

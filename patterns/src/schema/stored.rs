@@ -43,12 +43,15 @@ pub struct Definition {
     pub version: u32,
     /// Further options, such as the widths of time buckets.
     pub options: String,
+    /// Whether writers queue the records instead of updating the data.
+    pub is_deferred: bool,
 }
 
 impl fmt::Display for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, format, version, options } = self;
-        write!(f, "{kind} of version {version}, format {format}")?;
+        let Self { kind, format, version, options, is_deferred } = self;
+        let deferred = if *is_deferred { "deferred " } else { "" };
+        write!(f, "{deferred}{kind} of version {version}, format {format}")?;
         if options.is_empty() { Ok(()) } else { write!(f, ", {options}") }
     }
 }
@@ -90,11 +93,18 @@ pub(super) struct StoredDerived {
     pub(super) state: State,
     /// During a build: the key of the last record visited.
     pub(super) built_to: Option<KeyBuf>,
+    /// The id of the queue, of deferred data and no others.
+    pub(super) queue: Option<Id>,
 }
 
 impl StoredDerived {
     pub(super) fn disable(&mut self) {
         (self.state, self.built_to) = (State::Disabled, None);
+    }
+
+    /// The ids of all their keys.
+    pub(super) fn ids(&self) -> impl Iterator<Item = Id> + use<> {
+        [self.id].into_iter().chain(self.queue)
     }
 }
 
@@ -107,7 +117,7 @@ pub(super) struct StoredTable {
     pub(super) derived: Vec<StoredDerived>,
 }
 
-type Encoded<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>);
+type Encoded<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>);
 
 impl StoredTable {
     pub(super) fn get(&self, name: &str) -> Option<&StoredDerived> {
@@ -145,7 +155,7 @@ impl StoredTable {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let derived = self.derived.iter().map(|one| {
-            let Definition { kind, format, version, options } = &one.definition;
+            let Definition { kind, format, version, options, .. } = &one.definition;
             let state = match one.state {
                 State::Disabled => 0,
                 State::Building => 1,
@@ -153,7 +163,8 @@ impl StoredTable {
             };
             let names = (one.name.as_str(), one.id, kind.as_str());
             let built_to = one.built_to.as_deref();
-            (names.0, names.1, names.2, *format, *version, options.as_str(), state, built_to)
+            let options = options.as_str();
+            (names.0, names.1, names.2, *format, *version, options, state, built_to, one.queue)
         });
         let derived: List<Vec<Encoded<&str, &[u8]>>> = List(derived.collect());
         let TableDefinition { version, key, value, codec } = &self.definition;
@@ -180,16 +191,17 @@ impl StoredTable {
         let (id, version, key, value, codec, derived): Table =
             unpack(rest).map_err(|_| damaged())?;
         let derived = derived.0.into_iter().map(|one| {
-            let (name, id, kind, format, version, options, state, built_to) = one;
+            let (name, id, kind, format, version, options, state, built_to, queue) = one;
             let state = match state {
                 0 => State::Disabled,
                 1 => State::Building,
                 2 => State::Readable,
                 _ => return Err(damaged()),
             };
-            let definition = Definition { kind, format, version, options };
+            let is_deferred = queue.is_some();
+            let definition = Definition { kind, format, version, options, is_deferred };
             let built_to = built_to.map(KeyBuf::from_vec);
-            Ok(StoredDerived { name, id, definition, state, built_to })
+            Ok(StoredDerived { name, id, definition, state, built_to, queue })
         });
         let derived = derived.collect::<Result<_>>()?;
         Ok(Self { id, definition: TableDefinition { version, key, value, codec }, derived })
@@ -248,14 +260,19 @@ mod tests {
 
     #[test]
     fn a_stored_table_comes_back() {
-        let definition =
-            Definition { kind: "index".into(), format: 1, version: 7, options: "deferred".into() };
         let one = |name: &str, state, built_to: Option<&[u8]>| StoredDerived {
             name: name.into(),
             id: 300,
-            definition: definition.clone(),
+            definition: Definition {
+                kind: "index".into(),
+                format: 1,
+                version: 7,
+                options: "widths [10]".into(),
+                is_deferred: name == "b",
+            },
             state,
             built_to: built_to.map(KeyBuf::from_slice),
+            queue: (name == "b").then_some(301),
         };
         let table = StoredTable {
             id: 5,

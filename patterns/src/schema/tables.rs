@@ -6,7 +6,9 @@ use keyloom::{KeyBuf, KeyRange, Reader, Result, Store, Subspace, Writer};
 
 use super::build::{BATCH, Progress, delete_some, drop_some, in_batches};
 use super::error::SchemaError;
-use super::stored::{Definition, State, StoredTable, TableDefinition, space_of, write_entry};
+use super::stored::{
+    Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
+};
 use super::{Schema, read_tables};
 use crate::batch::BatchSize;
 
@@ -229,7 +231,7 @@ fn clear_dropped(
     table: &StoredTable,
     batch: usize,
 ) -> Result<u64> {
-    let ids = table.derived.iter().map(|one| one.id).chain([table.id]);
+    let ids = table.derived.iter().flat_map(StoredDerived::ids).chain([table.id]);
     for id in ids {
         let range: KeyRange<'static> = space_of(id).self_and_children();
         if txn.first(range)?.is_some() {

@@ -113,7 +113,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Subspace, Writer};
+use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Subspace, Writer};
 
 pub use check::StaleCopy;
 pub use propagate::Propagation;
@@ -238,8 +238,8 @@ where
     /// let cities = schema.table::<u32, City>("cities")?;
     /// let by_country = schema.index(&cities, "by_country", 1, |_, city| entry(&city.0))?;
     /// let names = schema.derive(&countries, "names", 1, |space| {
-    ///     Ok(Copies::in_schema(space, &countries, &by_country,
-    ///         |name: &String| name.clone(), |city: &mut City, _, name| city.1 = name.unwrap_or_default()))
+    ///     Copies::in_schema(space, &countries, &by_country,
+    ///         |name: &String| name.clone(), |city: &mut City, _, name| city.1 = name.unwrap_or_default())
     /// })?;
     ///
     /// store.transact(|txn| {
@@ -250,18 +250,28 @@ where
     /// assert_eq!(cities.get(&store.snapshot()?, &1)?.unwrap().1, "Türkiye");
     /// # Ok::<(), keyloom::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] if the index is [deferred](crate::Schema::derive_deferred).
     pub fn in_schema<T: PartialEq>(
         space: &Subspace,
         sources: &Table<SK, S, CS>,
         by_source: &Attached<Index<K, V, SK>, C>,
         part: impl Fn(&S) -> T + Send + Sync + 'static,
         set: impl Fn(&mut V, &SK, Option<T>) + Send + Sync + 'static,
-    ) -> Self {
+    ) -> Result<Self> {
+        if by_source.is_deferred() {
+            return Err(Error::BadOption {
+                what: "the index by source",
+                value: by_source.space().to_string(),
+                why: "it is deferred, and so does not have the carriers that were put last; declare it with `index`",
+            });
+        }
         // The schema holds this copy as derived data of the sources: it must not hold them in turn.
         let sources = Table::with_codec(sources.space());
         let index = by_source.pattern();
         let copies = Self::new(space, &sources, index, by_source.table(), part, set);
-        Self { attached: Some(by_source.untyped()), ..copies }
+        Ok(Self { attached: Some(by_source.untyped()), ..copies })
     }
 
     /// Refuses an index by source that is not readable.

@@ -242,6 +242,13 @@ impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
         changes.iter().try_for_each(|change| self.follow(txn, change))
     }
 
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        changes.iter().try_for_each(|change| {
+            let entries = entries_if(&self.index.untyped(), change.key, change.new);
+            entries.iter().try_for_each(|(entry, _)| self.check_lengths(entry))
+        })
+    }
+
     fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
         for entry in entries_made_by(&self.index.untyped(), txn, lost)? {
             txn.delete(&entry)?;
@@ -252,15 +259,18 @@ impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
 }
 
 impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
+    /// Refuses an entry for which a key would be too long.
+    fn check_lengths(&self, entry: &[u8]) -> Result<()> {
+        check_key(entry)?;
+        check_key(&self.counts.longest(&self.tail(entry)))
+    }
+
     fn follow(&self, txn: &mut DynWriter<'_>, change: &RecordChange<'_, K, V>) -> Result<()> {
         let index = self.index.untyped();
         let entries = |value| BTreeSet::from_iter(entries_if(&index, change.key, value));
         let (old, new) = (entries(change.old), entries(change.new));
         // What the store would refuse is refused before the first of them is written.
-        for (entry, _) in &new {
-            check_key(entry)?;
-            check_key(&self.counts.longest(&self.tail(entry)))?;
-        }
+        new.iter().try_for_each(|(entry, _)| self.check_lengths(entry))?;
         for (entry, _) in old.difference(&new) {
             txn.delete(entry)?;
             self.counts.remove(txn, &self.tail(entry))?;

@@ -304,6 +304,11 @@ impl<K: RecordKey, V> Derived<K, V> for RollUp<K, V> {
         self.events.maintain(txn, changes, writes)?;
         self.buckets.add_all(txn, changes)
     }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        self.events.validate(changes)?;
+        self.buckets.validate(changes)
+    }
 }
 
 impl Event {

@@ -319,6 +319,11 @@ impl<K, V> Derived<K, V> for Sketches<K, V> {
         Ok(())
     }
 
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        let mut seen = changes.iter().flat_map(|change| self.new_coupons(change));
+        seen.try_for_each(|(key, _)| check_key(&key))
+    }
+
     /// A sketch keeps what it has seen, whatever becomes of the record.
     fn forget(&self, _: &mut DynWriter<'_>, _: &LostRecords<'_, K>) -> Result<bool> {
         Ok(true)

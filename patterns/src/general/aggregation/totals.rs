@@ -257,6 +257,14 @@ impl<K, V> Derived<K, V> for Totals<K, V> {
     ) -> Result<()> {
         self.add_all(txn, changes)
     }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        let mut amounts = Vec::new();
+        for RecordChange { key, new, .. } in changes {
+            self.collect(key, *new, &mut amounts, |amount| amount);
+        }
+        amounts.iter().try_for_each(|(key, _)| check_key(key))
+    }
 }
 
 impl<K, V> Totals<K, V> {

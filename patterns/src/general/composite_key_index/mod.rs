@@ -398,6 +398,28 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         })
     }
 
+    /// [`records`](Index::records) without those that do not have the entry any more, for an index that is
+    /// updated later.
+    pub(crate) fn current_records<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+        select: impl Select<P>,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<(K, V)>> {
+        let (query, untyped) = (select.key_range(&self.space), self.untyped());
+        self.records_of(reader, table, &query, order, limit, after, |key, value, entry| {
+            let has_entry = |value: &V| {
+                let record_key = pack_one(&key);
+                let entries = untyped.entries_of(&key, Some(value));
+                entries.iter().any(|made| *untyped.stored(made, &record_key).0 == *entry)
+            };
+            Ok(value.filter(has_entry).map(|value| (key, value)))
+        })
+    }
+
     /// What `answer` makes of each entry of a page: of the key of its record, of the record if it is there, and of
     /// the key of the entry.
     #[allow(clippy::too_many_arguments)]
@@ -587,5 +609,11 @@ impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V, AnyParts> {
             true => self.take_values(txn, changes, writes),
             false => self.follow(changes, writes),
         }
+    }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        changes.iter().try_for_each(|change| {
+            self.check_lengths(&self.new_entries(change)?, &pack_one(change.key))
+        })
     }
 }

@@ -65,6 +65,10 @@ macro_rules! stands_on_index {
             ) -> Result<()> {
                 self.index.maintain(txn, changes, writes)
             }
+
+            fn validate(&self, changes: &[$crate::RecordChange<'_, K, V>]) -> Result<()> {
+                self.index.validate(changes)
+            }
         }
     };
 }

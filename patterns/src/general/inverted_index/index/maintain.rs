@@ -181,6 +181,13 @@ impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
         columns.apply(stored, writes, |key, bytes| self.check_column(key, bytes, limits))?;
         counts.changed().try_for_each(|(key, delta)| txn.add(key, delta))
     }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        changes.iter().try_for_each(|change| match change.new {
+            Some(new) => self.check_lengths(&self.held(change.key, new)),
+            None => Ok(()),
+        })
+    }
 }
 
 /// How many containers more the fields have.
