@@ -53,7 +53,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     });
     group.bench_function("records of a city", |b| {
         b.iter(|| {
-            let page = by_city.page(&snapshot, (7, 3), Order::Ascending, 1_000, None).unwrap();
+            let page = by_city.query().prefix((7, 3)).limit(1_000).page(&snapshot).unwrap();
             let ids: Vec<u32> =
                 page.items.iter().map(|found| Found::record_key(found).unwrap()).collect();
             black_box(people.get_many(&snapshot, &ids).unwrap().len())

@@ -94,7 +94,7 @@ fn queries(group: &mut Group<'_>, people: &People, store: &impl Store) {
     group.bench_function("names in a city, from the records", |b| {
         b.iter(|| {
             let by_city = &people.by_city;
-            let found = by_city.records(&snapshot, (7, 3), Order::Ascending, 1_000, None).unwrap();
+            let found = by_city.query().prefix((7, 3)).limit(1_000).records(&snapshot).unwrap();
             found.items.iter().map(|(_, person)| person.name.len()).sum::<usize>()
         });
     });

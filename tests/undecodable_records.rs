@@ -248,8 +248,9 @@ fn pages_go_on_after_records_that_do_not_decode() {
         [1, 2, 3, 4, 20].into_iter().flat_map(|n| [(Order::Ascending, n), (Order::Descending, n)])
     {
         let of_table = all_pages(|after| table.page(&snapshot, (), order, limit, after));
-        let of_index =
-            all_pages(|after| by_text.records(&snapshot, &table, (), order, limit, after));
+        let of_index = all_pages(|after| {
+            by_text.query().order(order).limit(limit).after(after).records(&snapshot, &table)
+        });
         for (keys, errors) in [of_table, of_index] {
             let (mut expected, mut damaged) = (vec![1, 2, 5, 6, 7], vec![0, 3, 4, 8]);
             if order == Order::Descending {
@@ -278,9 +279,8 @@ fn pages_of_an_index_go_on_after_what_is_no_entry() {
     store.transact(|txn| txn.delete(&table.space().pack(&4))).unwrap();
     let snapshot = store.snapshot().unwrap();
     for limit in [1, 2, 10] {
-        let (keys, errors) = all_pages(|after| {
-            by_text.records(&snapshot, &table, (), Order::Ascending, limit, after)
-        });
+        let (keys, errors) =
+            all_pages(|after| by_text.query().limit(limit).after(after).records(&snapshot, &table));
         assert_eq!(keys, [0, 1, 2, 3]);
         let [of_alien, of_dangling] = &errors[..] else { panic!("{errors:?}") };
         assert!(of_alien.contains("2a") && of_dangling.contains("dangles"), "{errors:?}");

@@ -88,7 +88,7 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     })?;
     line("1,000 records of an index, get_many", &|| people.get_many(&snapshot, &ids()?).map(drop))?;
     line("1,000 records of an index, records", &|| {
-        by_town.records(&snapshot, &people, "town 1", Order::Ascending, 1_000, None).map(drop)
+        by_town.query().prefix("town 1").limit(1_000).records(&snapshot, &people).map(drop)
     })?;
     line("delete_many of 1,000 records with two indexes", &|| {
         let ids: Vec<u32> = (0..1_000).collect();

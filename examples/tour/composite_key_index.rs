@@ -39,14 +39,8 @@ impl CompositeKeyIndex {
         snapshot: &R,
         after: Option<&Continuation>,
     ) -> Result<(Vec<String>, Option<Continuation>)> {
-        let page = self.by_size.records(
-            snapshot,
-            &self.cities,
-            ("US", "CA"),
-            Order::Ascending,
-            5,
-            after,
-        )?;
+        let page = self.by_size.query().prefix(("US", "CA")).limit(5).after(after);
+        let page = page.records(snapshot, &self.cities)?;
         Ok((page.items.iter().map(|(_id, city)| city.to_string()).collect(), page.next))
     }
 }

@@ -57,15 +57,8 @@ impl Step for EnumerableKeys {
             say!("journal    in the store already");
             return Ok(());
         }
-        let select = ("FR", "11");
-        let found = self.by_place.records(
-            &store.snapshot()?,
-            &self.cities,
-            select,
-            Order::Ascending,
-            1_000,
-            None,
-        )?;
+        let in_paris = self.by_place.query().prefix(("FR", "11")).limit(1_000);
+        let found = in_paris.records(&store.snapshot()?, &self.cities)?;
         store.transact(|txn| {
             for (hour, (_, city)) in (0..).zip(&found.items) {
                 self.journal.append(txn, &paris(), &city.name)?;

@@ -79,7 +79,7 @@ pub use derived::{
 pub use explain::Explain;
 pub use general::aggregation::{Grouping, RankedIndex, RollUp, Sketches, Totals};
 pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
-pub use general::composite_key_index::{Index, IndexEntries, IndexError, entry};
+pub use general::composite_key_index::{Index, IndexEntries, IndexError, IndexQuery, entry};
 pub use general::dimensionality_reduction::{
     BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Polygon, Position, SpaceTimeIndex,
 };

@@ -109,18 +109,27 @@ impl<Q> Within<Q> {
 impl<Q: Pack> Within<Q> {
     /// The keys of `space` that are selected, whatever their types are.
     pub(crate) fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
-        let from = match &self.start {
-            Bound::Included(key) => KeyRange::starting_at(&space.pack(key)).into_owned(),
-            Bound::Excluded(key) => KeyRange::behind(&space.pack(key)),
-            Bound::Unbounded => KeyRange::all(),
-        };
-        let to = match &self.end {
-            Bound::Included(key) => KeyRange::through(&space.pack(key)),
-            Bound::Excluded(key) => KeyRange::all().before(&space.pack(key)).into_owned(),
-            Bound::Unbounded => KeyRange::all(),
-        };
-        space.self_and_children().intersect(from).intersect(to)
+        key_range_between(space, self.start.as_ref(), self.end.as_ref())
     }
+}
+
+/// The keys of `space` between two bounds, each with what continues it.
+pub(crate) fn key_range_between<Q: Pack>(
+    space: &Subspace,
+    start: Bound<&Q>,
+    end: Bound<&Q>,
+) -> KeyRange<'static> {
+    let from = match start {
+        Bound::Included(key) => KeyRange::starting_at(&space.pack(key)).into_owned(),
+        Bound::Excluded(key) => KeyRange::behind(&space.pack(key)),
+        Bound::Unbounded => KeyRange::all(),
+    };
+    let to = match end {
+        Bound::Included(key) => KeyRange::through(&space.pack(key)),
+        Bound::Excluded(key) => KeyRange::all().before(&space.pack(key)).into_owned(),
+        Bound::Unbounded => KeyRange::all(),
+    };
+    space.self_and_children().intersect(from).intersect(to)
 }
 
 impl<P, Q: PrefixOf<P>> Select<P> for Within<Q> {

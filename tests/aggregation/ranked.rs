@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use fastrand::Rng;
-use keyloom::{Desc, Metered, Order, Store, Writer};
+use keyloom::{Desc, Metered, Store, Writer};
 use keyloom_patterns::derived::{RepairOptions, RepairProgress};
 use keyloom_patterns::within;
 
@@ -110,7 +110,7 @@ fn agrees(clicks: &Clicks, store: &impl Store, oracle: &Sorted) {
         assert_eq!(found.record_key().unwrap(), of_site[last as usize].2);
         assert!(ranked.nth(&snapshot, site, last + 1).unwrap().is_none());
         // The ends of a group come from the entries alone.
-        let top = ranked.index().page(&snapshot, site, Order::Ascending, 3, None).unwrap();
+        let top = ranked.index().query().prefix(site).limit(3).page(&snapshot).unwrap();
         let top: Vec<u32> = top.items.iter().map(|found| found.record_key().unwrap()).collect();
         assert_eq!(top, of_site.iter().take(3).map(|entry| entry.2).collect::<Vec<_>>());
     }

@@ -128,8 +128,7 @@ pub fn a_thousand_records_of_an_index_cost_two(store: &(impl Store + Clone)) {
         .transact(|txn| (0..1_200).try_for_each(|n| scores.put(txn, &n, &(n * 7 % 1_000))))
         .unwrap();
     let snapshot = store.snapshot().unwrap();
-    let (best, cost) = store.measure(|_| {
-        by_score.records(&snapshot, &scores, (), Order::Ascending, 1_000, None).unwrap()
-    });
+    let (best, cost) =
+        store.measure(|_| by_score.query().limit(1_000).records(&snapshot, &scores).unwrap());
     assert_eq!((best.items.len(), cost.round_trips), (1_000, 2));
 }

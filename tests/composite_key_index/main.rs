@@ -29,7 +29,7 @@ use maintenance::{
     rebuilt_from_scratch_equals_maintained_step_by_step,
 };
 use queries::{
-    continuations_of_other_queries_are_refused,
+    clauses_of_a_query_select_what_filters_select, continuations_of_other_queries_are_refused,
     every_query_finds_what_a_filter_over_all_records_finds,
     operations_cost_what_the_documentation_says,
     pages_join_to_the_whole_whatever_is_written_in_between,
@@ -42,6 +42,7 @@ macro_rules! run {
         $on! {
             rebuilt_from_scratch_equals_maintained_step_by_step,
             every_query_finds_what_a_filter_over_all_records_finds,
+            clauses_of_a_query_select_what_filters_select,
             pages_join_to_the_whole_whatever_is_written_in_between,
             check_finds_and_repair_mends_every_kind_of_damage,
             a_repair_that_was_stopped_goes_on_where_it_was,

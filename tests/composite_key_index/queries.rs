@@ -7,7 +7,7 @@ use keyloom::{
     Cost, Desc, DynWriter, Error, KeyRange, Metered, Order, Reader, Store, Transaction, Writer,
 };
 use keyloom_patterns::{
-    AnyParts, Continuation, Index, Select, Table, entry, starting_with, within,
+    AnyParts, Continuation, Index, IndexQuery, Select, Table, entry, starting_with, within,
 };
 
 use crate::fixture::{Cities, City, apply, clear, fill, history, property, sample};
@@ -140,6 +140,67 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
     });
 }
 
+pub fn clauses_of_a_query_select_what_filters_select(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    property(history(), |history| {
+        clear(store);
+        let oracle = apply(&cities, store, history);
+        let snapshot = store.snapshot().unwrap();
+        let mut sorted: Vec<_> =
+            oracle.iter().map(|(id, c)| (c.country.as_str(), c.name.as_str(), *id)).collect();
+        sorted.sort_unstable();
+        let all = cities.by_name.query();
+        type IsIn = fn(&(&str, &str, u16)) -> bool;
+        let queries: [(_, IsIn); 6] = [
+            (all.clone(), |_| true),
+            (all.clone().prefix("FR"), |c| c.0 == "FR"),
+            (all.clone().starting_with(("US", "a")), |c| c.0 == "US" && c.1.starts_with('a')),
+            (all.clone().range(("FR", "ab")..("US", "b")), |c| {
+                ("FR", "ab") <= (c.0, c.1) && (c.0, c.1) < ("US", "b")
+            }),
+            (all.clone().range(..="FR"), |c| c.0 <= "FR"),
+            // Clauses narrow the query.
+            (all.prefix("US").range(("FR", "b")..=("US", "b")), |c| c.0 == "US" && c.1 <= "b"),
+        ];
+        for (n, (query, is_in)) in queries.into_iter().enumerate() {
+            let mut wanted: Vec<u16> =
+                sorted.iter().filter(|city| is_in(city)).map(|city| city.2).collect();
+            clauses_are_right(&cities, &snapshot, &query, &wanted, n);
+            wanted.reverse();
+            clauses_are_right(&cities, &snapshot, &query.reverse(), &wanted, n);
+        }
+    });
+}
+
+fn clauses_are_right(
+    cities: &Cities,
+    reader: &impl Reader,
+    query: &IndexQuery<'_, u16, City, (String, String)>,
+    wanted: &[u16],
+    n: usize,
+) {
+    let entries = query.entries(reader).unwrap();
+    let found: Vec<_> = entries.map(|found| found.unwrap().record_key().unwrap()).collect();
+    assert_eq!(found, wanted, "query {n}");
+    assert_eq!(query.count(reader).unwrap(), wanted.len() as u64, "query {n}");
+    assert_eq!(query.explain(reader).unwrap().keys_scanned, wanted.len() as u64, "query {n}");
+    let (mut paged, mut next) = (Vec::new(), None);
+    loop {
+        let page = query.clone().limit(2).after(next.as_ref());
+        let keys = page.keys(reader).unwrap();
+        let records = page.records(reader, &cities.table).unwrap();
+        assert!(records.items.iter().map(|(id, _)| id).eq(&keys.items), "query {n}");
+        assert_eq!(page.entries(reader).unwrap().count(), keys.items.len(), "query {n}");
+        assert_eq!(page.count(reader).unwrap(), keys.items.len() as u64, "query {n}");
+        paged.extend(keys.items);
+        next = keys.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    assert_eq!(paged, wanted, "query {n}");
+}
+
 pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Store + Clone)) {
     let cities = Cities::new();
     for order in [Order::Ascending, Order::Descending] {
@@ -151,8 +212,15 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Stor
             let continuation = after.as_deref().map(Continuation::from_bytes);
             {
                 let snapshot = store.snapshot().unwrap();
-                let page =
-                    cities.by_size.page(&snapshot, "FR", order, 7, continuation.as_ref()).unwrap();
+                let page = cities
+                    .by_size
+                    .query()
+                    .prefix("FR")
+                    .order(order)
+                    .limit(7)
+                    .after(continuation.as_ref())
+                    .page(&snapshot)
+                    .unwrap();
                 seen.extend(page.items.iter().map(|found| found.record_key().unwrap()));
                 let Some(next) = page.next else { break };
                 after = Some(next.as_bytes().to_vec());
@@ -255,7 +323,8 @@ fn a_continuation_outlives_the_store_that_it_was_made_on() {
         }
         let after = after.map(Continuation::from_bytes);
         let snapshot = store.snapshot().unwrap();
-        let page = cities.by_size.page(&snapshot, "FR", Order::Ascending, 4, after.as_ref());
+        let page =
+            cities.by_size.query().prefix("FR").limit(4).after(after.as_ref()).page(&snapshot);
         let page = page.unwrap();
         let ids: Vec<u16> = page.items.iter().map(|found| found.record_key().unwrap()).collect();
         (ids, page.next.map(|next| next.as_bytes().to_vec()))
@@ -312,7 +381,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     // Records through the index: two round trips, however many they are.
     let cost = reading(&|| {
         let records =
-            cities.by_name.records(&snapshot, &cities.table, "FR", Order::Ascending, 8, None);
+            cities.by_name.query().prefix("FR").limit(8).records(&snapshot, &cities.table);
         assert_eq!(records.unwrap().items.len(), 8);
     });
     assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (8, 1, 16, 2));
@@ -325,7 +394,14 @@ pub fn continuations_of_other_queries_are_refused(store: &(impl Store + Clone)) 
     let snapshot = store.snapshot().unwrap();
     let page =
         |index: &Index<u16, City, AnyParts>, prefix: &str, order, after: Option<&Continuation>| {
-            index.page(&snapshot, prefix, order, 3, after).map(|page| page.next)
+            index
+                .query()
+                .prefix(prefix)
+                .order(order)
+                .limit(3)
+                .after(after)
+                .page(&snapshot)
+                .map(|page| page.next)
         };
     let next = page(&cities.by_name.untyped(), "FR", Order::Ascending, None).unwrap().unwrap();
     assert!(page(&cities.by_name.untyped(), "FR", Order::Ascending, Some(&next)).is_ok());
@@ -353,7 +429,7 @@ pub fn continuations_of_other_queries_are_refused(store: &(impl Store + Clone)) 
     // One whose key lies inside the other query all the same.
     let of_country =
         page(&cities.by_name.untyped(), "FR", Order::Ascending, None).unwrap().unwrap();
-    let of_all = cities.by_name.page(&snapshot, (), Order::Ascending, 3, Some(&of_country));
+    let of_all = cities.by_name.query().limit(3).after(&of_country).page(&snapshot);
     assert!(matches!(of_all, Err(Error::BadOption { .. })));
     let mut newer = next.as_bytes().to_vec();
     newer[0] = 2;

@@ -121,7 +121,7 @@ fn an_index_lookup_of_1000_records_waits_twice() {
 
     let snapshot = store.snapshot().unwrap();
     let (found, cost) = store.measure(|_| {
-        by_town.records(&snapshot, &people, "town 1", Order::Ascending, 1_000, None).unwrap()
+        by_town.query().prefix("town 1").limit(1_000).records(&snapshot, &people).unwrap()
     });
     assert_eq!(found.items.len(), 1_000);
     assert_eq!((cost.round_trips, cost.ranges, cost.gets), (2, 1, 1_000), "by page");

@@ -99,7 +99,14 @@ pub fn records_by_a_deferred_index_are_current(store: &(impl Store + Clone)) {
             let (mut found, mut after) = (Vec::new(), None);
             loop {
                 let order = Order::Ascending;
-                let page = by_value.records(&snapshot, value, order, 2, after.as_ref()).unwrap();
+                let page = by_value
+                    .query()
+                    .prefix(value)
+                    .order(order)
+                    .limit(2)
+                    .after(after.as_ref())
+                    .records(&snapshot)
+                    .unwrap();
                 found.extend(page.items);
                 after = page.next;
                 if after.is_none() {

@@ -203,7 +203,7 @@ pub fn queries_of_any_index_find_what_a_filter_finds(store: &(impl Store + Clone
         }
         for tag in ["x", "y", "z"] {
             let wanted = model.iter().filter(|(_, p)| p.tags.iter().any(|t| t == tag));
-            let found = people.by_tag.records(&snapshot, tag, Order::Ascending, 99, None);
+            let found = people.by_tag.query().prefix(tag).limit(99).records(&snapshot);
             assert!(found.unwrap().items.iter().map(|(id, p)| (id, p)).eq(wanted));
         }
     });

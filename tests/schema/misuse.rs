@@ -171,7 +171,12 @@ pub fn what_is_not_readable_is_not_queried(store: &(impl Store + Clone)) {
         shop.by_town.at(&snapshot).map(drop),
         shop.by_town.check(&snapshot).map(drop),
         shop.by_town.repair(store).map(drop),
-        shop.by_town.records(&snapshot, (), Order::Ascending, 9, None).map(drop),
+        shop.by_town.query().entries(&snapshot).map(drop),
+        shop.by_town.query().page(&snapshot).map(drop),
+        shop.by_town.query().records(&snapshot).map(drop),
+        shop.by_town.query().keys(&snapshot).map(drop),
+        shop.by_town.query().count(&snapshot).map(drop),
+        shop.by_town.query().explain(&snapshot).map(drop),
     ];
     for outcome in refused {
         assert!(matches!(schema_error(outcome), SchemaError::NotReadable { .. }));

@@ -81,7 +81,7 @@ impl<'s, S: Store> Program<'s, S> {
                 let records = sales.range(&snapshot, (), Order::Ascending)?;
                 let records = records.collect::<Result<Vec<_>>>()?;
                 let wanted = records.into_iter().filter(|(_, sale)| sale.town == "Bern");
-                let found = index.records(&snapshot, "Bern", Order::Ascending, 1_000, None)?;
+                let found = index.query().prefix("Bern").records(&snapshot)?;
                 let mut found = found.items;
                 found.sort_by_key(|(id, _)| *id);
                 assert_eq!(found, wanted.collect::<Vec<_>>());

@@ -5,18 +5,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, Order, Reader, Result, Store, Subspace};
+use keyloom::{Error, Reader, Result, Store, Subspace};
 
 use super::as_of::AsOf;
 use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::{Declared, Owned};
 use super::stored::{State, space_of};
-use crate::continuation::{Continuation, Page};
 use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
-use crate::general::composite_key_index::Index;
+use crate::general::composite_key_index::{Index, IndexQuery};
 use crate::parts::AnyParts;
-use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
 /// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that check,
@@ -194,40 +192,24 @@ impl<K: RecordKey, V: 'static, P: 'static, C> Attached<Index<K, V, P>, C> {
 }
 
 impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
-    /// The records of one page of the index, in the order of the index; see [`Index::records`]. Costs one
-    /// get more.
+    /// Begins a query, which knows the table and is refused if the index is not readable.
     ///
-    /// A [deferred](super::Schema::derive_deferred) index leaves out the records that do not have the entry any
-    /// more. So a page may have fewer records than `limit`, even none, and be followed by others.
+    /// The records of a [deferred](super::Schema::derive_deferred) index leave out those that do not have the entry
+    /// any more. So a page may have fewer records than its limit, even none, and be followed by others.
     ///
     /// ```
-    /// use keyloom::{Desc, Memory, Order, Store};
+    /// use keyloom::{Desc, Memory, Store};
     /// use keyloom_patterns::{Schema, entry};
     /// let store = Memory::new();
     /// let schema = Schema::open(&store, "game")?;
     /// let scores = schema.table::<String, u32>("scores")?;
     /// let by_score = schema.index(&scores, "by_score", 1, |_, score| entry(Desc(*score)))?;
     /// store.transact(|txn| scores.put_many(txn, [("Ada".to_owned(), 80), ("Bob".to_owned(), 95)]))?;
-    /// let best = by_score.records(&store.snapshot()?, (), Order::Ascending, 1, None)?;
+    /// let best = by_score.query().limit(1).records(&store.snapshot()?)?;
     /// assert_eq!(best.items, [("Bob".to_owned(), 95)]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of
-    /// [`Index::records`].
-    pub fn records(
-        &self,
-        reader: &impl Reader,
-        select: impl Select<P>,
-        order: Order,
-        limit: usize,
-        after: Option<&Continuation>,
-    ) -> Result<Page<(K, V)>> {
-        let index = self.at(reader)?;
-        match self.is_deferred() {
-            false => index.records(reader, &self.table, select, order, limit, after),
-            true => index.current_records(reader, &self.table, select, order, limit, after),
-        }
+    pub fn query(&self) -> IndexQuery<'_, K, V, P, &Self> {
+        IndexQuery::new(&self.derived, self)
     }
 }

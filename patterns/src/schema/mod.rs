@@ -6,7 +6,7 @@
 //! write that would leave derived data wrong and from the query that could miss entries.
 //!
 //! ```
-//! use keyloom::{Memory, Order, Store};
+//! use keyloom::{Memory, Store};
 //! use keyloom_patterns::{Schema, entry};
 //! let store = Memory::new();
 //! let schema = Schema::open(&store, "town hall")?;
@@ -15,7 +15,7 @@
 //!
 //! store.transact(|txn| people.put(txn, &1, &("Ada".into(), "London".into())))?; // and its index entry
 //! let snapshot = store.snapshot()?;
-//! for found in by_town.at(&snapshot)?.range(&snapshot, "London", Order::Ascending)? {
+//! for found in by_town.query().prefix("London").entries(&snapshot)? {
 //!     assert_eq!(found?.parts()?, ("London", "Ada"));
 //! }
 //! # Ok::<(), keyloom::Error>(())

@@ -122,9 +122,10 @@ fn page(query: Query, after: Option<&Continuation>) -> keyloom::Result<Found> {
     let Fixture { store, towns, .. } = &*FIXTURE;
     let snapshot = store.snapshot()?;
     let (order, limit) = (order(query.descending), usize::from(query.limit % 8) + 1);
+    let all = towns.by_name.query().order(order).limit(limit).after(after);
     let page = match query.country {
-        Some(country) => towns.by_name.page(&snapshot, country % 4, order, limit, after)?,
-        None => towns.by_name.page(&snapshot, (), order, limit, after)?,
+        Some(country) => all.prefix(country % 4).page(&snapshot)?,
+        None => all.page(&snapshot)?,
     };
     let found = page.items.iter().map(|found| {
         let (country, name) = found.owned_parts()?;

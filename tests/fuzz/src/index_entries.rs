@@ -104,9 +104,17 @@ fn ask(index: &Index<Id, Town, AnyParts>, towns: &Towns, store: &Memory, order: 
         }
     }
     assert_eq!(index.count(&snapshot, ()).unwrap(), count);
-    let _ = index.page(&snapshot, 1_u8, order, 3, None).map_err(|error| error.to_string());
+    let _ = index
+        .query()
+        .prefix(1_u8)
+        .order(order)
+        .limit(3)
+        .page(&snapshot)
+        .map_err(|error| error.to_string());
     let select = starting_with((1_u8, "a"));
-    if let Ok(page) = index.records(&snapshot, &towns.table, select, order, 5, None) {
+    if let Ok(page) =
+        index.query().select(select).order(order).limit(5).records(&snapshot, &towns.table)
+    {
         for (id, town) in page.items {
             assert_eq!(towns.table.get(&snapshot, &id).unwrap(), Some(town));
         }

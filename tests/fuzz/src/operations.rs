@@ -229,10 +229,8 @@ fn answer(question: &Question, towns: &Towns, store: &Memory, model: &Model) {
             expected.sort();
             // The larger size comes first.
             let select = within(Desc(*to)..=Desc(*from));
-            let page = towns
-                .by_size
-                .records(&snapshot, &towns.table, select, order(false), usize::MAX, None)
-                .unwrap();
+            let page =
+                towns.by_size.query().select(select).records(&snapshot, &towns.table).unwrap();
             let found: Vec<_> =
                 page.items.into_iter().map(|(id, town)| (Desc(town.size), id)).collect();
             assert_eq!(found, expected);

@@ -53,8 +53,14 @@ impl Peer for Ours {
     fn fetched(&mut self, customer: u32) -> u64 {
         let snapshot = self.store.snapshot().unwrap();
         let order = Order::Ascending;
-        let page =
-            self.by_customer.records(&snapshot, &self.sales, customer, order, 1_000, None).unwrap();
+        let page = self
+            .by_customer
+            .query()
+            .prefix(customer)
+            .order(order)
+            .limit(1_000)
+            .records(&snapshot, &self.sales)
+            .unwrap();
         page.items.iter().map(|(_, sale)| sale.note.len() as u64).sum()
     }
 }

@@ -113,7 +113,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Subspace, Writer};
+use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
 
 pub use check::StaleCopy;
 pub use propagate::Propagation;
@@ -403,7 +403,7 @@ where
         }
         let mark = self.mark(key);
         if self.inline > 0 && self.is_readable(txn)? {
-            let page = self.by_source.page(txn, key, Order::Ascending, self.inline, None)?;
+            let page = self.by_source.query().prefix(key).limit(self.inline).page(txn)?;
             if page.next.is_none() {
                 let keys = page.items.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
                 self.rewrite(txn, &keys, key, new)?;

@@ -132,7 +132,11 @@ where
             let position = self.of_index(position, &source_key).map_err(|error| error.at(&mark))?;
             let Page { items: found, next } = self
                 .by_source
-                .page(txn, &source_key, Order::Ascending, batch, position.as_ref())
+                .query()
+                .prefix(&source_key)
+                .limit(batch)
+                .after(position.as_ref())
+                .page(txn)
                 .map_err(|error| error.at(&mark))?;
             let keys = found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
             drop(found);

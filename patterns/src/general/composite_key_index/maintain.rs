@@ -93,6 +93,13 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         Ok(entries.unwrap_or_default().normalized())
     }
 
+    /// Whether a record has the entry of this key.
+    pub(super) fn has_entry(&self, key: &K, value: &V, entry: &[u8]) -> bool {
+        let record_key = pack_one(key);
+        let entries = self.entries_of(key, Some(value));
+        entries.iter().any(|made| *self.stored(made, &record_key).0 == *entry)
+    }
+
     /// An entry as it is stored.
     pub(crate) fn stored(&self, entry: &IndexEntry, record_key: &[u8]) -> DerivedEntry {
         let mut stored = DerivedEntry::default();

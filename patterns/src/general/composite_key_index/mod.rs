@@ -48,11 +48,11 @@
 //! |---|---|
 //! | put of a record | 1 key written per entry that appears or disappears or whose covered fields change, 0 when they stay |
 //! | the same, unique | 1 get more per such entry, all in 1 round trip |
-//! | [`range`](Index::range), [`page`](Index::page) | 1 range; reads exactly the entries that it returns; a page also looks whether there is one behind it |
+//! | [`range`](Index::range), [`query`](Index::query) | 1 range; reads exactly the entries that it returns; a page also looks whether there is one after it |
 //! | [`get`](Index::get) of a unique index | 1 get |
 //! | [`first_of_each`](Index::first_of_each), [`last_of_each`](Index::last_of_each) | about 1 range per group, see [`aggregation`](crate::general::aggregation#cost) |
 //! | [`count`](Index::count) | 1 range; reads all of it, or the store counts |
-//! | [`records`](Index::records) | n entries and n gets, in 2 round trips; 1 where nothing is found |
+//! | [`records`](IndexQuery::records) | n entries and n gets, in 2 round trips; 1 where nothing is found |
 //! | [`check`](Index::check), [`repair`](Index::repair) | see [`derived`] |
 //!
 //! In a [schema](crate::schema#life-cycle), an index is built, disabled and dropped beside writers.
@@ -78,6 +78,7 @@ mod entries;
 mod error;
 mod found;
 mod maintain;
+mod query;
 mod unique;
 
 use std::fmt;
@@ -103,8 +104,9 @@ pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
 pub use found::{Found, FoundByParts, FoundEntries};
 pub(crate) use maintain::pack_one;
+pub use query::{IndexQuery, QuerySource};
 
-use found::{Dangling, no_entry};
+use found::no_entry;
 
 type Sure<K, V> = dyn Fn(&K, &V) -> IndexEntries<AnyParts> + Send + Sync;
 type Refusing<K, V> = dyn Fn(&K, &V) -> Result<IndexEntries<AnyParts>> + Send + Sync;
@@ -315,26 +317,27 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Ok(FoundEntries::new(entries, &self.space))
     }
 
-    /// At most `limit` of the entries of [`range`](Index::range), beginning behind `after`.
+    /// Begins a query: which entries, in which order, how many. Where all clauses are in one call,
+    /// [`range`](Index::range) and [`count`](Index::count) are shorter.
     ///
-    /// Nothing is skipped or repeated, whatever was written between two pages: a page begins behind
-    /// a key and not at a count.
-    ///
-    /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; [`Error::At`] with an [`UnreadableEntry`] in an
-    /// [`Error::Other`] when the first entry is not one. One further on ends the page before it.
-    pub fn page<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        select: impl Select<P>,
-        order: Order,
-        limit: usize,
-        after: Option<&Continuation>,
-    ) -> Result<Page<Found<R::Bytes<'r>, K, P>>> {
-        self.page_of(reader, &select.key_range(&self.space), order, limit, after)
+    /// ```
+    /// use keyloom::{Desc, Memory, Store, Subspace};
+    /// use keyloom_patterns::{Index, Table, entry};
+    /// let by_score = Index::new(&Subspace::new("by_score"), |_name: &String, score: &u32| entry(Desc(*score)));
+    /// let scores = Table::<String, u32>::new(&Subspace::new("scores")).with(&by_score);
+    /// let store = Memory::new();
+    /// store.transact(|txn| scores.put_many(txn, [("Ada".to_owned(), 80), ("Bob".to_owned(), 95)]))?;
+    /// let best = by_score.query().limit(1).records(&store.snapshot()?, &scores)?;
+    /// assert_eq!(best.items, [("Bob".to_owned(), 95)]);
+    /// assert!(best.next.is_some());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn query(&self) -> IndexQuery<'_, K, V, P> {
+        IndexQuery::new(self, self)
     }
 
-    fn page_of<'r, R: Reader>(
+    /// One page of the entries in `query`.
+    pub(crate) fn page_of<'r, R: Reader>(
         &self,
         reader: &'r R,
         query: &KeyRange<'_>,
@@ -359,65 +362,6 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
             }
         }
         Ok(Page { items, next: page.last.map(|last| behind(&last)) })
-    }
-
-    /// The records of one [`page`](Index::page), in the order of the index. Costs two round trips.
-    ///
-    /// ```
-    /// use keyloom::{Desc, Memory, Order, Store, Subspace};
-    /// use keyloom_patterns::{Index, Table, entry};
-    /// let by_score = Index::new(&Subspace::new("by_score"), |_name: &String, score: &u32| entry(Desc(*score)));
-    /// let scores = Table::<String, u32>::new(&Subspace::new("scores")).with(&by_score);
-    /// let store = Memory::new();
-    /// store.transact(|txn| {
-    ///     scores.put(txn, &"Ada".into(), &80)?;
-    ///     scores.put(txn, &"Bob".into(), &95)
-    /// })?;
-    /// let best = by_score.records(&store.snapshot()?, &scores, (), Order::Ascending, 1, None)?;
-    /// assert_eq!(best.items, [("Bob".to_owned(), 95)]);
-    /// assert!(best.next.is_some());
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`page`](Index::page), with an [`UnreadableEntry`] also for an entry whose record does not decode or is not
-    /// there, which [`check`](Index::check) would find too.
-    pub fn records<C: Codec<V>>(
-        &self,
-        reader: &impl Reader,
-        table: &Table<K, V, C>,
-        select: impl Select<P>,
-        order: Order,
-        limit: usize,
-        after: Option<&Continuation>,
-    ) -> Result<Page<(K, V)>> {
-        let query = select.key_range(&self.space);
-        self.records_of(reader, table, &query, order, limit, after, |key, value, entry| {
-            let value = value.ok_or_else(|| Error::other(Dangling).at(entry))?;
-            Ok(Some((key, value)))
-        })
-    }
-
-    /// [`records`](Index::records) without those that do not have the entry any more, for an index that is
-    /// updated later.
-    pub(crate) fn current_records<C: Codec<V>>(
-        &self,
-        reader: &impl Reader,
-        table: &Table<K, V, C>,
-        select: impl Select<P>,
-        order: Order,
-        limit: usize,
-        after: Option<&Continuation>,
-    ) -> Result<Page<(K, V)>> {
-        let (query, untyped) = (select.key_range(&self.space), self.untyped());
-        self.records_of(reader, table, &query, order, limit, after, |key, value, entry| {
-            let has_entry = |value: &V| {
-                let record_key = pack_one(&key);
-                let entries = untyped.entries_of(&key, Some(value));
-                entries.iter().any(|made| *untyped.stored(made, &record_key).0 == *entry)
-            };
-            Ok(value.filter(has_entry).map(|value| (key, value)))
-        })
     }
 
     /// What `answer` makes of each entry of a page: of the key of its record, of the record if it is there, and of

@@ -12,7 +12,7 @@ use super::tokenizer::PathTokenizer;
 use crate::continuation::{Continuation, Page};
 use crate::explain::Explain;
 use crate::general::aggregation::Grouping;
-use crate::general::composite_key_index::{Found, FoundEntries, Index, IndexEntries};
+use crate::general::composite_key_index::{Found, FoundEntries, Index, IndexEntries, IndexQuery};
 use crate::general::dimensionality_reduction::on_index::stands_on_index;
 use crate::parts::AnyParts;
 use crate::select::starting_with;
@@ -122,7 +122,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// At most `limit` of the entries of [`below`](PathHierarchy::below), beginning behind `after`.
     ///
     /// # Errors
-    /// As [`Index::page`].
+    /// As [`IndexQuery::page`].
     pub fn page<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -131,7 +131,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<Found<R::Bytes<'r>, K>>> {
-        self.index.page(reader, self.select(token), order, limit, after)
+        self.query(token, order, limit, after).page(reader)
     }
 
     /// The records of one [`page`](PathHierarchy::page). Costs two round trips.
@@ -153,7 +153,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Index::records`].
+    /// As [`IndexQuery::records`].
     pub fn records<C: keyloom::value::Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -163,7 +163,17 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(K, V)>> {
-        self.index.records(reader, table, self.select(token), order, limit, after)
+        self.query(token, order, limit, after).records(reader, table)
+    }
+
+    fn query<'q>(
+        &'q self,
+        token: &str,
+        order: Order,
+        limit: usize,
+        after: Option<&'q Continuation>,
+    ) -> IndexQuery<'q, K, V, AnyParts> {
+        self.index.query().prefix(self.select(token)).order(order).limit(limit).after(after)
     }
 
     fn select(&self, token: &str) -> LabelPath {

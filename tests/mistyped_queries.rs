@@ -2,6 +2,7 @@
 //!
 //! All cases are functions of one crate, which is checked once: 43 s the first time, less than a second after it.
 //! `trybuild` takes 54 s, and compares whole messages: those list implementations and change with the compiler.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,9 +12,10 @@ use std::{env, fs};
 /// Parts: `team` (u64, Desc<i64>); `name` String; `tag` (String, Option<u8>); `hash` Vec<u8>; `price` f32.
 const PRELUDE: &str = "
 use keyloom::{Desc, Order, Reader};
-use keyloom_patterns::{Index, starting_with, within};
+use keyloom_patterns::{Index, RankedIndex, starting_with, within};
 type Of<P> = Index<u32, String, P>;
-struct I { team: Of<(u64, Desc<i64>)>, name: Of<String>, tag: Of<(String, Option<u8>)>, hash: Of<Vec<u8>>, price: Of<f32> }
+struct I { team: Of<(u64, Desc<i64>)>, name: Of<String>, tag: Of<(String, Option<u8>)>, hash: Of<Vec<u8>>, price: Of<f32>,
+  ranked: RankedIndex<u32, String, (u64, Desc<i64>)> }
 ";
 
 /// A query, and the error that it is: nothing where it compiles.
@@ -33,6 +35,10 @@ const CASES: &[(&str, &str)] = &[
     ("i.price.count(s, 1.5)", ""),
     ("i.name.get(s, \"ada\")", ""),
     ("i.team.untyped().count(s, (1, 50, \"any\"))", ""),
+    ("i.team.query().prefix((1, Desc(50))).count(s)", ""),
+    ("i.team.query().range(1..7).keys(s)", ""),
+    ("i.name.query().range(\"a\"..=\"c\").reverse().limit(3).after(None).page(s)", ""),
+    ("i.ranked.rank(s, 1, (1, Desc(50)))", ""),
     // Those that compiled and found nothing.
     ("i.team.count(s, (1, 50))", "mismatched part: expected `Desc<i64>`, found `{integer}`"),
     ("i.team.count(s, \"1\")", "mismatched parts: `&str` does not select from `(u64, Desc<i64>)`"),
@@ -48,10 +54,23 @@ const CASES: &[(&str, &str)] = &[
         "i.team.range(s, (1, 50), Order::Ascending)",
         "mismatched part: expected `Desc<i64>`, found `{integer}`",
     ),
+    ("i.team.query().prefix((1, 50))", "mismatched part: expected `Desc<i64>`, found `{integer}`"),
     (
-        "i.team.page(s, \"1\", Order::Ascending, 9, None)",
+        "i.team.query().prefix(\"1\")",
+        "mismatched parts: `&str` is not a prefix of `(u64, Desc<i64>)`",
+    ),
+    ("i.team.query().range((1, 50)..)", "mismatched part: expected `Desc<i64>`, found `{integer}`"),
+    (
+        "i.team.query().starting_with((1, \"5\"))",
+        "mismatched part: expected `Desc<i64>`, found `str`",
+    ),
+    ("i.name.query().range(1..7)", "mismatched parts: `{integer}` is not a prefix of `String`"),
+    ("i.ranked.rank(s, 1, (1, 50))", "mismatched part: expected `Desc<i64>`, found `{integer}`"),
+    (
+        "i.ranked.count(s, \"1\")",
         "mismatched parts: `&str` does not select from `(u64, Desc<i64>)`",
     ),
+    ("i.ranked.nth(s, (1, 50), 3)", "mismatched part: expected `Desc<i64>`, found `{integer}`"),
     ("i.team.get(s, 1)", "mismatched part: expected `(u64, Desc<i64>)`, found `{integer}`"),
     ("i.name.count(s, 7)", "mismatched parts: `{integer}` does not select from `String`"),
     (
@@ -68,8 +87,7 @@ const CASES: &[(&str, &str)] = &[
 #[test]
 fn queries_of_a_wrong_type_do_not_compile() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mistyped");
-    let patterns = Path::new(env!("CARGO_MANIFEST_DIR"));
-    write_crate(&dir, patterns);
+    write_crate(&dir, Path::new(env!("CARGO_MANIFEST_DIR")));
     let output = Command::new(env!("CARGO"))
         .args(["check", "--quiet", "--offline", "--message-format=short"])
         .current_dir(&dir)
@@ -88,8 +106,8 @@ fn queries_of_a_wrong_type_do_not_compile() {
     }
 }
 
-fn write_crate(dir: &Path, patterns: &Path) {
-    let keyloom = patterns.parent().unwrap();
+fn write_crate(dir: &Path, keyloom: &Path) {
+    let patterns = keyloom.join("patterns");
     fs::create_dir_all(dir.join("src")).unwrap();
     let manifest = format!(
         "[package]\nname = \"mistyped\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n\
