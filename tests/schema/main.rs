@@ -45,8 +45,8 @@ use misuse::{
     a_changed_definition_is_refused_until_it_is_built, a_program_that_lacks_an_index_cannot_write,
     a_table_and_its_index_share_no_key, a_table_of_a_schema_takes_nothing_else,
     a_table_of_another_type_is_refused, ids_leave_out_keys_that_are_there,
-    names_declared_twice_are_refused, schemas_share_no_key, what_is_not_readable_is_not_queried,
-    what_lies_elsewhere_is_refused,
+    names_declared_twice_are_refused, options_that_the_bytes_depend_on_are_compared,
+    schemas_share_no_key, what_is_not_readable_is_not_queried, what_lies_elsewhere_is_refused,
 };
 use programs::two_programs_are_refused_or_right;
 
@@ -63,6 +63,7 @@ macro_rules! run {
             a_changed_definition_is_refused_until_it_is_built,
             what_is_not_readable_is_not_queried,
             what_lies_elsewhere_is_refused,
+            options_that_the_bytes_depend_on_are_compared,
             rebuilt_equals_maintained_in_any_history,
             disabling_counts_for_later_puts_of_its_transaction,
             a_build_goes_on_where_the_store_says,

@@ -1,11 +1,20 @@
 //! What a program can do wrong, and what answers it.
 
+use std::time::Duration;
+
 use keyloom::value::Json;
 use keyloom::{Error, Order, Store, Subspace, Writer};
-use keyloom_patterns::{Index, Schema, SchemaError, Table, entry};
+use keyloom_patterns::general::aggregation::{Event, Seen};
+use keyloom_patterns::general::dimensionality_reduction::curve::Dimension;
+use keyloom_patterns::general::inverted_index::one;
+use keyloom_patterns::hierarchy::path::PathTokenizer;
+use keyloom_patterns::{
+    CurveIndex, Index, InvertedIndex, Maintained, PathHierarchy, RollUp, Schema, SchemaError,
+    Sketches, SpaceTimeIndex, Table, entry,
+};
 
 use crate::fixture::{Sale, Shop, bare, by_town, sale};
-use crate::laws::dump_all;
+use crate::laws::{clear, dump_all};
 
 fn schema_error<T>(outcome: Result<T, Error>) -> SchemaError {
     let error = outcome.map(drop).unwrap_err();
@@ -198,4 +207,64 @@ pub fn what_lies_elsewhere_is_refused(store: &(impl Store + Clone)) {
     let SchemaError::Outside { name, .. } = schema_error(refused) else { panic!("it is outside") };
     assert_eq!(name, "sales.by_town");
     assert_eq!(dump_all(store), before);
+}
+
+/// Two declarations of one kind whose bytes differ: the second is refused, and the error has both.
+fn contradicts<D: Maintained<Key = u32, Value = Sale>>(
+    store: &impl Store,
+    texts: [&str; 2],
+    make: impl Fn(&Subspace, bool) -> keyloom::Result<D>,
+) {
+    clear(store);
+    let open = |is_other: bool| {
+        let schema = Schema::open(store, "shop").unwrap();
+        let sales = schema.table::<u32, Sale>("sales").unwrap();
+        schema.derive(&sales, "derived", 1, |space| make(space, is_other)).map(drop)
+    };
+    open(false).unwrap();
+    open(false).unwrap();
+    let refused = schema_error(open(true));
+    let SchemaError::Contradiction { stored, declared, .. } = &refused else { panic!("{refused}") };
+    for (text, definition) in texts.iter().zip([stored, declared]) {
+        assert!(definition.contains(text), "{text} in {refused}");
+    }
+}
+
+pub fn options_that_the_bytes_depend_on_are_compared(store: &(impl Store + Clone)) {
+    let amount = |_: &u32, sale: &Sale| Ok(Some([sale.cents as f64, 1.0]));
+    contradicts(store, ["from 0.0 of width 10.0", "from 0.0 of width 20.0"], |space, is_other| {
+        let first = Dimension::new(0.0..=if is_other { 20.0 } else { 10.0 })?;
+        Ok(CurveIndex::new(space, [first, Dimension::new(0.0..=1.0)?], amount))
+    });
+    contradicts(store, ["bins of 1000 ms", "bins of 2000 ms"], |space, is_other| {
+        let width = Duration::from_secs(1 + u64::from(is_other));
+        SpaceTimeIndex::new(space, width, |_, _| Ok(None))
+    });
+    contradicts(store, ["2^5 registers", "2^6 registers"], |space, is_other| {
+        let registers = 5 + u8::from(is_other);
+        Sketches::new(space, registers, |_, s: &Sale| Seen::one(&s.town, s.cents))
+    });
+    contradicts(store, ["dense ids", "keys as ids"], |space, is_other| {
+        let index = match is_other {
+            false => InvertedIndex::new(space),
+            true => InvertedIndex::with_keys_as_ids(space),
+        };
+        Ok(index.field("town", |_, sale: &Sale| one(&sale.town)))
+    });
+    contradicts(store, [r#""cents" of integers"#, r#""cents" of values"#], |space, is_other| {
+        let index = InvertedIndex::new(space);
+        Ok(match is_other {
+            false => index.integers("cents", |_, sale: &Sale| Some(sale.cents)),
+            true => index.field("cents", |_, sale: &Sale| one(sale.cents)),
+        })
+    });
+    contradicts(store, ["widths [10]", "widths [20]"], |space, is_other| {
+        let width = if is_other { 20 } else { 10 };
+        RollUp::new(space, &[width], |_, s: &Sale| Some(Event::new(&s.town, s.cents, 1)))
+    });
+    contradicts(store, ["split at '/'", "reversed"], |space, is_other| {
+        let tokenizer = PathTokenizer::new();
+        let tokenizer = if is_other { tokenizer.reverse() } else { tokenizer };
+        Ok(PathHierarchy::new(space, tokenizer, |_, sale: &Sale| [sale.town.clone()]))
+    });
 }

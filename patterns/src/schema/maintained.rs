@@ -141,12 +141,12 @@ maintained!(Index, parts P; |index| if index.is_unique() { "unique index" } else
 maintained!(Totals; |_| "totals");
 maintained!(RankedIndex, parts P; |_| "ranked index");
 maintained!(RollUp; |_| "roll-up", options |roll_up| format!("widths {:?}", roll_up.widths()));
-maintained!(InvertedIndex; |_| "inverted index");
+maintained!(InvertedIndex; |_| "inverted index", options |index| index.options());
 maintained!(PointIndex; |_| "points");
 maintained!(ExtentIndex; |_| "extents");
-maintained!(SpaceTimeIndex; |_| "points in space and time");
-maintained!(CurveIndex, const N; |_| "curve");
-maintained!(PathHierarchy; |_| "path hierarchy");
+maintained!(SpaceTimeIndex; |_| "points in space and time", options |index| index.options());
+maintained!(CurveIndex, const N; |_| "curve", options |index| index.options());
+maintained!(PathHierarchy; |_| "path hierarchy", options |paths| paths.options());
 
 impl<SK, S, K, V, CS, CC> Maintained for Copies<SK, S, K, V, CS, CC>
 where
@@ -199,7 +199,7 @@ where
 }
 
 impl<K: RecordKey, V: 'static> Maintained for Sketches<K, V> {
-    described!(|_| "sketches");
+    described!(|_| "sketches", options | sketches | sketches.options());
 
     /// Rebuilds all sketches in one transaction: a sketch does not say which values it counts.
     fn repair<S: Store, C: Codec<V>>(

@@ -117,6 +117,11 @@ impl<K, V> Sketches<K, V> {
         Ok(Self { space: space.clone(), empty, function: Arc::new(function) })
     }
 
+    /// What the bytes depend on, as a schema stores it.
+    pub(crate) fn options(&self) -> String {
+        format!("2^{} registers", self.empty.lg_config_k())
+    }
+
     /// Where the sketches are.
     pub fn space(&self) -> &Subspace {
         &self.space

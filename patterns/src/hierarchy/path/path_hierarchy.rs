@@ -63,6 +63,13 @@ impl<K, V> Clone for PathHierarchy<K, V> {
     }
 }
 
+impl<K, V> PathHierarchy<K, V> {
+    /// What the bytes depend on, as a schema stores it.
+    pub(crate) fn options(&self) -> String {
+        self.tokenizer.to_string()
+    }
+}
+
 impl<K, V> fmt::Debug for PathHierarchy<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { index, tokenizer } = self;

@@ -1,5 +1,7 @@
 //! The hierarchy in the text of a path.
 
+use std::fmt;
+
 use super::label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
 
 /// How a text becomes a path, and which tokens it has: all paths above it and itself. As the `path_hierarchy`
@@ -35,6 +37,15 @@ pub struct PathTokenizer {
     replacement: Option<char>,
     skip: usize,
     is_reverse: bool,
+}
+
+impl fmt::Display for PathTokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { delimiter, replacement, skip, is_reverse } = self;
+        write!(f, "split at {delimiter:?}, {skip} skipped")?;
+        replacement.map_or(Ok(()), |with| write!(f, ", joined by {with:?}"))?;
+        if *is_reverse { f.write_str(", reversed") } else { Ok(()) }
+    }
 }
 
 impl Default for PathTokenizer {

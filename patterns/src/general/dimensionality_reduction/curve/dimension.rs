@@ -1,5 +1,6 @@
 //! A numeric dimension, cut into cells.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use keyloom::{Error, Result};
@@ -39,6 +40,14 @@ pub struct Dimension {
     width: f64,
     /// 1, or 1/2 where the width of the range is beyond the largest number.
     scale: f64,
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { start, width, scale } = self;
+        write!(f, "from {:?} of width {width:?}", start + 0.0)?;
+        if *scale == 1.0 { Ok(()) } else { write!(f, ", times {scale}") }
+    }
 }
 
 impl Dimension {

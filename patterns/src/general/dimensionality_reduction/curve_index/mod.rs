@@ -106,6 +106,14 @@ impl<K, V, const N: usize> Clone for CurveIndex<K, V, N> {
     }
 }
 
+impl<K, V, const N: usize> CurveIndex<K, V, N> {
+    /// What the bytes depend on, as a schema stores it.
+    pub(crate) fn options(&self) -> String {
+        let dimensions = self.quantizer.dimensions.map(|dimension| dimension.to_string());
+        format!("dimensions {}", dimensions.join(", "))
+    }
+}
+
 impl<K, V, const N: usize> fmt::Debug for CurveIndex<K, V, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CurveIndex")

@@ -132,6 +132,13 @@ impl<K, V> fmt::Debug for SpaceTimeIndex<K, V> {
     }
 }
 
+impl<K, V> SpaceTimeIndex<K, V> {
+    /// What the bytes depend on, as a schema stores it.
+    pub(crate) fn options(&self) -> String {
+        format!("bins of {} ms", self.bins.width_ms)
+    }
+}
+
 impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
     /// An index in `space`, of the positions and the times that `function` gives, in milliseconds since 1970; a
     /// record for which it gives none is not in the index. Nothing else may be in `space`.

@@ -294,6 +294,18 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.ids.universe()
     }
 
+    /// What the bytes depend on, as a schema stores it: the ids, and the fields by name.
+    pub(crate) fn options(&self) -> String {
+        let ids = if self.reuses_ids() { "dense ids" } else { "keys as ids" };
+        let field = |field: &Field<K, V>| match field.function {
+            Function::Values(_) => format!("{:?} of values", field.name),
+            Function::Integer(_) => format!("{:?} of integers", field.name),
+        };
+        let mut fields: Vec<_> = self.fields.iter().map(field).collect();
+        fields.sort();
+        format!("{ids}, fields {}", fields.join(", "))
+    }
+
     /// Whether the id of a deleted record is given to another one.
     fn reuses_ids(&self) -> bool {
         matches!(self.ids, Ids::Dense(_))
