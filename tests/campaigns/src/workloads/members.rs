@@ -1,5 +1,5 @@
-//! A schema: a table with an index that covers fields, a unique one and one of some records, built again in
-//! between.
+//! A schema: a table with an index that covers fields, a unique one, and deferred data that are idempotent (an index
+//! of some records) and are not (totals). They are drained, and built again, in between.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,9 @@ use fastrand::Rng;
 use keyloom::{
     Desc, DynWriter, Error, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer,
 };
+use keyloom_patterns::general::aggregation::contribution;
 use keyloom_patterns::schema::State;
-use keyloom_patterns::{AnyParts, Attached, Index, IndexEntries, Schema, Table, entry};
+use keyloom_patterns::{AnyParts, Attached, Index, IndexEntries, Schema, Table, Totals, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
@@ -30,6 +31,8 @@ type MemberIndex = Attached<Index<u8, Member, AnyParts>>;
 pub struct Members {
     table: Table<u8, Member>,
     indexes: [MemberIndex; 3],
+    /// Members by town. Deferred, as the last of the indexes is.
+    totals: Attached<Totals<u8, Member>>,
     /// The definitions, as the schema has written them into a store of its own. Each store of a campaign gets a
     /// copy of them with the first operation, so the handles are valid there.
     definitions: Vec<(Vec<u8>, Vec<u8>)>,
@@ -41,6 +44,8 @@ pub enum Operation {
     Put(u8, Member),
     Delete(u8),
     DeleteMany(Vec<u8>),
+    /// Updates the deferred data.
+    Drain,
     /// Disables an index, clears it and builds it, all in one transaction.
     Build(usize, usize),
 }
@@ -50,11 +55,14 @@ pub enum Operation {
 pub struct Model {
     is_open: bool,
     members: BTreeMap<u8, Member>,
+    /// What the members were at the last drain that have changed since.
+    queued: BTreeMap<u8, Option<Member>>,
 }
 
 const IDS: u8 = 40;
 const BY_TOWN: usize = 0;
 const BY_EMAIL: usize = 1;
+const BY_AGE: usize = 2;
 
 impl Members {
     /// In a schema of its own.
@@ -76,14 +84,21 @@ impl Members {
                     m.email.iter().map(|email| entry(email).covering(m.age)).collect()
                 })?
                 .untyped(),
-            schema.index(&table, "by_age", 1, |_, m: &Member| by_age(m))?.untyped(),
+            schema
+                .derive_deferred(&table, "by_age", 1, |space| {
+                    Ok(Index::new(space, |_, m: &Member| by_age(m)))
+                })?
+                .untyped(),
         ];
+        let totals = schema.derive_deferred(&table, "totals", 1, |space| {
+            Ok(Totals::new(space, |_, m: &Member| contribution(&m.town, 1)))
+        })?;
         let snapshot = store.snapshot()?;
         let definitions = snapshot.range(KeyRange::all(), Order::Ascending)?;
         let definitions =
             definitions.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())));
         let definitions = definitions.collect::<Result<_>>()?;
-        Ok(Self { table, indexes, definitions })
+        Ok(Self { table, indexes, totals, definitions })
     }
 
     /// Whether a store has the definitions.
@@ -101,6 +116,10 @@ impl Members {
         self.definitions.iter().try_for_each(|(key, value)| txn.put(key, value))
     }
 
+    fn queues(&self) -> impl Iterator<Item = Subspace> {
+        [self.indexes[BY_AGE].space(), self.totals.space()].into_iter().filter_map(|of| queue(&of))
+    }
+
     fn member(rng: &mut Rng) -> Member {
         let any = |rng: &mut Rng, of: &[&str]| {
             rng.choice(of.iter().copied()).unwrap_or_default().to_owned()
@@ -112,6 +131,13 @@ impl Members {
             email: rng.bool().then(|| rng.u8(..60)),
         }
     }
+}
+
+/// Where the records of deferred data are queued.
+fn queue(data: &Subspace) -> Option<Subspace> {
+    // The id of the queue follows that of the data.
+    let id: Option<u64> = keyloom::unpack(data.prefix()).ok();
+    id.map(|id| Subspace::new(&(id + 1)))
 }
 
 /// Work in batches, each of which tells whether it was the last.
@@ -139,6 +165,16 @@ impl Model {
         member.email.is_some()
             && self.members.iter().any(|(other, m)| *other != id && m.email == member.email)
     }
+
+    fn set(&mut self, id: u8, new: Option<Member>) {
+        let old = match new.clone() {
+            Some(new) => self.members.insert(id, new),
+            None => self.members.remove(&id),
+        };
+        if old.is_some() || new.is_some() {
+            self.queued.entry(id).or_insert(old);
+        }
+    }
 }
 
 impl Workload for Members {
@@ -155,6 +191,7 @@ impl Workload for Members {
             0..9 => Operation::Put(id, Self::member(rng)),
             9..12 => Operation::Delete(id),
             12 => Operation::DeleteMany((0..rng.usize(..6)).map(|_| rng.u8(..IDS)).collect()),
+            13 => Operation::Drain,
             _ => Operation::Build(rng.usize(..self.indexes.len()), rng.usize(1..9)),
         }
     }
@@ -174,9 +211,19 @@ impl Workload for Members {
             }
             Operation::Delete(id) => self.table.delete(txn, id).map(drop),
             Operation::DeleteMany(ids) => self.table.delete_many(txn, ids).map(drop),
+            Operation::Drain => {
+                until_finished(|| Ok(self.indexes[BY_AGE].drain_batch(txn, 3)?.finished))?;
+                until_finished(|| Ok(self.totals.drain_batch(txn, 3)?.finished))
+            }
             Operation::Build(at, batch) => {
                 self.indexes[*at].disable(txn)?;
-                until_finished(|| Ok(self.indexes[*at].build_batch(txn, *batch)?.finished))
+                until_finished(|| Ok(self.indexes[*at].build_batch(txn, *batch)?.finished))?;
+                if *at != BY_AGE {
+                    return Ok(());
+                }
+                // The deferred data together, so that they have one queue.
+                self.totals.disable(txn)?;
+                until_finished(|| Ok(self.totals.build_batch(txn, *batch)?.finished))
             }
         }
     }
@@ -185,9 +232,10 @@ impl Workload for Members {
         model.is_open = true;
         match operation {
             Operation::Put(id, member) if model.is_taken(*id, member) => {}
-            Operation::Put(id, member) => drop(model.members.insert(*id, member.clone())),
-            Operation::Delete(id) => drop(model.members.remove(id)),
-            Operation::DeleteMany(ids) => ids.iter().for_each(|id| drop(model.members.remove(id))),
+            Operation::Put(id, member) => model.set(*id, Some(member.clone())),
+            Operation::Delete(id) => model.set(*id, None),
+            Operation::DeleteMany(ids) => ids.iter().for_each(|id| model.set(*id, None)),
+            Operation::Drain | Operation::Build(BY_AGE, _) => model.queued.clear(),
             Operation::Build(..) => {}
         }
     }
@@ -197,12 +245,20 @@ impl Workload for Members {
         let mut spaces: Vec<Subspace> = self.definitions.iter().map(of_key).collect();
         spaces.push(self.table.space().clone());
         spaces.extend(self.indexes.iter().map(|index| index.space()));
+        spaces.push(self.totals.space());
+        spaces.extend(self.queues());
         spaces
     }
 
-    fn watched_by(&self, key: &[u8], _: &[u8], _: &Model) -> WatchedBy {
+    fn watched_by(&self, key: &[u8], value: &[u8], _: &Model) -> WatchedBy {
         match () {
             () if self.table.space().contains(key) => WatchedBy::Model,
+            // What a queued member was, nothing else knows.
+            () if self.queues().any(|queue| queue.contains(key)) => {
+                WatchedBy::ModelFrom(usize::MAX)
+            }
+            () if self.totals.space().contains(key) && value == [0; 8] => WatchedBy::Nobody,
+            () if self.totals.space().contains(key) => WatchedBy::Check,
             () if self.indexes.iter().any(|index| index.space().contains(key)) => WatchedBy::Check,
             // The next id matters to programs that declare something new.
             () if *key == *keyloom::pack(&("keyloom", "next id")) => WatchedBy::Nobody,
@@ -216,6 +272,7 @@ impl Workload for Members {
             for index in &self.indexes {
                 wrong.extend(super::told(&index.check(txn)?));
             }
+            wrong.extend(super::told(&self.totals.check(txn)?));
         }
         Ok(wrong)
     }
@@ -231,6 +288,10 @@ impl Workload for Members {
         }
         for index in &self.indexes {
             super::compare(&mut wrong, "the state", index.state(txn)?, State::Readable);
+        }
+        super::compare(&mut wrong, "the state", self.totals.state(txn)?, State::Readable);
+        for pending in [self.indexes[BY_AGE].pending(txn)?, self.totals.pending(txn)?] {
+            super::compare(&mut wrong, "the queue", pending, model.queued.len() as u64);
         }
         // And a query: names by town, the oldest first, from the entries alone.
         let by_town = self.indexes[BY_TOWN].at(txn)?;
@@ -253,6 +314,23 @@ impl Workload for Members {
             return Ok(());
         }
         self.open(txn)?;
-        self.table.put_many(txn, model.members.clone())
+        // The members at the last drain.
+        let mut drained = model.members.clone();
+        for (id, old) in &model.queued {
+            match old {
+                Some(old) => drop(drained.insert(*id, old.clone())),
+                None => drop(drained.remove(id)),
+            }
+        }
+        self.table.put_many(txn, drained)?;
+        self.perform(&Operation::Drain, txn)?;
+        // What has changed since; no address is taken twice in between.
+        let nobody = Member { name: String::new(), town: String::new(), age: 0, email: None };
+        for id in model.queued.keys() {
+            self.table.put(txn, id, &nobody)?;
+            self.table.delete(txn, id)?;
+        }
+        let new = model.queued.keys().filter_map(|id| Some((*id, model.members.get(id)?.clone())));
+        self.table.put_many(txn, new)
     }
 }
