@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use keyloom::{Memory, Store};
-use keyloom_patterns::{Schema, SchemaError};
+use keyloom::{Memory, Order, Store, Writer};
+use keyloom_patterns::{Links, Schema, SchemaError};
 use proptest::prelude::*;
 
 use keyloom_patterns::schema::State;
@@ -220,4 +221,100 @@ pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {
         assert!(matches!(gone.downcast_ref(), Some(SchemaError::Gone { .. })), "{gone}");
     }
     assert_eq!(dump_all(store), before);
+}
+
+/// Each kind is built while two writers change records before and after the position.
+pub fn builds_beside_writers_leave_what_a_build_alone_leaves(store: &(impl Store + Clone)) {
+    for is_deferred in [false, true] {
+        clear(store);
+        let shop = Shop::try_open(store, is_deferred).unwrap();
+        let sales = (0..120).map(|id| (id, of(id, id)));
+        store.transact(|txn| shop.sales.put_many(txn, sales.clone())).unwrap();
+        let is_over = AtomicBool::new(false);
+        let written = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for seed in 0..2 {
+                let (shop, is_over, written) = (&shop, &is_over, &written);
+                scope.spawn(move || {
+                    let mut rng = fastrand::Rng::with_seed(seed);
+                    while !is_over.load(Relaxed) {
+                        let (id, n) = (rng.u32(..120), rng.u32(..50));
+                        store
+                            .transact(|txn| match n % 5 {
+                                0 => shop.sales.delete(txn, &id).map(drop),
+                                _ => shop.sales.put(txn, &id, &of(id, n)),
+                            })
+                            .unwrap();
+                        written.fetch_add(1, Relaxed);
+                    }
+                });
+            }
+            for kind in 0..KINDS {
+                shop.with_kind(kind, Disable(store)).unwrap();
+                let before = written.load(Relaxed);
+                while !shop.with_kind(kind, Build(store, 3)).unwrap() {
+                    std::thread::yield_now();
+                }
+                while written.load(Relaxed) == before {
+                    std::thread::yield_now();
+                }
+            }
+            is_over.store(true, Relaxed);
+        });
+        let snapshot = store.snapshot().unwrap();
+        let records = shop.sales.range(&snapshot, (), Order::Ascending).unwrap();
+        let records: Vec<_> = records.collect::<Result<_, _>>().unwrap();
+        drop(snapshot);
+        let fresh = Memory::new();
+        let wanted = Shop::try_open(&fresh, is_deferred).unwrap();
+        fresh.transact(|txn| wanted.sales.put_many(txn, &records)).unwrap();
+        for kind in 0..KINDS {
+            let bytes = wanted.with_kind(kind, Bytes(&fresh));
+            assert_eq!(shop.with_kind(kind, Bytes(store)), bytes, "kind {kind}");
+        }
+    }
+}
+
+pub fn links_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
+    let groups = ["chess", "go", "tennis"];
+    let pairs = || (0..30).map(|n| ((groups[n as usize % 3].to_owned(), n / 2), ()));
+    let bare = Schema::open(store, "club").unwrap().table::<(String, u32), ()>("members").unwrap();
+    store.transact(|txn| bare.put_many(txn, pairs())).unwrap();
+
+    let schema = Schema::open(store, "club").unwrap();
+    let members = Links::<String, u32>::in_schema(&schema, "members").unwrap();
+    let reversed = members.reversed().unwrap();
+    let groups_of = |user: u32| -> keyloom::Result<Vec<String>> {
+        let snapshot = store.snapshot()?;
+        members.lefts_of(&snapshot, &user, Order::Ascending)?.collect()
+    };
+    let is_refused = || {
+        let error = groups_of(1).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(SchemaError::NotReadable { .. })), "{error}");
+    };
+    is_refused();
+    let mut batches = 0;
+    let some = |_: &_| {
+        batches += 1;
+        if batches < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    assert_eq!(reversed.build_with(store, 5, some).unwrap().records, 10);
+    is_refused();
+    store.transact(|txn| members.unlink(txn, &"chess".into(), &1)).unwrap();
+    store.transact(|txn| members.link(txn, &"go".into(), &1)).unwrap();
+    assert!(reversed.build(store).unwrap().finished);
+    assert_eq!(groups_of(1).unwrap(), ["go", "tennis"]);
+    assert_eq!(members.check(&store.snapshot().unwrap()).unwrap(), []);
+
+    let damaged = dump_all(store).into_keys().find(|key| reversed.space().contains(key)).unwrap();
+    store.transact(|txn| txn.delete(&damaged)).unwrap();
+    assert_eq!(members.check(&store.snapshot().unwrap()).unwrap().len(), 1);
+    assert_eq!(reversed.repair(store).unwrap().written, 1);
+    store.transact(|txn| reversed.disable(txn)).unwrap();
+    is_refused();
+    // A program that declares the table alone writes while the other direction is disabled.
+    store.transact(|txn| bare.delete(txn, &("go".into(), 1)).map(drop)).unwrap();
+    reversed.build(store).unwrap();
+    assert_eq!(groups_of(1).unwrap(), ["tennis"]);
+    assert!(store.transact(|txn| bare.put(txn, &("go".into(), 1), &())).is_err());
 }

@@ -39,7 +39,9 @@ use indexes::{
 use life::{
     a_build_goes_on_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
     a_dropped_index_leaves_no_key, a_dropped_table_leaves_no_key,
-    disabling_counts_for_later_puts_of_its_transaction, rebuilt_equals_maintained_in_any_history,
+    builds_beside_writers_leave_what_a_build_alone_leaves,
+    disabling_counts_for_later_puts_of_its_transaction, links_have_the_life_cycle_of_a_schema,
+    rebuilt_equals_maintained_in_any_history,
 };
 use misuse::{
     a_changed_definition_is_refused_until_it_is_built, a_program_that_lacks_an_index_cannot_write,
@@ -68,6 +70,8 @@ macro_rules! run {
             disabling_counts_for_later_puts_of_its_transaction,
             a_build_goes_on_where_the_store_says,
             a_build_waits_for_a_record_that_is_refused,
+            builds_beside_writers_leave_what_a_build_alone_leaves,
+            links_have_the_life_cycle_of_a_schema,
             a_dropped_index_leaves_no_key,
             a_dropped_table_leaves_no_key,
             queries_of_any_index_find_what_a_filter_finds,

@@ -21,7 +21,11 @@ use crate::table::{RecordKey, Table};
 
 /// A kind of derived data that a [`Schema`](super::Schema) can hold.
 ///
-/// Building, disabling and dropping are the same for all kinds: see [`Attached`](super::Attached).
+/// Building, disabling, draining and dropping are the same for all kinds: see [`Attached`](super::Attached).
+///
+/// Not kinds: [`BitSliced`](crate::BitSliced) integers and bitmaps by themselves, whose ids the program sets (declare an
+/// [`InvertedIndex`] with fields of [integers](InvertedIndex::integers), which assigns ids to records); a
+/// [`PropertyIndex`](crate::PropertyIndex), which is for stores without transactions.
 pub trait Maintained: Clone + Send + Sync + 'static {
     /// The key of the records.
     type Key: RecordKey;

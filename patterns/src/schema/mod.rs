@@ -88,7 +88,7 @@
 //! queues a record that changes, as it was, unless it is queued already. [`drain`](Attached::drain) updates the data
 //! from there to what the record is then, and removes it from the queue, in one transaction. So each change counts
 //! once in kinds that are not idempotent too. In between, queries find what the records were at the last drain,
-//! and [`records`](Attached::records) leaves out what does not match any more. It pays where records change
+//! and the records of a [query](Attached::query) leave out what does not match any more. It pays where records change
 //! several times between two drains, or where the kind costs more than one key.
 //!
 //! A program without the declaration of data that are being built or readable cannot write. So deploy a

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, Deref};
+use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Entry, Error, Order, Pack, Reader, Result, Store, Subspace, Writer};
 
 use crate::derived::{
-    self, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions, RepairProgress,
+    self, AsEntries, Attach, Derived, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions,
+    RepairProgress,
 };
+use crate::schema::{Attached, Maintained, Schema};
 use crate::table::{RecordKey, Table};
 
 /// The format of the entries of the other direction.
@@ -43,18 +46,21 @@ const FORMAT: u8 = 1;
 /// assert_eq!(of_bob, ["chess", "go"]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct Links<L, R, V = (), C = Postcard> {
+pub struct Links<L: RecordKey, R: RecordKey, V: 'static = (), C = Postcard> {
     table: Table<(L, R), V, C>,
-    reversed: Reversed<L, R>,
+    reversed: Reversed<L, R, V>,
+    /// The other direction in its schema, which knows whether it is readable.
+    attached: Option<Attached<Reversed<L, R, V>, C>>,
 }
 
-impl<L, R, V, C> Clone for Links<L, R, V, C> {
+impl<L: RecordKey, R: RecordKey, V, C> Clone for Links<L, R, V, C> {
     fn clone(&self) -> Self {
-        Self { table: self.table.clone(), reversed: self.reversed.clone() }
+        let Self { table, reversed, attached } = self;
+        Self { table: table.clone(), reversed: reversed.clone(), attached: attached.clone() }
     }
 }
 
-impl<L, R, V, C> fmt::Debug for Links<L, R, V, C> {
+impl<L: RecordKey, R: RecordKey, V, C> fmt::Debug for Links<L, R, V, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Links").field("table", &self.table).finish_non_exhaustive()
     }
@@ -70,8 +76,41 @@ impl<L: RecordKey, R: RecordKey, V> Links<L, R, V> {
 impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
     /// Links in `space`, whose values are written with the codec `C`.
     pub fn with_codec(space: &Subspace) -> Self {
-        let reversed = Reversed { space: space.child(&1), ends: PhantomData };
-        Self { table: Table::with_codec(&space.child(&0)).with(&reversed), reversed }
+        let reversed = Reversed::new(&space.child(&1));
+        let table = Table::with_codec(&space.child(&0)).with(&reversed);
+        Self { table, reversed, attached: None }
+    }
+
+    /// Links in the table `name` of a [schema](crate::schema), with the other direction as its derived data
+    /// `reversed`. Over existing pairs, [build](Attached::build) it with [`reversed`](Links::reversed).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store};
+    /// use keyloom_patterns::{Links, Schema};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "club")?;
+    /// let members = Links::<String, u32>::in_schema(&schema, "members")?;
+    /// store.transact(|txn| members.link(txn, &"chess".into(), &2))?;
+    /// let snapshot = store.snapshot()?;
+    /// let of_bob = members.lefts_of(&snapshot, &2, Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+    /// assert_eq!(of_bob, ["chess"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`Schema::table_with`] and [`Schema::derive`].
+    pub fn in_schema<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self>
+    where
+        C: Codec<V>,
+    {
+        let table = schema.table_with(name, 1)?;
+        let attached = schema.derive(&table, "reversed", 1, |space| Ok(Reversed::new(space)))?;
+        Ok(Self { table, reversed: attached.pattern().clone(), attached: Some(attached) })
+    }
+
+    /// The other direction, of links in a schema: to build, disable or drop it.
+    pub fn reversed(&self) -> Option<&Attached<Reversed<L, R, V>, C>> {
+        self.attached.as_ref()
     }
 
     /// The links as a table by `(left, right)`: to put and delete many of them, to read what they
@@ -93,16 +132,22 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         Linked::new(self.table.space(), reader, left, order)
     }
 
-    /// The lefts of a right, in `order`.
+    /// The lefts of a right, in `order`. Costs one get more in a schema.
     ///
     /// # Errors
-    /// As [`rights_of`](Links::rights_of).
+    /// As [`rights_of`](Links::rights_of); in a schema, those of [`Attached::at`].
     pub fn lefts_of<'r, Q: Reader>(
         &self,
         reader: &'r Q,
         right: &R,
         order: Order,
-    ) -> Result<Linked<Q::Entries<'r>, R, L>> {
+    ) -> Result<Linked<Q::Entries<'r>, R, L>>
+    where
+        C: Codec<V>,
+    {
+        if let Some(attached) = &self.attached {
+            attached.at(reader)?;
+        }
         Linked::new(&self.reversed.space, reader, right, order)
     }
 }
@@ -176,6 +221,9 @@ impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
     /// # Errors
     /// As [`derived::check`].
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        if let Some(attached) = &self.attached {
+            return attached.check(reader);
+        }
         let mut found = Vec::new();
         derived::check(&self.reversed, &self.table, reader, |fault| found.push(fault))?;
         Ok(found)
@@ -191,30 +239,40 @@ impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
         options: &RepairOptions,
         progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
     ) -> Result<RepairProgress> {
-        derived::repair(&self.reversed, &self.table, store, options, progress)
+        match &self.attached {
+            Some(attached) => attached.repair_with(store, options, progress),
+            None => derived::repair(&self.reversed, &self.table, store, options, progress),
+        }
     }
 }
 
 /// The other direction of a table whose key is a pair: derived entries, maintained by the table.
 /// What [`Links`] attaches.
-pub struct Reversed<L, R> {
+pub struct Reversed<L, R, V> {
     space: Subspace,
     ends: PhantomData<fn() -> (L, R)>,
+    value: PhantomData<fn() -> V>,
 }
 
-impl<L, R> Clone for Reversed<L, R> {
-    fn clone(&self) -> Self {
-        Self { space: self.space.clone(), ends: PhantomData }
+impl<L, R, V> Reversed<L, R, V> {
+    fn new(space: &Subspace) -> Self {
+        Self { space: space.clone(), ends: PhantomData, value: PhantomData }
     }
 }
 
-impl<L, R> fmt::Debug for Reversed<L, R> {
+impl<L, R, V> Clone for Reversed<L, R, V> {
+    fn clone(&self) -> Self {
+        Self::new(&self.space)
+    }
+}
+
+impl<L, R, V> fmt::Debug for Reversed<L, R, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reversed").field("space", &self.space).finish_non_exhaustive()
     }
 }
 
-impl<L: RecordKey, R: RecordKey, V> DerivedEntries<(L, R), V> for Reversed<L, R> {
+impl<L: RecordKey, R: RecordKey, V> DerivedEntries<(L, R), V> for Reversed<L, R, V> {
     fn space(&self) -> &Subspace {
         &self.space
     }
@@ -239,6 +297,43 @@ impl<L: RecordKey, R: RecordKey, V> DerivedEntries<(L, R), V> for Reversed<L, R>
     "it is not an entry of a link: it is damaged, or another kind of data is in the subspace; repair the links"
 )]
 struct NoLink;
+
+impl<L: RecordKey, R: RecordKey, V: 'static> Maintained for Reversed<L, R, V> {
+    type Key = (L, R);
+    type Value = V;
+
+    fn kind(&self) -> &'static str {
+        "reversed pairs"
+    }
+
+    fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    fn derived(&self) -> Arc<dyn Derived<(L, R), V>> {
+        Attach::<_, _, AsEntries>::attached(self)
+    }
+
+    fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<(L, R), V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let mut found = Vec::new();
+        derived::check(self, table, reader, |fault| found.push(fault))?;
+        Ok(found)
+    }
+
+    fn repair<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<(L, R), V, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        derived::repair(self, table, store, options, progress)
+    }
+}
 
 /// What is linked to one end: the other ends, in order.
 pub struct Linked<I, A, B> {

@@ -75,7 +75,7 @@
 //! | merge join | reading the right rows once | 1 | the right rows of one key |
 //! | nested-loop join | 1 range per left row | n | 1 |
 //! | [`Links::link`], [`Links::unlink`] | 1 get; 2 keys written when something changes | 1 | |
-//! | [`Links::rights_of`], [`Links::lefts_of`] | 1 range; reads what it returns | 1 | 1 |
+//! | [`Links::rights_of`], [`Links::lefts_of`] | 1 range; reads what it returns; `lefts_of` [in a schema](Links::in_schema) 1 get more | 1 | 1 |
 //! | [`Links::unlink_left`], [`Links::unlink_right`] | 1 range, n gets, 2 n keys written | 2 | n, which is bounded |
 //! | [`Links::check`], [`Links::repair`] | see [`derived`](crate::derived) | | |
 //!
