@@ -1,5 +1,6 @@
 //! A process that is killed while it builds, disables, drops and writes.
 
+use std::cell::Cell;
 use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -8,14 +9,18 @@ use std::time::Duration;
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Order, Store};
-use keyloom_patterns::Schema;
 use keyloom_patterns::schema::State;
+use keyloom_patterns::{Attached, Maintained, RepairOptions, Schema};
 
-use crate::fixture::{Build, Bytes, Disable, Drain, Drop, KINDS, Sale, Shop, StateOf, sale};
+use crate::fixture::{
+    Build, Bytes, Disable, Drain, Drop, KINDS, KindWork, Sale, Shop, StateOf, sale,
+};
 
 const PATH: &str = "KEYLOOM_SCHEMA_PATH";
 const SEED: &str = "KEYLOOM_SCHEMA_SEED";
+const STOP: &str = "KEYLOOM_SCHEMA_STOP";
 const STARTED: &str = "started";
+const COMMITS: &str = "commits: ";
 
 fn open(path: &Path) -> Lmdb {
     // What a killed process has written stays, whatever the disk has.
@@ -110,5 +115,88 @@ fn kills_leave_derived_data_of_all_kinds_right() {
         child.kill().unwrap();
         child.wait().unwrap();
         look(directory.path());
+    }
+}
+
+/// All long work on one kind: a build, a drain, a repair and a drop, in batches of two.
+struct LongWork<'s, F>(&'s Lmdb, F);
+
+impl<F: Fn()> KindWork<()> for LongWork<'_, F> {
+    fn run<D: Maintained<Key = u32, Value = Sale>>(self, attached: &Attached<D>) {
+        let Self(store, committed) = self;
+        let going_on = |_: &_| {
+            committed();
+            ControlFlow::Continue(())
+        };
+        store.transact(|txn| attached.disable(txn)).unwrap();
+        committed();
+        attached.build_with(store, 2, going_on).unwrap();
+        let changed = (0..6).map(|id| (id, of(id, id + 20)));
+        store.transact(|txn| attached.table().put_many(txn, changed.clone())).unwrap();
+        committed();
+        attached.drain_with(store, 2, going_on).unwrap();
+        let options = RepairOptions { batch: 2, resume: None };
+        let repaired = |_: &_| {
+            committed();
+            ControlFlow::Continue(())
+        };
+        attached.repair_with(store, &options, repaired).unwrap();
+        attached.drop_with(store, 2, going_on).unwrap();
+    }
+}
+
+/// Not a test by itself: works until it aborts after a commit, where the test below has asked for it.
+#[test]
+fn until_a_commit_in_a_process_of_its_own() {
+    let (Ok(path), Ok(stop)) = (std::env::var(PATH), std::env::var(STOP)) else { return };
+    let (stop, commits): (u32, _) = (stop.parse().unwrap(), Cell::new(0));
+    let is_deferred = std::env::var(SEED).unwrap() == "deferred";
+    let committed = || {
+        commits.set(commits.get() + 1);
+        if commits.get() == stop {
+            std::process::abort();
+        }
+    };
+    let store = open(Path::new(&path));
+    let shop = Shop::try_open(&store, is_deferred).unwrap();
+    let sales = (0..9).map(|id| (id, of(id, id)));
+    store.transact(|txn| shop.sales.put_many(txn, sales.clone())).unwrap();
+    (0..KINDS).for_each(|kind| shop.with_kind(kind, LongWork(&store, committed)));
+    println!("{COMMITS}{}", commits.get());
+}
+
+/// Runs the work until it aborts after commit number `stop`. Returns how many commits there were if it did not.
+fn aborted(path: &Path, is_deferred: bool, stop: u32) -> Option<u32> {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "kills::until_a_commit_in_a_process_of_its_own", "--nocapture"])
+        .env(PATH, path)
+        .env(STOP, stop.to_string())
+        .env(SEED, if is_deferred { "deferred" } else { "" })
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let commits = text.split_once(COMMITS).map(|(_, rest)| rest.lines().next().unwrap());
+    assert_eq!(output.status.success(), commits.is_some(), "{text}");
+    commits.map(|commits| commits.parse().unwrap())
+}
+
+/// All commits with `KEYLOOM_KILLS`, else some of them.
+#[test]
+fn long_work_that_dies_after_any_commit_can_be_finished() {
+    for is_deferred in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let commits = aborted(directory.path(), is_deferred, u32::MAX).unwrap();
+        assert!(commits > 150, "{commits} commits");
+        let is_all = std::env::var_os("KEYLOOM_KILLS").is_some();
+        let stops: Vec<u32> = match is_all {
+            true => (1..=commits).collect(),
+            false => (0..15).map(|_| fastrand::u32(1..=commits)).collect(),
+        };
+        for stop in stops {
+            let directory = tempfile::tempdir().unwrap();
+            println!("deferred: {is_deferred}, after commit {stop} of {commits}");
+            assert_eq!(aborted(directory.path(), is_deferred, stop), None);
+            look_at(&open(directory.path()), is_deferred);
+        }
     }
 }
