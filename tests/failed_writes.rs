@@ -24,7 +24,7 @@ type Site = (String, i64);
 
 struct Sites {
     table: Table<u32, Site>,
-    totals: Totals<u32, Site>,
+    totals: Totals<u32, Site, String>,
     by_name: Index<u32, Site, String>,
 }
 

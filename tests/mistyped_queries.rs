@@ -12,10 +12,10 @@ use std::{env, fs};
 /// Parts: `team` (u64, Desc<i64>); `name` String; `tag` (String, Option<u8>); `hash` Vec<u8>; `price` f32.
 const PRELUDE: &str = "
 use keyloom::{Desc, Order, Reader};
-use keyloom_patterns::{Index, RankedIndex, starting_with, within};
+use keyloom_patterns::{Index, RankedIndex, Totals, starting_with, within};
 type Of<P> = Index<u32, String, P>;
 struct I { team: Of<(u64, Desc<i64>)>, name: Of<String>, tag: Of<(String, Option<u8>)>, hash: Of<Vec<u8>>, price: Of<f32>,
-  ranked: RankedIndex<u32, String, (u64, Desc<i64>)> }
+  ranked: RankedIndex<u32, String, (u64, Desc<i64>)>, total: Totals<u32, String, (String, u64)> }
 ";
 
 /// A query, and the error that it is: nothing where it compiles.
@@ -39,6 +39,9 @@ const CASES: &[(&str, &str)] = &[
     ("i.team.query().range(1..7).keys(s)", ""),
     ("i.name.query().range(\"a\"..=\"c\").reverse().limit(3).after(None).page(s)", ""),
     ("i.ranked.rank(s, 1, (1, Desc(50)))", ""),
+    ("i.total.get(s, (\"a\", 7))", ""),
+    ("i.total.sum(s, \"a\")", ""),
+    ("i.team.first_of_each(s, 1, 1, Order::Ascending)", ""),
     // Those that compiled and found nothing.
     ("i.team.count(s, (1, 50))", "mismatched part: expected `Desc<i64>`, found `{integer}`"),
     ("i.team.count(s, \"1\")", "mismatched parts: `&str` does not select from `(u64, Desc<i64>)`"),
@@ -69,6 +72,21 @@ const CASES: &[(&str, &str)] = &[
     (
         "i.ranked.count(s, \"1\")",
         "mismatched parts: `&str` does not select from `(u64, Desc<i64>)`",
+    ),
+    ("i.total.get(s, \"a\")", "mismatched part: expected `(String, u64)`, found `str`"),
+    ("i.total.get(s, (\"a\", \"7\"))", "mismatched part: expected `u64`, found `str`"),
+    ("i.total.sum(s, 7)", "mismatched parts: `{integer}` does not select from `(String, u64)`"),
+    (
+        "i.total.range(s, 7, Order::Ascending)",
+        "mismatched parts: `{integer}` does not select from `(String, u64)`",
+    ),
+    (
+        "i.team.first_of_each(s, \"1\", 1, Order::Ascending)",
+        "mismatched parts: `&str` does not select from `(u64, Desc<i64>)`",
+    ),
+    (
+        "i.team.grouped_by(1).last_of_each(s, (1, 50), Order::Ascending)",
+        "mismatched part: expected `Desc<i64>`, found `{integer}`",
     ),
     ("i.ranked.nth(s, (1, 50), 3)", "mismatched part: expected `Desc<i64>`, found `{integer}`"),
     ("i.team.get(s, 1)", "mismatched part: expected `(u64, Desc<i64>)`, found `{integer}`"),

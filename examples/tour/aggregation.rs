@@ -19,7 +19,7 @@ const BATCH: usize = 10_000;
 pub struct Aggregation {
     cities: Table<u32, City>,
     by_size: Index<u32, City, (String, String, Desc<u64>)>,
-    totals: Totals<u32, City>,
+    totals: Totals<u32, City, (String, String)>,
     ranked: RankedIndex<u32, City, (String, Desc<u64>)>,
     built: Subspace,
 }
@@ -121,6 +121,6 @@ impl Step for Aggregation {
 }
 
 /// A folded group as its value and its name.
-fn named(by: &Grouping) -> impl Fn((keyloom::KeyBuf, u64)) -> Result<(u64, String)> {
+fn named<P>(by: &Grouping<P>) -> impl Fn((keyloom::KeyBuf, u64)) -> Result<(u64, String)> {
     move |(key, count)| Ok((count, by.group(&key)?))
 }

@@ -105,6 +105,19 @@ impl<Q: Pack> PrefixOf<AnyParts> for Q {}
 
 impl<P: Parts> PrefixOf<P> for () {}
 
+/// Of one total of all records.
+impl Parts for () {
+    type Owned = ();
+    type Borrowed<'k> = ();
+    type First = NoPart;
+}
+
+impl PackAs<()> for () {}
+
+/// The first part of none.
+#[derive(Debug)]
+pub enum NoPart {}
+
 impl<T: Parts + ?Sized> Parts for &T {
     type Owned = T::Owned;
     type Borrowed<'k> = T::Borrowed<'k>;

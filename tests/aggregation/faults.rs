@@ -189,7 +189,7 @@ pub fn bad_input_is_refused_with_a_reason_and_nothing_is_written(store: &(impl S
     named(clicks.totals.get(&snapshot, ("site 1", "bytes")).unwrap_err());
     named(clicks.totals.sum(&snapshot, "site 1").unwrap_err());
     {
-        let all = clicks.totals.range::<_, (String, String)>(&snapshot, "site 1", Order::Ascending);
+        let all = clicks.totals.range(&snapshot, "site 1", Order::Ascending);
         assert!(all.unwrap().next().unwrap().is_err());
     }
     drop(snapshot);

@@ -28,7 +28,7 @@ pub const WIDTHS: [i64; 3] = [60, 3_600, 86_400];
 pub struct Clicks {
     pub table: Table<u32, Click>,
     /// Per site: how many, and how many bytes.
-    pub totals: Totals<u32, Click>,
+    pub totals: Totals<u32, Click, (String, String)>,
     /// Per site, the heaviest first.
     pub ranked: RankedIndex<u32, Click, (String, Desc<i64>)>,
     /// Bytes per site and time.

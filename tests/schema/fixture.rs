@@ -28,7 +28,7 @@ pub struct Shop {
     pub sales: Table<u32, Sale>,
     pub by_town: Attached<Index<u32, Sale, String>>,
     pub by_serial: Attached<Index<u32, Sale, u32>>,
-    pub totals: Attached<Totals<u32, Sale>>,
+    pub totals: Attached<Totals<u32, Sale, String>>,
     pub ranked: Attached<RankedIndex<u32, Sale, (String, i64)>>,
     pub roll_up: Attached<RollUp<u32, Sale>>,
     pub sketches: Attached<Sketches<u32, Sale>>,

@@ -142,7 +142,7 @@ macro_rules! maintained {
 
 maintained!(Index, parts P; |index| if index.is_unique() { "unique index" } else { "index" },
     deferred if |index| !index.is_unique());
-maintained!(Totals; |_| "totals");
+maintained!(Totals, parts P; |_| "totals");
 maintained!(RankedIndex, parts P; |_| "ranked index");
 maintained!(RollUp; |_| "roll-up", options |roll_up| format!("widths {:?}", roll_up.widths()));
 maintained!(InvertedIndex; |_| "inverted index", options |index| index.options());

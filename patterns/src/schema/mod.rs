@@ -439,13 +439,13 @@ impl<'s, S: Store> Schema<'s, S> {
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
     /// of the store.
-    pub fn totals<K: RecordKey, V: 'static, C>(
+    pub fn totals<K: RecordKey, V: 'static, P: 'static, C>(
         &self,
         table: &Table<K, V, C>,
         name: &str,
         version: u32,
-        function: impl Fn(&K, &V) -> Contributions + Send + Sync + 'static,
-    ) -> Result<Attached<Totals<K, V>, C>> {
+        function: impl Fn(&K, &V) -> Contributions<P> + Send + Sync + 'static,
+    ) -> Result<Attached<Totals<K, V, P>, C>> {
         let function = shared(function);
         self.derive(table, name, version, |space| Ok(Totals::new(space, function.clone())))
     }

@@ -9,6 +9,7 @@ use keyloom::{
 
 use super::group_by::{Folded, Member};
 use super::skip_scan::{Groups, InEach, Values};
+use crate::parts::AnyParts;
 use crate::select::Select;
 use crate::walk::Walk;
 
@@ -33,10 +34,19 @@ use crate::walk::Walk;
 /// assert_eq!(users, ["ada", "bob"]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Grouping {
+///
+/// `P` are the [types](crate::parts) of the elements, if the keys are those of an index.
+#[derive(Debug)]
+pub struct Grouping<P = AnyParts> {
     space: Subspace,
     elements: usize,
+    parts: PhantomData<fn() -> P>,
+}
+
+impl<P> Clone for Grouping<P> {
+    fn clone(&self) -> Self {
+        Self::of(&self.space, self.elements)
+    }
 }
 
 impl Grouping {
@@ -45,7 +55,18 @@ impl Grouping {
     ///
     /// A key with fewer elements belongs to no group: who meets one fails with an error that names it.
     pub fn new(space: &Subspace, elements: usize) -> Self {
-        Self { space: space.clone(), elements }
+        Self::of(space, elements)
+    }
+}
+
+impl<P> Grouping<P> {
+    pub(crate) fn of(space: &Subspace, elements: usize) -> Self {
+        Self { space: space.clone(), elements, parts: PhantomData }
+    }
+
+    /// The same groups, of which any elements can be asked for.
+    fn untyped(&self) -> Grouping {
+        Grouping::of(&self.space, self.elements)
     }
 
     /// Where the keys are.
@@ -63,8 +84,8 @@ impl Grouping {
     /// [`fold`](Grouping::fold) gives it.
     ///
     /// # Errors
-    /// When the elements are not a `P`, naming the key.
-    pub fn group<'k, P: Unpack<'k>>(&self, key: &'k [u8]) -> Result<P> {
+    /// When the elements are not a `T`, naming the key.
+    pub fn group<'k, T: Unpack<'k>>(&self, key: &'k [u8]) -> Result<T> {
         let group = self.prefix(key)?.get(self.space.prefix().len()..).unwrap_or_default();
         unpack(group).map_err(|error| keyloom::Error::from(error).at(key))
     }
@@ -72,8 +93,8 @@ impl Grouping {
     /// The elements of `key` behind those of its group.
     ///
     /// # Errors
-    /// When they are not a `P`, naming the key.
-    pub fn rest<'k, P: Unpack<'k>>(&self, key: &'k [u8]) -> Result<P> {
+    /// When they are not a `T`, naming the key.
+    pub fn rest<'k, T: Unpack<'k>>(&self, key: &'k [u8]) -> Result<T> {
         let rest = key.get(self.prefix(key)?.len()..).unwrap_or_default();
         unpack(rest).map_err(|error| keyloom::Error::from(error).at(key))
     }
@@ -105,11 +126,11 @@ impl Grouping {
     pub fn first_of_each<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         order: Order,
     ) -> Result<Groups<'r, R>> {
         let range = select.key_range(&self.space);
-        Groups::open(self, reader, range, order, order == Order::Descending)
+        Groups::open(&self.untyped(), reader, range, order, order == Order::Descending)
     }
 
     /// The last entry of each group with selected entries, in the order of the keys; `order` is that
@@ -120,11 +141,11 @@ impl Grouping {
     pub fn last_of_each<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         order: Order,
     ) -> Result<Groups<'r, R>> {
         let range = select.key_range(&self.space);
-        Groups::open(self, reader, range, order, order == Order::Ascending)
+        Groups::open(&self.untyped(), reader, range, order, order == Order::Ascending)
     }
 
     /// The groups with selected entries: the distinct values of their leading elements.
@@ -132,15 +153,15 @@ impl Grouping {
     /// Costs what [`first_of_each`](Grouping::first_of_each) does.
     ///
     /// # Errors
-    /// As [`first_of_each`](Grouping::first_of_each), and the iterator when a group is not a `P`.
-    pub fn values<'r, R: Reader, P: for<'k> Unpack<'k>>(
+    /// As [`first_of_each`](Grouping::first_of_each), and the iterator when a group is not a `T`.
+    pub fn values<'r, R: Reader, T: for<'k> Unpack<'k>>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         order: Order,
-    ) -> Result<Values<'r, R, P>> {
+    ) -> Result<Values<'r, R, T>> {
         let range = select.key_range(&self.space);
-        let groups = Groups::open(self, reader, range, order, false)?;
+        let groups = Groups::open(&self.untyped(), reader, range, order, false)?;
         Ok(Values { groups, value: PhantomData })
     }
 
@@ -168,13 +189,13 @@ impl Grouping {
     pub fn in_each<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         rest: impl Pack,
         order: Order,
     ) -> Result<InEach<'r, R>> {
         let range = select.key_range(&self.space);
         let walk = Walk::open(reader, range.clone(), order)?;
-        Ok(InEach { grouping: self.clone(), walk, range, rest: pack(&rest) })
+        Ok(InEach { grouping: self.untyped(), walk, range, rest: pack(&rest) })
     }
 
     /// One value for each group of `entries`, which must come sorted, as ranges and skip scans give
@@ -213,9 +234,11 @@ impl Grouping {
         A: Clone,
         F: FnMut(&mut A, Member<'_>) -> Result<()>,
     {
-        Folded::new(self.clone(), entries, start, fold)
+        Folded::new(self.untyped(), entries, start, fold)
     }
+}
 
+impl Grouping {
     /// What a walk over `range` still has to visit once it has left the group of `prefix`.
     pub(super) fn behind<'k>(range: &KeyRange<'k>, prefix: &'k [u8], order: Order) -> KeyRange<'k> {
         match order {

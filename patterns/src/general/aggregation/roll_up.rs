@@ -72,7 +72,7 @@ type Function<K, V> = dyn Fn(&K, &V) -> Option<Event> + Send + Sync;
 /// ```
 pub struct RollUp<K, V> {
     events: Index<K, V, AnyParts>,
-    buckets: Totals<K, V>,
+    buckets: Totals<K, V, AnyParts>,
     /// From the narrowest to the widest; each is a multiple of the one before.
     widths: Arc<[i64]>,
 }
@@ -147,7 +147,7 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
     }
 
     /// The sums of the buckets, with the parts `(width, group, begin)`, of which the group is one element.
-    pub fn buckets(&self) -> &Totals<K, V> {
+    pub fn buckets(&self) -> &Totals<K, V, AnyParts> {
         &self.buckets
     }
 
@@ -320,7 +320,7 @@ impl Event {
     }
 
     /// The amount for the bucket of each width: width, group, begin.
-    fn contributions(&self, widths: &[i64]) -> Contributions {
+    fn contributions(&self, widths: &[i64]) -> Contributions<AnyParts> {
         let bucket = |width: &i64| {
             let mut parts = pack(width);
             parts.extend_from_slice(&self.group);

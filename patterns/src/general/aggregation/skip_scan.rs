@@ -23,7 +23,7 @@ pub struct Groups<'r, R: Reader> {
 }
 
 impl<'r, R: Reader> Groups<'r, R> {
-    pub(crate) fn open(
+    pub(super) fn open(
         grouping: &Grouping,
         reader: &'r R,
         range: KeyRange<'static>,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{
-    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Store, Subspace,
-    Unpack, Writer, check_key, pack,
+    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Unpack,
+    Writer, check_key, pack,
 };
 use smallvec::SmallVec;
 
@@ -16,12 +16,19 @@ use super::totals_repair;
 use crate::derived::{
     Derived, Inconsistency, RecordChange, RepairOptions, RepairProgress, SortedWrites,
 };
+use crate::parts::{PackAs, Parts};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
-/// What a record adds to which totals: what the function of [`Totals`] returns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Contributions(SmallVec<[(KeyBuf, i64); 1]>);
+/// What a record adds to which totals: what the function of [`Totals`] returns. `P` are the
+/// [types](crate::parts) of their parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contributions<P> {
+    amounts: Amounts,
+    parts: PhantomData<fn() -> P>,
+}
+
+type Amounts = SmallVec<[(KeyBuf, i64); 1]>;
 
 /// `amount` for the total of `parts`: 1 to count. A total wraps around where it leaves the `i64`.
 ///
@@ -29,30 +36,36 @@ pub struct Contributions(SmallVec<[(KeyBuf, i64); 1]>);
 /// use keyloom_patterns::general::aggregation::contribution;
 /// let one_more_in_france = contribution("FR", 1);
 /// ```
-pub fn contribution<P: Pack>(parts: P, amount: i64) -> Contributions {
-    Contributions(SmallVec::from_iter([(pack(&parts), amount)]))
+pub fn contribution<Q: Parts>(parts: Q, amount: i64) -> Contributions<Q::Owned> {
+    Contributions::packed([(pack(&parts), amount)])
 }
 
-impl Contributions {
+impl<P> Default for Contributions<P> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl<P> Contributions<P> {
     /// Nothing: the record does not count.
     pub fn none() -> Self {
-        Self::default()
+        Self { amounts: SmallVec::new(), parts: PhantomData }
     }
 
     /// What goes to totals whose parts are packed already.
-    pub(super) fn packed(parts: impl IntoIterator<Item = (KeyBuf, i64)>) -> Self {
-        Self(parts.into_iter().collect())
+    pub(super) fn packed(amounts: impl IntoIterator<Item = (KeyBuf, i64)>) -> Self {
+        Self { amounts: amounts.into_iter().collect(), parts: PhantomData }
     }
 }
 
-impl<P: Pack> FromIterator<(P, i64)> for Contributions {
+impl<Q: Parts> FromIterator<(Q, i64)> for Contributions<Q::Owned> {
     /// Several, such as one of the number and one of the sum.
-    fn from_iter<I: IntoIterator<Item = (P, i64)>>(all: I) -> Self {
-        Self(all.into_iter().map(|(parts, amount)| (pack(&parts), amount)).collect())
+    fn from_iter<I: IntoIterator<Item = (Q, i64)>>(all: I) -> Self {
+        Self::packed(all.into_iter().map(|(parts, amount)| (pack(&parts), amount)))
     }
 }
 
-type Function<K, V> = dyn Fn(&K, &V) -> Contributions + Send + Sync;
+type Function<K, V> = dyn Fn(&K, &V) -> Amounts + Send + Sync;
 
 /// Counts and sums per group, maintained with the records of a [`Table`]; see the
 /// [module](crate::general::aggregation).
@@ -78,24 +91,28 @@ type Function<K, V> = dyn Fn(&K, &V) -> Contributions + Send + Sync;
 /// assert_eq!(all, [(("b".into(), "cents".into()), 150), (("b".into(), "sales".into()), 1)]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct Totals<K, V> {
+///
+/// `P` are the [types](crate::parts) of the parts: `totals` is a `Totals<u32, (String, i64), (String, String)>`.
+pub struct Totals<K, V, P> {
     space: Subspace,
     function: Arc<Function<K, V>>,
+    parts: PhantomData<fn() -> P>,
 }
 
-impl<K, V> Clone for Totals<K, V> {
+impl<K, V, P> Clone for Totals<K, V, P> {
     fn clone(&self) -> Self {
-        Self { space: self.space.clone(), function: Arc::clone(&self.function) }
+        let function = Arc::clone(&self.function);
+        Self { space: self.space.clone(), function, parts: PhantomData }
     }
 }
 
-impl<K, V> fmt::Debug for Totals<K, V> {
+impl<K, V, P> fmt::Debug for Totals<K, V, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Totals").field("space", &self.space).finish_non_exhaustive()
     }
 }
 
-impl<K, V> Totals<K, V> {
+impl<K, V, P> Totals<K, V, P> {
     /// Totals in `space`, to which a record adds what `function` returns for it. **Nothing else may
     /// be in `space`.**
     ///
@@ -103,9 +120,10 @@ impl<K, V> Totals<K, V> {
     /// they should be.
     pub fn new(
         space: &Subspace,
-        function: impl Fn(&K, &V) -> Contributions + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Contributions<P> + Send + Sync + 'static,
     ) -> Self {
-        Self { space: space.clone(), function: Arc::new(function) }
+        let function = move |key: &K, value: &V| function(key, value).amounts;
+        Self { space: space.clone(), function: Arc::new(function), parts: PhantomData }
     }
 
     /// Where the totals are.
@@ -117,7 +135,7 @@ impl<K, V> Totals<K, V> {
     ///
     /// # Errors
     /// [`Error::NotACounter`](keyloom::Error::NotACounter), or what the store says.
-    pub fn get(&self, reader: &impl Reader, parts: impl Pack) -> Result<i64> {
+    pub fn get(&self, reader: &impl Reader, parts: impl PackAs<P>) -> Result<i64> {
         reader.counter(&self.space.pack(&parts))
     }
 
@@ -128,10 +146,10 @@ impl<K, V> Totals<K, V> {
     /// # Errors
     /// What the store says; the iterator, also [`Error::NotACounter`](keyloom::Error::NotACounter), and
     /// when parts are not a `P`.
-    pub fn range<'r, R: Reader, P: for<'k> Unpack<'k>>(
+    pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<P>,
         order: Order,
     ) -> Result<TotalEntries<R::Entries<'r>, P>> {
         let entries = reader.range(select.key_range(&self.space), order)?;
@@ -142,7 +160,7 @@ impl<K, V> Totals<K, V> {
     ///
     /// # Errors
     /// What the store says, and [`Error::NotACounter`](keyloom::Error::NotACounter).
-    pub fn sum(&self, reader: &impl Reader, select: impl Select) -> Result<i128> {
+    pub fn sum(&self, reader: &impl Reader, select: impl Select<P>) -> Result<i128> {
         let entries = reader.range(select.key_range(&self.space), Order::Ascending)?;
         let totals = entries.map(|entry| entry.and_then(|entry| read(&entry).map(i128::from)));
         totals.sum()
@@ -164,12 +182,12 @@ impl<K, V> Totals<K, V> {
     ) {
         let Some(value) = value else { return };
         let whole = |parts: KeyBuf| self.space.prefix().iter().chain(&parts).copied().collect();
-        let all = (self.function)(key, value).0;
+        let all = (self.function)(key, value);
         into.extend(all.into_iter().map(|(parts, some)| (whole(parts), amount(some))));
     }
 }
 
-impl<K: RecordKey, V> Totals<K, V> {
+impl<K: RecordKey, V, P> Totals<K, V, P> {
     /// Everything that is not as it should be between `table` and these totals. A total of 0 may be
     /// there or not.
     ///
@@ -248,7 +266,7 @@ impl<K: RecordKey, V> Totals<K, V> {
     }
 }
 
-impl<K, V> Derived<K, V> for Totals<K, V> {
+impl<K, V, P> Derived<K, V> for Totals<K, V, P> {
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
@@ -267,7 +285,7 @@ impl<K, V> Derived<K, V> for Totals<K, V> {
     }
 }
 
-impl<K, V> Totals<K, V> {
+impl<K, V, P> Totals<K, V, P> {
     /// Adds to each total once what all the changes make there, in the order of the keys.
     pub(super) fn add_all(
         &self,

@@ -31,8 +31,8 @@ struct Found {
     left: Option<KeyRange<'static>>,
 }
 
-fn pass<K: RecordKey, V, C: Codec<V>>(
-    totals: &Totals<K, V>,
+fn pass<K: RecordKey, V, P, C: Codec<V>>(
+    totals: &Totals<K, V, P>,
     reader: &impl Reader,
     table: &Table<K, V, C>,
     range: &KeyRange<'static>,
@@ -71,8 +71,8 @@ fn fault(entry: KeyBuf, expected: i64, stored: Option<&[u8]>) -> Option<Fault> {
     (stored != expected).then(|| Fault { what, lacks: expected.wrapping_sub(stored) })
 }
 
-pub(super) fn check<K: RecordKey, V, C: Codec<V>>(
-    totals: &Totals<K, V>,
+pub(super) fn check<K: RecordKey, V, P, C: Codec<V>>(
+    totals: &Totals<K, V, P>,
     reader: &impl Reader,
     table: &Table<K, V, C>,
 ) -> Result<Vec<Inconsistency>> {
@@ -93,8 +93,8 @@ pub(super) fn check<K: RecordKey, V, C: Codec<V>>(
     Ok(found)
 }
 
-pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
-    totals: &Totals<K, V>,
+pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
+    totals: &Totals<K, V, P>,
     store: &S,
     table: &Table<K, V, C>,
     options: &RepairOptions,
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     /// Totals of which every third lacks something and every fourth is superfluous.
-    fn damaged() -> (Memory, Table<u32, u32>, Totals<u32, u32>) {
+    fn damaged() -> (Memory, Table<u32, u32>, Totals<u32, u32, u32>) {
         let totals = Totals::new(&Subspace::new("totals"), |_, group: &u32| contribution(group, 1));
         let bare = Table::<u32, u32>::new(&Subspace::new("records"));
         let store = Memory::new();

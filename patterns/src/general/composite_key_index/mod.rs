@@ -424,14 +424,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         parts: usize,
         order: Order,
     ) -> Result<FoundEntries<Groups<'r, R>, K, P>> {
-        let range = select.key_range(&self.space);
-        let entries = Groups::open(
-            &self.grouped_by(parts),
-            reader,
-            range,
-            order,
-            order == Order::Descending,
-        )?;
+        let entries = self.grouped_by(parts).first_of_each(reader, select, order)?;
         Ok(FoundEntries::new(entries, &self.space))
     }
 
@@ -446,16 +439,14 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         parts: usize,
         order: Order,
     ) -> Result<FoundEntries<Groups<'r, R>, K, P>> {
-        let range = select.key_range(&self.space);
-        let entries =
-            Groups::open(&self.grouped_by(parts), reader, range, order, order == Order::Ascending)?;
+        let entries = self.grouped_by(parts).last_of_each(reader, select, order)?;
         Ok(FoundEntries::new(entries, &self.space))
     }
 
     /// The groups that the first `parts` parts make: for their distinct values, loose index ranges and
     /// group-by.
-    pub fn grouped_by(&self, parts: usize) -> Grouping {
-        Grouping::new(&self.space, parts)
+    pub fn grouped_by(&self, parts: usize) -> Grouping<P> {
+        Grouping::of(&self.space, parts)
     }
 
     /// How many entries are selected. Reads all of them.

@@ -22,7 +22,7 @@ pub struct Click {
 #[derive(Clone)]
 pub struct Clicks {
     table: Table<u16, Click>,
-    totals: Totals<u16, Click>,
+    totals: Totals<u16, Click, (String, String)>,
     ranked: RankedIndex<u16, Click, (String, Desc<i64>)>,
     roll_up: RollUp<u16, Click>,
 }

@@ -32,7 +32,7 @@ pub struct Members {
     table: Table<u8, Member>,
     indexes: [MemberIndex; 3],
     /// Members by town. Deferred, as the last of the indexes is.
-    totals: Attached<Totals<u8, Member>>,
+    totals: Attached<Totals<u8, Member, String>>,
     /// The definitions, as the schema has written them into a store of its own. Each store of a campaign gets a
     /// copy of them with the first operation, so the handles are valid there.
     definitions: Vec<(Vec<u8>, Vec<u8>)>,
