@@ -122,7 +122,12 @@ pub struct Table<K, V, C = Postcard> {
     space: Subspace,
     upkeep: Upkeep<K, V>,
     codec: PhantomData<fn() -> C>,
+    /// During a repair for a schema: what each of its transactions checks.
+    repair_guard: Option<RepairGuard>,
 }
+
+/// Fails if a repair must not go on.
+pub(crate) type RepairGuard = Arc<dyn Fn(&mut DynWriter<'_>) -> Result<()> + Send + Sync>;
 
 /// What is derived from the records of a table.
 enum Upkeep<K, V> {
@@ -183,7 +188,9 @@ impl<K, V> Clone for Upkeep<K, V> {
 
 impl<K, V, C> Clone for Table<K, V, C> {
     fn clone(&self) -> Self {
-        Self { space: self.space.clone(), upkeep: self.upkeep.clone(), codec: PhantomData }
+        let Self { space, upkeep, repair_guard, .. } = self;
+        let (space, upkeep, repair_guard) = (space.clone(), upkeep.clone(), repair_guard.clone());
+        Self { space, upkeep, codec: PhantomData, repair_guard }
     }
 }
 
@@ -216,12 +223,23 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// ```
     pub fn with_codec(space: &Subspace) -> Self {
         let upkeep = Upkeep::Given(Vec::new());
-        Self { space: space.clone(), upkeep, codec: PhantomData }
+        Self { space: space.clone(), upkeep, codec: PhantomData, repair_guard: None }
     }
 
     /// A table that a schema owns.
     pub(crate) fn owned(space: Subspace, owned: Arc<Owned<K, V>>) -> Self {
-        Self { space, upkeep: Upkeep::Owned(owned), codec: PhantomData }
+        Self { space, upkeep: Upkeep::Owned(owned), codec: PhantomData, repair_guard: None }
+    }
+
+    /// The same table for a repair, each transaction of which must pass the guard.
+    pub(crate) fn guarded_by(&self, guard: RepairGuard) -> Self {
+        Self { repair_guard: Some(guard), ..self.clone() }
+    }
+
+    /// Called first in each transaction of a repair.
+    pub(crate) fn check_repair(&self, txn: &mut impl Writer) -> Result<()> {
+        let guard = self.repair_guard.as_ref();
+        guard.map_or(Ok(()), |guard| guard(&mut DynWriter::new(txn)))
     }
 
     /// The side of the schema that owns the table.

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use keyloom::{Memory, Order, Store, Writer};
-use keyloom_patterns::{Links, Schema, SchemaError};
+use keyloom_patterns::schema::{Progress, State};
+use keyloom_patterns::{Attached, Links, Maintained, RepairOptions, Schema, SchemaError};
 use proptest::prelude::*;
 
-use keyloom_patterns::schema::State;
-
 use crate::fixture::{
-    Build, Bytes, Disable, Drain, KINDS, Sale, Shop, StateOf, UNIQUE, bare, by_serial, sale,
+    Build, Bytes, Disable, Drain, KINDS, KindWork, Sale, Shop, StateOf, UNIQUE, bare, by_serial,
+    sale,
 };
 use crate::laws::{clear, dump, dump_all, long_property};
 
@@ -161,6 +161,7 @@ pub fn a_dropped_table_leaves_no_key(store: &(impl Store + Clone)) {
     for stop in 1..20 {
         let shop = Shop::open(store);
         store.transact(|txn| shop.sales.put_many(txn, (0..9).map(|id| (id, of(id, id))))).unwrap();
+        shop.totals.repair(store).unwrap();
         let mut batches = 0;
         let some = |_: &_| {
             batches += 1;
@@ -189,6 +190,7 @@ pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {
     let sales = schema.table::<u32, Sale>("sales").unwrap();
     let by_serial = schema.unique_index(&sales, "by_serial", 1, by_serial).unwrap();
     by_serial.build(store).unwrap();
+    by_serial.repair(store).unwrap();
     let mut batches = 0;
     let going_on = |_: &_| {
         batches += 1;
@@ -317,4 +319,85 @@ pub fn links_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
     reversed.build(store).unwrap();
     assert_eq!(groups_of(1).unwrap(), ["tennis"]);
     assert!(store.transact(|txn| bare.put(txn, &("go".into(), 1), &())).is_err());
+}
+
+/// What another program does after the first transaction of a repair.
+#[derive(Clone, Copy, Debug)]
+enum Meanwhile {
+    Repairs,
+    /// Disables the data, and builds them to some record.
+    BuildsSome,
+}
+
+struct RepairBeside<'s, S>(&'s S, Meanwhile);
+
+impl<S: Store> KindWork<Result<(), keyloom::Error>> for RepairBeside<'_, S> {
+    fn run<D: Maintained<Key = u32, Value = Sale>>(
+        self,
+        attached: &Attached<D>,
+    ) -> Result<(), keyloom::Error> {
+        let Self(store, meanwhile) = self;
+        let mut is_first = true;
+        let options = RepairOptions { batch: 2, resume: None };
+        let repaired = attached.repair_with(store, &options, |_| {
+            if std::mem::take(&mut is_first) {
+                match meanwhile {
+                    Meanwhile::Repairs => drop(attached.repair(store).unwrap()),
+                    Meanwhile::BuildsSome => {
+                        store.transact(|txn| attached.disable(txn)).unwrap();
+                        let mut visited = 0;
+                        let some = |done: &Progress| {
+                            visited = done.records;
+                            if visited > 4 {
+                                ControlFlow::Break(())
+                            } else {
+                                ControlFlow::Continue(())
+                            }
+                        };
+                        attached.build_with(store, 2, some).unwrap();
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        repaired.map(drop)
+    }
+}
+
+/// A repair that another one has overtaken, or a build, changes nothing more.
+pub fn a_repair_that_was_overtaken_changes_nothing(store: &(impl Store + Clone)) {
+    for meanwhile in [Meanwhile::Repairs, Meanwhile::BuildsSome] {
+        let mut refused = 0;
+        for kind in 0..KINDS {
+            clear(store);
+            let shop = Shop::open(store);
+            store
+                .transact(|txn| shop.sales.put_many(txn, (0..6).map(|id| (id, of(id, id)))))
+                .unwrap();
+            // Records that bypass the schema.
+            let bare = keyloom_patterns::Table::<u32, Sale>::new(shop.sales.space());
+            store.transact(|txn| bare.put_many(txn, (6..20).map(|id| (id, of(id, id))))).unwrap();
+            match shop.with_kind(kind, RepairBeside(store, meanwhile)) {
+                Ok(()) => {}
+                Err(error) => {
+                    let error = error.downcast_ref::<SchemaError>().unwrap().clone();
+                    let is_named = match meanwhile {
+                        Meanwhile::Repairs => matches!(error, SchemaError::RepairTakenOver { .. }),
+                        Meanwhile::BuildsSome => matches!(error, SchemaError::NotReadable { .. }),
+                    };
+                    assert!(is_named, "{error}");
+                    refused += 1;
+                }
+            }
+            assert!(shop.with_kind(kind, Build(store, usize::MAX)).unwrap());
+            let fresh = Memory::new();
+            let wanted = Shop::open(&fresh);
+            let all = (0..20).map(|id| (id, of(id, id)));
+            fresh.transact(|txn| wanted.sales.put_many(txn, all.clone())).unwrap();
+            let bytes = wanted.with_kind(kind, Bytes(&fresh));
+            assert_eq!(shop.with_kind(kind, Bytes(store)), bytes, "kind {kind}, {meanwhile:?}");
+        }
+        // A sketch is repaired in one transaction.
+        assert!(refused >= KINDS - 2, "{refused} of {KINDS}, {meanwhile:?}");
+    }
 }

@@ -39,6 +39,7 @@ use indexes::{
 use life::{
     a_build_goes_on_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
     a_dropped_index_leaves_no_key, a_dropped_table_leaves_no_key,
+    a_repair_that_was_overtaken_changes_nothing,
     builds_beside_writers_leave_what_a_build_alone_leaves,
     disabling_counts_for_later_puts_of_its_transaction, links_have_the_life_cycle_of_a_schema,
     rebuilt_equals_maintained_in_any_history,
@@ -72,6 +73,7 @@ macro_rules! run {
             a_build_waits_for_a_record_that_is_refused,
             builds_beside_writers_leave_what_a_build_alone_leaves,
             links_have_the_life_cycle_of_a_schema,
+            a_repair_that_was_overtaken_changes_nothing,
             a_dropped_index_leaves_no_key,
             a_dropped_table_leaves_no_key,
             queries_of_any_index_find_what_a_filter_finds,

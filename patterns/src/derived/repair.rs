@@ -128,9 +128,12 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
 ) -> Result<RepairProgress> {
     refuse_overlap(derived.space(), table.space())?;
-    repair_in_batches(store, options, progress, |txn, batch, next| match next.position.phase {
-        RepairPhase::Records => write_missing(derived, table, txn, batch, next),
-        RepairPhase::Entries => remove_superfluous(derived, table, txn, batch, next),
+    repair_in_batches(store, options, progress, |txn, batch, next| {
+        table.check_repair(txn)?;
+        match next.position.phase {
+            RepairPhase::Records => write_missing(derived, table, txn, batch, next),
+            RepairPhase::Entries => remove_superfluous(derived, table, txn, batch, next),
+        }
     })
 }
 

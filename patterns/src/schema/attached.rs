@@ -5,17 +5,17 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, Reader, Result, Store, Subspace};
+use keyloom::{Error, Reader, Result, Store, Subspace, Writer};
 
 use super::as_of::AsOf;
 use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::{Declared, Owned};
-use super::stored::{State, space_of};
+use super::stored::{State, repair_key, space_of};
 use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
 use crate::general::composite_key_index::{Index, IndexQuery};
 use crate::parts::AnyParts;
-use crate::table::{RecordKey, Table};
+use crate::table::{RecordKey, RepairGuard, Table};
 
 /// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that check,
 /// repair, build, disable and drop them.
@@ -118,7 +118,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(found)
     }
 
-    /// Fixes every inconsistency, in bounded transactions, beside other writers.
+    /// Fixes every inconsistency, in bounded transactions, beside other writers. If another program begins a
+    /// repair of the same data, this one ends with [`SchemaError::RepairTakenOver`].
     ///
     /// [Deferred](super::Schema::derive_deferred) data are checked, and cleared and built if a fault is found.
     /// If that is stopped or fails, [build](Attached::build) them.
@@ -146,11 +147,38 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         let derived = self.at(&snapshot)?;
         if !self.is_deferred() {
             std::mem::drop(snapshot);
-            return derived.repair(store, &self.table, options, progress);
+            let table = self.table.guarded_by(self.begin_repair(store)?);
+            return derived.repair(store, &table, options, progress);
         }
         let is_clean = self.check(&snapshot)?.is_empty();
         std::mem::drop(snapshot);
         self.rebuild_unless(is_clean, store, options, progress)
+    }
+
+    /// Takes the fencing token of a repair. Each transaction of the repair then checks that the data are still
+    /// readable and that no later repair has begun: two repairs of data that are not idempotent would else both
+    /// add what is missing.
+    fn begin_repair(&self, store: &impl Store) -> Result<RepairGuard> {
+        let key = repair_key(self.declared.id);
+        let token = store.transact(|txn| {
+            let token = txn.counter(&key)? + 1;
+            txn.put(&key, &token.to_le_bytes())?;
+            Ok(token)
+        })?;
+        let (owned, declared) = (Arc::clone(self.owned()?), Arc::clone(&self.declared));
+        Ok(Arc::new(move |txn| {
+            let mut stored = owned.read(txn)?;
+            let one = owned.find(&mut stored, &declared)?;
+            owned.refuse_change(&declared, one)?;
+            let (table, name) = (owned.name.to_string(), declared.name.to_string());
+            if one.state != State::Readable {
+                return Err(SchemaError::NotReadable { table, name, state: one.state }.into());
+            }
+            match txn.counter(&key)? == token {
+                true => Ok(()),
+                false => Err(SchemaError::RepairTakenOver { table, name }.into()),
+            }
+        }))
     }
 
     /// Clears and builds deferred data: a repair of the kind would not know the queue.

@@ -11,7 +11,7 @@ use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::new_id;
 use super::owned::Declared;
-use super::stored::{Id, State, StoredDerived, StoredTable, space_of, write_entry};
+use super::stored::{Id, State, StoredDerived, StoredTable, repair_key, space_of, write_entry};
 use crate::batch::BatchSize;
 use crate::derived::{RecordChange, SortedWrites, page_behind};
 use crate::table::record;
@@ -258,10 +258,17 @@ pub(super) fn drop_some(
     };
     let (cleared, is_empty) = clear_some(txn, one, batch)?;
     if is_empty {
+        forget_repairs(txn, one.id)?;
         stored.derived.retain(|one| one.name != name);
     }
     write_entry(txn, entry, &stored)?;
     Ok(Progress { cleared, finished: is_empty, ..Progress::NOTHING })
+}
+
+/// Removes the fencing token of repairs.
+pub(super) fn forget_repairs(txn: &mut impl Writer, id: Id) -> Result<()> {
+    let key = repair_key(id);
+    if txn.get(&key)?.is_some() { txn.delete(&key) } else { Ok(()) }
 }
 
 /// Runs `step` in one transaction after the other until it has finished or `progress` breaks.

@@ -66,6 +66,14 @@ pub enum SchemaError {
         /// Its state.
         state: State,
     },
+    /// Another repair of the same data has begun, and does the work.
+    #[error("another repair of {name:?} of the table {table:?} has begun; wait for it")]
+    RepairTakenOver {
+        /// The table.
+        table: String,
+        /// The derived data.
+        name: String,
+    },
     /// The table or the derived data do not exist any more: another program has dropped them.
     #[error("{name:?} does not exist any more; open the schema again")]
     Gone {

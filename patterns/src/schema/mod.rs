@@ -39,6 +39,7 @@
 //! |---|---|
 //! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte); then the tuple of the table's id, version, key, record type, codec, and for each that is derived, by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable), key of the last record that the build has visited, id of the queue if updates are deferred |
 //! | `"keyloom"`, `"dropped"`, name of the schema, name of the table, id | the entry of a table that is being dropped |
+//! | `"keyloom"`, `"repair"`, id of derived data | how many repairs have begun, a counter: the fencing token of the last |
 //! | `"keyloom"`, `"next id"` | the next free id, a counter |
 //! | id, record key | a record of the table with this id |
 //! | id, … | derived data, in the layout of their pattern |
@@ -109,7 +110,8 @@
 //! | [`at`](Attached::at) | 1 get | 1 |
 //! | a batch of [`drain`](Attached::drain) over n records | 1 get, 1 range, n gets, n keys removed, and the cost of n puts in the kind | 4, and those of the kind |
 //! | a batch of [`build`](Attached::build) over n records | 1 get, 1 range, 1 key written, and the cost of n puts in the kind | 3, and those of the kind |
-//! | a batch of [`drop_data`](Attached::drop_data) over n keys | 1 get, 1 range, n keys removed, 1 key written | 3 |
+//! | a batch of [`drop_data`](Attached::drop_data) over n keys | 1 get (the last: 2), 1 range, n keys removed, 1 key written | 3 (the last: 4) |
+//! | [`repair`](Attached::repair) | that of the kind, 1 get and 1 key written, and 2 gets in each transaction | 2, and 2 more in each transaction |
 //!
 //! # When not to use it
 //!

@@ -85,6 +85,11 @@ pub(super) fn space_of(id: Id) -> Subspace {
     Subspace::new(&id)
 }
 
+/// Where the fencing token of repairs is, a counter of the repairs that have begun.
+pub(super) fn repair_key(id: Id) -> KeyBuf {
+    pack(&("keyloom", "repair", id))
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredDerived {
     pub(super) name: String,

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{KeyBuf, KeyRange, Reader, Result, Store, Subspace, Writer};
 
-use super::build::{BATCH, Progress, delete_some, drop_some, in_batches};
+use super::build::{BATCH, Progress, delete_some, drop_some, forget_repairs, in_batches};
 use super::error::SchemaError;
 use super::stored::{
     Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
@@ -238,6 +238,7 @@ fn clear_dropped(
             return delete_some(txn, id, batch).map(|(removed, _)| removed);
         }
     }
+    table.derived.iter().try_for_each(|one| forget_repairs(txn, one.id))?;
     txn.delete(key)?;
     Ok(0)
 }

@@ -225,7 +225,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
                 done
             }
         };
-        ranked_repair::repair(&self.counts, store, options, &mut done, progress)?;
+        ranked_repair::repair(&self.counts, store, table, options, &mut done, progress)?;
         Ok(done)
     }
 }

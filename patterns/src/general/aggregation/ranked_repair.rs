@@ -9,6 +9,7 @@ use super::ranked_counts::{Counts, Level, height};
 use super::totals::decode;
 use crate::batch::BatchSize;
 use crate::derived::{Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress};
+use crate::table::{RecordKey, Table};
 
 /// Adds what is wrong with the counts to `found`: each level is held against the one below it.
 pub(super) fn check(
@@ -95,9 +96,10 @@ fn is_node(tail: &[u8], level: &Level) -> bool {
 /// Backwards, since a writer that removes a node hands its count to the node before it: that one is still
 /// to be mended then. A node that a writer adds counts what the level below says, whatever is wrong
 /// before it. So all nodes behind those that were mended last are right, whoever writes meanwhile.
-pub(super) fn repair<S: Store>(
+pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     counts: &Counts,
     store: &S,
+    table: &Table<K, V, C>,
     options: &RepairOptions,
     done: &mut RepairProgress,
     mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
@@ -116,8 +118,10 @@ pub(super) fn repair<S: Store>(
             continue;
         }
         loop {
-            let part = size
-                .transact(store, |txn, batch| mend(txn, below, level, before.as_deref(), batch))?;
+            let part = size.transact(store, |txn, batch| {
+                table.check_repair(txn)?;
+                mend(txn, below, level, before.as_deref(), batch)
+            })?;
             done.entries += part.visited;
             done.written += part.written;
             done.removed += part.removed;

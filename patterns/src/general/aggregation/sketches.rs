@@ -265,6 +265,7 @@ impl<K: RecordKey, V> Sketches<K, V> {
     ) -> Result<u64> {
         txn.guarded(|txn| {
             refuse_overlap(&self.space, table.space())?;
+            table.check_repair(txn)?;
             let (mut left, mut written) = (Some(self.space.self_and_children()), 0);
             while let Some(range) = left {
                 let pass = self.gather(txn, table, &range, |_, error| Err(error))?;

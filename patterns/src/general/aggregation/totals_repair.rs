@@ -117,7 +117,10 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
         done.entries += pass.totals;
         let mut faults = &pass.faults[..];
         loop {
-            let taken = size.transact(store, |txn, batch| mend(txn, faults, batch))?;
+            let taken = size.transact(store, |txn, batch| {
+                table.check_repair(txn)?;
+                mend(txn, faults, batch)
+            })?;
             let (mended, still) = faults.split_at(taken);
             faults = still;
             done.written += taken as u64;

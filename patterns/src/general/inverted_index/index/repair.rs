@@ -39,6 +39,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
         // In a transaction it would meet all who take ids. Newer ones come with all that belongs to them.
         let end = index.end(&store.snapshot()?)?;
         let step = size.transact(store, |txn, batch| {
+            table.check_repair(txn)?;
             let mut next = done.clone();
             let is_last = match (next.position.phase, is_empty) {
                 (RepairPhase::Records, _) => {
