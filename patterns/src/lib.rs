@@ -39,6 +39,7 @@
 //! | [`schema`] | which tables and indexes does a store hold, and which program may write to them? |
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`parts`] | which queries fit the parts of an index? |
+//! | `conformance` (feature) | does a kind of derived data keep the laws that a schema relies on? |
 //! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
 //! | [`general::aggregation`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
@@ -55,6 +56,8 @@
 
 mod batch;
 pub mod conceptual;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod continuation;
 pub mod derived;
 mod explain;

@@ -1,0 +1,123 @@
+//! Laws of repairs beside others.
+
+use std::ops::ControlFlow;
+
+use keyloom::{Cost, Metered, Result, Store};
+
+use super::damage::Damage;
+use super::field::{Change, Field, RECORDS};
+use super::{Fidelity, Outcome, Subject, ensure};
+use crate::derived::{RepairOptions, RepairPosition};
+
+/// The damage that two repairs find. Writers can work beside it.
+fn damage<T: Subject>(field: &mut Field<'_, T>, store: &impl Store) -> Result<()> {
+    let own = field.own(&store.snapshot()?)?;
+    let records = match T::FIDELITY {
+        Fidelity::Growing => &[][..],
+        _ => &[Damage::Put(RECORDS), Damage::Deleted(1), Damage::Deleted(6)],
+    };
+    let removed = own.into_keys().step_by(3).map(Damage::Removed);
+    let all: Vec<_> = removed.chain(records.iter().cloned()).collect();
+    all.iter().try_for_each(|damage| damage.strike(field, store))
+}
+
+/// One transaction of a repair after `position`; `None` after the last.
+fn step<T: Subject>(
+    field: &Field<'_, T>,
+    store: &impl Store,
+    position: &mut Option<Option<RepairPosition>>,
+) -> Result<()> {
+    let Some(resume) = position.take() else { return Ok(()) };
+    let options = RepairOptions { batch: 2, resume };
+    let done = field.derived.repair_with(store, &options, |_| ControlFlow::Break(()))?;
+    *position = (!done.finished).then_some(Some(done.position));
+    Ok(())
+}
+
+pub(super) fn repairers<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outcome {
+    for (writes, interleaved) in [(false, false), (false, true), (true, true)] {
+        let mut field = Field::filled(subject, store, RECORDS)?;
+        damage(&mut field, store)?;
+        let mut turns = changes::<T>().into_iter().filter(|_| writes);
+        let (mut first, mut second) = (Some(None), Some(None));
+        // One after the other, or in turns.
+        while first.is_some() || second.is_some() {
+            step(&field, store, &mut first)?;
+            if interleaved || first.is_none() {
+                step(&field, store, &mut second)?;
+            }
+            if let Some(change) = turns.next() {
+                // Damaged data may refuse a change: nothing is written then.
+                let _ = field.commit(store, &[change]);
+            }
+        }
+        let how = format!("after two repairs, in turns: {interleaved}, beside writers: {writes}");
+        field.intact(store, &how)?;
+    }
+    Ok(())
+}
+
+/// Changes of records from both ends of the table.
+fn changes<T: Subject>() -> Vec<Change> {
+    match T::FIDELITY {
+        Fidelity::Growing => vec![(RECORDS + 1, Some(0)), (RECORDS + 2, Some(0))],
+        _ => vec![
+            (0, Some(3)),
+            (RECORDS - 1, Some(5)),
+            (4, None),
+            (RECORDS + 1, Some(1)),
+            (3, Some(7)),
+            (RECORDS - 2, None),
+        ],
+    }
+}
+
+/// The most keys that one transaction of a build and one of a repair write.
+fn most_written<T: Subject, S: Store>(
+    subject: &T,
+    store: &Metered<S>,
+    records: u32,
+) -> Result<[u64; 2]> {
+    let mut field = Field::filled(subject, store, records)?;
+    store.transact(|txn| field.derived.disable(txn))?;
+    let mut build = Most::default();
+    field.derived.build_with(store, 4, |_| build.note(store.cost()))?;
+    let own: Vec<_> = field.own(&store.snapshot()?)?.into_keys().map(Damage::Removed).collect();
+    own.iter().try_for_each(|damage| damage.strike(&mut field, store))?;
+    let mut repair = Most { before: store.cost(), written: 0 };
+    let options = RepairOptions { batch: 4, resume: None };
+    field.derived.repair_with(store, &options, |_| repair.note(store.cost()))?;
+    Ok([build.written, repair.written])
+}
+
+#[derive(Default)]
+struct Most {
+    before: Cost,
+    written: u64,
+}
+
+impl Most {
+    fn note(&mut self, now: Cost) -> ControlFlow<()> {
+        // The first difference of a build is from the beginning of time.
+        if self.before != Cost::default() {
+            self.written = self.written.max(now.keys_written - self.before.keys_written);
+        }
+        self.before = now;
+        ControlFlow::Continue(())
+    }
+}
+
+pub(super) fn bounded<T: Subject, S: Store + Clone>(subject: &T, store: &S, _: u64) -> Outcome {
+    let store = &Metered::new(store.clone());
+    let (few, many) = (most_written(subject, store, 16)?, most_written(subject, store, 120)?);
+    for ((work, few), many) in ["build", "repair"].into_iter().zip(few).zip(many) {
+        if T::FIDELITY == Fidelity::Growing && work == "repair" {
+            continue;
+        }
+        ensure!(
+            many <= 2 * few + 8,
+            "keys written by one transaction of a {work} in batches of 4: {few} of 16 records, {many} of 120"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! Negative controls: each broken kind breaks the law that it should, and no law before that.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use keyloom::value::Codec;
+use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_patterns::conformance::{Law, Subject, Suite};
+use keyloom_patterns::derived::{Derived, LostRecords, RepairPhase, RepairPosition, SortedWrites};
+use keyloom_patterns::{
+    Inconsistency, Maintained, RecordChange, RepairOptions, RepairProgress, Table,
+};
+
+use crate::kinds::{Composite, Sale, Sales, Sums, TOWNS, memory, sale};
+
+/// A flaw of a kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Flaw {
+    ForgetsOld,
+    ForgetsNew,
+    IgnoresLastOfMany,
+    WritesUnchanged,
+    ReadsAll,
+    ReadsRecords,
+    Stamps,
+    MarksDeletions,
+    LiesAboutLost,
+    SwallowsErrors,
+    SkipsRepetitions,
+    ReportsIntact,
+    ReportsNothing,
+    RepairsNothing,
+    DeletesTooMuch,
+    DeletesNeighbour,
+    AddsTwice,
+    RepairsAtOnce,
+    RemembersChanged,
+    WritesOutside,
+}
+
+/// A kind with a flaw.
+#[derive(Clone)]
+struct Flawed<D> {
+    good: D,
+    flaw: Flaw,
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// State outside of the store.
+#[derive(Default)]
+struct Memory {
+    last: Vec<(u32, Option<Sale>, Option<Sale>)>,
+    changed: BTreeSet<u32>,
+}
+
+type Change<'c> = RecordChange<'c, u32, Sale>;
+
+impl<D: Maintained<Key = u32, Value = Sale>> Derived<u32, Sale> for Flawed<D> {
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[Change<'_>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let mut changes = changes.to_vec();
+        self.bend(txn, &mut changes, writes)?;
+        self.good.derived().update(txn, &changes, writes)
+    }
+
+    fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, u32>) -> Result<bool> {
+        match self.flaw {
+            Flaw::LiesAboutLost => Ok(true),
+            Flaw::SwallowsErrors => Ok(false),
+            _ => self.good.derived().forget(txn, lost),
+        }
+    }
+}
+
+impl<D: Maintained<Key = u32, Value = Sale>> Flawed<D> {
+    /// Changes what the good kind is given, and writes more.
+    fn bend<'c>(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &mut Vec<Change<'c>>,
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        static STAMPS: AtomicU64 = AtomicU64::new(0);
+        let space = self.good.space();
+        let is_update = |change: &Change<'_>| change.old.is_some() && change.new.is_some();
+        let mut memory = self.memory.lock().unwrap();
+        match self.flaw {
+            Flaw::ForgetsOld => changes.iter_mut().for_each(|change| change.old = None),
+            Flaw::ForgetsNew => {
+                changes.iter_mut().filter(|one| is_update(one)).for_each(|one| one.new = None);
+            }
+            Flaw::IgnoresLastOfMany if changes.len() > 1 => drop(changes.pop()),
+            Flaw::WritesUnchanged => {
+                changes.iter_mut().filter(|one| one.old == one.new).for_each(|one| one.old = None);
+            }
+            Flaw::ReadsAll => drop(txn.count(space.self_and_children())?),
+            Flaw::ReadsRecords => {
+                let mut kept = Vec::new();
+                for change in changes.iter() {
+                    if !is_update(change) || txn.get(change.stored_key)?.is_some() {
+                        kept.push(*change);
+                    }
+                }
+                *changes = kept;
+            }
+            Flaw::Stamps if changes.iter().any(|change| change.old != change.new) => {
+                let stamp = STAMPS.fetch_add(1, Relaxed);
+                writes.put(&space.pack("stamp"), &stamp.to_le_bytes())?;
+            }
+            Flaw::MarksDeletions if changes.iter().any(|change| change.new.is_none()) => {
+                writes.put(&space.pack("deleted"), b"")?;
+            }
+            Flaw::SwallowsErrors => {
+                for change in changes.iter().filter(|change| change.old != change.new) {
+                    let key = space.pack(&("copy", change.key));
+                    let _ = match change.new {
+                        Some(_) => txn.put(&key, b""),
+                        None => txn.delete(&key),
+                    };
+                }
+            }
+            Flaw::SkipsRepetitions => {
+                let cloned =
+                    |change: &Change<'_>| (*change.key, change.old.cloned(), change.new.cloned());
+                let these: Vec<_> = changes.iter().map(cloned).collect();
+                if memory.last == these {
+                    changes.clear();
+                }
+                memory.last = these;
+            }
+            Flaw::RemembersChanged => {
+                changes.retain(|one| one.old.is_some() || !memory.changed.contains(one.key));
+                for change in changes.iter() {
+                    match is_update(change) {
+                        true => memory.changed.insert(*change.key),
+                        false => memory.changed.remove(change.key),
+                    };
+                }
+            }
+            Flaw::WritesOutside => {
+                let outside = Subspace::new("outside");
+                for change in changes.iter().filter(|change| change.old != change.new) {
+                    match change.new {
+                        Some(_) => writes.put(&outside.pack(change.key), b"")?,
+                        None => writes.delete(&outside.pack(change.key))?,
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
+    type Key = u32;
+    type Value = Sale;
+
+    fn kind(&self) -> &'static str {
+        "flawed"
+    }
+
+    fn space(&self) -> &Subspace {
+        self.good.space()
+    }
+
+    fn derived(&self) -> Arc<dyn Derived<u32, Sale>> {
+        Arc::new(self.clone())
+    }
+
+    fn check<C: Codec<Sale>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<u32, Sale, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let mut found = self.good.check(reader, table)?;
+        match self.flaw {
+            Flaw::ReportsNothing => found.clear(),
+            Flaw::ReportsIntact => {
+                let first = reader.first(self.good.space().self_and_children())?;
+                let missing =
+                    |key: &[u8]| Inconsistency::Missing { entry: KeyBuf::from_slice(key) };
+                found.extend(first.map(|(key, _)| missing(&key)));
+            }
+            _ => {}
+        }
+        Ok(found)
+    }
+
+    fn repair<S: Store, C: Codec<Sale>>(
+        &self,
+        store: &S,
+        table: &Table<u32, Sale, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    ) -> Result<RepairProgress> {
+        let own = self.good.space();
+        let at_once = RepairOptions { batch: usize::MAX, ..options.clone() };
+        match self.flaw {
+            Flaw::RepairsNothing => return Ok(finished()),
+            Flaw::AddsTwice => return add_what_is_missing(own, store, table, options, progress),
+            Flaw::RepairsAtOnce => return self.good.repair(store, table, &at_once, progress),
+            _ => {}
+        }
+        let done = self.good.repair(store, table, options, progress)?;
+        let mut after = own.prefix().to_vec();
+        *after.last_mut().unwrap() += 1;
+        store.transact(|txn| match self.flaw {
+            Flaw::DeletesTooMuch => {
+                let first = txn.first(own.self_and_children())?.map(|(key, _)| key.to_vec());
+                first.map_or(Ok(()), |key| txn.delete(&key))
+            }
+            Flaw::DeletesNeighbour => txn.delete(&after),
+            _ => Ok(()),
+        })?;
+        Ok(done)
+    }
+}
+
+fn finished() -> RepairProgress {
+    let position = RepairPosition { phase: RepairPhase::Records, last: None };
+    let (records, entries, written, removed) = (0, 0, 0, 0);
+    let (contested, undecodable, finished) = (0, 0, true);
+    RepairProgress {
+        position,
+        finished,
+        records,
+        entries,
+        written,
+        removed,
+        contested,
+        undecodable,
+    }
+}
+
+/// A repair of totals that computes in one transaction what it adds in the next.
+fn add_what_is_missing<S: Store, C: Codec<Sale>>(
+    space: &Subspace,
+    store: &S,
+    table: &Table<u32, Sale, C>,
+    options: &RepairOptions,
+    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+) -> Result<RepairProgress> {
+    let mut computed = options.resume.clone().and_then(|position| position.last);
+    if computed.is_none() {
+        let missing = store.transact(|txn| {
+            remove_foreign(space, txn)?;
+            missing(space, txn, table)
+        })?;
+        let last = Some(keyloom::pack(&(missing[0], missing[1], missing[2])));
+        let position = RepairPosition { phase: RepairPhase::Records, last: last.clone() };
+        let done = RepairProgress { position, finished: false, ..finished() };
+        if progress(&done).is_break() {
+            return Ok(done);
+        }
+        computed = last;
+    }
+    let (bern, chur, genf) = keyloom::unpack(&computed.unwrap())?;
+    store.transact(|txn| {
+        let mut all = TOWNS.into_iter().zip([bern, chur, genf]).filter(|(_, by)| *by != 0);
+        all.try_for_each(|(town, by)| txn.add(&space.pack(town), by))
+    })?;
+    Ok(finished())
+}
+
+fn remove_foreign(space: &Subspace, txn: &mut impl Writer) -> Result<()> {
+    let known = TOWNS.map(|town| space.pack(town));
+    let all = txn.range(space.self_and_children(), Order::Ascending)?;
+    let all = all.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.len())));
+    for (key, bytes) in all.collect::<Result<Vec<_>>>()? {
+        if bytes != 8 || !known.iter().any(|known| known[..] == key[..]) {
+            txn.delete(&key)?;
+        }
+    }
+    Ok(())
+}
+
+fn missing<C: Codec<Sale>>(
+    space: &Subspace,
+    reader: &impl Reader,
+    table: &Table<u32, Sale, C>,
+) -> Result<[i64; 3]> {
+    let sales: Sales = table.range(reader, (), Order::Ascending)?.collect::<Result<_>>()?;
+    let mut missing = [0; 3];
+    for ((town, wanted), missing) in TOWNS.into_iter().zip(Sums.model(&sales)).zip(&mut missing) {
+        *missing = wanted - reader.counter(&space.pack(town))?;
+    }
+    Ok(missing)
+}
+
+/// A kind of the suite, with a flaw.
+struct Mutant<T>(T, Flaw);
+
+impl<T: Subject<Key = u32, Value = Sale>> Subject for Mutant<T> {
+    type Key = u32;
+    type Value = Sale;
+    type Kind = Flawed<T::Kind>;
+    type Answers = T::Answers;
+
+    fn make(&self, space: &Subspace) -> Result<Self::Kind> {
+        let Self(good, flaw) = self;
+        Ok(Flawed { good: good.make(space)?, flaw: *flaw, memory: Arc::default() })
+    }
+
+    fn record(&self, n: u32, version: u32) -> (u32, Sale) {
+        sale(n, version)
+    }
+
+    fn answers(&self, kind: &Self::Kind, reader: &impl Reader) -> Result<T::Answers> {
+        self.0.answers(&kind.good, reader)
+    }
+
+    fn model(&self, sales: &Sales) -> T::Answers {
+        self.0.model(sales)
+    }
+
+    fn is_neutral(&self, value: &[u8]) -> bool {
+        self.0.is_neutral(value)
+    }
+}
+
+fn is_caught<T: Subject<Key = u32, Value = Sale>>(mutant: Mutant<T>, law: Law) {
+    let seen = Suite::new().run(memory, &mutant).unwrap();
+    let first = seen.first().map(|violation| violation.law);
+    assert_eq!(first, Some(law), "{:?} breaks {seen:#?}", mutant.1);
+}
+
+macro_rules! caught {
+    ($($name:ident: $subject:ident, $flaw:ident, $law:ident;)+) => {
+        $(#[test] fn $name() {
+            is_caught(Mutant($subject, Flaw::$flaw), Law::$law);
+        })+
+
+        #[test]
+        fn each_law_catches_a_mutant() {
+            let caught: BTreeSet<_> = [$(Law::$law),+].into();
+            assert_eq!(caught.len(), Law::ALL.len());
+        }
+    };
+}
+
+caught! {
+    an_update_that_forgets_the_old_value: Composite, ForgetsOld, Answers;
+    an_update_that_forgets_the_new_value: Sums, ForgetsNew, Answers;
+    an_update_that_ignores_one_of_many: Composite, IgnoresLastOfMany, Batches;
+    an_update_that_writes_unchanged_entries: Composite, WritesUnchanged, Unchanged;
+    an_update_that_reads_all_entries: Composite, ReadsAll, Growth;
+    an_update_that_reads_the_records: Composite, ReadsRecords, Records;
+    an_update_that_writes_a_random_value: Composite, Stamps, Deterministic;
+    an_update_that_leaves_a_key: Composite, MarksDeletions, Rebuilt;
+    a_kind_that_keeps_data_of_lost_records: Composite, LiesAboutLost, Lost;
+    an_update_that_swallows_an_error: Composite, SwallowsErrors, Faults;
+    an_update_that_skips_repeated_changes: Sums, SkipsRepetitions, Conflicts;
+    a_check_that_reports_intact_data: Composite, ReportsIntact, Quiet;
+    a_check_that_reports_nothing: Composite, ReportsNothing, Found;
+    a_repair_that_does_nothing: Composite, RepairsNothing, Fixed;
+    a_repair_that_deletes_too_much: Composite, DeletesTooMuch, Fixed;
+    a_repair_that_deletes_a_neighbour: Composite, DeletesNeighbour, Untouched;
+    a_repair_that_adds_twice: Sums, AddsTwice, Repairers;
+    a_repair_in_one_transaction: Composite, RepairsAtOnce, Bounded;
+    an_update_with_state_outside_the_store: Composite, RemembersChanged, Build;
+    an_update_outside_of_the_subspace: Composite, WritesOutside, Drop;
+}
