@@ -1,7 +1,8 @@
 //! Queries of a wrong type do not compile, and the error names the part.
 //!
-//! All cases are functions of one crate, which is checked once: 43 s the first time, less than a second after it.
-//! `trybuild` takes 54 s, and compares whole messages: those list implementations and change with the compiler.
+//! All cases are functions of one crate, which is checked once: 43 s the first time, less than a
+//! second after it. `trybuild` takes 54 s, and compares whole messages: those list implementations
+//! and change with the compiler.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -9,7 +10,8 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// Parts: `team` (u64, Desc<i64>); `name` String; `tag` (String, Option<u8>); `hash` Vec<u8>; `price` f32.
+/// Parts: `team` (u64, Desc<i64>); `name` String; `tag` (String, Option<u8>); `hash` Vec<u8>;
+/// `price` f32.
 const PRELUDE: &str = "
 use keyloom::{Desc, Order, Reader};
 use keyloom_patterns::{Index, RankedIndex, Totals, starting_with, within};

@@ -1,9 +1,9 @@
 //! Typed parts: which queries fit the parts of an index?
 //!
 //! An index knows the types of its parts: `entry((&city.country, Desc(city.population)))` makes an
-//! [`Index`](crate::Index) whose parts are `(String, Desc<u64>)`. A query gives leading parts in these types.
-//! Strings and bytes may be borrowed, and literals take the type of their part. Another type does not compile,
-//! since it could find nothing:
+//! [`Index`](crate::Index) whose parts are `(String, Desc<u64>)`. A query gives leading parts in
+//! these types. Strings and bytes may be borrowed, and literals take the type of their part.
+//! Another type does not compile, since it could find nothing:
 //!
 //! ```compile_fail,E0277
 //! use keyloom::{Desc, Memory, Store, Subspace};
@@ -20,9 +20,9 @@
 //! | `(String, Desc<i64>)` | `"FR"`, `("FR", Desc(50))` |
 //! | `(Option<u8>, Vec<u8>)` | `Some(3)`, `(None::<u8>, b"abc")` |
 //!
-//! Integers of all widths share one [encoding](keyloom::key), and a query still gives the width of the part: a
-//! variable of another width is converted, as in `u64::from(id)`, so a number that the part cannot hold is
-//! found when it is made.
+//! Integers of all widths share one [encoding](keyloom::key), and a query still gives the width of
+//! the part: a variable of another width is converted, as in `u64::from(id)`, so a number that the
+//! part cannot hold is found when it is made.
 //!
 //! An entry continues its parts by the record key. A selection that goes on there takes
 //! [`Index::untyped`](crate::Index::untyped), whose parts are [`AnyParts`].
@@ -65,8 +65,8 @@ use keyloom::key::{BigInt, Versionstamp};
 use keyloom::{Desc, Element, List, Pack, Unpack};
 use uuid::Uuid;
 
-/// A value that can be the parts of an index entry: a number, a string, bytes, a tuple of these, or references
-/// to them; see the [module](self).
+/// A value that can be the parts of an index entry: a number, a string, bytes, a tuple of these, or
+/// references to them; see the [module](self).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the parts of an index",
     note = "a type of your own becomes one with `keyloom_patterns::impl_parts!`"
@@ -245,8 +245,8 @@ tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ K QK L QL);
 
 /// Makes types of your own parts of an index; see the [module](crate::parts#a-type-of-your-own).
 ///
-/// They must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query gives one whole, or as one part
-/// in a tuple.
+/// They must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query gives one
+/// whole, or as one part in a tuple.
 #[macro_export]
 macro_rules! impl_parts {
     ($($type:ty),+ $(,)?) => {$(

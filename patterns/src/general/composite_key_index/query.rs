@@ -18,8 +18,9 @@ use crate::table::{RecordKey, Table};
 
 /// A query of an [`Index`]: which entries, in which order, how many, after which.
 ///
-/// [`Index::query`] begins one, and so does [`Attached::query`], whose query knows the table and checks that the
-/// index is readable. Several clauses that select entries select those that all of them select.
+/// [`Index::query`] begins one, and so does [`Attached::query`], whose query knows the table and
+/// checks that the index is readable. Several clauses that select entries select those that all of
+/// them select.
 ///
 /// ```
 /// use keyloom::{Desc, Memory, Store};
@@ -90,8 +91,8 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self.select(parts)
     }
 
-    /// Selects the entries that begin with these parts, the last of which is the beginning of a string; see
-    /// [`starting_with`](crate::starting_with()).
+    /// Selects the entries that begin with these parts, the last of which is the beginning of a
+    /// string; see [`starting_with`](crate::starting_with()).
     pub fn starting_with(self, parts: impl PrefixOf<P>) -> Self {
         self.select(starting_with(parts))
     }
@@ -130,7 +131,8 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self
     }
 
-    /// Resumes after a page of the same query in the same order: `after(&token)`, or `after(page.next.as_ref())`.
+    /// Resumes after a page of the same query in the same order: `after(&token)`, or
+    /// `after(page.next.as_ref())`.
     pub fn after(mut self, token: impl Into<Option<&'q Continuation>>) -> Self {
         self.after = token.into();
         self
@@ -182,8 +184,8 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     ///
     /// # Errors
     /// [`Error::BadOption`](keyloom::Error::BadOption) for a token of another query; errors of
-    /// [`Attached::at`]; any error of the store. The iterator also returns an error for an entry that cannot be
-    /// read.
+    /// [`Attached::at`]; any error of the store. The iterator also returns an error for an entry
+    /// that cannot be read.
     pub fn entries<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -198,8 +200,8 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     /// An entry that cannot be read ends the page before it.
     ///
     /// # Errors
-    /// As [`entries`](IndexQuery::entries), and [`UnreadableEntry`](crate::UnreadableEntry) if the first entry
-    /// cannot be read.
+    /// As [`entries`](IndexQuery::entries), and [`UnreadableEntry`](crate::UnreadableEntry) if the
+    /// first entry cannot be read.
     pub fn page<'r, R: Reader>(&self, reader: &'r R) -> Result<Page<Found<R::Bytes<'r>, K, P>>> {
         self.source.require_readable(reader)?;
         self.index.page_of(reader, &self.range, self.order, self.limit, self.after)
@@ -245,8 +247,8 @@ impl<'q, K: RecordKey, V, P> IndexQuery<'q, K, V, P> {
     /// The records of `table`, in the order of the index, and where the next page begins.
     ///
     /// # Errors
-    /// As [`page`](IndexQuery::page), with an [`UnreadableEntry`](crate::UnreadableEntry) also for an entry whose
-    /// record does not decode or is not there.
+    /// As [`page`](IndexQuery::page), with an [`UnreadableEntry`](crate::UnreadableEntry) also for
+    /// an entry whose record does not decode or is not there.
     pub fn records<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -267,8 +269,8 @@ where
     /// The records, in the order of the index, and where the next page begins.
     ///
     /// # Errors
-    /// As [`page`](IndexQuery::page), with an [`UnreadableEntry`](crate::UnreadableEntry) also for an entry whose
-    /// record does not decode or is not there.
+    /// As [`page`](IndexQuery::page), with an [`UnreadableEntry`](crate::UnreadableEntry) also for
+    /// an entry whose record does not decode or is not there.
     pub fn records(&self, reader: &impl Reader) -> Result<Page<(K, V)>> {
         let Self { index, source, range, order, limit, after } = self;
         source.require_readable(reader)?;
