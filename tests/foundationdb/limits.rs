@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use keyloom::foundationdb::FoundationDbTransaction;
-use keyloom::{Error, KeyRange, Limits, Order, Reader, Store, Subspace, Transaction, Writer};
+use keyloom::{Error, KeyRange, Limits, Order, Reader, Store, Transaction, Writer};
 use keyloom_patterns::{BatchSize, Schema, entry};
 
 use crate::cluster::{fresh, key, plant};
@@ -126,5 +126,5 @@ fn a_load_and_a_backfill_stay_below_the_limits() {
     assert!(built.unwrap().finished);
     let snapshot = store.snapshot().unwrap();
     let by_length = by_length.at(&snapshot).unwrap();
-    assert_eq!(by_length.count(&snapshot, (603_usize,)).unwrap(), 30_000 / 7 + 1);
+    assert_eq!(by_length.count(&snapshot, 603_usize).unwrap(), 30_000 / 7 + 1);
 }
