@@ -114,10 +114,11 @@ impl<'t, T: Subject> Field<'t, T> {
         Ok(own)
     }
 
-    /// All keys but those of the derived data.
+    /// All keys but those of the derived data and the fencing tokens of the schema's repairs.
     pub(super) fn others(&self, reader: &impl Reader) -> Result<Dump> {
+        let tokens = Subspace::new(&("keyloom", "repair"));
         let mut all = dump(reader, KeyRange::all())?;
-        all.retain(|key, _| !self.space.contains(key));
+        all.retain(|key, _| !self.space.contains(key) && !tokens.contains(key));
         Ok(all)
     }
 
