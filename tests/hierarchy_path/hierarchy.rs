@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Metered, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Metered, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::hierarchy::path::{
     LabelPath, MAX_LABEL_CHARS, MAX_LABELS, PathHierarchy, PathPattern, PathTokenizer,
 };
 use keyloom_patterns::{Inconsistency, IndexError, RepairOptions, Table};
 
 use crate::language::{lquery, ltxtquery};
-use crate::laws::{self, clear, conflicts_are_retried_to_the_same_end, dump_all};
+use crate::laws::{clear, dump_all};
 
 type Files = Table<u16, Vec<String>>;
 
@@ -297,30 +297,6 @@ pub fn damage_is_found_and_mended(store: &impl Store) {
     fixture.by_path.repair(store, &fixture.files, &RepairOptions::default(), go_on).unwrap();
     assert_eq!(fixture.faults(store), []);
     assert_eq!(dump_all(store), whole);
-}
-
-pub fn faults_leave_nothing_half_done(store: &(impl Store + Clone)) {
-    let fixture = Fixture::new(PathTokenizer::new());
-    let prepare = |store: &_| prepare(&fixture, store);
-    let check = |store: &_| fixture.faults(store).iter().map(ToString::to_string).collect();
-    laws::faults_leave_nothing_half_done(store, prepare, |txn| change(&fixture, txn), check);
-}
-
-pub fn conflicts_lead_to_the_same_end(store: &(impl Store + Clone)) {
-    let fixture = Fixture::new(PathTokenizer::new());
-    let prepare = |store: &_| prepare(&fixture, store);
-    conflicts_are_retried_to_the_same_end(store, prepare, |txn| change(&fixture, txn));
-}
-
-fn prepare(fixture: &Fixture, store: &impl Store) {
-    let files: Vec<_> = (0..4).map(|n| (n, vec![format!("/a/{n}")])).collect();
-    store.transact(|txn| fixture.files.put_many(txn, &files)).unwrap();
-}
-
-fn change(fixture: &Fixture, txn: &mut DynWriter<'_>) -> Result<()> {
-    fixture.files.put(txn, &100, &vec!["/new".into(), "/new/x".into()])?;
-    fixture.files.put(txn, &1, &vec!["/b".into()])?;
-    fixture.files.delete(txn, &2).map(drop)
 }
 
 pub fn bad_input_is_refused_and_nothing_is_written(store: &impl Store) {

@@ -17,8 +17,7 @@ mod servers;
 mod trees;
 
 use hierarchy::{
-    bad_input_is_refused_and_nothing_is_written, conflicts_lead_to_the_same_end,
-    damage_is_found_and_mended, faults_leave_nothing_half_done,
+    bad_input_is_refused_and_nothing_is_written, damage_is_found_and_mended,
     queries_find_what_a_filter_over_all_records_finds,
     rebuilt_from_scratch_equals_maintained_step_by_step,
 };
@@ -44,8 +43,6 @@ macro_rules! run {
             rebuilt_from_scratch_equals_maintained_step_by_step,
             queries_find_what_a_filter_over_all_records_finds,
             damage_is_found_and_mended,
-            faults_leave_nothing_half_done,
-            conflicts_lead_to_the_same_end,
             bad_input_is_refused_and_nothing_is_written,
         }
     };

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{DynWriter, Error, Fault, Faulty, Metered, Reader, Store, Writer};
+use keyloom::{Error, Fault, Faulty, Metered, Reader, Store, Writer};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::dimensionality_reduction::curve::Morton;
 use proptest::prelude::*;
 
 use super::fixture::{Numbers, numbers};
-use crate::laws::{
-    clear, conflicts_are_retried_to_the_same_end, counts, dump_all, faults_leave_nothing_half_done,
-    long_property, refused, writing,
-};
+use crate::laws::{clear, counts, dump_all, long_property, refused, writing};
 
 fn repaired<const N: usize>(numbers: &Numbers<N>, store: &impl Store)
 where
@@ -151,26 +148,6 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         let is_near = snapshot.entries_at_hand() == 0;
         assert!(per_hit <= most || !is_near, "{ranges} ranges: {explain}");
     }
-}
-
-fn change(numbers: &Numbers<2>, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
-    numbers.table.put(txn, &100, &vec![0.5, 7.0])?;
-    numbers.table.put_many(txn, [(0, vec![-5.0, 180.0]), (1, vec![])])?;
-    numbers.table.delete(txn, &2)?;
-    Ok(())
-}
-
-pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
-    let numbers = Numbers::new();
-    let prepare = |store: &_| numbers.put(store, &ALL);
-    let check = |store: &_| numbers.faults(store);
-    faults_leave_nothing_half_done(store, prepare, |txn| change(&numbers, txn), check);
-}
-
-pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    let numbers = Numbers::new();
-    let prepare = |store: &_| numbers.put(store, &ALL);
-    conflicts_are_retried_to_the_same_end(store, prepare, |txn| change(&numbers, txn));
 }
 
 pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {

@@ -9,9 +9,8 @@ mod maintenance;
 mod queries;
 
 use maintenance::{
-    a_conflict_at_any_operation_is_retried_to_the_same_end,
-    a_fault_at_any_operation_leaves_nothing_half_done, a_fault_while_reading_ends_a_query,
-    bad_input_is_refused_and_nothing_is_lost, check_finds_and_repair_mends_every_kind_of_damage,
+    a_fault_while_reading_ends_a_query, bad_input_is_refused_and_nothing_is_lost,
+    check_finds_and_repair_mends_every_kind_of_damage,
     entries_of_other_dimensions_are_refused_and_repair_makes_them_anew,
     operations_cost_what_the_documentation_says,
     rebuilt_from_scratch_equals_maintained_step_by_step,
@@ -24,8 +23,6 @@ use queries::{
 macro_rules! run {
     ($on:ident) => {
         $on! {
-            a_conflict_at_any_operation_is_retried_to_the_same_end,
-            a_fault_at_any_operation_leaves_nothing_half_done,
             a_fault_while_reading_ends_a_query,
             bad_input_is_refused_and_nothing_is_lost,
             boxes_of_four_numbers_hold_what_they_should,

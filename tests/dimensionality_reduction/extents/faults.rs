@@ -1,33 +1,14 @@
-//! Faults, conflicts and bad input.
+//! Faults and bad input.
 
-use keyloom::{DynWriter, Error, Fault, Faulty, Store};
+use keyloom::{Error, Fault, Faulty, Store};
 use keyloom_patterns::BoundingBox;
 
 use super::boxes::{Edges, UNITS};
 use super::fixture::Things;
-use crate::laws::{conflicts_are_retried_to_the_same_end, faults_leave_nothing_half_done, refused};
-
-fn change(things: &Things, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
-    things.table.put(txn, &100, &Some([10.0, 20.0, 30.0, 40.0]))?;
-    things.table.put_many(txn, [(0, Some([-5.0, 179.0, 5.0, -179.0])), (1, None)])?;
-    things.table.delete(txn, &2).map(drop)
-}
+use crate::laws::refused;
 
 fn some() -> Vec<Edges> {
     (0..4).map(|n: i64| Edges([n, n, n + 1, n + 1].map(|n| n * UNITS))).collect()
-}
-
-pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
-    let things = Things::new();
-    let prepare = |store: &_| drop(things.put(store, &some()));
-    let check = |store: &_| things.faults(store);
-    faults_leave_nothing_half_done(store, prepare, |txn| change(&things, txn), check);
-}
-
-pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    let things = Things::new();
-    let prepare = |store: &_| drop(things.put(store, &some()));
-    conflicts_are_retried_to_the_same_end(store, prepare, |txn| change(&things, txn));
 }
 
 pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {

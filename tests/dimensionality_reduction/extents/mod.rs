@@ -10,11 +10,7 @@ mod fixture;
 mod maintenance;
 mod queries;
 
-use faults::{
-    a_conflict_at_any_operation_is_retried_to_the_same_end,
-    a_fault_at_any_operation_leaves_nothing_half_done, a_fault_while_reading_ends_a_query,
-    bad_input_is_refused_and_nothing_is_written,
-};
+use faults::{a_fault_while_reading_ends_a_query, bad_input_is_refused_and_nothing_is_written};
 use maintenance::{
     check_finds_and_repair_mends_every_kind_of_damage, operations_cost_what_the_documentation_says,
     rebuilt_from_scratch_equals_maintained_step_by_step,
@@ -33,8 +29,6 @@ macro_rules! run {
             rebuilt_from_scratch_equals_maintained_step_by_step,
             check_finds_and_repair_mends_every_kind_of_damage,
             operations_cost_what_the_documentation_says,
-            a_fault_at_any_operation_leaves_nothing_half_done,
-            a_conflict_at_any_operation_is_retried_to_the_same_end,
             a_fault_while_reading_ends_a_query,
             bad_input_is_refused_and_nothing_is_written,
         }

@@ -1,35 +1,13 @@
-//! Faults, conflicts and bad input.
+//! Faults and bad input.
 
-use keyloom::{DynWriter, Error, Fault, Faulty, Store, Subspace};
+use keyloom::{Error, Fault, Faulty, Store, Subspace};
 use keyloom_patterns::general::dimensionality_reduction::Everywhere;
 use keyloom_patterns::{BoundingBox, Circle, PointIndex, Polygon, Schema};
 
 use super::fixture::{Place, Places, as_position, position};
-use crate::laws::{
-    clear, conflicts_are_retried_to_the_same_end, faults_leave_nothing_half_done, refused,
-};
-
-fn change(places: &Places, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
-    places.table.put(txn, &100, &Some((10.0, 20.0)))?;
-    places.table.put_many(txn, [(0, Some((-5.0, 180.0))), (1, None)])?;
-    places.table.delete(txn, &2)?;
-    Ok(())
-}
+use crate::laws::{clear, refused};
 
 const PLACES: [(f64, f64); 4] = [(1.0, 2.0), (3.0, 4.0), (5.0, 6.0), (90.0, 0.0)];
-
-pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
-    let places = Places::new();
-    let prepare = |store: &_| places.put(store, &PLACES);
-    let check = |store: &_| places.faults(store);
-    faults_leave_nothing_half_done(store, prepare, |txn| change(&places, txn), check);
-}
-
-pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    let places = Places::new();
-    let prepare = |store: &_| places.put(store, &PLACES);
-    conflicts_are_retried_to_the_same_end(store, prepare, |txn| change(&places, txn));
-}
 
 pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
     clear(store);

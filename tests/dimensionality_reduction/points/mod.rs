@@ -14,9 +14,8 @@ mod real;
 mod round_trips;
 
 use faults::{
-    a_conflict_at_any_operation_is_retried_to_the_same_end,
-    a_fault_at_any_operation_leaves_nothing_half_done, a_fault_while_reading_ends_a_query,
-    a_schema_refuses_what_its_index_refuses, bad_input_is_refused_and_nothing_is_lost,
+    a_fault_while_reading_ends_a_query, a_schema_refuses_what_its_index_refuses,
+    bad_input_is_refused_and_nothing_is_lost,
 };
 use maintenance::{
     check_finds_and_repair_mends_every_kind_of_damage, operations_cost_what_the_documentation_says,
@@ -37,8 +36,6 @@ macro_rules! run {
             rebuilt_from_scratch_equals_maintained_step_by_step,
             check_finds_and_repair_mends_every_kind_of_damage,
             operations_cost_what_the_documentation_says,
-            a_fault_at_any_operation_leaves_nothing_half_done,
-            a_conflict_at_any_operation_is_retried_to_the_same_end,
             a_schema_refuses_what_its_index_refuses,
             a_fault_while_reading_ends_a_query,
             bad_input_is_refused_and_nothing_is_lost,

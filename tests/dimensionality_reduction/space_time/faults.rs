@@ -1,37 +1,15 @@
-//! Faults, conflicts and bad input.
+//! Faults and bad input.
 
 use std::time::Duration;
 
-use keyloom::{DynWriter, Error, Fault, Faulty, Store, Subspace};
+use keyloom::{Error, Fault, Faulty, Store, Subspace};
 use keyloom_patterns::general::dimensionality_reduction::Everywhere;
 use keyloom_patterns::{BoundingBox, Circle, SpaceTimeIndex};
 
 use super::fixture::{Event, Events, position};
-use crate::laws::{
-    clear, conflicts_are_retried_to_the_same_end, faults_leave_nothing_half_done, refused,
-};
-
-fn change(events: &Events, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
-    events.table.put(txn, &100, &Some((10.0, 20.0, -1)))?;
-    events.table.put_many(txn, [(0, Some((-5.0, 180.0, 77_777))), (1, None)])?;
-    events.table.delete(txn, &2)?;
-    Ok(())
-}
+use crate::laws::{clear, refused};
 
 const EVENTS: [Event; 4] = [(1.0, 2.0, 3), (3.0, 4.0, 2_000), (5.0, 6.0, 0), (90.0, 0.0, -7)];
-
-pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
-    let events = Events::new(1_000);
-    let prepare = |store: &_| events.put(store, &EVENTS);
-    let check = |store: &_| events.faults(store);
-    faults_leave_nothing_half_done(store, prepare, |txn| change(&events, txn), check);
-}
-
-pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    let events = Events::new(1_000);
-    let prepare = |store: &_| events.put(store, &EVENTS);
-    conflicts_are_retried_to_the_same_end(store, prepare, |txn| change(&events, txn));
-}
 
 pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
     clear(store);

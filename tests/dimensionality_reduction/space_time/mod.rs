@@ -9,11 +9,7 @@ mod fixture;
 mod maintenance;
 mod queries;
 
-use faults::{
-    a_conflict_at_any_operation_is_retried_to_the_same_end,
-    a_fault_at_any_operation_leaves_nothing_half_done, a_fault_while_reading_ends_a_query,
-    bad_input_is_refused_and_nothing_is_lost,
-};
+use faults::{a_fault_while_reading_ends_a_query, bad_input_is_refused_and_nothing_is_lost};
 use maintenance::{
     bins_of_another_width_are_refused_and_repair_makes_them_anew,
     check_finds_and_repair_mends_every_kind_of_damage, operations_cost_what_the_documentation_says,
@@ -27,8 +23,6 @@ use queries::{
 macro_rules! run {
     ($on:ident) => {
         $on! {
-            a_conflict_at_any_operation_is_retried_to_the_same_end,
-            a_fault_at_any_operation_leaves_nothing_half_done,
             a_fault_while_reading_ends_a_query,
             bad_input_is_refused_and_nothing_is_lost,
             bins_in_which_nothing_is_cost_nothing,
