@@ -45,12 +45,12 @@ macro_rules! kind {
         let space = space($name);
         let derived = $make(&space);
         $table = $table.with(&derived);
-        let (bare, checked) = (Table::<u32, Place>::new(&self::space("places")), derived.clone());
-        let table = bare.clone();
+        let table = Table::<u32, Place>::new(&self::space("places")).with(&derived);
+        let (checked, of) = (derived.clone(), table.clone());
         $kinds.push(Kind {
             name: $name,
             space,
-            check: Rc::new(move |store| checked.check(&store.snapshot()?, &bare)),
+            check: Rc::new(move |store| checked.check(&store.snapshot()?, &of)),
             repair: Rc::new(move |store| {
                 let options = RepairOptions { batch: 7, resume: None };
                 derived.repair(store, &table, &options, |_| ControlFlow::Continue(())).map(drop)

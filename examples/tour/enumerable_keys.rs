@@ -32,7 +32,7 @@ impl EnumerableKeys {
             entry((&city.country, &city.admin1, &city.name))
         });
         Self {
-            cities: Table::new(&tour.child("cities")),
+            cities: Table::new(&tour.child("cities")).with(&by_place),
             by_place,
             journal: Enumerated::new(&space.child("journal")),
             by_day: TimeBuckets::daily(&space.child("by_day")),

@@ -68,6 +68,7 @@ pub mod parts;
 pub mod schema;
 mod select;
 pub mod table;
+mod upkeep;
 mod walk;
 
 pub use batch::BatchSize;

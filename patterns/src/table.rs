@@ -95,9 +95,10 @@ use smallvec::{SmallVec, smallvec};
 #[cfg(doc)]
 use crate::UnreadableEntry;
 use crate::continuation::{Continuation, Page, answers};
-use crate::derived::{Attach, Derived, LostRecords, RecordChange, SortedWrites};
-use crate::schema::{Follow, Followed, Owned, queue_key, write_queued};
+use crate::derived::{Attach, LostRecords, RecordChange, SortedWrites};
+use crate::schema::{Followed, Owned, queue_key, write_queued};
 use crate::select::Select;
+use crate::upkeep::Upkeep;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
 /// number and string is one.
@@ -129,63 +130,6 @@ pub struct Table<K, V, C = Postcard> {
 /// Fails if a repair must not go on.
 pub(crate) type RepairGuard = Arc<dyn Fn(&mut DynWriter<'_>) -> Result<()> + Send + Sync>;
 
-/// What is derived from the records of a table.
-enum Upkeep<K, V> {
-    /// What the program has given it.
-    Given(Vec<Arc<dyn Derived<K, V>>>),
-    /// What the schema says.
-    Owned(Arc<Owned<K, V>>),
-    /// The program has given something to the table of a schema, which would not know of it.
-    Refused(Arc<Owned<K, V>>),
-}
-
-impl<K, V> Upkeep<K, V> {
-    /// Whether nothing is derived, as far as the program knows.
-    fn is_bare(&self) -> bool {
-        match self {
-            Self::Given(derived) => derived.is_empty(),
-            Self::Owned(owned) | Self::Refused(owned) => owned.is_bare(),
-        }
-    }
-
-    /// What a transaction that writes must have read besides the old records.
-    fn entry(&self) -> Option<&KeyBuf> {
-        match self {
-            Self::Owned(owned) => Some(owned.entry()),
-            Self::Given(_) | Self::Refused(_) => None,
-        }
-    }
-
-    /// What is kept in step, if the transaction has read `entry`.
-    fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
-        match self {
-            Self::Given(derived) => Ok(derived.iter().map(Follow::always).collect()),
-            Self::Owned(owned) => owned.followed(entry),
-            Self::Refused(owned) => Err(owned.refused()),
-        }
-    }
-
-    /// The keys that records have in the queues of deferred data that the program declares.
-    fn queue_keys(&self, table: &Subspace, changes: &[Change<'_, K, V>]) -> Vec<KeyBuf> {
-        let Self::Owned(owned) = self else { return Vec::new() };
-        let queues = owned.queues();
-        let keys = |queue: Subspace| {
-            changes.iter().map(move |change| queue_key(&queue, table, &change.packed))
-        };
-        queues.into_iter().flat_map(keys).collect()
-    }
-}
-
-impl<K, V> Clone for Upkeep<K, V> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Given(derived) => Self::Given(derived.clone()),
-            Self::Owned(owned) => Self::Owned(Arc::clone(owned)),
-            Self::Refused(owned) => Self::Refused(Arc::clone(owned)),
-        }
-    }
-}
-
 impl<K, V, C> Clone for Table<K, V, C> {
     fn clone(&self) -> Self {
         let Self { space, upkeep, repair_guard, .. } = self;
@@ -200,7 +144,8 @@ impl<K, V, C> fmt::Debug for Table<K, V, C> {
         shown.field("space", &self.space);
         match &self.upkeep {
             Upkeep::Given(derived) => shown.field("derived", &derived.len()),
-            Upkeep::Owned(owned) | Upkeep::Refused(owned) => shown.field("owned", owned),
+            Upkeep::Owned(owned) => shown.field("owned", owned),
+            Upkeep::Refused(error) => shown.field("refused", error),
         };
         shown.finish_non_exhaustive()
     }
@@ -222,7 +167,7 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// let table = Table::<u32, Vec<String>, Json>::with_codec(&Subspace::new("tags"));
     /// ```
     pub fn with_codec(space: &Subspace) -> Self {
-        let upkeep = Upkeep::Given(Vec::new());
+        let upkeep = Upkeep::of(space);
         Self { space: space.clone(), upkeep, codec: PhantomData, repair_guard: None }
     }
 
@@ -245,8 +190,8 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// The side of the schema that owns the table.
     pub(crate) fn owner(&self) -> Option<&Arc<Owned<K, V>>> {
         match &self.upkeep {
-            Upkeep::Given(_) => None,
-            Upkeep::Owned(owned) | Upkeep::Refused(owned) => Some(owned),
+            Upkeep::Owned(owned) => Some(owned),
+            Upkeep::Given(_) | Upkeep::Refused(_) => None,
         }
     }
 
@@ -254,16 +199,12 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// maintain it. What the table holds already is not visited;
     /// [`repair`](crate::Index::repair) does that.
     ///
-    /// A table of a [schema](crate::schema) is given what is derived from it by
-    /// [`Schema::derive`](crate::Schema::derive): one that comes from here refuses every write with
-    /// [`SchemaError::GivenToOwned`](crate::SchemaError::GivenToOwned).
+    /// The table refuses every write if `derived` lies among the records or among other data attached to it,
+    /// and if a [schema](crate::schema) owns the table: then declare it with
+    /// [`Schema::derive`](crate::Schema::derive).
     #[must_use]
     pub fn with<How>(mut self, derived: &impl Attach<K, V, How>) -> Self {
-        match &mut self.upkeep {
-            Upkeep::Given(given) => given.push(derived.attached()),
-            Upkeep::Owned(owned) => self.upkeep = Upkeep::Refused(Arc::clone(owned)),
-            Upkeep::Refused(_) => {}
-        }
+        self.upkeep.give(derived.attached(), &self.space);
         self
     }
 
@@ -547,6 +488,27 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         self.make(txn, &changes, &before, &followed, &Queued::new())
     }
 
+    /// The keys that records have in the queues of deferred data that the program declares.
+    fn queue_keys(&self, changes: &[Change<'_, K, V>]) -> Vec<KeyBuf> {
+        let Upkeep::Owned(owned) = &self.upkeep else { return Vec::new() };
+        let keys = |queue: Subspace| {
+            changes.iter().map(move |change| queue_key(&queue, &self.space, &change.packed))
+        };
+        owned.queues().into_iter().flat_map(keys).collect()
+    }
+
+    /// Refuses derived data that this table does not keep in step.
+    pub(crate) fn refuse_unless_attached(&self, derived: &Subspace) -> Result<()> {
+        if self.upkeep.includes(derived) {
+            return Ok(());
+        }
+        Err(Error::BadOption {
+            what: "the table",
+            value: self.space.to_string(),
+            why: "it does not maintain what is asked about: attach that with `Table::with`, or give the table that does",
+        })
+    }
+
     fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {
         bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
     }
@@ -756,7 +718,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         is_read: bool,
     ) -> Result<(Stored<R::Bytes<'r>>, Option<EntryBytes>, Queued)> {
         let entry = self.upkeep.entry().filter(|_| !is_read);
-        let queue_keys = self.upkeep.queue_keys(&self.space, changes);
+        let queue_keys = self.queue_keys(changes);
         if entry.is_none() && queue_keys.is_empty() {
             let stored = match changes {
                 [one] => smallvec![txn.get(&one.packed)?],

@@ -100,9 +100,12 @@ fn more_groups_than_are_kept_in_memory_are_rebuilt_in_several_passes() {
     let sketches = sketches.unwrap();
     let bare = Table::<u32, ()>::new(&Subspace::new("t"));
     store.transact(|txn| bare.put_many(txn, (0..10_000).map(|id| (id, ())))).unwrap();
-    assert_eq!(store.transact(|txn| sketches.rebuild(txn, &bare)).unwrap(), 5_000);
+    assert_eq!(
+        store.transact(|txn| sketches.rebuild(txn, &bare.clone().with(&sketches))).unwrap(),
+        5_000
+    );
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(sketches.check(&snapshot, &bare).unwrap(), []);
+    assert_eq!(sketches.check(&snapshot, &bare.clone().with(&sketches)).unwrap(), []);
     assert!((0..5_000).all(|n| sketches.estimate(&snapshot, n).unwrap().round() == 2.0));
 }
 

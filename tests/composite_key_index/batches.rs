@@ -129,7 +129,7 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
     let repair = || {
         let options = RepairOptions::default();
         let (done, cost) = metered.measure(|store| {
-            cities.by_size.repair(store, &bare, &options, |_| ControlFlow::Continue(()))
+            cities.by_size.repair(store, &cities.table, &options, |_| ControlFlow::Continue(()))
         });
         assert_eq!(cost.commits, 6, "three for the records and three for the entries");
         (done.unwrap().written, counts(cost))
@@ -143,7 +143,7 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
     cost_is(store, cost, [18, 6_000, 6, 12_000, 0]);
 
     let snapshot = metered.snapshot().unwrap();
-    let (faults, cost) = metered.measure(|_| cities.by_size.check(&snapshot, &bare));
+    let (faults, cost) = metered.measure(|_| cities.by_size.check(&snapshot, &cities.table));
     assert_eq!(faults.unwrap(), []);
     match waits_for_the_version(store) {
         0 => assert_eq!(counts(cost), [12, 6_000, 6, 12_000, 0]),
@@ -160,7 +160,7 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
                 .prefix(country)
                 .order(order)
                 .limit(1_000)
-                .records(&snapshot, &bare)
+                .records(&snapshot, &cities.table)
         });
         (page.unwrap().items.len(), counts(cost))
     };

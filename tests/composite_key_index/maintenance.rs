@@ -124,14 +124,19 @@ fn an_index_and_its_table_that_lie_inside_each_other_are_refused_before_harm_is_
         (space.clone(), space.clone()),
     ] {
         let index = Index::new(&index_space, |_: &u16, size: &u32| entry(size));
-        let table = Table::<u16, u32>::new(&table_space);
-        store.transact(|txn| table.put(txn, &1, &7)).unwrap();
-        let options = RepairOptions::default();
-        let repaired = index.repair(&store, &table, &options, |_| ControlFlow::Continue(()));
-        assert!(matches!(repaired, Err(Error::BadOption { what: "the subspace", .. })));
-        let checked = index.check(&store.snapshot().unwrap(), &table);
-        assert!(matches!(checked, Err(Error::BadOption { what: "the subspace", .. })));
-        assert_eq!(table.get(&store.snapshot().unwrap(), &1).unwrap(), Some(7));
+        let bare = Table::<u16, u32>::new(&table_space);
+        store.transact(|txn| bare.put(txn, &1, &7)).unwrap();
+        let table = bare.clone().with(&index);
+        let put = store.transact(|txn| table.put(txn, &2, &8));
+        assert!(matches!(put, Err(Error::BadOption { what: "the subspace", .. })));
+        for table in [table, bare.clone()] {
+            let options = RepairOptions::default();
+            let repaired = index.repair(&store, &table, &options, |_| ControlFlow::Continue(()));
+            assert!(matches!(repaired, Err(Error::BadOption { what: "the table", .. })));
+            let checked = index.check(&store.snapshot().unwrap(), &table);
+            assert!(matches!(checked, Err(Error::BadOption { what: "the table", .. })));
+        }
+        assert_eq!(bare.get(&store.snapshot().unwrap(), &1).unwrap(), Some(7));
     }
 }
 

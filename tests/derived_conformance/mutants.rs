@@ -58,6 +58,10 @@ struct Memory {
 type Change<'c> = RecordChange<'c, u32, Sale>;
 
 impl<D: Maintained<Key = u32, Value = Sale>> Derived<u32, Sale> for Flawed<D> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.good.space())
+    }
+
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
@@ -209,14 +213,14 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
             _ => {}
         }
         let done = self.good.repair(store, table, options, progress)?;
-        let mut after = own.prefix().to_vec();
-        *after.last_mut().unwrap() += 1;
+        let mut before = own.prefix().to_vec();
+        *before.last_mut().unwrap() -= 1;
         store.transact(|txn| match self.flaw {
             Flaw::DeletesTooMuch => {
                 let first = txn.first(own.self_and_children())?.map(|(key, _)| key.to_vec());
                 first.map_or(Ok(()), |key| txn.delete(&key))
             }
-            Flaw::DeletesNeighbour => txn.delete(&after),
+            Flaw::DeletesNeighbour => txn.delete(&before),
             _ => Ok(()),
         })?;
         Ok(done)

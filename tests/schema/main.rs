@@ -46,8 +46,9 @@ use life::{
 };
 use misuse::{
     a_changed_definition_is_refused_until_it_is_built, a_program_that_lacks_an_index_cannot_write,
-    a_table_and_its_index_share_no_key, a_table_of_a_schema_takes_nothing_else,
-    a_table_of_another_type_is_refused, ids_leave_out_keys_that_are_there,
+    a_table_and_its_index_share_no_key, a_table_of_a_schema_is_not_written_without_it,
+    a_table_of_a_schema_takes_nothing_else, a_table_of_another_type_is_refused,
+    data_are_attached_once_in_a_subspace_of_their_own, ids_leave_out_keys_that_are_there,
     names_declared_twice_are_refused, options_that_the_bytes_depend_on_are_compared,
     schemas_share_no_key, what_is_not_readable_is_not_queried, what_lies_elsewhere_is_refused,
 };
@@ -63,6 +64,8 @@ macro_rules! run {
             ids_leave_out_keys_that_are_there,
             a_program_that_lacks_an_index_cannot_write,
             a_table_of_a_schema_takes_nothing_else,
+            a_table_of_a_schema_is_not_written_without_it,
+            data_are_attached_once_in_a_subspace_of_their_own,
             a_changed_definition_is_refused_until_it_is_built,
             what_is_not_readable_is_not_queried,
             what_lies_elsewhere_is_refused,

@@ -1,10 +1,12 @@
 //! What a program can do wrong, and what answers it.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use keyloom::value::Json;
 use keyloom::{Error, Order, Store, Subspace, Writer};
-use keyloom_patterns::general::aggregation::{Event, Seen};
+use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::general::aggregation::{Event, Seen, Totals, contribution};
 use keyloom_patterns::general::dimensionality_reduction::curve::Dimension;
 use keyloom_patterns::general::inverted_index::one;
 use keyloom_patterns::hierarchy::path::PathTokenizer;
@@ -138,6 +140,67 @@ pub fn a_table_of_a_schema_takes_nothing_else(store: &(impl Store + Clone)) {
         assert!(matches!(schema_error(outcome), SchemaError::GivenToOwned { .. }));
     }
     assert_eq!(dump_all(store), before);
+}
+
+pub fn a_table_of_a_schema_is_not_written_without_it(store: &(impl Store + Clone)) {
+    let shop = Shop::open(store);
+    store.transact(|txn| shop.sales.put(txn, &1, &sale(1))).unwrap();
+    let before = dump_all(store);
+    // What another program knows of the layout makes no difference.
+    for space in [shop.sales.space(), &Subspace::new(&-1), &Subspace::new(&-300).child("x")] {
+        let explicit = Table::<u32, Sale>::new(space);
+        let index = Index::new(&space.child("by_town"), |_, sale: &Sale| entry(&sale.town));
+        let elsewhere = Table::<u32, Sale>::new(&Subspace::new("elsewhere")).with(&index);
+        for outcome in [
+            store.transact(|txn| explicit.put(txn, &2, &sale(2))),
+            store.transact(|txn| explicit.put_many(txn, [(2, sale(2))])),
+            store.transact(|txn| explicit.delete(txn, &1).map(drop)),
+            store.transact(|txn| elsewhere.put(txn, &2, &sale(2))),
+        ] {
+            let text = outcome.unwrap_err().to_string();
+            assert!(text.contains("belong to schemas"), "{text}");
+        }
+    }
+    assert_eq!(dump_all(store), before);
+}
+
+pub fn data_are_attached_once_in_a_subspace_of_their_own(store: &(impl Store + Clone)) {
+    clear(store);
+    let space = Subspace::new("numbers");
+    let index = |at: &Subspace| Index::new(at, |_: &u32, n: &u32| entry(*n));
+    let by_number = index(&space.child("by_number"));
+    let totals =
+        Totals::new(&space.child("totals"), |_: &u32, n: &u32| contribution(*n % 2, i64::from(*n)));
+    let numbers = Table::<u32, u32>::new(&space.child("records")).with(&totals).with(&by_number);
+    for twice in [
+        numbers.clone().with(&totals),
+        numbers.clone().with(&index(totals.space())),
+        numbers.clone().with(&index(&totals.space().child("inside"))),
+        numbers.clone().with(&index(&space)),
+        numbers.clone().with(&index(numbers.space())),
+    ] {
+        let refused = store.transact(|txn| twice.put(txn, &1, &10));
+        assert!(matches!(refused, Err(Error::BadOption { what: "the subspace", .. })));
+    }
+    store.transact(|txn| numbers.put(txn, &1, &10)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(totals.get(&snapshot, 0).unwrap(), 10);
+    // Another table does not answer for the records.
+    let other = Table::<u32, u32>::new(&space.child("other"));
+    let options = RepairOptions::default();
+    for table in [other.clone(), other.with(&index(&space.child("other index")))] {
+        let refused = [
+            by_number.query().records(&snapshot, &table).map(drop),
+            by_number.check(&snapshot, &table).map(drop),
+            by_number.repair(store, &table, &options, |_| ControlFlow::Continue(())).map(drop),
+            totals.check(&snapshot, &table).map(drop),
+            totals.repair(store, &table, &options, |_| ControlFlow::Continue(())).map(drop),
+        ];
+        for outcome in refused {
+            assert!(matches!(outcome, Err(Error::BadOption { what: "the table", .. })));
+        }
+    }
+    assert_eq!(by_number.query().records(&snapshot, &numbers).unwrap().items, [(1, 10)]);
 }
 
 pub fn a_changed_definition_is_refused_until_it_is_built(store: &(impl Store + Clone)) {

@@ -21,7 +21,7 @@ const VERSIONS: u32 = 40;
 
 type Records<T> = BTreeMap<<T as Subject>::Key, <T as Subject>::Value>;
 
-/// A table, its derived data, and keys of other data directly after them. The table lies directly before.
+/// A table, its derived data, and keys of other data directly before them. The table lies directly after.
 pub(super) struct Field<'t, T: Subject> {
     pub(super) subject: &'t T,
     pub(super) records: Table<T::Key, T::Value>,
@@ -183,14 +183,14 @@ fn derive<T: Subject>(
     Ok((derived, space))
 }
 
-/// Keys of other data directly after a subspace.
+/// Keys of other data directly before a subspace.
 pub(super) fn neighbours(space: &Subspace) -> [Vec<u8>; 2] {
-    let mut next = space.prefix().to_vec();
-    if let Some(last) = next.last_mut() {
-        *last = last.wrapping_add(1);
+    let mut before = space.prefix().to_vec();
+    if let Some(last) = before.last_mut() {
+        *last = last.wrapping_sub(1);
     }
-    let further = [&*next, &pack(&("neighbour", 1))].concat();
-    [next, further]
+    let nearer = [&*before, &pack(&("neighbour", 1))].concat();
+    [before, nearer]
 }
 
 pub(super) fn dump(reader: &impl Reader, range: KeyRange<'_>) -> Result<Dump> {

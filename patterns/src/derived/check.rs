@@ -7,7 +7,7 @@ use keyloom::key::display;
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyBuf, Order, Page, Reader, Result, Subspace, pack};
 
-use super::{DerivedEntries, EntryValue, entries_of, refuse_overlap, unless_undecodable};
+use super::{DerivedEntries, EntryValue, entries_of, unless_undecodable};
 use crate::table::{RecordKey, Table, get_many, record};
 
 /// How many records or entries [`check`] looks at together.
@@ -102,14 +102,14 @@ impl fmt::Display for Inconsistency {
 ///
 /// # Errors
 /// Any error of the store; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a newer program;
-/// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
+/// [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
 pub fn check<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
     reader: &impl Reader,
     mut report: impl FnMut(Inconsistency),
 ) -> Result<()> {
-    refuse_overlap(derived.space(), table.space())?;
+    table.refuse_unless_attached(derived.space())?;
     walk(reader, table.space(), |records| {
         let faults = missing_or_wrong(derived, table, reader, records)?;
         faults.into_iter().for_each(|(fault, _)| report(fault));

@@ -144,6 +144,12 @@ pub trait Derived<K, V>: Send + Sync {
         Ok(())
     }
 
+    /// Where the data are, if all lie in one subspace. [`Table::with`](crate::Table::with) refuses what would lie
+    /// among other data.
+    fn subspace(&self) -> Option<&Subspace> {
+        None
+    }
+
     /// Removes all that follows from records whose values are not known, since they do not decode, and
     /// returns whether it could.
     ///
@@ -301,6 +307,10 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
         self.0.validate(changes)
     }
 
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.0.space())
+    }
+
     fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
         for entry in entries_made_by(&self.0, txn, lost)? {
             txn.delete(&entry)?;
@@ -347,19 +357,6 @@ fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
     entries.sort();
     entries.dedup_by(|a, b| a.0 == b.0);
     entries
-}
-
-/// Refuses derived data and records that do not lie apart from each other: what belongs to the one
-/// would be taken for the other.
-pub(crate) fn refuse_overlap(derived: &Subspace, others: &Subspace) -> Result<()> {
-    if !derived.contains(others.prefix()) && !others.contains(derived.prefix()) {
-        return Ok(());
-    }
-    Err(Error::BadOption {
-        what: "the subspace",
-        value: derived.to_string(),
-        why: "the table and what is derived from it lie inside each other; give each its own",
-    })
 }
 
 /// Nothing in the place of a record that does not decode; all other errors stay errors.

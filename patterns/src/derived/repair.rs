@@ -6,7 +6,7 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, Page, Result, Store, Writer};
 
 use super::check::{missing_or_wrong, page_behind, superfluous};
-use super::{DerivedEntries, Inconsistency, refuse_overlap};
+use super::{DerivedEntries, Inconsistency};
 use crate::batch::BatchSize;
 use crate::table::{RecordKey, Table};
 
@@ -127,7 +127,7 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     options: &RepairOptions,
     progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
 ) -> Result<RepairProgress> {
-    refuse_overlap(derived.space(), table.space())?;
+    table.refuse_unless_attached(derived.space())?;
     repair_in_batches(store, options, progress, |txn, batch, next| {
         table.check_repair(txn)?;
         match next.position.phase {

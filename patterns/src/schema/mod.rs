@@ -32,6 +32,8 @@
 //! | declares another version of an index than the store's, and writes to its table or queries it | [`SchemaError::Changed`], until the index is [built](Attached::build) |
 //! | queries an index that is not complete | [`SchemaError::NotReadable`] |
 //! | adds an index to a table of a schema by [`Table::with`], and writes | [`SchemaError::GivenToOwned`] |
+//! | writes through a [`Table`] with an explicit subspace that begins with a negative integer | [`Error::BadOption`] |
+//! | gives an index a table that does not maintain it | [`Error::BadOption`] |
 //!
 //! # Layout
 //!
@@ -45,7 +47,7 @@
 //! | id, … | derived data, in the layout of their pattern |
 //! | id of a queue, record key | format (1, one byte), whether there was a record (0 or 1, one byte), the record as of the last drain |
 //!
-//! Ids are small integers, unique within the store and never reused: the first 255 give prefixes of 2
+//! Ids are negative integers, unique within the store and never reused: the first 255 give prefixes of 2
 //! bytes, the next 65,280 of 3. An id whose subspace already holds keys is skipped.
 //!
 //! # Invariants
@@ -158,6 +160,7 @@ pub use tables::{DerivedInfo, TableInfo};
 pub(crate) use deferred::{queue_key, write_queued};
 use owned::Declared;
 pub(crate) use owned::{Follow, Followed, Owned};
+pub(crate) use stored::is_of_schemas;
 use stored::{Id, StoredDerived, StoredTable, key_name, space_of, type_name, write_entry};
 
 /// A named set of tables and derived data; see the [module](self).

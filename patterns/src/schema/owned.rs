@@ -12,6 +12,7 @@ use super::stored::{
     Definition, Id, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
 use crate::derived::Derived;
+use crate::upkeep::holds;
 
 /// Derived data as the program declares them.
 pub(super) struct Declared<K, V> {
@@ -140,6 +141,11 @@ impl<K, V> Owned<K, V> {
     /// The key that each writing transaction must read.
     pub(crate) fn entry(&self) -> &KeyBuf {
         &self.entry
+    }
+
+    /// Whether the program has declared derived data in `space`.
+    pub(crate) fn includes(&self, space: &Subspace) -> bool {
+        self.declared().all.iter().any(|one| holds(&*one.derived, space))
     }
 
     /// Whether the program has declared no derived data.

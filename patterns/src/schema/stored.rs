@@ -80,9 +80,14 @@ impl fmt::Display for TableDefinition {
 /// The first element of all keys of a table or of derived data.
 pub(super) type Id = u64;
 
-/// The subspace of an id.
+/// The subspace of an id: a negative integer, so that no subspace that a program names lies in it.
 pub(super) fn space_of(id: Id) -> Subspace {
-    Subspace::new(&id)
+    Subspace::new(&-i128::from(id))
+}
+
+/// Whether a subspace is one that a schema assigns: its first element is a negative integer.
+pub(crate) fn is_of_schemas(space: &Subspace) -> bool {
+    matches!(space.prefix(), [0x0B..=0x13, ..])
 }
 
 /// Where the fencing token of repairs is, a counter of the repairs that have begun.

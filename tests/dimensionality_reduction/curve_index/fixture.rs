@@ -41,7 +41,7 @@ where
     }
 
     pub fn faults(&self, store: &impl Store) -> Vec<String> {
-        let found = self.index.check(&store.snapshot().unwrap(), &self.bare).unwrap();
+        let found = self.index.check(&store.snapshot().unwrap(), &self.table).unwrap();
         found.iter().map(ToString::to_string).collect()
     }
 }

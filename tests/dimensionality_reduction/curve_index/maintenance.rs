@@ -17,7 +17,7 @@ where
 {
     let options = RepairOptions { batch: 3, resume: None };
     let go_on = |_: &_| ControlFlow::Continue(());
-    assert!(numbers.index.repair(store, &numbers.bare, &options, go_on).unwrap().finished);
+    assert!(numbers.index.repair(store, &numbers.table, &options, go_on).unwrap().finished);
 }
 
 pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {

@@ -14,7 +14,7 @@ use crate::laws::{clear, counts, dump_all, property, writing};
 fn repaired(places: &Places, store: &impl Store) {
     let options = RepairOptions { batch: 3, resume: None };
     let go_on = |_: &_| ControlFlow::Continue(());
-    assert!(places.index.repair(store, &places.bare, &options, go_on).unwrap().finished);
+    assert!(places.index.repair(store, &places.table, &options, go_on).unwrap().finished);
 }
 
 pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {

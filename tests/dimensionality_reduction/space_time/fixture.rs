@@ -40,7 +40,7 @@ impl Events {
     }
 
     pub fn faults(&self, store: &impl Store) -> Vec<String> {
-        let found = self.index.check(&store.snapshot().unwrap(), &self.bare).unwrap();
+        let found = self.index.check(&store.snapshot().unwrap(), &self.table).unwrap();
         found.iter().map(ToString::to_string).collect()
     }
 }

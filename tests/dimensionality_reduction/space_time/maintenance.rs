@@ -15,7 +15,7 @@ use crate::laws::{clear, counts, dump_all, long_property, writing};
 fn repaired(events: &Events, store: &impl Store) {
     let options = RepairOptions { batch: 3, resume: None };
     let go_on = |_: &_| ControlFlow::Continue(());
-    assert!(events.index.repair(store, &events.bare, &options, go_on).unwrap().finished);
+    assert!(events.index.repair(store, &events.table, &options, go_on).unwrap().finished);
 }
 
 pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {

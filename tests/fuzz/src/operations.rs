@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use keyloom::{Desc, DynWriter, Error, Memory, Store};
+use keyloom::{Desc, DynWriter, Error, Memory, Store, Subspace};
 use keyloom_patterns::derived::{RecordChange, SortedWrites};
 use keyloom_patterns::{AnyParts, Derived, DerivedEntries, Index, Table, starting_with, within};
 
@@ -76,6 +76,10 @@ pub(crate) fn with_an_index_that_forgets(data: &[u8]) {
     #[derive(Clone)]
     struct Forgets(Index<Id, Town, AnyParts>);
     impl Derived<Id, Town> for Forgets {
+        fn subspace(&self) -> Option<&Subspace> {
+            Some(self.0.space())
+        }
+
         fn update(
             &self,
             txn: &mut DynWriter<'_>,

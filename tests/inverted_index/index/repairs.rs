@@ -162,7 +162,7 @@ fn a_steady_writer_does_not_keep_a_repair_from_its_end() {
     assert_eq!(written.load(Ordering::Relaxed), 127, "no transaction was run again");
     assert!(steps > 16 * 2, "{steps}");
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(plain.check(&snapshot, &table).unwrap(), []);
+    assert_eq!(plain.check(&snapshot, &table.clone().with(&plain)).unwrap(), []);
     let all = plain.all().ids(&snapshot, .., Order::Ascending).unwrap();
     let all = all.collect::<Result<Vec<u64>>>().unwrap();
     assert!(all.into_iter().eq(0..u64::from(RECORDS) + 127));
@@ -199,7 +199,7 @@ fn a_repair_keeps_what_was_freed_meanwhile() {
     let done = index.repair(&store, &repaired, &options, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((done.written, done.removed), (1, 0));
     assert!(attempts.load(Ordering::Relaxed) > 1, "the writer was met");
-    assert_eq!(plain.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+    assert_eq!(plain.check(&store.snapshot().unwrap(), &table.clone().with(&plain)).unwrap(), []);
 }
 
 /// A number that is packed as something else.

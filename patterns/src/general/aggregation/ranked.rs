@@ -231,6 +231,10 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
 }
 
 impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.space())
+    }
+
     fn update(
         &self,
         txn: &mut DynWriter<'_>,

@@ -71,6 +71,7 @@ type Function<K, V> = dyn Fn(&K, &V) -> Option<Event> + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct RollUp<K, V> {
+    space: Subspace,
     events: Index<K, V, AnyParts>,
     buckets: Totals<K, V, AnyParts>,
     /// From the narrowest to the widest; each is a multiple of the one before.
@@ -79,14 +80,15 @@ pub struct RollUp<K, V> {
 
 impl<K, V> Clone for RollUp<K, V> {
     fn clone(&self) -> Self {
-        let Self { events, buckets, widths } = self;
-        Self { events: events.clone(), buckets: buckets.clone(), widths: Arc::clone(widths) }
+        let Self { space, events, buckets, widths } = self;
+        let (events, buckets) = (events.clone(), buckets.clone());
+        Self { space: space.clone(), events, buckets, widths: Arc::clone(widths) }
     }
 }
 
 impl<K, V> fmt::Debug for RollUp<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { events, buckets, widths } = self;
+        let Self { events, buckets, widths, .. } = self;
         let mut out = f.debug_struct("RollUp");
         out.field("events", events).field("buckets", buckets).field("widths", widths).finish()
     }
@@ -128,12 +130,12 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
                 Some(event) => event.contributions(&of_buckets),
                 None => Contributions::none(),
             });
-        Ok(Self { events, buckets, widths })
+        Ok(Self { space: space.clone(), events, buckets, widths })
     }
 
-    /// Where the raw entries are.
-    pub(crate) fn space(&self) -> &Subspace {
-        self.events.space()
+    /// Where the events and the buckets are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
     }
 
     /// The widths of the buckets.
@@ -295,6 +297,10 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
 }
 
 impl<K: RecordKey, V> Derived<K, V> for RollUp<K, V> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(&self.space)
+    }
+
     fn update(
         &self,
         txn: &mut DynWriter<'_>,

@@ -12,9 +12,7 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use super::expected::{self, SideBySide};
-use crate::derived::{
-    Derived, Inconsistency, LostRecords, RecordChange, SortedWrites, refuse_overlap,
-};
+use crate::derived::{Derived, Inconsistency, LostRecords, RecordChange, SortedWrites};
 use crate::select::Select;
 use crate::table::{RecordKey, Table, get_many};
 
@@ -185,13 +183,13 @@ impl<K: RecordKey, V> Sketches<K, V> {
     /// groups, which is as many as it keeps in memory.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::BadOption`] when the subspaces lie inside each other.
+    /// Any error of the store; [`Error::BadOption`] if the table does not maintain the data.
     pub fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
     ) -> Result<Vec<Inconsistency>> {
-        refuse_overlap(&self.space, table.space())?;
+        table.refuse_unless_attached(&self.space)?;
         let (mut found, mut is_first) = (Vec::new(), true);
         let mut left = Some(self.space.self_and_children());
         while let Some(range) = left {
@@ -264,7 +262,7 @@ impl<K: RecordKey, V> Sketches<K, V> {
         table: &Table<K, V, C>,
     ) -> Result<u64> {
         txn.guarded(|txn| {
-            refuse_overlap(&self.space, table.space())?;
+            table.refuse_unless_attached(&self.space)?;
             table.check_repair(txn)?;
             let (mut left, mut written) = (Some(self.space.self_and_children()), 0);
             while let Some(range) = left {
@@ -300,6 +298,10 @@ impl<K: RecordKey, V> Sketches<K, V> {
 struct Sketch(Option<HllSketch>);
 
 impl<K, V> Derived<K, V> for Sketches<K, V> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.space())
+    }
+
     fn update(
         &self,
         txn: &mut DynWriter<'_>,

@@ -211,7 +211,7 @@ impl<K: RecordKey, V, P> Totals<K, V, P> {
     /// A record that does not decode is reported, and counts as one that contributes nothing.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
+    /// Any error of the store; [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
     pub fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -267,6 +267,10 @@ impl<K: RecordKey, V, P> Totals<K, V, P> {
 }
 
 impl<K, V, P> Derived<K, V> for Totals<K, V, P> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.space())
+    }
+
     fn update(
         &self,
         txn: &mut DynWriter<'_>,

@@ -10,7 +10,6 @@ use super::totals::{self, Totals};
 use crate::batch::BatchSize;
 use crate::derived::{
     Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress, refuse_foreign,
-    refuse_overlap,
 };
 use crate::table::{RecordKey, Table};
 
@@ -76,7 +75,7 @@ pub(super) fn check<K: RecordKey, V, P, C: Codec<V>>(
     reader: &impl Reader,
     table: &Table<K, V, C>,
 ) -> Result<Vec<Inconsistency>> {
-    refuse_overlap(totals.space(), table.space())?;
+    table.refuse_unless_attached(totals.space())?;
     let (mut found, mut is_first) = (Vec::new(), true);
     let mut left = Some(totals.all());
     while let Some(range) = left {
@@ -100,7 +99,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
     options: &RepairOptions,
     mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
 ) -> Result<RepairProgress> {
-    refuse_overlap(totals.space(), table.space())?;
+    table.refuse_unless_attached(totals.space())?;
     let last = options.resume.as_ref().and_then(|position| position.last.clone());
     refuse_foreign(totals.space(), last.as_deref())?;
     let mut left = Some(match &last {

@@ -377,6 +377,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         after: Option<&Continuation>,
         answer: impl Fn(K, Option<V>, &[u8]) -> Result<Option<(K, V)>>,
     ) -> Result<Page<(K, V)>> {
+        table.refuse_unless_attached(&self.space)?;
         let Page { items, next } = self.page_of(reader, query, order, limit, after)?;
         let keys: Vec<Result<K>> = items.iter().map(Found::record_key).collect();
         let mut records = table.find_many(reader, keys.iter().flatten())?.into_iter();
@@ -464,9 +465,10 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// use keyloom_patterns::{Index, Table, entry};
     /// let by_size = Index::new(&Subspace::new("by_size"), |_id, size: &u64| entry(size));
     /// let forgetful = Table::<u32, u64>::new(&Subspace::new("files"));
+    /// let files = forgetful.clone().with(&by_size);
     /// let store = Memory::new();
     /// store.transact(|txn| forgetful.put(txn, &1, &4096))?;
-    /// let found = by_size.check(&store.snapshot()?, &forgetful)?;
+    /// let found = by_size.check(&store.snapshot()?, &files)?;
     /// assert_eq!(found[0].to_string(), r#"the entry ("by_size", 4096, 1) is missing: its record asks for it"#);
     /// # Ok::<(), keyloom::Error>(())
     /// ```

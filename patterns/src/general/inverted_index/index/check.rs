@@ -13,7 +13,7 @@ use super::counts::Counted;
 use super::given::Lack;
 use super::ids::Ids;
 use super::span::Span;
-use crate::derived::{Inconsistency, page_behind, refuse_overlap};
+use crate::derived::{Inconsistency, page_behind};
 use crate::general::inverted_index::CHUNK_IDS;
 use crate::general::inverted_index::dense_ids::State;
 use crate::table::{RecordKey, Table};
@@ -26,7 +26,7 @@ pub(super) fn check<K: RecordKey, V, C: Codec<V>>(
     reader: &impl Reader,
     table: &Table<K, V, C>,
 ) -> Result<Vec<Inconsistency>> {
-    refuse_overlap(index.space(), table.space())?;
+    table.refuse_unless_attached(index.space())?;
     let mut found = Vec::new();
     check_ids(index, reader, table, &mut found)?;
     let (ids, end) = (CHUNK_IDS as usize, index.end(reader)?);

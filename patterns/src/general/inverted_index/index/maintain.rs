@@ -142,6 +142,10 @@ fn integer(held: Option<&Held>) -> Option<i64> {
 }
 
 impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.space())
+    }
+
     fn update(
         &self,
         txn: &mut DynWriter<'_>,

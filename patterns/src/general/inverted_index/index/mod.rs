@@ -355,7 +355,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///
     /// # Errors
     /// Any error of the store; records that do not decode;
-    /// [`Error::BadOption`](keyloom::Error::BadOption) when the subspaces lie inside each other.
+    /// [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
     pub fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,

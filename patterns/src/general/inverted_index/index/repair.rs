@@ -13,7 +13,7 @@ use super::span::{Fault, Span};
 use crate::batch::BatchSize;
 use crate::derived::{
     Inconsistency, RepairOptions, RepairPhase, RepairProgress, SortedWrites, page_behind,
-    refuse_foreign, refuse_overlap,
+    refuse_foreign,
 };
 use crate::general::inverted_index::dense_ids::State;
 use crate::general::inverted_index::{CHUNK_IDS, DenseIds};
@@ -26,7 +26,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     options: &RepairOptions,
     mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
 ) -> Result<RepairProgress> {
-    refuse_overlap(index.space(), table.space())?;
+    table.refuse_unless_attached(index.space())?;
     // Where nothing is stored, nothing can be superfluous.
     let is_empty = options.resume.is_none()
         && store.snapshot()?.first(index.space().self_and_children())?.is_none();

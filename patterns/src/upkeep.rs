@@ -1,0 +1,128 @@
+//! What a table keeps in step with its records.
+
+use std::sync::Arc;
+
+use keyloom::{Error, KeyBuf, Result, Subspace};
+
+use crate::derived::Derived;
+use crate::schema::{Follow, Followed, Owned, is_of_schemas};
+
+/// What is derived from the records of a table.
+pub(crate) enum Upkeep<K, V> {
+    /// What the program has given it.
+    Given(Vec<Arc<dyn Derived<K, V>>>),
+    /// What the schema says.
+    Owned(Arc<Owned<K, V>>),
+    /// Nothing: every write is refused, since it could leave other data wrong.
+    Refused(Error),
+}
+
+impl<K, V> Upkeep<K, V> {
+    /// What a table with an explicit subspace begins with.
+    pub(crate) fn of(space: &Subspace) -> Self {
+        match refuse_schemas(space) {
+            Ok(()) => Self::Given(Vec::new()),
+            Err(error) => Self::Refused(error),
+        }
+    }
+
+    /// Adds what is derived from the records of a table in `table`.
+    pub(crate) fn give(&mut self, derived: Arc<dyn Derived<K, V>>, table: &Subspace) {
+        let refused = match self {
+            Self::Given(given) => refuse_overlap(&*derived, table, given).err(),
+            Self::Owned(owned) => Some(owned.refused()),
+            Self::Refused(_) => None,
+        };
+        match (refused, self) {
+            (Some(error), upkeep) => *upkeep = Self::Refused(error),
+            (None, Self::Given(given)) => given.push(derived),
+            (None, _) => {}
+        }
+    }
+
+    /// Whether nothing is derived, as far as the program knows.
+    pub(crate) fn is_bare(&self) -> bool {
+        match self {
+            Self::Given(derived) => derived.is_empty(),
+            Self::Owned(owned) => owned.is_bare(),
+            Self::Refused(_) => true,
+        }
+    }
+
+    /// Whether the derived data in `space` are kept in step.
+    pub(crate) fn includes(&self, space: &Subspace) -> bool {
+        match self {
+            Self::Given(given) => given.iter().any(|one| holds(&**one, space)),
+            Self::Owned(owned) => owned.includes(space),
+            Self::Refused(_) => false,
+        }
+    }
+
+    /// What a transaction that writes must have read besides the old records.
+    pub(crate) fn entry(&self) -> Option<&KeyBuf> {
+        match self {
+            Self::Owned(owned) => Some(owned.entry()),
+            Self::Given(_) | Self::Refused(_) => None,
+        }
+    }
+
+    /// What is kept in step, if the transaction has read `entry`.
+    pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
+        match self {
+            Self::Given(derived) => Ok(derived.iter().map(Follow::always).collect()),
+            Self::Owned(owned) => owned.followed(entry),
+            Self::Refused(error) => Err(error.clone()),
+        }
+    }
+}
+
+impl<K, V> Clone for Upkeep<K, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Given(derived) => Self::Given(derived.clone()),
+            Self::Owned(owned) => Self::Owned(Arc::clone(owned)),
+            Self::Refused(error) => Self::Refused(error.clone()),
+        }
+    }
+}
+
+/// Whether derived data, or a part of them, are those in `space`.
+pub(crate) fn holds<K, V>(derived: &dyn Derived<K, V>, space: &Subspace) -> bool {
+    derived.subspace().is_some_and(|all| all.contains(space.prefix()))
+}
+
+/// Refuses derived data whose entries would lie among the records, or among other entries.
+fn refuse_overlap<K, V>(
+    derived: &dyn Derived<K, V>,
+    table: &Subspace,
+    given: &[Arc<dyn Derived<K, V>>],
+) -> Result<()> {
+    let Some(space) = derived.subspace() else { return Ok(()) };
+    refuse_schemas(space)?;
+    let overlaps =
+        |other: &Subspace| space.contains(other.prefix()) || other.contains(space.prefix());
+    let refused =
+        |why| Err(Error::BadOption { what: "the subspace", value: space.to_string(), why });
+    if overlaps(table) {
+        return refused(
+            "the table and what is derived from it lie inside each other; give each its own",
+        );
+    }
+    match given.iter().filter_map(|one| one.subspace()).any(overlaps) {
+        true => refused(
+            "something derived from the table lies there; attach each once, in a subspace of its own",
+        ),
+        false => Ok(()),
+    }
+}
+
+fn refuse_schemas(space: &Subspace) -> Result<()> {
+    if !is_of_schemas(space) {
+        return Ok(());
+    }
+    Err(Error::BadOption {
+        what: "the subspace",
+        value: space.to_string(),
+        why: "subspaces that begin with a negative integer belong to schemas: declare the table and what is derived from it with `Schema`",
+    })
+}
