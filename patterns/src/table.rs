@@ -61,7 +61,7 @@
 //! |---|---|
 //! | nothing | delete and replace it |
 //! | [entries](crate::DerivedEntries), such as an [`Index`](crate::Index) | the same; since its old entries cannot be computed, each index is scanned once for entries of such records, in the same transaction |
-//! | what else [forgets](Derived::forget) records | the same, at its own cost |
+//! | what else [forgets](crate::Derived::forget) records | the same, at its own cost |
 //! | anything else, such as [`Totals`](crate::general::aggregation::Totals) | an error: use [`delete_record_only`](Table::delete_record_only), and repair what is attached |
 //!
 //! A record of a [newer format](keyloom::Error::NewerFormat) is not damaged. Where derived data are attached,
