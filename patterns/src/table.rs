@@ -740,7 +740,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 
     /// Removes what is derived from records that do not decode, each with the error that says so.
     ///
-    /// Deferred data hold nothing of a queued record but what they had at the last catch-up, which the queue
+    /// Deferred data hold nothing of a queued record but what they had at the last drain, which the queue
     /// knows.
     fn forget(
         &self,
@@ -761,9 +761,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
                     are_queued(txn, &keys.collect::<Vec<_>>(), queued)?
                 }
             };
-            let unknown = lost.iter().zip(is_queued).filter(|(_, is_queued)| !is_queued);
+            let unknown =
+                lost.iter().enumerate().zip(is_queued).filter(|(_, is_queued)| !is_queued);
             let (places, keys): (Vec<usize>, Vec<&K>) =
-                unknown.enumerate().map(|(place, ((change, _), _))| (place, change.key)).unzip();
+                unknown.map(|((place, (change, _)), _)| (place, change.key)).unzip();
             let Some(first) = places.first() else { continue };
             let keys = LostRecords::new(keys.into_iter());
             if !follow.derived.forget(&mut DynWriter::new(txn), &keys)? {

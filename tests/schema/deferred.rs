@@ -390,3 +390,29 @@ fn kinds_that_cannot_wait_are_not_deferred() {
     assert!(!Shop::try_open(&store, true).unwrap().by_serial.is_deferred());
     assert_eq!(UNIQUE, 1);
 }
+
+/// Totals cannot forget a record that does not decode. If it is queued, they know it.
+#[test]
+fn the_lost_record_that_is_not_queued_is_named() {
+    let store = Memory::new();
+    let schema = Schema::open(&store, "numbers").unwrap();
+    let numbers: Numbers = schema.table("numbers").unwrap();
+    let make = |space: &Subspace| {
+        Ok(Totals::new(space, |_: &u32, n: &u32| contribution(0_u32, i64::from(*n))))
+    };
+    let totals = schema.derive_deferred(&numbers, "totals", 1, make).unwrap();
+    store.transact(|txn| numbers.put_many(txn, [(1, 10), (2, 20)])).unwrap();
+    totals.drain(&store).unwrap();
+    store.transact(|txn| numbers.put(txn, &1, &11)).unwrap();
+    let damage = |key: u32| {
+        let key = numbers.space().pack(&key);
+        store.transact(|txn| txn.put(&key, b"\xFF")).unwrap();
+    };
+    [1, 2].into_iter().for_each(damage);
+    let refused = store.transact(|txn| numbers.delete_many(txn, &[1, 2])).unwrap_err();
+    assert!(refused.to_string().starts_with("at key (-1, 2): "), "{refused}");
+    assert!(store.transact(|txn| numbers.delete(txn, &1)).unwrap());
+    totals.drain(&store).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(totals.at(&snapshot).unwrap().get(&snapshot, 0).unwrap(), 20);
+}
