@@ -107,8 +107,8 @@
 //! | [`derive`](Schema::derive), new | 2 gets, 2 ranges, 2 keys written | 5 |
 //! | the first put or delete of a transaction in a table | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
 //! | put, delete after it | nothing more | 0 more |
+//! | put, delete with deferred data | 1 get for each record, in the round trip of the old records, and 1 key written if it is not queued, instead of the cost of the kind | 0 more |
 //! | get, range, page of a table | nothing more | 0 more |
-//! | the same, deferred data | 1 get for each record, in the round trip of the old records, and 1 key written if it is not queued, instead of the cost of the kind | 0 more |
 //! | [`at`](Attached::at) | 1 get | 1 |
 //! | a batch of [`drain`](Attached::drain) over n records | 1 get, 1 range, n gets, n keys removed, and the cost of n puts in the kind | 4, and those of the kind |
 //! | a batch of [`build`](Attached::build) over n records | 1 get, 1 range, 1 key written, and the cost of n puts in the kind | 3, and those of the kind |
