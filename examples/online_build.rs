@@ -1,12 +1,12 @@
-//! Indexes built over many records while a writer commits: how long does the writer wait?
+//! Derived data built over many records while a writer commits: how long does the writer wait?
 //!
 //! ```text
 //! cargo run --release --example online_build
 //! cargo run --release --example online_build -- --records 100000 --batch 200 --unsynced
 //! ```
 //!
-//! Loads records into an LMDB store, lets one thread change records of it, one to a transaction, and builds two
-//! indexes meanwhile: one that covers a field, and a unique one. At the end every entry is checked.
+//! Loads records into an LMDB store, lets one thread change records of it, one to a transaction, and meanwhile builds
+//! an index that covers a field, a unique index, totals, bitmaps and points. At the end every entry is checked.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -16,11 +16,14 @@ use std::time::{Duration, Instant};
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Store};
-use keyloom_patterns::{AnyParts, Attached, BatchSize, Index, Schema, Table, entry};
+use keyloom_patterns::general::aggregation::{Totals, contribution};
+use keyloom_patterns::general::dimensionality_reduction::{PointIndex, Position};
+use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+use keyloom_patterns::{Attached, BatchSize, Index, Maintained, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 const HELP: &str = "\
-Builds two indexes over an LMDB store while a writer commits.
+Builds five kinds of derived data over an LMDB store while a writer commits.
 
 Usage: online_build [OPTIONS]
 
@@ -44,13 +47,13 @@ struct User {
     about: String,
 }
 
-/// An index of users by any parts.
-type UserIndex = Attached<Index<u32, User, AnyParts>>;
-
 struct Users {
     table: Table<u32, User>,
     by_city: Attached<Index<u32, User, (u16, u8)>>,
     by_email: Attached<Index<u32, User, String>>,
+    ages: Attached<Totals<u32, User, u16>>,
+    cities: Attached<InvertedIndex<u32, User>>,
+    places: Attached<PointIndex<u32, User>>,
 }
 
 impl Users {
@@ -62,12 +65,37 @@ impl Users {
         })?;
         let by_email =
             schema.unique_index(&table, "by_email", 1, |_id, user| entry(&user.email))?;
-        Ok(Self { table, by_city, by_email })
+        let ages = schema
+            .totals(&table, "ages", 1, |_id, user| contribution(user.city, i64::from(user.age)))?;
+        let cities = schema.derive(&table, "cities", 1, |space| {
+            Ok(InvertedIndex::with_keys_as_ids(space)
+                .field("city", |_id, user: &User| one(user.city)))
+        })?;
+        let places = schema.derive(&table, "places", 1, |space| {
+            Ok(PointIndex::new(space, |_id, user: &User| position(user).map(Some)))
+        })?;
+        Ok(Self { table, by_city, by_email, ages, cities, places })
     }
 
-    fn indexes(&self) -> [(&'static str, UserIndex); 2] {
-        [("by_city", self.by_city.untyped()), ("by_email", self.by_email.untyped())]
+    /// Does some work with each kind.
+    fn each<W: KindWork>(&self, work: &mut W) -> keyloom::Result<()> {
+        work.run("index", &self.by_city)?;
+        work.run("unique", &self.by_email)?;
+        work.run("totals", &self.ages)?;
+        work.run("bitmaps", &self.cities)?;
+        work.run("points", &self.places)
     }
+}
+
+/// What is done with derived data of any kind.
+trait KindWork {
+    fn run<D>(&mut self, name: &str, attached: &Attached<D>) -> keyloom::Result<()>
+    where
+        D: Maintained<Key = u32, Value = User>;
+}
+
+fn position(user: &User) -> keyloom::Result<Position> {
+    Position::new(f64::from(user.age) - 50.0, f64::from(user.city) / 400.0)
 }
 
 /// Some user: the same for the same numbers.
@@ -159,30 +187,27 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         // Whatever happens to the builds, the writer is to come to an end.
         let writer = scope.spawn(|| write(&store, &users, options.records, &course));
-        let built = users
-            .indexes()
-            .map(|(name, index)| build(&store, name, &index, options.batch, &course));
+        let (batch, longest_batch) = (options.batch, Duration::ZERO);
+        let mut build = Build { store: &store, batch, course: &course, longest_batch };
+        let built = users.each(&mut build);
         course.is_over.store(true, Relaxed);
         let (mut waits, most_batches) = writer.join().map_err(|_| "the writer panicked")??;
-        let mut longest_batch = Duration::ZERO;
-        for built in built {
-            longest_batch = longest_batch.max(built?);
-        }
+        built?;
         println!("writer   waited {}", waits.told());
-        println!("         beside the longest batch, {:.2} ms", longest_batch.as_secs_f64() * 1e3);
+        println!(
+            "         beside the longest batch, {:.2} ms",
+            build.longest_batch.as_secs_f64() * 1e3
+        );
         println!("         while it waited, at most {most_batches} batches began");
         is_kept = most_batches <= 1;
         Ok(())
     })?;
 
     let began = Instant::now();
-    let snapshot = store.snapshot()?;
-    for (name, index) in users.indexes() {
-        let faults = index.check(&snapshot)?;
-        let entries = index.at(&snapshot)?.count(&snapshot, ())?;
-        println!("check    {name}: {entries} entries, {} faults", faults.len());
-        is_kept &= faults.is_empty() && entries == u64::from(options.records);
-    }
+    let mut check = Check { store: &store, faults: 0 };
+    users.each(&mut check)?;
+    let entries = users.by_city.query().count(&store.snapshot()?)?;
+    is_kept &= check.faults == 0 && entries == u64::from(options.records);
     println!("         in {:.1} s", began.elapsed().as_secs_f64());
     Ok(is_kept)
 }
@@ -196,31 +221,56 @@ fn load(store: &Lmdb, records: u32) -> keyloom::Result<()> {
     })
 }
 
-/// Builds one index, and tells how long the longest batch took, from the moment on that it had the store.
-fn build(
-    store: &Lmdb,
-    name: &str,
-    index: &UserIndex,
+/// Builds derived data, and prints how long the batches took from the moment on that they had the store.
+struct Build<'b> {
+    store: &'b Lmdb,
     batch: usize,
-    course: &Course,
-) -> keyloom::Result<Duration> {
-    let (mut batches, mut records) = (Times::default(), 0);
-    let began = Instant::now();
-    loop {
-        let mut had_the_store = Instant::now();
-        let done = store.transact(|txn| {
-            had_the_store = Instant::now();
-            course.batches.fetch_add(1, Relaxed);
-            index.build_batch(txn, batch)
-        })?;
-        batches.0.push(had_the_store.elapsed());
-        records += done.records;
-        if done.finished {
-            let seconds = began.elapsed().as_secs_f64();
-            println!("built    {name} in {seconds:.1} s: {records} records visited");
-            println!("batches  took   {}", batches.told());
-            return Ok(batches.longest());
+    course: &'b Course,
+    longest_batch: Duration,
+}
+
+impl KindWork for Build<'_> {
+    fn run<D>(&mut self, name: &str, attached: &Attached<D>) -> keyloom::Result<()>
+    where
+        D: Maintained<Key = u32, Value = User>,
+    {
+        let (mut batches, mut records) = (Times::default(), 0);
+        let began = Instant::now();
+        loop {
+            let mut had_the_store = Instant::now();
+            let done = self.store.transact(|txn| {
+                had_the_store = Instant::now();
+                self.course.batches.fetch_add(1, Relaxed);
+                attached.build_batch(txn, self.batch)
+            })?;
+            batches.0.push(had_the_store.elapsed());
+            records += done.records;
+            if done.finished {
+                let seconds = began.elapsed().as_secs_f64();
+                println!("built    {name} in {seconds:.1} s: {records} records visited");
+                println!("batches  took   {}", batches.told());
+                self.longest_batch = self.longest_batch.max(batches.longest());
+                return Ok(());
+            }
         }
+    }
+}
+
+/// Compares derived data with the records.
+struct Check<'c> {
+    store: &'c Lmdb,
+    faults: usize,
+}
+
+impl KindWork for Check<'_> {
+    fn run<D>(&mut self, name: &str, attached: &Attached<D>) -> keyloom::Result<()>
+    where
+        D: Maintained<Key = u32, Value = User>,
+    {
+        let faults = attached.check(&self.store.snapshot()?)?;
+        println!("check    {name}: {} faults", faults.len());
+        self.faults += faults.len();
+        Ok(())
     }
 }
 
