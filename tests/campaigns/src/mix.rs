@@ -1,9 +1,10 @@
 //! Several workloads in one store, and the oracle of all of them.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{DynWriter, Entry, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer};
 
 use crate::workload::{Model, Registered, WatchedBy};
 use crate::workloads;
@@ -279,13 +280,18 @@ impl Oracle {
     }
 }
 
+/// A counter that came down to 0 is there or not, which is the same to a query.
+fn is_no_zero<B: Deref<Target = [u8]>>(entry: &Result<Entry<B>>) -> bool {
+    entry.as_ref().map_or(true, |(_, value)| **value != [0; 8])
+}
+
 /// The first key at which two stores differ, to be read.
 ///
 /// # Errors
 /// What the stores say.
 pub fn first_difference(one: &impl Reader, other: &impl Reader) -> Result<Option<String>> {
-    let mut one = one.range(KeyRange::all(), Order::Ascending)?;
-    let mut other = other.range(KeyRange::all(), Order::Ascending)?;
+    let mut one = one.range(KeyRange::all(), Order::Ascending)?.filter(is_no_zero);
+    let mut other = other.range(KeyRange::all(), Order::Ascending)?.filter(is_no_zero);
     loop {
         let key = match (one.next().transpose()?, other.next().transpose()?) {
             (None, None) => return Ok(None),

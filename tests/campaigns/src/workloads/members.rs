@@ -136,8 +136,8 @@ impl Members {
 /// Where the records of deferred data are queued.
 fn queue(data: &Subspace) -> Option<Subspace> {
     // The id of the queue follows that of the data.
-    let id: Option<u64> = keyloom::unpack(data.prefix()).ok();
-    id.map(|id| Subspace::new(&(id + 1)))
+    let id: Option<i64> = keyloom::unpack(data.prefix()).ok();
+    id.map(|id| Subspace::new(&(id - 1)))
 }
 
 /// Work in batches, each of which tells whether it was the last.
