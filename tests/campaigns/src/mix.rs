@@ -280,9 +280,14 @@ impl Oracle {
     }
 }
 
-/// A counter that came down to 0 is there or not, which is the same to a query.
-fn is_no_zero<B: Deref<Target = [u8]>>(entry: &Result<Entry<B>>) -> bool {
-    entry.as_ref().map_or(true, |(_, value)| **value != [0; 8])
+/// Whether stores are compared by this value. A counter that came down to 0 is there or not, which is
+/// the same to a query.
+pub fn is_compared(value: &[u8]) -> bool {
+    value != [0; 8]
+}
+
+fn entry_is_compared<B: Deref<Target = [u8]>>(entry: &Result<Entry<B>>) -> bool {
+    entry.as_ref().map_or(true, |(_, value)| is_compared(value))
 }
 
 /// The first key at which two stores differ, to be read.
@@ -290,8 +295,8 @@ fn is_no_zero<B: Deref<Target = [u8]>>(entry: &Result<Entry<B>>) -> bool {
 /// # Errors
 /// What the stores say.
 pub fn first_difference(one: &impl Reader, other: &impl Reader) -> Result<Option<String>> {
-    let mut one = one.range(KeyRange::all(), Order::Ascending)?.filter(is_no_zero);
-    let mut other = other.range(KeyRange::all(), Order::Ascending)?.filter(is_no_zero);
+    let mut one = one.range(KeyRange::all(), Order::Ascending)?.filter(entry_is_compared);
+    let mut other = other.range(KeyRange::all(), Order::Ascending)?.filter(entry_is_compared);
     loop {
         let key = match (one.next().transpose()?, other.next().transpose()?) {
             (None, None) => return Ok(None),

@@ -20,6 +20,7 @@ use keyloom::{Error, KeyRange, Lmdb, Order, Reader, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::campaigns::task::{self, Child};
+use crate::mix::first_difference;
 use crate::{Campaign, Context, Control, Failure, Mix, Tally};
 
 /// Read-only mounts beside a writer.
@@ -280,9 +281,8 @@ fn watch_until(
     let first = digest(&snapshot)?;
     let mut oracle = mix.oracle();
     oracle.advance(seed, Mix::progress(&snapshot)?);
-    let expected = digest(&oracle.rebuilt()?.snapshot()?)?;
-    if first != expected {
-        return Ok(vec!["a snapshot is not as in the model".into()]);
+    if let Some(key) = first_difference(&snapshot, &oracle.rebuilt()?.snapshot()?)? {
+        return Ok(vec![format!("a snapshot is not as in the model at {key}")]);
     }
     loop {
         let is_last = is_over();

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::edit::{self, Edit};
 use crate::campaigns::task;
+use crate::mix::is_compared;
 use crate::{Mix, Oracle};
 
 /// What the process is to do.
@@ -234,13 +235,15 @@ impl Original {
 
 type Entry = (Vec<u8>, Vec<u8>);
 
-/// All entries, read upward, downward and one by one.
+/// All entries by which stores are compared. Everything is read, upward, downward and one by one.
 fn everything(store: &impl Store) -> keyloom::Result<Vec<Entry>> {
     let snapshot = store.snapshot()?;
     let mut entries = Vec::new();
     for entry in snapshot.range(KeyRange::all(), Order::Ascending)? {
         let (key, value) = entry?;
-        entries.push((key.to_vec(), value.to_vec()));
+        if is_compared(&value) {
+            entries.push((key.to_vec(), value.to_vec()));
+        }
     }
     for entry in snapshot.range(KeyRange::all(), Order::Descending)? {
         std::hint::black_box(entry?.1.iter().map(|byte| u64::from(*byte)).sum::<u64>());
