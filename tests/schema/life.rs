@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use keyloom::value::{Codec, Postcard};
 use keyloom::{Memory, Order, Store, Writer};
 use keyloom_patterns::schema::{Progress, State};
 use keyloom_patterns::{Attached, Links, Maintained, RepairOptions, Schema, SchemaError};
@@ -365,7 +366,7 @@ impl<S: Store> KindWork<Result<(), keyloom::Error>> for RepairBeside<'_, S> {
 }
 
 /// A repair that another one has overtaken, or a build, changes nothing more.
-pub fn a_repair_that_was_overtaken_changes_nothing(store: &(impl Store + Clone)) {
+pub fn a_repair_that_was_overtaken_changes_nothing<S: Store + Clone>(store: &S) {
     for meanwhile in [Meanwhile::Repairs, Meanwhile::BuildsSome] {
         let mut refused = 0;
         for kind in 0..KINDS {
@@ -375,8 +376,12 @@ pub fn a_repair_that_was_overtaken_changes_nothing(store: &(impl Store + Clone))
                 .transact(|txn| shop.sales.put_many(txn, (0..6).map(|id| (id, of(id, id)))))
                 .unwrap();
             // Records that bypass the schema.
-            let bare = keyloom_patterns::Table::<u32, Sale>::new(shop.sales.space());
-            store.transact(|txn| bare.put_many(txn, (6..20).map(|id| (id, of(id, id))))).unwrap();
+            let bypass = |txn: &mut S::Transaction<'_>, id| {
+                let mut bytes = Vec::new();
+                Postcard::encode(&of(id, id), &mut bytes)?;
+                txn.put(&shop.sales.space().pack(&id), &bytes)
+            };
+            store.transact(|txn| (6..20).try_for_each(|id| bypass(txn, id))).unwrap();
             match shop.with_kind(kind, RepairBeside(store, meanwhile)) {
                 Ok(()) => {}
                 Err(error) => {
