@@ -73,3 +73,22 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     waits(store.inner(), cost, 4);
     drop(shop);
 }
+
+pub fn opening_an_unchanged_schema_costs_one_range(store: &(impl Store + Clone)) {
+    let store = &Metered::new(store.clone());
+    let fifty_entries = |store: &Metered<_>| {
+        let schema = Schema::open(store, "fifty entries").unwrap();
+        for table in 0..10 {
+            let table = schema.table::<u32, Sale>(&format!("table {table}")).unwrap();
+            for index in 0..4 {
+                schema.index(&table, &format!("index {index}"), 1, by_town).unwrap();
+            }
+        }
+    };
+    fifty_entries(store);
+    let (_, cost) = store.measure(fifty_entries);
+    assert_eq!(counts(cost), [0, 1, 10, 0]);
+    // On a server, that of the snapshot and that of the range.
+    let is_remote = store.inner().round_trips().is_some();
+    assert_eq!(cost.round_trips, if is_remote { 2 } else { 1 });
+}

@@ -19,7 +19,9 @@ mod programs;
 #[path = "../servers/mod.rs"]
 mod servers;
 
-use costs::operations_cost_what_the_documentation_says;
+use costs::{
+    opening_an_unchanged_schema_costs_one_range, operations_cost_what_the_documentation_says,
+};
 use deferred::{
     a_change_of_deferral_needs_another_version_and_a_build, a_damaged_queue_is_found_and_repaired,
     a_drain_beside_writers_leaves_what_a_build_leaves, a_record_is_queued_once_until_it_is_drained,
@@ -96,6 +98,7 @@ macro_rules! run {
             undecodable_records_leave_deferred_data_in_step,
             a_change_of_deferral_needs_another_version_and_a_build,
             operations_cost_what_the_documentation_says,
+            opening_an_unchanged_schema_costs_one_range,
             two_programs_are_refused_or_right,
             a_fault_at_any_operation_leaves_nothing_half_done,
             work_that_fails_can_be_done_again,
