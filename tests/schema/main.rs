@@ -14,6 +14,7 @@ mod kills;
 mod laws;
 mod life;
 mod misuse;
+mod processes;
 mod programs;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]

@@ -34,6 +34,7 @@
 //! | adds an index to a table of a schema by [`Table::with`], and writes | [`SchemaError::GivenToOwned`] |
 //! | writes through a [`Table`] with an explicit subspace that begins with a negative integer | [`Error::BadOption`] |
 //! | gives an index a table that does not maintain it | [`Error::BadOption`] |
+//! | reads records after another program has raised the version of their table | none by the schema, which a read does not check: a record that does not decode with the program's codec is an [`Error::At`] |
 //!
 //! # Layout
 //!
