@@ -8,6 +8,7 @@ mod costs;
 mod deferred;
 mod faults;
 mod fixture;
+mod import;
 mod indexes;
 mod kills;
 #[path = "../common/laws.rs"]
@@ -32,6 +33,12 @@ use deferred::{
 };
 use faults::{
     a_fault_at_any_operation_leaves_nothing_half_done, work_that_fails_can_be_done_again,
+};
+use import::{
+    a_store_without_a_schema_is_taken_over, an_import_contradicts_another_table_of_its_name,
+    an_import_costs_what_the_documentation_says, an_import_of_other_records_is_refused,
+    an_import_that_fails_anywhere_can_be_repeated, an_import_that_overlaps_is_refused,
+    plain_writes_after_an_import_are_found,
 };
 use indexes::{
     a_function_that_panics_leaves_nothing, an_entry_that_is_too_long_is_refused_and_named,
@@ -101,6 +108,13 @@ macro_rules! run {
             operations_cost_what_the_documentation_says,
             opening_an_unchanged_schema_costs_one_range,
             two_programs_are_refused_or_right,
+            a_store_without_a_schema_is_taken_over,
+            an_import_costs_what_the_documentation_says,
+            an_import_that_fails_anywhere_can_be_repeated,
+            an_import_of_other_records_is_refused,
+            an_import_that_overlaps_is_refused,
+            an_import_contradicts_another_table_of_its_name,
+            plain_writes_after_an_import_are_found,
             a_fault_at_any_operation_leaves_nothing_half_done,
             work_that_fails_can_be_done_again,
         }

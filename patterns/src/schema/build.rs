@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, KeyBuf, Page, Result, Store, Writer};
+use keyloom::{DynWriter, KeyBuf, Page, Result, Store, Subspace, Writer};
 
 use super::attached::Attached;
 #[cfg(doc)]
@@ -235,7 +235,7 @@ fn clear_some(txn: &mut impl Writer, one: &mut StoredDerived, batch: usize) -> R
         let left = batch.saturating_sub(usize::try_from(cleared).unwrap_or(usize::MAX));
         let (removed, is_empty) = match left {
             0 => (0, txn.first(space_of(id).self_and_children())?.is_none()),
-            left => delete_some(txn, id, left)?,
+            left => delete_some(txn, &space_of(id), left)?,
         };
         cleared += removed;
         if !is_empty {
@@ -291,9 +291,13 @@ pub(super) fn in_batches<S: Store>(
     Ok(done)
 }
 
-/// Removes some keys of an id. Returns how many, and whether they were the last.
-pub(super) fn delete_some<W: Writer>(txn: &mut W, id: Id, batch: usize) -> Result<(u64, bool)> {
-    let Page { entries, last } = page_behind(None, txn, &space_of(id), batch)?;
+/// Removes some keys of a subspace. Returns how many, and whether they were the last.
+pub(super) fn delete_some<W: Writer>(
+    txn: &mut W,
+    space: &Subspace,
+    batch: usize,
+) -> Result<(u64, bool)> {
+    let Page { entries, last } = page_behind(None, txn, space, batch)?;
     let keys: Vec<_> = entries.iter().map(|(key, _)| KeyBuf::from_slice(key)).collect();
     drop(entries);
     keys.iter().try_for_each(|key| txn.delete(key))?;

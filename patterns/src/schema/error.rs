@@ -107,6 +107,28 @@ pub enum SchemaError {
         /// The subspace that it lies in.
         space: String,
     },
+    /// The subspace holds an entry that is not a record of the table that is to be imported.
+    #[error("{name:?} cannot be imported as {declared}: {source}")]
+    NotARecord {
+        /// The table.
+        name: String,
+        /// The definition of the program.
+        declared: String,
+        /// The key of the entry, and why it is not a record.
+        source: Error,
+    },
+    /// The subspace overlaps with data that belong to a schema.
+    #[error("the subspace {space} overlaps with {owner} in {owned}, and cannot be {action}")]
+    Overlap {
+        /// The subspace.
+        space: String,
+        /// The table and its schema, or the schemas.
+        owner: String,
+        /// The subspace of the owner.
+        owned: String,
+        /// `imported` or `cleared`.
+        action: &'static str,
+    },
     /// The bytes in the store are not an entry of a schema.
     #[error("this is not an entry of a schema: it is damaged, or was written by something else")]
     Damaged,

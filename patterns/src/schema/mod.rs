@@ -34,17 +34,20 @@
 //! | adds an index to a table of a schema by [`Table::with`], and writes | [`SchemaError::GivenToOwned`] |
 //! | writes through a [`Table`] with an explicit subspace that begins with a negative integer | [`Error::BadOption`] |
 //! | gives an index a table that does not maintain it | [`Error::BadOption`] |
+//! | imports a subspace whose entries are not records of the declared table | [`SchemaError::NotARecord`] |
+//! | imports or clears a subspace that overlaps with data of a schema | [`SchemaError::Overlap`] |
+//! | writes through a [`Table`] with the explicit subspace of an imported table | none: such a table does not read the schema. [`check`](Attached::check) reports the write |
 //! | reads records after another program has raised the version of their table | none by the schema, which a read does not check: a record that does not decode with the program's codec is an [`Error::At`] |
 //!
 //! # Layout
 //!
 //! | key | value |
 //! |---|---|
-//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte); then the tuple of the table's id, version, key, record type, codec, and for each that is derived, by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable), key of the last record that the build has visited, id of the queue if updates are deferred |
+//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte; 2 for an imported table); then the tuple of, if imported, the prefix of the records, the table's id, version, key, record type, codec, and for each that is derived, by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable), key of the last record that the build has visited, id of the queue if updates are deferred |
 //! | `"keyloom"`, `"dropped"`, name of the schema, name of the table, id | the entry of a table that is being dropped |
 //! | `"keyloom"`, `"repair"`, id of derived data | how many repairs have begun, a counter: the fencing token of the last |
 //! | `"keyloom"`, `"next id"` | the next free id, a counter |
-//! | id, record key | a record of the table with this id |
+//! | id, or prefix of the records; record key | a record of the table |
 //! | id, … | derived data, in the layout of their pattern |
 //! | id of a queue, record key | format (1, one byte), whether there was a record (0 or 1, one byte), the record as of the last drain |
 //!
@@ -98,6 +101,46 @@
 //! A program without the declaration of data that are being built or readable cannot write. So deploy a
 //! declaration to all programs first, and then build.
 //!
+//! # Stores without a schema
+//!
+//! A store that was written through tables with explicit subspaces is taken over in these steps. The records stay
+//! where they are. The derived data are built under ids of the schema, since the store does not hold how the old
+//! ones were computed.
+//!
+//! 1. Stop all programs that use the explicit subspaces.
+//! 2. [`import_table`](Schema::import_table) checks that all entries decode, and enters the table.
+//! 3. Declare the derived data, and [build](Attached::build) them.
+//! 4. [`clear_explicit`](Schema::clear_explicit) removes the old derived data, and what an index catalog has left.
+//!
+//! After a kill, begin again with step 2: a step that was completed costs nothing more than opening the schema, or
+//! one range for each subspace to clear.
+//!
+//! ```
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_patterns::general::aggregation::{Totals, contribution};
+//! use keyloom_patterns::{Schema, Table};
+//! let store = Memory::new();
+//! let space = Subspace::new("shop");
+//! let totals = Totals::new(&space.child("totals"), |_: &u32, cents: &i64| contribution("all", *cents));
+//! let sales = Table::<u32, i64>::new(&space.child("sales")).with(&totals);
+//! store.transact(|txn| sales.put_many(txn, [(1, 250), (2, 120)]))?;
+//!
+//! let take_over = || {
+//!     let schema = Schema::open(&store, "shop")?;
+//!     let sales = schema.import_table::<u32, i64>("sales", &space.child("sales"))?;
+//!     let totals = schema.totals(&sales, "totals", 1, |_, cents| contribution("all", *cents))?;
+//!     totals.build(&store)?;
+//!     schema.clear_explicit(&space.child("totals"))?;
+//!     Ok::<_, keyloom::Error>((sales, totals))
+//! };
+//! take_over()?;
+//! let (sales, totals) = take_over()?;
+//! let snapshot = store.snapshot()?;
+//! assert_eq!(sales.get(&snapshot, &1)?, Some(250));
+//! assert_eq!(totals.at(&snapshot)?.get(&snapshot, "all")?, 370);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
 //! # Cost
 //!
 //! | operation | cost | round trips |
@@ -106,6 +149,8 @@
 //! | [`table`](Schema::table), [`derive`](Schema::derive), no change | nothing | 0 |
 //! | [`table`](Schema::table), new | 2 gets, 1 range, 2 keys written | 4 |
 //! | [`derive`](Schema::derive), new | 2 gets, 2 ranges, 2 keys written | 5 |
+//! | [`import_table`](Schema::import_table), new, n records | 1 get, 2 ranges and 1 per 1,000 records, which read n keys and 1 per table of the store; then those of a new table, and 2 ranges | 9, and 1 per 1,000 records |
+//! | [`clear_explicit`](Schema::clear_explicit) of n keys | 3 ranges per 1,000 keys, n keys removed | 4 per 1,000 keys |
 //! | the first put or delete of a transaction in a table | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
 //! | put, delete after it | nothing more | 0 more |
 //! | put, delete with deferred data | 1 get for each record, in the round trip of the old records, and 1 key written if it is not queued, instead of the cost of the kind | 0 more |
@@ -134,6 +179,7 @@ mod attached;
 mod build;
 mod deferred;
 mod error;
+mod import;
 mod maintained;
 mod owned;
 mod stored;
@@ -159,10 +205,11 @@ pub use stored::{Definition, State, TableDefinition};
 pub use tables::{DerivedInfo, TableInfo};
 
 pub(crate) use deferred::{queue_key, write_queued};
+use import::refuse_overlap;
 use owned::Declared;
 pub(crate) use owned::{Follow, Followed, Owned};
 pub(crate) use stored::is_of_schemas;
-use stored::{Id, StoredDerived, StoredTable, key_name, space_of, type_name, write_entry};
+use stored::{Id, StoredDerived, StoredTable, space_of, write_entry};
 
 /// A named set of tables and derived data; see the [module](self).
 ///
@@ -259,14 +306,18 @@ impl<'s, S: Store> Schema<'s, S> {
         name: &str,
         version: u32,
     ) -> Result<Table<K, V, C>> {
-        let definition = stored::TableDefinition {
-            version,
-            key: key_name::<K>(),
-            value: type_name::<V>(),
-            codec: type_name::<C>(),
-        };
+        self.declare_table(name, TableDefinition::of::<K, V, C>(version), None)
+    }
+
+    /// Declares a table, with the subspace from which it is imported.
+    fn declare_table<K: RecordKey, V: 'static, C: 'static>(
+        &self,
+        name: &str,
+        definition: TableDefinition,
+        imported: Option<&Subspace>,
+    ) -> Result<Table<K, V, C>> {
         let mut known = self.known();
-        if !known.declared.insert(name.into()) {
+        if known.declared.contains(name) {
             let (schema, name) = (self.name.to_string(), name.into());
             return Err(SchemaError::DeclaredTwice { schema, name }.into());
         }
@@ -274,12 +325,15 @@ impl<'s, S: Store> Schema<'s, S> {
         let stored = match known.stored.get(name) {
             Some(stored) if stored.definition == definition => stored.clone(),
             _ => self.store.transact(|txn| {
-                txn.guarded(|txn| self.enter_table(txn, &entry, name, &definition))
+                txn.guarded(|txn| self.enter_table(txn, &entry, name, &definition, imported))
             })?,
         };
+        imported.map_or(Ok(()), |space| stored.refuse_elsewhere(&self.name, name, space))?;
         let owned = Owned::new(Arc::clone(&self.name), name.into(), entry, &stored);
+        let space = stored.space();
         known.stored.insert(name.into(), stored);
-        Ok(Table::owned(space_of(owned.id), Arc::new(owned)))
+        known.declared.insert(name.into());
+        Ok(Table::owned(space, Arc::new(owned)))
     }
 
     fn enter_table(
@@ -288,12 +342,16 @@ impl<'s, S: Store> Schema<'s, S> {
         entry: &[u8],
         name: &str,
         definition: &TableDefinition,
+        imported: Option<&Subspace>,
     ) -> Result<StoredTable> {
         let stored = txn.get(entry)?.map(|bytes| StoredTable::decode(&bytes)).transpose();
         let table = match stored.map_err(|error| error.at(entry))? {
             None => {
+                if let Some(space) = imported {
+                    refuse_overlap(txn, space, "imported")?;
+                }
                 let (id, definition) = (new_id(txn)?, definition.clone());
-                StoredTable { id, definition, derived: Vec::new() }
+                StoredTable { id, imported: imported.cloned(), definition, derived: Vec::new() }
             }
             // The keys of records do not change with a version.
             Some(stored)
@@ -516,7 +574,7 @@ fn enter_derived<D: Maintained>(
     let id = new_id(txn)?;
     let definition = define(&make_in(id, owned, name, make)?)?;
     let queue = definition.is_deferred.then(|| new_id(txn)).transpose()?;
-    let is_empty = txn.first(space_of(owned.id).self_and_children())?.is_none();
+    let is_empty = txn.first(table.space().self_and_children())?.is_none();
     let state = if is_empty { State::Readable } else { State::Disabled };
     let (name, built_to) = (name.into(), None);
     let entered = StoredDerived { name, id, definition, state, built_to, queue };

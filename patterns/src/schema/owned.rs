@@ -62,6 +62,7 @@ pub(crate) struct Owned<K, V> {
     /// Where the entry of the table is.
     pub(super) entry: KeyBuf,
     pub(super) id: Id,
+    imported: Option<Subspace>,
     definition: TableDefinition,
     declared: RwLock<AllDeclared<K, V>>,
     /// Whether some of the declared data are deferred.
@@ -102,10 +103,11 @@ impl<K, V> Owned<K, V> {
         entry: KeyBuf,
         stored: &StoredTable,
     ) -> Self {
-        let StoredTable { id, definition, .. } = stored.clone();
-        let steady = StoredTable { id, definition: definition.clone(), derived: vec![] }.encode();
+        let steady = StoredTable { derived: Vec::new(), ..stored.clone() }.encode();
         let declared = RwLock::new(AllDeclared { all: Vec::new(), steady });
-        Self { schema, name, entry, id, definition, declared, defers: AtomicBool::new(false) }
+        let StoredTable { id, imported, definition, .. } = stored.clone();
+        let defers = AtomicBool::new(false);
+        Self { schema, name, entry, id, imported, definition, declared, defers }
     }
 
     /// Adds derived data, which the writers of this program maintain from then on.
@@ -122,9 +124,9 @@ impl<K, V> Owned<K, V> {
         let declared = Arc::new(declared);
         guard.all.push(Arc::clone(&declared));
         guard.all.sort_by(|a, b| a.name.cmp(&b.name));
-        let (id, definition) = (self.id, self.definition.clone());
         let derived = guard.all.iter().map(|declared| declared.readable()).collect();
-        guard.steady = StoredTable { id, definition, derived }.encode();
+        let (imported, definition) = (self.imported.clone(), self.definition.clone());
+        guard.steady = StoredTable { id: self.id, imported, definition, derived }.encode();
         Ok(declared)
     }
 

@@ -7,8 +7,10 @@ use keyloom::{Error, KeyBuf, Result, Subspace, Writer, pack, unpack};
 
 use super::error::SchemaError;
 
-/// The format of the entries.
+/// The format of the entry of a table whose records have its id.
 const FORMAT: u8 = 1;
+/// The format of the entry of an imported table.
+const IMPORTED: u8 = 2;
 
 /// Whether derived data are maintained and can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +72,13 @@ pub struct TableDefinition {
     pub codec: String,
 }
 
+impl TableDefinition {
+    pub(super) fn of<K: ?Sized, V: ?Sized, C: ?Sized>(version: u32) -> Self {
+        let (key, value, codec) = (key_name::<K>(), type_name::<V>(), type_name::<C>());
+        Self { version, key, value, codec }
+    }
+}
+
 impl fmt::Display for TableDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { version, key, value, codec } = self;
@@ -122,14 +131,43 @@ impl StoredDerived {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredTable {
     pub(super) id: Id,
+    /// Where the records of an imported table are.
+    pub(super) imported: Option<Subspace>,
     pub(super) definition: TableDefinition,
     /// By name.
     pub(super) derived: Vec<StoredDerived>,
 }
 
+type DerivedList = List<Vec<Encoded<String, Vec<u8>>>>;
 type Encoded<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>);
 
 impl StoredTable {
+    /// Where the records are.
+    pub(super) fn space(&self) -> Subspace {
+        self.imported.clone().unwrap_or_else(|| space_of(self.id))
+    }
+
+    /// # Errors
+    /// [`SchemaError::Contradiction`] if the records are not in `space`.
+    pub(super) fn refuse_elsewhere(
+        &self,
+        schema: &str,
+        name: &str,
+        space: &Subspace,
+    ) -> Result<()> {
+        if self.space() == *space {
+            return Ok(());
+        }
+        let at = |space: &Subspace| format!("{} in the subspace {space}", self.definition);
+        Err(SchemaError::Contradiction {
+            schema: schema.into(),
+            name: name.into(),
+            stored: at(&self.space()),
+            declared: at(space),
+        }
+        .into())
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&StoredDerived> {
         self.derived.iter().find(|one| one.name == name)
     }
@@ -179,27 +217,36 @@ impl StoredTable {
         let derived: List<Vec<Encoded<&str, &[u8]>>> = List(derived.collect());
         let TableDefinition { version, key, value, codec } = &self.definition;
         let packed = pack(&(self.id, *version, key, value, codec, derived));
-        [&[FORMAT], &packed[..]].concat()
+        match &self.imported {
+            None => [&[FORMAT], &packed[..]].concat(),
+            Some(space) => [&[IMPORTED], &*pack(space.prefix()), &packed[..]].concat(),
+        }
     }
 
     /// # Errors
     /// [`Error::NewerFormat`]; [`SchemaError::Damaged`] for bytes that are not an entry.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = || Error::other(SchemaError::Damaged);
-        let rest = match bytes.split_first() {
-            Some((&FORMAT, rest)) => rest,
-            Some((&format, _)) if format > FORMAT => {
-                return Err(Error::NewerFormat {
-                    what: "the schema".into(),
-                    found: format.into(),
-                    supported: FORMAT.into(),
-                });
-            }
-            _ => return Err(damaged()),
-        };
-        type Table = (Id, u32, String, String, String, List<Vec<Encoded<String, Vec<u8>>>>);
-        let (id, version, key, value, codec, derived): Table =
-            unpack(rest).map_err(|_| damaged())?;
+        type Table = (Id, u32, String, String, String, DerivedList);
+        type Imported = (Vec<u8>, Id, u32, String, String, String, DerivedList);
+        let (imported, (id, version, key, value, codec, derived)): (_, Table) =
+            match bytes.split_first() {
+                Some((&FORMAT, rest)) => (None, unpack(rest).map_err(|_| damaged())?),
+                Some((&IMPORTED, rest)) => {
+                    let table: Imported = unpack(rest).map_err(|_| damaged())?;
+                    let (prefix, id, version, key, value, codec, derived) = table;
+                    let space = Subspace::from_bytes(&prefix);
+                    (Some(space), (id, version, key, value, codec, derived))
+                }
+                Some((&format, _)) if format > IMPORTED => {
+                    return Err(Error::NewerFormat {
+                        what: "the schema".into(),
+                        found: format.into(),
+                        supported: IMPORTED.into(),
+                    });
+                }
+                _ => return Err(damaged()),
+            };
         let derived = derived.0.into_iter().map(|one| {
             let (name, id, kind, format, version, options, state, built_to, queue) = one;
             let state = match state {
@@ -214,7 +261,8 @@ impl StoredTable {
             Ok(StoredDerived { name, id, definition, state, built_to, queue })
         });
         let derived = derived.collect::<Result<_>>()?;
-        Ok(Self { id, definition: TableDefinition { version, key, value, codec }, derived })
+        let definition = TableDefinition { version, key, value, codec };
+        Ok(Self { id, imported, definition, derived })
     }
 }
 
@@ -225,7 +273,7 @@ pub(super) fn write_entry(txn: &mut impl Writer, entry: &[u8], table: &StoredTab
 }
 
 /// The name of a type without module paths: `Vec<City>`.
-pub(super) fn type_name<T: ?Sized>() -> String {
+fn type_name<T: ?Sized>() -> String {
     let mut name = String::new();
     let full = std::any::type_name::<T>();
     for word in full.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
@@ -235,7 +283,7 @@ pub(super) fn type_name<T: ?Sized>() -> String {
 }
 
 /// The shape of a key. Integers of all widths share one encoding, and so do all kinds of strings.
-pub(super) fn key_name<K: ?Sized>() -> String {
+fn key_name<K: ?Sized>() -> String {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let name = type_name::<K>();
     let mut shape = String::new();
@@ -284,8 +332,9 @@ mod tests {
             built_to: built_to.map(KeyBuf::from_slice),
             queue: (name == "b").then_some(301),
         };
-        let table = StoredTable {
+        let mut table = StoredTable {
             id: 5,
+            imported: None,
             definition: TableDefinition {
                 version: 1,
                 key: "integer".into(),
@@ -298,12 +347,15 @@ mod tests {
                 one("c", State::Disabled, None),
             ],
         };
-        let bytes = table.encode();
-        assert_eq!(StoredTable::decode(&bytes).unwrap(), table);
-        for length in 0..bytes.len() {
-            assert!(StoredTable::decode(&bytes[..length]).is_err(), "{length} bytes");
+        for imported in [None, Some(Subspace::from_bytes(b"any\0\xFF"))] {
+            table.imported = imported;
+            let bytes = table.encode();
+            assert_eq!(StoredTable::decode(&bytes).unwrap(), table);
+            for length in 0..bytes.len() {
+                assert!(StoredTable::decode(&bytes[..length]).is_err(), "{length} bytes");
+            }
         }
-        let newer = [&[FORMAT + 1], &bytes[1..]].concat();
+        let newer = [&[IMPORTED + 1], &table.encode()[1..]].concat();
         assert!(matches!(StoredTable::decode(&newer), Err(Error::NewerFormat { .. })));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{KeyBuf, KeyRange, Reader, Result, Store, Subspace, Writer};
+use keyloom::{KeyBuf, Reader, Result, Store, Subspace, Writer};
 
 use super::build::{BATCH, Progress, delete_some, drop_some, forget_repairs, in_batches};
 use super::error::SchemaError;
@@ -20,6 +20,8 @@ pub struct TableInfo {
     pub name: String,
     /// The definition.
     pub definition: TableDefinition,
+    /// Where the records are, if the table was [imported](Schema::import_table).
+    pub imported: Option<Subspace>,
     /// The derived data, by name.
     pub derived: Vec<DerivedInfo>,
 }
@@ -57,9 +59,10 @@ impl<S: Store> Schema<'_, S> {
     /// [`Error::NewerFormat`](keyloom::Error::NewerFormat); [`SchemaError::Damaged`]; any error of the store.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
         let tables = read_tables(&self.store.snapshot()?, &self.name)?.into_iter();
-        let info = |(name, StoredTable { definition, derived, .. })| TableInfo {
+        let info = |(name, StoredTable { definition, imported, derived, .. })| TableInfo {
             name,
             definition,
+            imported,
             derived: derived
                 .into_iter()
                 .map(|one| DerivedInfo {
@@ -231,11 +234,10 @@ fn clear_dropped(
     table: &StoredTable,
     batch: usize,
 ) -> Result<u64> {
-    let ids = table.derived.iter().flat_map(StoredDerived::ids).chain([table.id]);
-    for id in ids {
-        let range: KeyRange<'static> = space_of(id).self_and_children();
-        if txn.first(range)?.is_some() {
-            return delete_some(txn, id, batch).map(|(removed, _)| removed);
+    let derived = table.derived.iter().flat_map(StoredDerived::ids).map(space_of);
+    for space in derived.chain([table.space()]) {
+        if txn.first(space.self_and_children())?.is_some() {
+            return delete_some(txn, &space, batch).map(|(removed, _)| removed);
         }
     }
     table.derived.iter().try_for_each(|one| forget_repairs(txn, one.id))?;
