@@ -11,8 +11,8 @@ use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::aggregation::{Event, contribution};
 use keyloom_patterns::general::inverted_index::one;
 use keyloom_patterns::{
-    Inconsistency, Index, InvertedIndex, Links, PointIndex, Position, RankedIndex, RollUp, Table,
-    Totals, entry,
+    Inconsistency, Index, InvertedIndex, Links, Maintained, PointIndex, Position, RankedIndex,
+    RollUp, Table, Totals, entry,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -53,7 +53,9 @@ macro_rules! kind {
             check: Rc::new(move |store| checked.check(&store.snapshot()?, &of)),
             repair: Rc::new(move |store| {
                 let options = RepairOptions { batch: 7, resume: None };
-                derived.repair(store, &table, &options, |_| ControlFlow::Continue(())).map(drop)
+                derived
+                    .repair_with(store, &table, &options, |_| ControlFlow::Continue(()))
+                    .map(drop)
             }),
         });
     };
@@ -105,7 +107,7 @@ fn kinds() -> (Memory, Vec<Kind>) {
         check: Rc::new(move |store| checked.check(&store.snapshot()?)),
         repair: Rc::new(move |store| {
             let options = RepairOptions { batch: 7, resume: None };
-            links.repair(store, &options, |_| ControlFlow::Continue(())).map(drop)
+            links.repair_with(store, &options, |_| ControlFlow::Continue(())).map(drop)
         }),
     });
     (store, kinds)
@@ -180,7 +182,7 @@ fn law(store: &Memory, kind: &Kind, damages: &[(usize, Damage)]) -> Result<(), S
 fn judge(store: &Memory, kind: &Kind, damaged: &Dump, clean: &Dump) -> Result<(), String> {
     let found = (kind.check)(store).map_err(|error| format!("the check stops: {error}"))?;
     for (key, value) in damaged {
-        if !found.iter().any(|fault| fault.entry() == key) {
+        if !found.iter().any(|fault| fault.key[..] == key[..]) {
             return Err(format!("{} with {value:02x?} is not named: {found:?}", display(key)));
         }
     }
@@ -262,7 +264,7 @@ fn a_query_names_the_damaged_entry_and_the_remedy() {
     says(&store.transact(|txn| names.delete(txn, &1)).unwrap_err());
     store.transact(|txn| names.put(txn, &2, &"b".into())).unwrap();
     let options = RepairOptions::default();
-    by_name.repair(&store, &names, &options, |_| ControlFlow::Continue(())).unwrap();
+    by_name.repair_with(&store, &names, &options, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(by_name.check(&store.snapshot().unwrap(), &names).unwrap(), []);
     store.transact(|txn| names.delete(txn, &1)).unwrap();
 }

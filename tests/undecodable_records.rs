@@ -7,9 +7,10 @@ use keyloom::value::{Codec, Postcard, Versioned};
 use keyloom::{Error, KeyBuf, Memory, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::general::aggregation::{Seen, Sketches, contribution};
 use keyloom_patterns::{
-    Continuation, Enumerated, Inconsistency, Index, Page, RankedIndex, RepairOptions, Schema,
-    Table, Totals, UnreadableEntry, entry,
+    Continuation, Enumerated, Index, Maintained, Page, RankedIndex, RepairOptions, Schema, Table,
+    Totals, UnreadableEntry, entry,
 };
+use keyloom_patterns::{Inconsistency, Rule};
 
 type Word = (String, u64);
 
@@ -35,7 +36,7 @@ fn damaged(table: &Table<u32, Word>) -> Memory {
     store
 }
 
-fn check<V, C: Codec<V>>(
+fn check<V: 'static, C: Codec<V>>(
     store: &Memory,
     index: &Index<u32, V, String>,
     table: &Table<u32, V, C>,
@@ -149,7 +150,7 @@ fn totals_refuse_changes_of_an_undecodable_record() {
 fn a_check_reports_an_undecodable_record_once_and_goes_on() {
     let table = table().with(&by_text());
     let store = damaged(&table);
-    let expected = [Inconsistency::Undecodable { record: second() }];
+    let expected = [Inconsistency::new(second(), Rule::Undecodable)];
     assert_eq!(check(&store, &by_text(), &table), expected);
     assert!(expected[0].to_string().contains(r#"("words", 2)"#), "{}", expected[0]);
     // A fault after it is found as well.
@@ -165,14 +166,14 @@ fn checks_of_aggregates_report_an_undecodable_record_once() {
     let table = table().with(&totals).with(&sketches);
     let store = damaged(&table);
     let snapshot = store.snapshot().unwrap();
-    let undecodable = Inconsistency::Undecodable { record: second() };
+    let undecodable = Inconsistency::new(second(), Rule::Undecodable);
     // To the totals it is a record that gives nothing, so its own total is too much.
-    let dangling = Inconsistency::Dangling { entry: totals.space().pack("two") };
+    let dangling = Inconsistency::new(totals.space().pack("two"), Rule::Dangling);
     assert_eq!(totals.check(&snapshot, &table).unwrap(), [undecodable.clone(), dangling]);
     assert_eq!(sketches.check(&snapshot, &table).unwrap(), [undecodable]);
     drop(snapshot);
     let options = RepairOptions::default();
-    let repair = || totals.repair(&store, &table, &options, |_| ControlFlow::Continue(()));
+    let repair = || totals.repair_with(&store, &table, &options, |_| ControlFlow::Continue(()));
     assert!(repair().unwrap_err().to_string().contains(r#"("words", 2)"#));
     store.transact(|txn| table.delete_record_only(txn, &2)).unwrap();
     repair().unwrap();
@@ -185,9 +186,7 @@ fn a_repair_goes_on_after_an_undecodable_record_and_counts_it() {
     let store = damaged(&table);
     let entry = by_text().space().pack(&("three", 3));
     store.transact(|txn| txn.delete(&entry)).unwrap();
-    let done = by_text()
-        .repair(&store, &table, &RepairOptions::default(), |_| ControlFlow::Continue(()))
-        .unwrap();
+    let done = by_text().repair(&store, &table).unwrap();
     assert_eq!((done.undecodable, done.written, done.removed), (1, 1, 0));
     assert!(store.snapshot().unwrap().get(&entry).unwrap().is_some());
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use keyloom::{Desc, Order, Result, Store, Subspace, Writer};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::aggregation::{Contributions, RankedIndex, Totals};
-use keyloom_patterns::{Grouping, Index, Table, entry};
+use keyloom_patterns::{Grouping, Index, Maintained, Table, entry};
 
 use crate::cities::City;
 use crate::options::Options;
@@ -59,8 +59,8 @@ impl Step for Aggregation {
         let started = Instant::now();
         let options = RepairOptions { batch: BATCH, resume: None };
         let on = |_: &_| ControlFlow::Continue(());
-        let totals = self.totals.repair(store, &self.cities, &options, on)?;
-        let ranks = self.ranked.repair(store, &self.cities, &options, on)?;
+        let totals = self.totals.repair_with(store, &self.cities, &options, on)?;
+        let ranks = self.ranked.repair_with(store, &self.cities, &options, on)?;
         store.transact(|txn| txn.put(&built, b""))?;
         let [totals, ranks] = [totals.written, ranks.written].map(grouped);
         let seconds = started.elapsed().as_secs_f64();

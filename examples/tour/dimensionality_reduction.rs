@@ -7,7 +7,7 @@ use std::time::Instant;
 use keyloom::{Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::dimensionality_reduction::{Cell, Everywhere};
-use keyloom_patterns::{Circle, PointIndex, Polygon, Position, Table};
+use keyloom_patterns::{Circle, Maintained, PointIndex, Polygon, Position, Table};
 
 use crate::cities::City;
 use crate::options::Options;
@@ -75,7 +75,7 @@ impl Step for DimensionalityReduction {
         let options = RepairOptions { batch: BATCH, resume: None };
         let done = self
             .by_position
-            .repair(store, &self.cities, &options, |_| ControlFlow::Continue(()))?;
+            .repair_with(store, &self.cities, &options, |_| ControlFlow::Continue(()))?;
         store.transact(|txn| txn.put(&built, b""))?;
         let (written, seconds) = (grouped(done.written), started.elapsed().as_secs_f64());
         say!("positions  an index of {written} built in {seconds:.2} s");

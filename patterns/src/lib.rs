@@ -64,7 +64,9 @@ mod explain;
 mod fnv;
 pub mod general;
 pub mod hierarchy;
+mod inconsistency;
 pub mod parts;
+mod progress;
 pub mod schema;
 mod select;
 pub mod table;
@@ -77,9 +79,7 @@ pub use conceptual::aggregates::wide_column::WideColumns;
 pub use conceptual::denormalization::Copies;
 pub use conceptual::joins::{Joins, Links};
 pub use continuation::{Continuation, Page, UnreadableEntry};
-pub use derived::{
-    Derived, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairProgress,
-};
+pub use derived::{Derived, DerivedEntries, RecordChange};
 pub use explain::Explain;
 pub use general::aggregation::{Grouping, RankedIndex, RollUp, Sketches, Totals};
 pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
@@ -93,7 +93,9 @@ pub use general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds, Inver
 pub use hierarchy::path::{
     LabelPath, Lquery, Ltxtquery, PathHierarchy, PathPattern, PathRegex, Paths,
 };
+pub use inconsistency::{Inconsistency, Rule};
 pub use parts::{AnyParts, PackAs, Parts, PrefixOf};
+pub use progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
 pub use schema::{Attached, Maintained, Schema, SchemaError};
 pub use select::{Select, StartingWith, Within, starting_with, within};
 pub use table::{RecordKey, Table, Undecodable};

@@ -197,7 +197,7 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
 
     /// The same table with `derived` attached: from now on puts and deletes *through this value*
     /// maintain it. What the table holds already is not visited;
-    /// [`repair`](crate::Index::repair) does that.
+    /// [`repair`](crate::Maintained::repair) does that.
     ///
     /// The table refuses every write if `derived` lies among the records or among other data attached to it,
     /// and if a [schema](crate::schema) owns the table: then declare it with
@@ -313,7 +313,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// Removes the record of `key` without reading it, and leaves what is attached as it is.
     ///
     /// It is the way to remove a record that does not decode where [`delete`](Table::delete) needs to know what
-    /// it was. What is attached is out of step until it is [repaired](crate::Index::repair). Costs one key
+    /// it was. What is attached is out of step until it is [repaired](crate::Maintained::repair). Costs one key
     /// written.
     ///
     /// # Errors

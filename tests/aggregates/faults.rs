@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use keyloom::{DynWriter, Error, KeyBuf, Metered, Result, Store, Subspace, Writer};
 use keyloom_patterns::Aggregates;
-use keyloom_patterns::conceptual::aggregates::{AggregateFault, Place};
+use keyloom_patterns::conceptual::aggregates::Place;
+use keyloom_patterns::{Inconsistency, Rule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -153,21 +154,21 @@ pub fn check_finds_every_kind_of_damage(store: &(impl Store + Clone)) {
     ];
     store.transact(|txn| damage.iter().try_for_each(|(key, value)| txn.put(key, value))).unwrap();
     let mut found = things.check(&store.snapshot().unwrap()).unwrap();
-    found.sort_by_key(|fault| fault.key().to_vec());
+    found.sort_by_key(|fault| fault.key.clone());
     let [foreign, path, broken, longer, orphan, below, kind, nobody, scalar] =
         damage.map(|(key, _)| key);
     let mut wanted = vec![
-        AggregateFault::Foreign { key: foreign },
-        AggregateFault::Foreign { key: path },
-        AggregateFault::Undecodable { key: broken.clone() },
-        AggregateFault::Undecodable { key: longer },
-        AggregateFault::Orphan { key: orphan.clone() },
-        AggregateFault::Orphan { key: below },
-        AggregateFault::Orphan { key: kind },
-        AggregateFault::Orphan { key: nobody },
-        AggregateFault::NoMap { key: scalar },
+        Inconsistency::new(foreign, Rule::Foreign),
+        Inconsistency::new(path, Rule::Foreign),
+        Inconsistency::new(broken.clone(), Rule::Undecodable),
+        Inconsistency::new(longer, Rule::Undecodable),
+        Inconsistency::new(orphan.clone(), Rule::NoParent),
+        Inconsistency::new(below, Rule::NoParent),
+        Inconsistency::new(kind, Rule::NoParent),
+        Inconsistency::new(nobody, Rule::NoParent),
+        Inconsistency::new(scalar, Rule::Wrong).with_text("is an entity and no map"),
     ];
-    wanted.sort_by_key(|fault| fault.key().to_vec());
+    wanted.sort_by_key(|fault| fault.key.clone());
     assert_eq!(found, wanted);
     for fault in &found {
         assert!(fault.to_string().contains(r#"("things""#), "{fault} names the key");

@@ -9,7 +9,7 @@ use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::aggregation::{
     Contributions, Event, RankedIndex, RollUp, Seen, Sketches, Totals,
 };
-use keyloom_patterns::{Inconsistency, Table, entry};
+use keyloom_patterns::{Inconsistency, Maintained, Table, entry};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde::{Deserialize, Serialize};
@@ -75,9 +75,9 @@ impl Clicks {
     pub fn repair(&self, store: &impl Store, batch: usize) {
         let options = RepairOptions { batch, resume: None };
         let on = |_: &_| ControlFlow::Continue(());
-        self.totals.repair(store, &self.table, &options, on).unwrap();
-        self.ranked.repair(store, &self.table, &options, on).unwrap();
-        self.roll_up.repair(store, &self.table, &options, on).unwrap();
+        self.totals.repair_with(store, &self.table, &options, on).unwrap();
+        self.ranked.repair_with(store, &self.table, &options, on).unwrap();
+        self.roll_up.repair_with(store, &self.table, &options, on).unwrap();
         store.transact(|txn| self.users.rebuild(txn, &self.table)).unwrap();
     }
 

@@ -6,8 +6,9 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 use keyloom::{Desc, Metered, Store, Writer};
-use keyloom_patterns::derived::{RepairOptions, RepairProgress};
+use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::within;
+use keyloom_patterns::{Maintained, Progress};
 
 use crate::fixture::{Click, Clicks, clear, sample};
 
@@ -59,7 +60,7 @@ pub fn ranks_counts_and_positions_are_those_of_a_sorted_list(store: &(impl Store
     clear(store);
     store.transact(|txn| clicks.bare().put_many(txn, &records)).unwrap();
     let options = RepairOptions { batch: 10, resume: None };
-    clicks.ranked.repair(store, &table, &options, |_| ControlFlow::Continue(())).unwrap();
+    clicks.ranked.repair_with(store, &table, &options, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(clicks.derived(store), maintained);
     // Nothing stays of nothing.
     store.transact(|txn| table.delete_many(txn, there.keys())).unwrap();
@@ -171,7 +172,7 @@ pub fn damaged_counts_are_found_and_mended_while_others_write(store: &(impl Stor
             .unwrap();
         ControlFlow::Continue(())
     };
-    clicks.ranked.repair(store, &table, &options, write).unwrap();
+    clicks.ranked.repair_with(store, &table, &options, write).unwrap();
     assert!(round.get() > 30, "{}", round.get());
     assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
@@ -188,7 +189,7 @@ pub fn a_repair_whose_last_node_is_deleted_meanwhile_ends_right(store: &(impl St
         let keys = crate::fixture::dump(&store.snapshot().unwrap(), counts.range());
         store.transact(|txn| keys.keys().try_for_each(|key| txn.add(key, 1_000))).unwrap();
         let deleted = Cell::new(0);
-        let delete = |done: &RepairProgress| {
+        let delete = |done: &Progress| {
             let last = done.position.last.as_deref().unwrap_or_default();
             if let Ok((_, _, _, id)) = counts.unpack::<(u8, String, Desc<i64>, u32)>(last) {
                 deleted.set(deleted.get() + 1);
@@ -201,7 +202,7 @@ pub fn a_repair_whose_last_node_is_deleted_meanwhile_ends_right(store: &(impl St
         };
         let mut options = RepairOptions { batch: 40, resume: None };
         for round in 0.. {
-            let done = clicks.ranked.repair(store, &table, &options, delete).unwrap();
+            let done = clicks.ranked.repair_with(store, &table, &options, delete).unwrap();
             if done.finished {
                 break;
             }
@@ -272,14 +273,14 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
     assert_eq!(cost(&check), (0, 2, 0, 0));
     let options = RepairOptions::default();
     let on = |_: &_| ControlFlow::Continue(());
-    let repair = || drop(clicks.totals.repair(&store, table, &options, on).unwrap());
+    let repair = || drop(clicks.totals.repair_with(&store, table, &options, on).unwrap());
     assert_eq!(cost(&repair), (0, 2, 0, 1));
-    let repair = || drop(clicks.ranked.repair(&store, table, &options, on).unwrap());
+    let repair = || drop(clicks.ranked.repair_with(&store, table, &options, on).unwrap());
     assert_eq!(cost(&repair), (1_000, 2 + 8, 0, 2 + 4));
     // One record more or less has 0 bytes, and so no event.
     let none = (0..500).filter(|id| sample(*id).bytes == 0).count() as u64;
     let repair = || {
-        let done = clicks.roll_up.repair(&store, table, &options, on).unwrap();
+        let done = clicks.roll_up.repair_with(&store, table, &options, on).unwrap();
         assert!(done.finished && done.records == 2 * 500 && done.written == 0);
     };
     assert_eq!(cost(&repair), (1_000 - 2 * none, 2 + 2, 0, 2 + 1));

@@ -2,6 +2,7 @@
 
 use keyloom::key::Subspace;
 use keyloom::{Error, Memory, Metered, Order, Store};
+use keyloom_patterns::Maintained;
 use keyloom_patterns::Table;
 use keyloom_patterns::general::aggregation::{Event, RollUp};
 use proptest::prelude::*;

@@ -2,10 +2,11 @@
 
 use keyloom::key::Subspace;
 use keyloom::{Error, Memory, Metered, Reader, Store, Writer};
+use keyloom_patterns::Table;
 use keyloom_patterns::general::aggregation::{Seen, Sketches};
-use keyloom_patterns::{Inconsistency, Table};
 
 use crate::fixture::{Click, Clicks, clear, sample};
+use keyloom_patterns::{Inconsistency, Maintained, Rule};
 
 pub fn sketches_hold_what_was_put_and_are_rebuilt_to_what_is_there(store: &(impl Store + Clone)) {
     clear(store);
@@ -53,14 +54,14 @@ pub fn sketches_hold_what_was_put_and_are_rebuilt_to_what_is_there(store: &(impl
     let (wrong, junk) = (clicks.users.space().pack("1"), clicks.users.space().pack("junk"));
     store.transact(|txn| txn.put(&junk, b"no sketch")).unwrap();
     let mut found = clicks.users.check(&store.snapshot().unwrap(), &table).unwrap();
-    found.sort_by(|a, b| a.entry().cmp(b.entry()));
+    found.sort_by(|a, b| a.key.cmp(&b.key));
     let missing = clicks.users.space().pack("new");
     assert_eq!(
         found,
         [
-            Inconsistency::Wrong { entry: wrong },
-            Inconsistency::Foreign { entry: junk.clone() },
-            Inconsistency::Missing { entry: missing },
+            Inconsistency::new(wrong, Rule::Wrong),
+            Inconsistency::new(junk.clone(), Rule::Foreign),
+            Inconsistency::new(missing, Rule::Missing),
         ]
     );
     let error = clicks.users.estimate(&store.snapshot().unwrap(), "junk").unwrap_err();

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use keyloom::{Error, Metered, Order, Reader, Result, Store, Writer};
-use keyloom_patterns::Inconsistency;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::aggregation::{Totals, contribution};
 
 use crate::fixture::{Click, Clicks, clear, dump, sample};
+use keyloom_patterns::{Inconsistency, Maintained, Rule};
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
@@ -102,20 +102,20 @@ pub fn damaged_totals_are_found_and_mended(store: &(impl Store + Clone)) {
         })
         .unwrap();
     let mut found = clicks.totals.check(&store.snapshot().unwrap(), &clicks.table).unwrap();
-    found.sort_by(|a, b| a.entry().cmp(b.entry()));
+    found.sort_by(|a, b| a.key.cmp(&b.key));
     assert_eq!(
         found,
         [
-            Inconsistency::Foreign { entry: junk.clone() },
-            Inconsistency::Dangling { entry: dangling.clone() },
-            Inconsistency::Wrong { entry: wrong },
-            Inconsistency::Missing { entry: missing },
-            Inconsistency::Foreign { entry: foreign },
+            Inconsistency::new(junk.clone(), Rule::Foreign),
+            Inconsistency::new(dangling.clone(), Rule::Dangling),
+            Inconsistency::new(wrong, Rule::Wrong),
+            Inconsistency::new(missing, Rule::Missing),
+            Inconsistency::new(foreign, Rule::Foreign),
         ]
     );
     let options = RepairOptions { batch: 2, resume: None };
     let mut told = 0;
-    let done = clicks.totals.repair(store, &clicks.table, &options, |_| {
+    let done = clicks.totals.repair_with(store, &clicks.table, &options, |_| {
         told += 1;
         ControlFlow::Continue(())
     });
@@ -147,7 +147,7 @@ pub fn a_repair_loses_nothing_that_is_written_meanwhile(store: &(impl Store + Cl
             .unwrap();
         ControlFlow::Continue(())
     };
-    clicks.totals.repair(store, &table, &options, write).unwrap();
+    clicks.totals.repair_with(store, &table, &options, write).unwrap();
     assert_eq!(round.get(), 6, "of three sites, two totals each, a transaction apiece");
     assert_eq!(clicks.totals.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
@@ -160,7 +160,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     let mut written = 0;
     loop {
         let stop = |_: &_| ControlFlow::Break(());
-        let done = clicks.totals.repair(store, &clicks.table, &options, stop).unwrap();
+        let done = clicks.totals.repair_with(store, &clicks.table, &options, stop).unwrap();
         written += done.written;
         if done.finished {
             break;
@@ -174,7 +174,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     let mut rounds = 0;
     loop {
         let stop = |_: &_| ControlFlow::Break(());
-        let done = clicks.ranked.repair(store, &clicks.table, &options, stop).unwrap();
+        let done = clicks.ranked.repair_with(store, &clicks.table, &options, stop).unwrap();
         rounds += 1;
         assert!(rounds < 200);
         if done.finished {
@@ -189,7 +189,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     let (mut rounds, mut written) = (0, 0);
     loop {
         let stop = |_: &_| ControlFlow::Break(());
-        let done = clicks.roll_up.repair(store, &clicks.table, &options, stop).unwrap();
+        let done = clicks.roll_up.repair_with(store, &clicks.table, &options, stop).unwrap();
         (rounds, written) = (rounds + 1, written + done.written);
         assert!(rounds < 200);
         if done.finished {
@@ -207,11 +207,11 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
         .resume
         .map(|position| keyloom_patterns::derived::RepairPosition { last, ..position });
     let on = |_: &_| ControlFlow::Continue(());
-    let error = clicks.totals.repair(store, &clicks.table, &options, on).unwrap_err();
+    let error = clicks.totals.repair_with(store, &clicks.table, &options, on).unwrap_err();
     assert!(matches!(error, Error::BadOption { .. }), "{error}");
-    let error = clicks.ranked.repair(store, &clicks.table, &options, on).unwrap_err();
+    let error = clicks.ranked.repair_with(store, &clicks.table, &options, on).unwrap_err();
     assert!(matches!(error, Error::BadOption { .. }), "{error}");
-    let error = clicks.roll_up.repair(store, &clicks.table, &options, on).unwrap_err();
+    let error = clicks.roll_up.repair_with(store, &clicks.table, &options, on).unwrap_err();
     assert!(matches!(error, Error::BadOption { .. }), "{error}");
 }
 

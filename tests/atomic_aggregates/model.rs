@@ -1,12 +1,10 @@
 //! Random operations, beside a map that does the same.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use keyloom::{Error, Store, Subspace, Writer};
-use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::atomic_aggregates::{AppendLimit, Expected, Full, VersionedRecord};
-use keyloom_patterns::{AtomicTable, Index, RecordConflict, entry};
+use keyloom_patterns::{AtomicTable, Index, Maintained, RecordConflict, entry};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -196,11 +194,7 @@ pub fn every_operation_does_what_it_does_to_a_map(store: &(impl Store + Clone)) 
         let index = Subspace::new("lists").child("by_length").range();
         assert_eq!(dump(&store.snapshot().unwrap(), index.clone()).len(), model.records.len());
         store.transact(|txn| txn.delete_range(index.clone())).unwrap();
-        let going_on = |_: &_| ControlFlow::Continue(());
-        lists
-            .by_length
-            .repair(store, lists.table.records(), &RepairOptions::default(), going_on)
-            .unwrap();
+        lists.by_length.repair(store, lists.table.records()).unwrap();
         assert_eq!(dump_all(store), maintained);
     });
 }

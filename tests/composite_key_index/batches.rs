@@ -10,7 +10,7 @@ use keyloom::{
     Writer,
 };
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{BatchSize, Index, Table, entry};
+use keyloom_patterns::{BatchSize, Index, Maintained, Table, entry};
 use proptest::collection::vec;
 
 use crate::common::waits_for_the_version;
@@ -128,9 +128,12 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
     let metered = Metered::new(store.clone());
     let repair = || {
         let options = RepairOptions::default();
-        let (done, cost) = metered.measure(|store| {
-            cities.by_size.repair(store, &cities.table, &options, |_| ControlFlow::Continue(()))
-        });
+        let (done, cost) =
+            metered.measure(|store| {
+                cities
+                    .by_size
+                    .repair_with(store, &cities.table, &options, |_| ControlFlow::Continue(()))
+            });
         assert_eq!(cost.commits, 6, "three for the records and three for the entries");
         (done.unwrap().written, counts(cost))
     };
@@ -194,7 +197,7 @@ pub fn damage_in_every_chunk_is_found_and_mended(store: &(impl Store + Clone)) {
     assert_eq!(cities.faults(store).len(), 2 * damaged.len());
     let options = RepairOptions::default();
     let going_on = |_: &_| ControlFlow::Continue(());
-    let done = cities.by_tag.repair(store, &cities.table, &options, going_on).unwrap();
+    let done = cities.by_tag.repair_with(store, &cities.table, &options, going_on).unwrap();
     assert_eq!((done.written, done.removed), (8, 8));
     assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole);
 }

@@ -3,9 +3,10 @@
 use keyloom::key::Subspace;
 use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Store, Writer};
 use keyloom_bent::{Bent, Flaw};
-use keyloom_patterns::{Inconsistency, Index, IndexError, Table, entry, starting_with};
+use keyloom_patterns::{Index, IndexError, Maintained, Table, entry, starting_with};
 
 use crate::fixture::{Cities, City, clear, dump, fill, sample};
+use keyloom_patterns::{Inconsistency, Rule};
 
 type Change = fn(&Cities, &mut DynWriter<'_>) -> keyloom::Result<()>;
 
@@ -129,7 +130,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     no_record(
         cities.table.range(&snapshot, 77, Order::Ascending).unwrap().next().unwrap().unwrap_err(),
     );
-    let fault = Inconsistency::Undecodable { record: broken.clone() };
+    let fault = Inconsistency::new(broken.clone(), Rule::Undecodable);
     assert_eq!(cities.by_name.check(&snapshot, &cities.table).unwrap(), [fault]);
     drop(snapshot);
     store.transact(|txn| cities.table.put(txn, &77, &sample(77))).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::key::Subspace;
 use keyloom::{Desc, KeyRange, Order, Reader, Store, Writer};
-use keyloom_patterns::{AnyParts, Inconsistency, Index, IndexEntries, Table, entry};
+use keyloom_patterns::{AnyParts, Inconsistency, Index, IndexEntries, Maintained, Table, entry};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde::{Deserialize, Serialize};

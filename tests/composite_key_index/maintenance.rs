@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use keyloom::key::Subspace;
 use keyloom::{Error, KeyRange, Store, Writer};
 use keyloom_patterns::derived::{RepairOptions, RepairPhase};
-use keyloom_patterns::{Inconsistency, Index, Table, entry};
+use keyloom_patterns::{Index, Maintained, Table, entry};
 
 use crate::fixture::{Cities, City, apply, clear, dump, fill, history, property, sample};
+use keyloom_patterns::{Inconsistency, Rule};
 
 pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &(impl Store + Clone)) {
     let cities = Cities::new();
@@ -34,7 +35,9 @@ pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &(impl Store +
             .unwrap();
         let options = RepairOptions { batch: 3, resume: None };
         for index in cities.indexes() {
-            index.repair(store, &cities.table, &options, |_| ControlFlow::Continue(())).unwrap();
+            index
+                .repair_with(store, &cities.table, &options, |_| ControlFlow::Continue(()))
+                .unwrap();
         }
         assert_eq!(maintained, dump(&store.snapshot().unwrap(), cities.space.range()));
     });
@@ -64,11 +67,11 @@ pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &(impl Store + C
     let has = |wanted: Inconsistency| {
         assert!(found.contains(&wanted), "{wanted} is not among {found:?}");
     };
-    has(Inconsistency::Missing { entry: missing.clone() });
-    has(Inconsistency::Wrong { entry: wrong.clone() });
-    has(Inconsistency::Dangling { entry: dangling.clone() });
-    has(Inconsistency::Dangling { entry: stale.clone() });
-    has(Inconsistency::Foreign { entry: foreign.clone() });
+    has(Inconsistency::new(missing.clone(), Rule::Missing));
+    has(Inconsistency::new(wrong.clone(), Rule::Wrong));
+    has(Inconsistency::new(dangling.clone(), Rule::Dangling));
+    has(Inconsistency::new(stale.clone(), Rule::Dangling));
+    has(Inconsistency::new(foreign.clone(), Rule::Foreign));
     for fault in &found {
         let text = fault.to_string();
         assert!(text.contains("by_name"), "{text} names the entry");
@@ -78,7 +81,7 @@ pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &(impl Store + C
     let mut told = Vec::new();
     let done = cities
         .by_name
-        .repair(store, &cities.table, &options, |progress| {
+        .repair_with(store, &cities.table, &options, |progress| {
             told.push(progress.clone());
             ControlFlow::Continue(())
         })
@@ -100,7 +103,7 @@ pub fn a_repair_that_was_stopped_goes_on_where_it_was(store: &(impl Store + Clon
     loop {
         let done = cities
             .by_name
-            .repair(store, &cities.table, &options, |_| ControlFlow::Break(()))
+            .repair_with(store, &cities.table, &options, |_| ControlFlow::Break(()))
             .unwrap();
         visited += done.records;
         assert!(done.records <= 4 && done.entries <= 4, "one batch, then it stops");
@@ -131,7 +134,8 @@ fn an_index_and_its_table_that_lie_inside_each_other_are_refused_before_harm_is_
         assert!(matches!(put, Err(Error::BadOption { what: "the subspace", .. })));
         for table in [table, bare.clone()] {
             let options = RepairOptions::default();
-            let repaired = index.repair(&store, &table, &options, |_| ControlFlow::Continue(()));
+            let repaired =
+                index.repair_with(&store, &table, &options, |_| ControlFlow::Continue(()));
             assert!(matches!(repaired, Err(Error::BadOption { what: "the table", .. })));
             let checked = index.check(&store.snapshot().unwrap(), &table);
             assert!(matches!(checked, Err(Error::BadOption { what: "the table", .. })));
@@ -153,11 +157,11 @@ fn an_entry_of_an_unknown_format_is_a_fault_that_repair_removes() {
     for entry in &entries {
         store.transact(|txn| txn.put(entry, &[0x20, 0x02])).unwrap();
         let faults = cities.by_name.check(&store.snapshot().unwrap(), &cities.table).unwrap();
-        assert!(faults.iter().any(|fault| fault.entry() == &entry[..]), "{faults:?}");
+        assert!(faults.iter().any(|fault| fault.key[..] == entry[..]), "{faults:?}");
         let options = RepairOptions::default();
         cities
             .by_name
-            .repair(&store, &cities.table, &options, |_| ControlFlow::Continue(()))
+            .repair_with(&store, &cities.table, &options, |_| ControlFlow::Continue(()))
             .unwrap();
         assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), clean);
     }
@@ -172,8 +176,9 @@ fn a_repair_goes_on_only_where_it_was_itself() {
         let last = Some(keyloom::key::pack(&("elsewhere", 1)));
         let resume = Some(keyloom_patterns::derived::RepairPosition { phase, last });
         let options = RepairOptions { batch: 10, resume };
-        let repaired =
-            cities.by_name.repair(&store, &cities.table, &options, |_| ControlFlow::Continue(()));
+        let repaired = cities
+            .by_name
+            .repair_with(&store, &cities.table, &options, |_| ControlFlow::Continue(()));
         assert!(matches!(repaired, Err(Error::BadOption { .. })));
     }
 }
@@ -199,7 +204,7 @@ fn a_repair_takes_smaller_steps_where_a_store_takes_no_large_ones() {
     }
     for index in cities.indexes() {
         let options = RepairOptions::default();
-        index.repair(&store, &cities.table, &options, |_| ControlFlow::Continue(())).unwrap();
+        index.repair_with(&store, &cities.table, &options, |_| ControlFlow::Continue(())).unwrap();
     }
     assert_eq!(cities.faults(&store), []);
 }

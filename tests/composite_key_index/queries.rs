@@ -7,7 +7,8 @@ use keyloom::{
     Cost, Desc, DynWriter, Error, KeyRange, Metered, Order, Reader, Store, Transaction, Writer,
 };
 use keyloom_patterns::{
-    AnyParts, Continuation, Index, IndexQuery, Select, Table, entry, starting_with, within,
+    AnyParts, Continuation, Index, IndexQuery, Maintained, Select, Table, entry, starting_with,
+    within,
 };
 
 use crate::fixture::{Cities, City, apply, clear, fill, history, property, sample};

@@ -74,8 +74,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     cost_is(cost, [1 + 5, 0, 1, 15, 3]);
 
     let options = RepairOptions { batch: 10, resume: None };
-    let (_, cost) =
-        metered.measure(|store| blog.authors.repair(store, &options, |_| ControlFlow::Break(())));
+    let (_, cost) = metered
+        .measure(|store| blog.authors.repair_with(store, &options, |_| ControlFlow::Break(())));
     cost_is(cost, [1, 1, 11, 0, 3]);
 }
 
@@ -115,7 +115,7 @@ fn derived_data_of_carriers_cost_once_for_all_of_them() {
     assert_eq!((cost.round_trips, cost.keys_written), (5 + 2, 30 + 1));
     let options = RepairOptions { batch: 20, resume: None };
     let (_, cost) =
-        store.measure(|store| later.repair(store, &options, |_| ControlFlow::Break(())));
+        store.measure(|store| later.repair_with(store, &options, |_| ControlFlow::Break(())));
     assert_eq!((cost.round_trips, cost.keys_written), (3 + 2, 30));
     assert_eq!(later.check(&store.snapshot().unwrap()).unwrap(), []);
     assert_eq!(by_name.check(&store.snapshot().unwrap()).unwrap(), []);

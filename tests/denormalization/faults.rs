@@ -2,6 +2,7 @@
 
 use keyloom::{DynWriter, Fault, Faulty, Result, Store};
 use keyloom_patterns::IndexError;
+use keyloom_patterns::Rule;
 
 use crate::fixture::{Blog, clear, dump, of, on};
 
@@ -29,7 +30,11 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
             let outcome = faulty.transact(|txn| change(&blog, &mut DynWriter::new(txn)));
             faulty.heal();
             let changed = before != dump(store);
-            assert!(blog.stale(&store.snapshot().unwrap()).iter().all(|stale| stale.pending));
+            assert!(
+                blog.stale(&store.snapshot().unwrap())
+                    .iter()
+                    .all(|stale| stale.rule == Rule::Pending)
+            );
             match outcome {
                 Ok(()) => {
                     assert!(changed && n > 30, "{n} operations can fail");
@@ -79,7 +84,11 @@ pub fn a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was(
             let outcome = blog.authors.propagate(&faulty, 2, on);
             faulty.heal();
             // Whatever is stale is still marked.
-            assert!(blog.stale(&store.snapshot().unwrap()).iter().all(|stale| stale.pending));
+            assert!(
+                blog.stale(&store.snapshot().unwrap())
+                    .iter()
+                    .all(|stale| stale.rule == Rule::Pending)
+            );
             let done = blog.authors.propagate(store, 2, on).unwrap();
             assert!(done.visited <= 7);
             assert_eq!(blog.stale(&store.snapshot().unwrap()), []);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use keyloom::{KeyRange, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::conceptual::denormalization::{Copies, Propagation, StaleCopy};
+use keyloom_patterns::Inconsistency;
+use keyloom_patterns::conceptual::denormalization::{Copies, Propagation};
 use keyloom_patterns::{Index, IndexEntries, Table, entry};
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +105,7 @@ impl Blog {
         posts.map(|post| post.unwrap().1.author_name).collect()
     }
 
-    pub fn stale(&self, reader: &impl Reader) -> Vec<StaleCopy> {
+    pub fn stale(&self, reader: &impl Reader) -> Vec<Inconsistency> {
         let mut stale = self.authors.check(reader).unwrap();
         stale.extend(self.mentions.check(reader).unwrap());
         stale

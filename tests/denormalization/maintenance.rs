@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use keyloom::{Order, Reader, Result, Store, Subspace};
+use keyloom_patterns::Rule;
 use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::{Index, Table, entry};
@@ -107,7 +108,8 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
             perform(&blog, store, step);
             model.imitate(step);
             let snapshot = store.snapshot().unwrap();
-            let unmarked = blog.stale(&snapshot).into_iter().filter(|stale| !stale.pending);
+            let unmarked =
+                blog.stale(&snapshot).into_iter().filter(|stale| stale.rule == Rule::Wrong);
             assert_eq!(unmarked.collect::<Vec<_>>(), [], "after {step:?}");
             readers_see_through_stale_copies(&blog, &snapshot, &model);
         }
@@ -173,15 +175,18 @@ pub fn check_finds_and_repair_mends_stale_copies(store: &(impl Store + Clone)) {
     let found = blog.stale(&store.snapshot().unwrap());
     let keys: Vec<_> =
         [3, 25, 40u32].iter().map(|id| (blog.posts.space().pack(id), false)).collect();
-    assert_eq!(found.iter().map(|s| (s.carrier.clone(), s.pending)).collect::<Vec<_>>(), keys);
+    assert_eq!(
+        found.iter().map(|s| (s.key.clone(), s.rule == Rule::Pending)).collect::<Vec<_>>(),
+        keys
+    );
     let said = found[0].to_string();
-    assert_eq!(said, r#"the copy in ("blog", "posts", 3) is stale: nothing is pending; repair"#);
+    assert_eq!(said, r#"the key ("blog", "posts", 3) has a wrong value"#);
 
     // A repair that is stopped after every batch, and goes on.
     let mut options = RepairOptions { batch: 4, resume: None };
     let (mut records, mut written) = (0, 0);
     loop {
-        let done = blog.authors.repair(store, &options, |_| ControlFlow::Break(())).unwrap();
+        let done = blog.authors.repair_with(store, &options, |_| ControlFlow::Break(())).unwrap();
         assert!(done.records <= 4);
         (records, written) = (records + done.records, written + done.written);
         if done.finished {
@@ -252,5 +257,5 @@ fn copies_that_nothing_maintains_are_caught() {
     let bare = Table::<u16, User>::new(blog.users.space());
     store.transact(|txn| bare.put(txn, &1, &User::default())).unwrap();
     let stale = blog.stale(&store.snapshot().unwrap());
-    assert_eq!(stale.iter().filter(|stale| !stale.pending).count(), 3);
+    assert_eq!(stale.iter().filter(|stale| stale.rule == Rule::Wrong).count(), 3);
 }

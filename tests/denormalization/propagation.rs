@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use keyloom::{Error, Memory, Reader, Store, Subspace, Writer};
 use keyloom_patterns::conceptual::denormalization::{Copies, Propagation};
-use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{Index, Table};
+use keyloom_patterns::{Index, Maintained, Table};
 
 use crate::fixture::{Blog, Post, clear, dump, of, on};
 
@@ -220,9 +219,7 @@ fn a_position_in_an_index_that_has_moved_is_the_beginning() {
     copies.propagate(&store, 4, stop).unwrap();
 
     let (by_author, posts, copies) = blog("moved");
-    by_author
-        .repair(&store, &posts, &RepairOptions::default(), |_| ControlFlow::Continue(()))
-        .unwrap();
+    by_author.repair(&store, &posts).unwrap();
     let done = copies.propagate(&store, 4, on).unwrap();
     assert_eq!((done.sources, done.visited, done.written), (2, 20, 16), "four were fresh already");
     assert_eq!(copies.check(&store.snapshot().unwrap()).unwrap(), []);

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Memory, Metered, Order, Store, Subspace};
+use keyloom_patterns::Rule;
 use keyloom_patterns::conceptual::denormalization::Copies;
-use keyloom_patterns::schema::State;
 use keyloom_patterns::{Attached, Index, Schema, SchemaError, Table, entry};
 
 use crate::fixture::{clear, on};
@@ -68,7 +68,7 @@ impl Blog {
     fn stale(&self, store: &impl Store) -> Vec<bool> {
         let snapshot = store.snapshot().unwrap();
         let stale = self.names.at(&snapshot).unwrap().check(&snapshot).unwrap();
-        stale.iter().map(|stale| stale.pending).collect()
+        stale.iter().map(|stale| stale.rule == Rule::Pending).collect()
     }
 }
 
@@ -98,7 +98,7 @@ pub fn no_change_is_lost_while_the_index_by_source_is_not_readable(store: &(impl
         if batches < 8 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let done = blog.by_author.build_with(store, 4, some).unwrap();
-    assert_eq!((done.state, done.records), (State::Building, 12));
+    assert_eq!((done.finished, done.records), (false, 12));
     blog.rename(store, "Augusta");
     assert_eq!(blog.stale(store), [true; 20]);
     is_refused();
@@ -142,7 +142,7 @@ pub fn copies_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
     store.transact(|txn| blog.posts.put(txn, &1, &(1, "damaged".into()))).unwrap();
     let found = blog.names.check(&store.snapshot().unwrap()).unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(*found[0].entry(), *blog.posts.space().pack(&1));
+    assert_eq!(found[0].key, blog.posts.space().pack(&1));
     assert_eq!(blog.names.repair(store).unwrap().written, 1);
     assert!(is_right());
 

@@ -9,11 +9,10 @@ use keyloom::value::Codec;
 use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::conformance::{Law, Subject, Suite};
 use keyloom_patterns::derived::{Derived, LostRecords, RepairPhase, RepairPosition, SortedWrites};
-use keyloom_patterns::{
-    Inconsistency, Maintained, RecordChange, RepairOptions, RepairProgress, Table,
-};
+use keyloom_patterns::{Maintained, Progress, RecordChange, RepairOptions, Table};
 
 use crate::kinds::{Composite, Sale, Sales, Sums, TOWNS, memory, sale};
+use keyloom_patterns::{Inconsistency, Rule};
 
 /// A flaw of a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -189,7 +188,7 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
             Flaw::ReportsIntact => {
                 let first = reader.first(self.good.space().self_and_children())?;
                 let missing =
-                    |key: &[u8]| Inconsistency::Missing { entry: KeyBuf::from_slice(key) };
+                    |key: &[u8]| Inconsistency::new(KeyBuf::from_slice(key), Rule::Missing);
                 found.extend(first.map(|(key, _)| missing(&key)));
             }
             _ => {}
@@ -197,22 +196,22 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
         Ok(found)
     }
 
-    fn repair<S: Store, C: Codec<Sale>>(
+    fn repair_with<S: Store, C: Codec<Sale>>(
         &self,
         store: &S,
         table: &Table<u32, Sale, C>,
         options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let own = self.good.space();
         let at_once = RepairOptions { batch: usize::MAX, ..options.clone() };
         match self.flaw {
             Flaw::RepairsNothing => return Ok(finished()),
             Flaw::AddsTwice => return add_what_is_missing(own, store, table, options, progress),
-            Flaw::RepairsAtOnce => return self.good.repair(store, table, &at_once, progress),
+            Flaw::RepairsAtOnce => return self.good.repair_with(store, table, &at_once, progress),
             _ => {}
         }
-        let done = self.good.repair(store, table, options, progress)?;
+        let done = self.good.repair_with(store, table, options, progress)?;
         let mut before = own.prefix().to_vec();
         *before.last_mut().unwrap() -= 1;
         store.transact(|txn| match self.flaw {
@@ -227,20 +226,8 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
     }
 }
 
-fn finished() -> RepairProgress {
-    let position = RepairPosition { phase: RepairPhase::Records, last: None };
-    let (records, entries, written, removed) = (0, 0, 0, 0);
-    let (contested, undecodable, finished) = (0, 0, true);
-    RepairProgress {
-        position,
-        finished,
-        records,
-        entries,
-        written,
-        removed,
-        contested,
-        undecodable,
-    }
+fn finished() -> Progress {
+    Progress { finished: true, ..Progress::default() }
 }
 
 /// A repair of totals that computes in one transaction what it adds in the next.
@@ -249,8 +236,8 @@ fn add_what_is_missing<S: Store, C: Codec<Sale>>(
     store: &S,
     table: &Table<u32, Sale, C>,
     options: &RepairOptions,
-    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-) -> Result<RepairProgress> {
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Progress> {
     let mut computed = options.resume.clone().and_then(|position| position.last);
     if computed.is_none() {
         let missing = store.transact(|txn| {
@@ -259,7 +246,7 @@ fn add_what_is_missing<S: Store, C: Codec<Sale>>(
         })?;
         let last = Some(keyloom::pack(&(missing[0], missing[1], missing[2])));
         let position = RepairPosition { phase: RepairPhase::Records, last: last.clone() };
-        let done = RepairProgress { position, finished: false, ..finished() };
+        let done = Progress { position, ..Progress::default() };
         if progress(&done).is_break() {
             return Ok(done);
         }

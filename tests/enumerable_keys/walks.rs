@@ -1,11 +1,10 @@
 //! Containers of random records, and walks through them, beside a map that holds the same.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::{Bound, RangeBounds};
 
 use keyloom::{Order, Result, Store, Subspace, Writer};
-use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{Enumerated, Index, entry};
+use keyloom_patterns::{Enumerated, Index, Maintained, entry};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -128,8 +127,7 @@ pub fn an_index_of_the_records_is_maintained_as_it_is_rebuilt(store: &(impl Stor
         let maintained = dump_all(store);
         let entries = space.child("by_value").range();
         store.transact(|txn| txn.delete_range(entries.clone())).unwrap();
-        let going_on = |_: &_| ControlFlow::Continue(());
-        by_value.repair(store, mail.records(), &RepairOptions::default(), going_on).unwrap();
+        by_value.repair(store, mail.records()).unwrap();
         assert_eq!(dump_all(store), maintained);
     });
 }

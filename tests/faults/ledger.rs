@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use keyloom::key::Subspace;
 use keyloom::{KeyBuf, Order, Reader, Result, Writer};
-use keyloom_patterns::{Inconsistency, Index, Table, entry};
+use keyloom_patterns::{Inconsistency, Index, Maintained, Table, entry};
 use serde::{Deserialize, Serialize};
 
 /// A writer and the number of one of its transactions, counted from 0.

@@ -6,13 +6,13 @@ use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::{Error, KeyBuf, Memory, Metered, Order, Reader, Store, Writer};
 use keyloom_patterns::hierarchy::{
-    AdjacencyList, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
-    TreeRule,
+    AdjacencyList, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError,
 };
 
 use crate::common::optimistic_memory;
 use crate::common_laws::{counts, dump, dump_all, refused, writing};
 use crate::questions::findings;
+use keyloom_patterns::{Inconsistency, Rule};
 
 fn space() -> Subspace {
     Subspace::new("tree")
@@ -492,7 +492,7 @@ fn a_value_that_does_not_decode_is_found() {
         })
         .unwrap();
     let found = findings(&tree, &store.snapshot().unwrap());
-    let told = "holds a value that cannot be read: set another, or delete the node";
+    let told = "has a value that does not decode; delete or replace it";
     assert_eq!(found, [format!(r#"the key ("tree", "node", 2) {told}"#)]);
     assert_eq!(tree.repair(&store).unwrap(), 0);
     store.transact(|txn| tree.set_value(txn, 2, &7)).unwrap();
@@ -534,7 +534,7 @@ fn nodes_without_a_way_up_are_found_and_become_roots() {
         let key = format!("\"node\", {node})");
         found.iter().any(|found| found.contains(&key) && found.contains(what))
     };
-    assert!(says(20, "names a parent that is not there"), "{found:?}");
+    assert!(says(20, "has a parent that does not exist"), "{found:?}");
     assert!(says(30, "lies below itself") && says(40, "lies below itself"), "{found:?}");
     assert_eq!(found.len(), 3, "{found:?}");
     // Nobody goes round forever.
@@ -572,7 +572,7 @@ fn a_record_of_a_newer_format_is_refused_and_named() {
     drop(snapshot);
     // One entry that cannot be read is one fault: the child entry still says all that the record said.
     let key = KeyBuf::from_slice(&space().pack(&("node", 1)));
-    let named = TreeInconsistency { key, rule: TreeRule::Foreign };
+    let named = Inconsistency::new(key, Rule::Foreign);
     let found = crate::damage::faults(&tree, &store).unwrap();
     assert!(found.contains(&named), "{found:?}");
     tree.repair(&store).unwrap();

@@ -7,12 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::{Error, KeyRange, Memory, Order, Reader, Result, Store, Writer};
-use keyloom_patterns::hierarchy::{
-    AdjacencyList, Nested, NodeId, Place, Tree, TreeDocument, TreeInconsistency, TreeRule,
-};
+use keyloom_patterns::hierarchy::{AdjacencyList, Nested, NodeId, Place, Tree, TreeDocument};
 
 use crate::common_laws::{Dump, clear, dump_all};
 use crate::oracle::{Cost, Rules};
+use keyloom_patterns::{Inconsistency, Rule};
 
 /// Trees whose damage was once repaired wrongly.
 const REGRESSIONS: [u64; 6] = [960, 1_083, 1_131, 1_151, 1_191, 1_218];
@@ -98,7 +97,7 @@ fn damaged_nodes(whole: &Nodes, before: &[u8], after: &[u8]) -> usize {
     rows.windows(2).filter(|row| row[0] < end && start < row[1]).count()
 }
 
-pub fn faults(model: &impl Tree, store: &impl Store) -> Result<Vec<TreeInconsistency>> {
+pub fn faults(model: &impl Tree, store: &impl Store) -> Result<Vec<Inconsistency>> {
     let mut found = Vec::new();
     model.check(&store.snapshot()?, |fault| {
         found.push(fault);
@@ -173,7 +172,7 @@ struct Judged<'t, T, S> {
     model: &'t T,
     store: &'t S,
     rules: Rules,
-    check: &'t dyn Fn(&T, &S) -> Result<Vec<TreeInconsistency>>,
+    check: &'t dyn Fn(&T, &S) -> Result<Vec<Inconsistency>>,
     repair: &'t dyn Fn(&T, &S) -> Result<u64>,
 }
 
@@ -246,7 +245,7 @@ impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
             return Err(format!("the repair counts {written} keys, and that is not what it wrote"));
         }
         let left = faults(*model, *store).map_err(|error| error.to_string())?;
-        if left.iter().any(|fault| fault.rule != TreeRule::Value) {
+        if left.iter().any(|fault| fault.rule != Rule::Undecodable) {
             return Err(format!("the repair leaves {left:?}"));
         }
         if repair()? != 0 || dump_all(*store) != repaired {
@@ -318,7 +317,7 @@ fn sort(trees: &mut [Nested<u32>]) {
 
 // ---- controls: checks and repairs that are wrong in one way ------------------------------------------------------
 
-type Check<T> = dyn Fn(&T, &Memory) -> Result<Vec<TreeInconsistency>>;
+type Check<T> = dyn Fn(&T, &Memory) -> Result<Vec<Inconsistency>>;
 type Repair<T> = dyn Fn(&T, &Memory) -> Result<u64>;
 
 /// Asserts that the law catches a check or a repair on some seed, and why.

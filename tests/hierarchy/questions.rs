@@ -30,7 +30,7 @@ fn same<T: Debug + PartialEq>(
 /// What `check` finds, to be read.
 pub fn findings(model: &impl Tree, reader: &impl Reader) -> Vec<String> {
     let mut findings = Vec::new();
-    let note = |found: keyloom_patterns::hierarchy::TreeInconsistency| {
+    let note = |found: keyloom_patterns::Inconsistency| {
         findings.push(found.to_string());
         std::ops::ControlFlow::Continue(())
     };

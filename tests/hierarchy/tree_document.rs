@@ -10,13 +10,12 @@ use keyloom::{
 use keyloom_patterns::RecordConflict;
 use keyloom_patterns::general::atomic_aggregates::Expected;
 use keyloom_patterns::hierarchy::tree_document::Document;
-use keyloom_patterns::hierarchy::{
-    Nested, NodeId, Orphans, Place, Tree, TreeDocument, TreeInconsistency, TreeRule,
-};
+use keyloom_patterns::hierarchy::{Nested, NodeId, Orphans, Place, Tree, TreeDocument};
 
 use crate::common::{self, optimistic_memory};
 use crate::common_laws::clear;
 use crate::{on_every_store, on_foundationdb};
+use keyloom_patterns::{Inconsistency, Rule};
 
 type Comments = TreeDocument<String>;
 
@@ -49,7 +48,7 @@ fn text(id: NodeId) -> String {
     format!("what {id} has to say, at some length, so that it is as long as a comment is")
 }
 
-fn findings(tree: &Comments, store: &impl Store) -> Vec<TreeInconsistency> {
+fn findings(tree: &Comments, store: &impl Store) -> Vec<Inconsistency> {
     let mut found = Vec::new();
     tree.check(&store.snapshot().unwrap(), |wrong| {
         found.push(wrong);
@@ -292,21 +291,21 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
     let piece = |number: u64| space.pack(&("piece", number));
     let put = |key: &[u8], value: &[u8]| store.transact(|txn| txn.put(key, value)).unwrap();
     let found = |key: &keyloom::KeyBuf, rule| {
-        assert_eq!(findings(&tree, store), [TreeInconsistency { key: key.clone(), rule }]);
+        assert_eq!(findings(&tree, store), [Inconsistency::new(key.clone(), rule)]);
         fill();
     };
     fill();
     store.transact(|txn| txn.delete(&piece(2))).unwrap();
     let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
     assert_eq!(error, r#"the key ("comments", "piece", 2) is missing"#);
-    found(&piece(2), TreeRule::Missing);
+    found(&piece(2), Rule::Missing);
     put(&piece(2), b"too short");
     assert!(tree.get(&store.snapshot().unwrap(), 1).is_err());
-    found(&piece(2), TreeRule::Wrong);
+    found(&piece(2), Rule::Wrong);
     put(&piece(99), b"");
-    found(&piece(99), TreeRule::Dangling);
+    found(&piece(99), Rule::Dangling);
     put(&space.pack(&("other", 1)), b"");
-    found(&space.pack(&("other", 1)), TreeRule::Foreign);
+    found(&space.pack(&("other", 1)), Rule::Foreign);
     let same_length = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = store.snapshot().unwrap().get(&piece(2)).unwrap().unwrap().to_vec();
         change(&mut bytes);
@@ -314,19 +313,19 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
     };
     // The first row of the piece has a length that leads beyond the text, or no name that is UTF-8.
     same_length(&|bytes| bytes.fill(0xff));
-    found(&piece(2), TreeRule::Wrong);
+    found(&piece(2), Rule::Wrong);
     same_length(&|bytes| {
         let name = bytes.windows(4).position(|window| window == b"node").unwrap();
         bytes[name] = 0xff;
     });
-    found(&piece(2), TreeRule::Wrong);
+    found(&piece(2), Rule::Wrong);
     // What is there of a newer format is refused, and not taken for damage that could be written over.
     put(&head, &[2, 0, 0]);
     let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
     assert!(error.contains(r#"("comments", "head")"#) && error.contains("format 2"), "{error}");
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
     put(&head, b"");
-    found(&head, TreeRule::Wrong);
+    found(&head, Rule::Wrong);
     // The same id twice, as two documents under one head would have it.
     let (one, other) = (
         TreeDocument::<String>::new(&Subspace::new("a")),
@@ -373,13 +372,13 @@ fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
     let stored = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();
     let pieces = keys(&tree, &store) - 1;
     assert!(pieces > 5, "{pieces}");
-    for (lost, rule) in [(None, TreeRule::Missing), (Some(b"\0"), TreeRule::Wrong)] {
+    for (lost, rule) in [(None, Rule::Missing), (Some(b"\0"), Rule::Wrong)] {
         let damage = |txn: &mut <Memory as Store>::Transaction<'_>| match lost {
             None => txn.delete(&head),
             Some(bytes) => txn.put(&head, bytes),
         };
         store.transact(damage).unwrap();
-        assert_eq!(findings(&tree, &store), [TreeInconsistency { key: head.clone(), rule }]);
+        assert_eq!(findings(&tree, &store), [Inconsistency::new(head.clone(), rule)]);
         // No other document begins over what is left of this one.
         assert!(tree.read(&store.snapshot().unwrap()).is_err());
         let insert = |txn: &mut <Memory as Store>::Transaction<'_>| {
@@ -402,7 +401,7 @@ fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
     let piece = tree.space().pack(&("piece", 0));
     store.transact(|txn| txn.delete(&piece)).unwrap();
     let error = tree.read(&store.snapshot().unwrap()).unwrap_err();
-    let wanted = TreeInconsistency { key: piece, rule: TreeRule::Missing };
+    let wanted = Inconsistency::new(piece, Rule::Missing);
     assert_eq!(error.downcast_ref(), Some(&wanted), "{error}");
 }
 
@@ -477,7 +476,7 @@ fn a_write_in_steps_that_stops_anywhere_shows_the_old_document_or_the_new_one() 
             *(if is_new { &mut new_seen } else { &mut old_seen }) += 1;
             // What was left lying is found, and goes.
             let dangling = findings(&tree, &store);
-            assert!(dangling.iter().all(|found| found.rule == TreeRule::Dangling), "{dangling:?}");
+            assert!(dangling.iter().all(|found| found.rule == Rule::Dangling), "{dangling:?}");
             tree.repair(&store).unwrap();
             assert_eq!(findings(&tree, &store), []);
             assert_eq!(dump(&tree, &store) == new, is_new);
@@ -624,7 +623,7 @@ fn adjacent_placeholders_stay_when_a_repair_runs_again() {
         overwrite(&tree, &store, &format!("node {id}"), 0xFF);
         tree.repair(&store).unwrap();
         let findings = findings(&tree, &store);
-        assert!(findings.iter().all(|wrong| wrong.rule == TreeRule::Value), "{findings:?}");
+        assert!(findings.iter().all(|wrong| wrong.rule == Rule::Undecodable), "{findings:?}");
     }
     let head = tree.space().pack("head");
     store.transact(|txn| txn.delete(&head)).unwrap();
@@ -755,7 +754,7 @@ fn a_head_that_decodes_without_its_pieces_loses_no_node() {
     let empty = [&stored[..9], &[0, 0]].concat();
     for damaged in [no_count, taken_number, empty] {
         store.transact(|txn| txn.put(&head, &damaged)).unwrap();
-        let named = TreeInconsistency { key: head.clone(), rule: TreeRule::Wrong };
+        let named = Inconsistency::new(head.clone(), Rule::Wrong);
         assert!(findings(&tree, &store).contains(&named), "{damaged:?}");
         tree.repair(&store).unwrap();
         assert_eq!(findings(&tree, &store), [], "{damaged:?}");
@@ -777,10 +776,10 @@ fn a_row_that_cannot_be_read_keeps_its_place_in_a_document() {
     let at = bytes.windows(3).position(|window| window == b"two").unwrap();
     bytes[at] = 0xFF;
     store.transact(|txn| txn.put(&head, &bytes)).unwrap();
-    let fault = |rule| [TreeInconsistency { key: head.clone(), rule }];
-    assert_eq!(findings(&tree, &store), fault(TreeRule::Wrong));
+    let fault = |rule| [Inconsistency::new(head.clone(), rule)];
+    assert_eq!(findings(&tree, &store), fault(Rule::Wrong));
     tree.repair(&store).unwrap();
-    assert_eq!(findings(&tree, &store), fault(TreeRule::Value));
+    assert_eq!(findings(&tree, &store), fault(Rule::Undecodable));
     let snapshot = store.snapshot().unwrap();
     assert_eq!(tree.parent(&snapshot, 3).unwrap(), Some(2));
     assert_eq!(tree.get(&snapshot, 2).unwrap().unwrap().name().unwrap(), "lost 2");

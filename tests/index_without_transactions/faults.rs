@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Error, Fault, Faulty, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::Inconsistency;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::index_without_transactions::Stamps;
+use keyloom_patterns::{Inconsistency, Rule};
 
 use crate::laws::{clear, container, keys, towns};
 
@@ -78,7 +78,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
         let changed = index.set(store, &mut Stamps::new(1), &of, &item, &"Paris".into());
         let options = RepairOptions::default();
         let stamps = Stamps::new(1);
-        let repaired = index.repair(store, &stamps, &options, |_| ControlFlow::Continue(()));
+        let repaired = index.repair_with(store, &stamps, &options, |_| ControlFlow::Continue(()));
         assert!(changed.is_err() && repaired.is_err());
         assert_eq!(store.snapshot().unwrap().get(&update).unwrap().as_deref(), Some(value));
         errors
@@ -95,7 +95,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
         Subspace::new("towns").child(&1).pack(&(&of, 0u8, 0u64, "Paris", &item, 5u64, 1u64));
     store.transact(|txn| txn.put(&entry, &[2])).unwrap();
     let faults = index.check(&store.snapshot().unwrap()).unwrap();
-    assert!(faults.iter().any(|fault| *fault.entry() == *entry), "{faults:?}");
+    assert!(faults.iter().any(|fault| fault.key[..] == *entry), "{faults:?}");
     // One whose item is listed is written again.
     clear(store);
     let mut stamps = Stamps::with_clock(1, || 1_000);
@@ -109,9 +109,9 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let clean = entry();
     store.transact(|txn| txn.put(&clean.0, &[2])).unwrap();
     let faults = index.check(&store.snapshot().unwrap()).unwrap();
-    assert!(matches!(&faults[..], [Inconsistency::Wrong { .. }]), "{faults:?}");
+    assert!(matches!(&faults[..], [Inconsistency { rule: Rule::Wrong, .. }]), "{faults:?}");
     let options = RepairOptions::default();
-    index.repair(store, &stamps, &options, |_| ControlFlow::Continue(())).unwrap();
+    index.repair_with(store, &stamps, &options, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(entry(), clean);
     assert_eq!(index.check(&store.snapshot().unwrap()).unwrap(), []);
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 
 use keyloom::{Cost, KeyRange, Metered, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::Inconsistency;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::index_without_transactions::{PropertyIndex, Stamps};
+use keyloom_patterns::{Inconsistency, Rule};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -221,9 +221,9 @@ pub fn check_finds_and_repair_mends_what_should_never_be(store: &(impl Store + C
         .unwrap();
     let found = index.check(&store.snapshot().unwrap()).unwrap();
     let expected = [
-        Inconsistency::Missing { entry: missing },
-        Inconsistency::Dangling { entry: dangling },
-        Inconsistency::Foreign { entry: foreign },
+        Inconsistency::new(missing, Rule::Missing),
+        Inconsistency::new(dangling, Rule::Dangling),
+        Inconsistency::new(foreign, Rule::Foreign),
     ];
     assert!(found.len() == 3 && expected.iter().all(|one| found.contains(one)), "{found:?}");
     // A query is blind for what is missing; what dangles it sees through.
@@ -235,7 +235,7 @@ pub fn check_finds_and_repair_mends_what_should_never_be(store: &(impl Store + C
     let mut options = RepairOptions { batch: 2, resume: None };
     let (mut written, mut removed, mut batches) = (0, 0, 0);
     loop {
-        let done = index.repair(store, &stamps, &options, |_| ControlFlow::Break(())).unwrap();
+        let done = index.repair_with(store, &stamps, &options, |_| ControlFlow::Break(())).unwrap();
         (written, removed, batches) = (written + done.written, removed + done.removed, batches + 1);
         if done.finished {
             break;

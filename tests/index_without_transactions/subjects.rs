@@ -90,7 +90,7 @@ impl Subject for Pattern {
 
     fn settle(&self, store: &PerKey, stamps: &Stamps) {
         let options = RepairOptions { batch: 3, resume: None };
-        let done = self.index.repair(store, stamps, &options, |_| ControlFlow::Continue(()));
+        let done = self.index.repair_with(store, stamps, &options, |_| ControlFlow::Continue(()));
         assert!(done.unwrap().finished);
         assert_eq!(self.index.check(&store.snapshot().unwrap()).unwrap(), []);
     }

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use keyloom::{Cost, Metered, Order, Result, Store, Subspace, Writer};
+use keyloom_patterns::Table;
 use keyloom_patterns::conceptual::joins::Links;
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{Inconsistency, Table};
 use proptest::prelude::*;
 
 use crate::fixture::{clear, dump_all, property};
+use keyloom_patterns::{Inconsistency, Rule};
 
 /// Ends that are tuples, and of which one begins with the other.
 pub type Ends = Links<(String, u8), u16>;
@@ -82,7 +83,7 @@ pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &(impl Store +
         let bare = Table::<((String, u8), u16), ()>::new(links.table().space());
         store.transact(|txn| bare.put_many(txn, oracle.iter().cloned().map(|l| (l, ())))).unwrap();
         let options = RepairOptions { batch: 2, resume: None };
-        links.repair(store, &options, |_| ControlFlow::Continue(())).unwrap();
+        links.repair_with(store, &options, |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(maintained, dump_all(store));
     });
 }
@@ -149,14 +150,14 @@ pub fn every_kind_of_damage_is_found_and_mended(store: &(impl Store + Clone)) {
         .unwrap();
     let found = links.check(&store.snapshot().unwrap()).unwrap();
     let expected = [
-        Inconsistency::Missing { entry: missing },
-        Inconsistency::Wrong { entry: wrong },
-        Inconsistency::Dangling { entry: dangling },
-        Inconsistency::Foreign { entry: foreign },
+        Inconsistency::new(missing, Rule::Missing),
+        Inconsistency::new(wrong, Rule::Wrong),
+        Inconsistency::new(dangling, Rule::Dangling),
+        Inconsistency::new(foreign, Rule::Foreign),
     ];
     assert!(expected.iter().all(|one| found.contains(one)), "{found:?}");
     let options = RepairOptions { batch: 3, resume: None };
-    links.repair(store, &options, |_| ControlFlow::Continue(())).unwrap();
+    links.repair_with(store, &options, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(dump_all(store), whole);
 }
 

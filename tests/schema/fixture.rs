@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 
 use keyloom::key::elements;
 use keyloom::{Reader, Result, Store, Subspace};
+use keyloom_patterns::Progress;
 use keyloom_patterns::general::aggregation::{Event, Seen, contribution};
 use keyloom_patterns::general::inverted_index::one;
-use keyloom_patterns::schema::{Progress, State};
+use keyloom_patterns::schema::State;
 use keyloom_patterns::{
     Attached, Index, IndexEntries, InvertedIndex, Maintained, PointIndex, Position, RankedIndex,
     RollUp, Schema, Sketches, Table, Totals, entry,

@@ -8,12 +8,13 @@ use keyloom::value::{Codec, Postcard};
 use keyloom::{Desc, KeyBuf, Memory, Metered, Order, Result, Store, Subspace, Transaction, Writer};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::{
-    AnyParts, Attached, Inconsistency, Index, IndexEntries, IndexError, Schema, Table, entry,
+    AnyParts, Attached, Index, IndexEntries, IndexError, Maintained, Schema, Table, entry,
 };
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::laws::{Dump, clear, dump, dump_all, long_property};
+use keyloom_patterns::{Inconsistency, Rule};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Person {
@@ -259,8 +260,8 @@ pub fn damage_of_any_index_is_found_and_repaired(store: &(impl Store + Clone)) {
             .unwrap();
         let found = index.check(&store.snapshot().unwrap()).unwrap();
         assert!(found.len() >= 3, "{name}: {found:?}");
-        assert!(found.contains(&Inconsistency::Missing { entry: KeyBuf::from_slice(&keys[3]) }));
-        assert!(found.iter().any(|fault| fault.entry() == keys[5]));
+        assert!(found.contains(&Inconsistency::new(KeyBuf::from_slice(&keys[3]), Rule::Missing)));
+        assert!(found.iter().any(|fault| fault.key[..] == keys[5][..]));
         let options = RepairOptions { batch: 7, resume: None };
         let going_on = |_: &_| std::ops::ControlFlow::Continue(());
         let done = index.repair_with(store, &options, going_on).unwrap();
@@ -424,7 +425,7 @@ fn a_repair_leaves_a_contested_value_to_its_holder() {
         .unwrap();
     let check = || people.by_email.check(&store.snapshot().unwrap()).unwrap();
     let found = check();
-    assert!(matches!(&found[..], [Inconsistency::Contested { .. }]), "{found:?}");
+    assert!(matches!(&found[..], [Inconsistency { rule: Rule::Contested, .. }]), "{found:?}");
     let text = found[0].to_string();
     assert!(text.contains("1@example.org") && text.contains("(2,)"), "{text}");
     let done = people.by_email.repair(&store).unwrap();
@@ -447,14 +448,14 @@ fn a_contested_value_without_a_holder_goes_to_the_first() {
     };
     let check = || people.by_email.check(&store.snapshot().unwrap()).unwrap();
     let contested = |found: &Inconsistency, id: u16| {
-        let Inconsistency::Contested { record, .. } = found else { panic!("{found:?}") };
-        assert_eq!(*record, keyloom::pack(&id));
+        assert_eq!(found.rule, Rule::Contested);
+        assert_eq!(found.record, Some(keyloom::pack(&id)));
     };
     // Together, and apart from each other.
     for batch in [1_000, 2, 1] {
         fill();
         let found = check();
-        assert!(matches!(&found[0], Inconsistency::Missing { .. }) && found.len() == 3);
+        assert!(matches!(&found[0], Inconsistency { rule: Rule::Missing, .. }) && found.len() == 3);
         contested(&found[1], 2);
         contested(&found[2], 3);
         let options = RepairOptions { batch, resume: None };
@@ -472,9 +473,9 @@ fn a_contested_value_without_a_holder_goes_to_the_first() {
     }
     // The same if the entry exists and is wrong.
     fill();
-    let entry = KeyBuf::from_slice(check()[0].entry());
+    let entry = check()[0].key.clone();
     store.transact(|txn| txn.put(&entry, b"\x10\x01")).unwrap();
-    assert!(check().contains(&Inconsistency::Wrong { entry }));
+    assert!(check().contains(&Inconsistency::new(entry, Rule::Wrong)));
     let done = people.by_email.repair(&store).unwrap();
     assert_eq!((done.contested, done.written, done.removed), (2, 1, 0));
 }
@@ -508,8 +509,7 @@ fn an_entry_of_the_other_kind_of_index_is_recognized() {
     store.transact(|txn| table.put(txn, &1, &"a".into())).unwrap();
     let found = unique.check(&store.snapshot().unwrap(), &table).unwrap();
     assert_eq!(found.len(), 2, "one is missing and one is too many: {found:?}");
-    let going_on = |_: &_| std::ops::ControlFlow::Continue(());
-    unique.repair(&store, &table, &RepairOptions::default(), going_on).unwrap();
+    unique.repair(&store, &table).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(unique.get(&snapshot, "a").unwrap().unwrap().record_key().unwrap(), 1);
     assert!(plain.get(&snapshot, "a").is_err());

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Memory, Order, Store, Writer};
-use keyloom_patterns::schema::{Progress, State};
+use keyloom_patterns::Progress;
+use keyloom_patterns::schema::State;
 use keyloom_patterns::{Attached, Links, Maintained, RepairOptions, Schema, SchemaError};
 use proptest::prelude::*;
 
@@ -214,7 +215,7 @@ pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {
     let again = schema.unique_index(&sales, "by_serial", 1, crate::fixture::by_serial).unwrap();
     again.build(store).unwrap();
     let before = dump_all(store);
-    assert_eq!(by_serial.drop_data(store).unwrap().cleared, 0);
+    assert_eq!(by_serial.drop_data(store).unwrap().removed, 0);
     for refused in [
         store.transact(|txn| by_serial.disable(txn)),
         by_serial.build(store).map(drop),

@@ -192,9 +192,9 @@ pub fn data_are_attached_once_in_a_subspace_of_their_own(store: &(impl Store + C
         let refused = [
             by_number.query().records(&snapshot, &table).map(drop),
             by_number.check(&snapshot, &table).map(drop),
-            by_number.repair(store, &table, &options, |_| ControlFlow::Continue(())).map(drop),
+            by_number.repair_with(store, &table, &options, |_| ControlFlow::Continue(())).map(drop),
             totals.check(&snapshot, &table).map(drop),
-            totals.repair(store, &table, &options, |_| ControlFlow::Continue(())).map(drop),
+            totals.repair_with(store, &table, &options, |_| ControlFlow::Continue(())).map(drop),
         ];
         for outcome in refused {
             assert!(matches!(outcome, Err(Error::BadOption { what: "the table", .. })));
@@ -223,7 +223,7 @@ pub fn a_changed_definition_is_refused_until_it_is_built(store: &(impl Store + C
         schema_error(refused),
         SchemaError::Changed { .. } | SchemaError::Undeclared { .. }
     ));
-    assert!(newer.build(store).unwrap().cleared > 0);
+    assert!(newer.build(store).unwrap().removed > 0);
     let snapshot = store.snapshot().unwrap();
     assert_eq!(newer.check(&snapshot).unwrap(), []);
     // Now the older program is refused, and cannot build its own again.

@@ -6,7 +6,8 @@ use keyloom::{Result, Store, Writer, pack};
 
 use super::field::{Dump, Field, difference, dump, dump_all, restore};
 use super::{Fidelity, Outcome, Subject, ensure};
-use crate::derived::{Inconsistency, RepairOptions};
+use crate::inconsistency::Inconsistency;
+use crate::progress::RepairOptions;
 
 pub(super) fn quiet<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
     for seed in seed..seed + 8 {

@@ -14,7 +14,7 @@
 //! use keyloom_patterns::conformance::{Subject, check_maintained};
 //! use keyloom_patterns::derived::{self, Attach, DerivedEntry};
 //! use keyloom_patterns::{
-//!     Derived, DerivedEntries, Inconsistency, Maintained, RepairOptions, RepairProgress, Table,
+//!     Derived, DerivedEntries, Inconsistency, Maintained, RepairOptions, Progress, Table,
 //! };
 //!
 //! /// The ids of the records of each length.
@@ -54,13 +54,13 @@
 //!         derived::check(self, table, reader, |fault| found.push(fault))?;
 //!         Ok(found)
 //!     }
-//!     fn repair<S: Store, C: Codec<String>>(
+//!     fn repair_with<S: Store, C: Codec<String>>(
 //!         &self,
 //!         store: &S,
 //!         table: &Table<u32, String, C>,
 //!         options: &RepairOptions,
-//!         progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-//!     ) -> Result<RepairProgress> {
+//!         progress: impl FnMut(&Progress) -> ControlFlow<()>,
+//!     ) -> Result<Progress> {
 //!         derived::repair(self, table, store, options, progress)
 //!     }
 //! }

@@ -7,7 +7,7 @@ use keyloom::{Cost, Metered, Result, Store};
 use super::damage::Damage;
 use super::field::{Change, Field, RECORDS};
 use super::{Fidelity, Outcome, Subject, ensure};
-use crate::derived::{RepairOptions, RepairPosition};
+use crate::progress::{RepairOptions, RepairPosition};
 
 /// The damage that two repairs find. Writers can work beside it.
 fn damage<T: Subject>(field: &mut Field<'_, T>, store: &impl Store) -> Result<()> {

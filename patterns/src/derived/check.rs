@@ -1,98 +1,17 @@
 //! What is not as it should be between records and what is derived from them.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use keyloom::key::display;
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyBuf, Order, Page, Reader, Result, Subspace, pack};
 
 use super::{DerivedEntries, EntryValue, entries_of, unless_undecodable};
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::table::{RecordKey, Table, get_many, record};
 
 /// How many records or entries [`check`] looks at together.
 const CHUNK: usize = 1_000;
-
-/// One thing that is not as it should be: which entry, and which rule it breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Inconsistency {
-    /// A record should have made this entry, and it is not there.
-    Missing {
-        /// The key of the entry.
-        entry: KeyBuf,
-    },
-    /// The entry is there with another value than its record makes.
-    Wrong {
-        /// The key of the entry.
-        entry: KeyBuf,
-    },
-    /// The entry is there, and no record makes it.
-    Dangling {
-        /// The key of the entry.
-        entry: KeyBuf,
-    },
-    /// What lies in the subspace is no entry of this kind at all.
-    Foreign {
-        /// The key.
-        entry: KeyBuf,
-    },
-    /// Two records make this entry, where there is room for one, as in a unique index: it belongs to
-    /// one of them. Change one of the records; this is no fault that a repair can mend.
-    ///
-    /// While the entry is missing it belongs to the first of them, and is reported as missing as well. (A
-    /// [`check`] that does not look at both together, being 1,000 records apart or more, reports it as
-    /// missing twice; after a [repair](super::repair()) the second one is contested.)
-    Contested {
-        /// The key of the entry.
-        entry: KeyBuf,
-        /// The key of the record that it does not belong to, packed.
-        record: KeyBuf,
-    },
-    /// A record does not decode, so what follows from it is not known: its entries are not checked, and a
-    /// repair leaves them. [Delete](crate::Table::delete) or replace it.
-    Undecodable {
-        /// The key of the record, as it is in the store.
-        record: KeyBuf,
-    },
-}
-
-impl Inconsistency {
-    /// The key of the entry; of a record that does not decode, its own.
-    pub fn entry(&self) -> &[u8] {
-        match self {
-            Self::Missing { entry }
-            | Self::Wrong { entry }
-            | Self::Dangling { entry }
-            | Self::Foreign { entry }
-            | Self::Contested { entry, .. }
-            | Self::Undecodable { record: entry } => entry,
-        }
-    }
-}
-
-impl fmt::Display for Inconsistency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, entry) = match self {
-            Self::Missing { entry } => ("is missing: its record asks for it", entry),
-            Self::Wrong { entry } => ("has another value than its record makes", entry),
-            Self::Dangling { entry } => ("dangles: no record makes it", entry),
-            Self::Foreign { entry } => ("is no entry of this kind", entry),
-            Self::Undecodable { record } => {
-                let record = display(record);
-                return write!(f, "the record {record} does not decode; delete or replace it");
-            }
-            Self::Contested { entry, record } => {
-                let (entry, record) = (display(entry), display(record));
-                return write!(
-                    f,
-                    "the entry {entry} belongs to another record than {record}, which makes it too"
-                );
-            }
-        };
-        write!(f, "the entry {} {what}", display(entry))
-    }
-}
 
 /// Tells `report` everything that is not as it should be between the records of `table` and what
 /// `derived` keeps of them. Clean data are silent.
@@ -177,7 +96,7 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
         let stored_at = KeyBuf::from_slice(&entry.0);
         let Some((key, value)) = unless_undecodable(record::<_, K, V, C>(table.space(), entry))?
         else {
-            faults.push((Inconsistency::Undecodable { record: stored_at }, EntryValue::new()));
+            faults.push((Inconsistency::new(stored_at, Rule::Undecodable), EntryValue::new()));
             continue;
         };
         let entries = entries_of(derived, &key, &value);
@@ -192,25 +111,25 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
         let (entry, record) = (entry.clone(), record.clone());
         if let Some(first) = claimed.get(&entry) {
             if *first != value {
-                faults.push((Inconsistency::Contested { entry, record }, value.clone()));
+                faults.push((Inconsistency::contested(entry, record), value.clone()));
             }
             continue;
         }
         let fault = match there {
-            None => Inconsistency::Missing { entry },
+            None => Inconsistency::new(entry, Rule::Missing),
             Some(there) if *there == **value => continue,
             Some(there) => match derived.record_key(&entry, &there).ok() {
                 Some(holder)
                     if pack(&holder) != record
                         && makes(derived, table, reader, &holder, (&entry, &there))? =>
                 {
-                    Inconsistency::Contested { entry, record }
+                    Inconsistency::contested(entry, record)
                 }
-                _ => Inconsistency::Wrong { entry },
+                _ => Inconsistency::new(entry, Rule::Wrong),
             },
         };
-        if !matches!(fault, Inconsistency::Contested { .. }) {
-            claimed.insert(KeyBuf::from_slice(fault.entry()), value);
+        if fault.rule != Rule::Contested {
+            claimed.insert(fault.key.clone(), value);
         }
         faults.push((fault, value.clone()));
     }
@@ -245,7 +164,7 @@ pub(super) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
     for ((entry, _), record_key) in entries.iter().zip(&record_keys) {
         let entry = KeyBuf::from_slice(entry);
         let Some(record_key) = record_key else {
-            faults.push(Inconsistency::Foreign { entry });
+            faults.push(Inconsistency::new(entry, Rule::Foreign));
             continue;
         };
         // What a record makes that does not decode is not known: the record is the fault.
@@ -255,7 +174,7 @@ pub(super) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
         };
         let made = found?.map(|record| entries_of(derived, record_key, &record));
         if !made.iter().flatten().any(|(made, _)| *made == entry) {
-            faults.push(Inconsistency::Dangling { entry });
+            faults.push(Inconsistency::new(entry, Rule::Dangling));
         }
     }
     Ok(faults)

@@ -12,7 +12,7 @@
 //!   [checks](check()) and [repairs](repair()).
 //!
 //! What is no plain entry, such as a count that many records add to, brings a check and a repair of its
-//! own, in the same words: see [`Totals`](crate::general::aggregation::Totals::repair).
+//! own, in the same words: see [`Totals`](crate::Maintained::repair).
 //!
 //! One law holds for all derived data, and one property test per pattern holds it:
 //! **rebuilt from scratch equals maintained step by step**.
@@ -40,11 +40,12 @@ use keyloom::{
 };
 use smallvec::SmallVec;
 
+pub use crate::progress::{RepairOptions, RepairPhase, RepairPosition};
+pub use check::check;
 pub(crate) use check::page_behind;
 pub(crate) use check::refuse_foreign;
-pub use check::{Inconsistency, check};
+pub use repair::repair;
 pub(crate) use repair::repair_in_batches;
-pub use repair::{RepairOptions, RepairPhase, RepairPosition, RepairProgress, repair};
 pub use writes::SortedWrites;
 
 /// What happens to one record: `old` becomes `new`, and `None` stands for a record that is not there.

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
 use super::deferred::{read_queued, record_key};
-use crate::derived::Inconsistency;
+use crate::inconsistency::{Inconsistency, Rule};
 
 /// A reader in which the queued records of a table are what their queue says.
 pub(super) struct AsOf<'a, R> {
@@ -32,7 +32,7 @@ impl<'a, R: Reader> AsOf<'a, R> {
                     queued.insert(record_key(queue, table, &key), record.map(<[u8]>::to_vec));
                 }
                 Err(error) if error.downcast_ref::<super::SchemaError>().is_some() => {
-                    damaged.push(Inconsistency::Foreign { entry: KeyBuf::from_slice(&key) });
+                    damaged.push(Inconsistency::new(KeyBuf::from_slice(&key), Rule::Foreign));
                 }
                 Err(error) => return Err(error.at(&key)),
             }

@@ -12,9 +12,10 @@ use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::{Declared, Owned};
 use super::stored::{State, repair_key, space_of};
-use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
 use crate::general::composite_key_index::{Index, IndexQuery};
+use crate::inconsistency::Inconsistency;
 use crate::parts::AnyParts;
+use crate::progress::{Progress, RepairOptions};
 use crate::table::{RecordKey, RepairGuard, Table};
 
 /// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that check,
@@ -127,7 +128,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `repair`
     /// of `D`.
-    pub fn repair(&self, store: &impl Store) -> Result<RepairProgress> {
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
@@ -141,14 +142,14 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         &self,
         store: &S,
         options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let snapshot = store.snapshot()?;
         let derived = self.at(&snapshot)?;
         if !self.is_deferred() {
             std::mem::drop(snapshot);
             let table = self.table.guarded_by(self.begin_repair(store)?);
-            return derived.repair(store, &table, options, progress);
+            return derived.repair_with(store, &table, options, progress);
         }
         let is_clean = self.check(&snapshot)?.is_empty();
         std::mem::drop(snapshot);
@@ -187,21 +188,15 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         is_clean: bool,
         store: &S,
         options: &RepairOptions,
-        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
-        let mut repaired = RepairProgress::beginning(&RepairOptions::default());
-        repaired.finished = is_clean;
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         if is_clean {
-            let _ = progress(&repaired);
-            return Ok(repaired);
+            let done = Progress::complete();
+            let _ = progress(&done);
+            return Ok(done);
         }
         store.transact(|txn| self.disable(txn))?;
-        self.build_with(store, options.batch, |done| {
-            (repaired.records, repaired.removed) = (done.records, done.cleared);
-            repaired.finished = done.finished;
-            progress(&repaired)
-        })?;
-        Ok(repaired)
+        self.build_with(store, options.batch, progress)
     }
 
     pub(super) fn owned(&self) -> Result<&Arc<Owned<D::Key, D::Value>>> {

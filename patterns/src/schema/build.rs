@@ -14,29 +14,11 @@ use super::owned::Declared;
 use super::stored::{Id, State, StoredDerived, StoredTable, repair_key, space_of, write_entry};
 use crate::batch::BatchSize;
 use crate::derived::{RecordChange, SortedWrites, page_behind};
+use crate::progress::Progress;
 use crate::table::record;
 
 /// Default number of records or keys of a batch.
 pub(super) const BATCH: usize = 1_000;
-
-/// What one call of [`build`](Attached::build) or [`drop_data`](Attached::drop_data) has done so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Progress {
-    /// The state after the last transaction.
-    pub state: State,
-    /// Records visited.
-    pub records: u64,
-    /// Keys removed.
-    pub cleared: u64,
-    /// Whether the work is complete.
-    pub finished: bool,
-}
-
-impl Progress {
-    pub(super) const NOTHING: Self =
-        Self { state: State::Disabled, records: 0, cleared: 0, finished: false };
-}
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// Visits all records in bounded transactions, beside readers and writers, and makes the derived data
@@ -90,7 +72,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         let Self { declared, .. } = self;
         let is_whole = |one: &StoredDerived| declared.is(one) && one.state == State::Readable;
         if stored.get(&declared.name).is_some_and(is_whole) {
-            return Ok(Progress { state: State::Readable, finished: true, ..Progress::NOTHING });
+            return Ok(Progress::complete());
         }
         std::mem::drop(snapshot);
         in_batches(store, batch, progress, |txn, batch| self.build_batch(txn, batch))
@@ -136,7 +118,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             let mut stored = owned.read(txn)?;
             // Dropped already.
             if owned.find(&mut stored, &self.declared).is_err() {
-                return Ok(Progress { finished: true, ..Progress::NOTHING });
+                return Ok(Progress::complete());
             }
             drop_some(txn, &owned.entry, stored, &self.declared.name, batch.max(1))
         })
@@ -166,11 +148,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }
         let done = match one.state {
             State::Readable if declared.is(one) => {
-                return Ok(Progress {
-                    state: State::Readable,
-                    finished: true,
-                    ..Progress::NOTHING
-                });
+                return Ok(Progress::complete());
             }
             State::Building if declared.is(one) => self.visit(txn, one, batch)?,
             _ => clear(txn, declared, one, batch)?,
@@ -204,7 +182,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         one.built_to = last;
         one.state = if finished { State::Readable } else { State::Building };
         let records = changes.len() as u64;
-        Ok(Progress { state: one.state, records, finished, ..Progress::NOTHING })
+        Ok(Progress { records, finished, ..Progress::default() })
     }
 }
 
@@ -224,7 +202,7 @@ fn clear<K, V>(
             queue => queue,
         };
     }
-    Ok(Progress { state: one.state, cleared, ..Progress::NOTHING })
+    Ok(Progress { removed: cleared, ..Progress::default() })
 }
 
 /// Disables derived data and removes some of their keys. Returns how many, and whether they were the last.
@@ -254,7 +232,7 @@ pub(super) fn drop_some(
     batch: usize,
 ) -> Result<Progress> {
     let Some(one) = stored.get_mut(name) else {
-        return Ok(Progress { finished: true, ..Progress::NOTHING });
+        return Ok(Progress::complete());
     };
     let (cleared, is_empty) = clear_some(txn, one, batch)?;
     if is_empty {
@@ -262,7 +240,7 @@ pub(super) fn drop_some(
         stored.derived.retain(|one| one.name != name);
     }
     write_entry(txn, entry, &stored)?;
-    Ok(Progress { cleared, finished: is_empty, ..Progress::NOTHING })
+    Ok(Progress { removed: cleared, finished: is_empty, ..Progress::default() })
 }
 
 /// Removes the fencing token of repairs.
@@ -278,12 +256,11 @@ pub(super) fn in_batches<S: Store>(
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     mut step: impl FnMut(&mut S::Transaction<'_>, usize) -> Result<Progress>,
 ) -> Result<Progress> {
-    let mut done = Progress::NOTHING;
+    let mut done = Progress::default();
     let mut size = BatchSize::new(batch);
     while !done.finished {
         let step = size.transact(store, &mut step)?;
-        let (records, cleared) = (done.records + step.records, done.cleared + step.cleared);
-        done = Progress { records, cleared, ..step };
+        done = done.followed_by(&step);
         if progress(&done).is_break() {
             break;
         }

@@ -7,11 +7,12 @@ use keyloom::{DynWriter, Error, KeyBuf, Page, Reader, Result, Store, Subspace, W
 
 use super::Schema;
 use super::attached::Attached;
-use super::build::{BATCH, Progress};
+use super::build::BATCH;
 use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::stored::{State, space_of};
 use crate::derived::{RecordChange, SortedWrites, page_behind, unless_undecodable};
+use crate::progress::Progress;
 use crate::table::{Table, get_many};
 
 /// The format of the entries of a queue: format, whether there was a record (0 or 1), the record.
@@ -137,7 +138,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         // the next pass. Set only after a commit.
         let (mut after, mut reached) = (None::<KeyBuf>, None);
         let mut progress = progress;
-        let mut done = Progress::NOTHING;
+        let mut done = Progress::default();
         let mut size = crate::batch::BatchSize::new(batch);
         while !done.finished {
             let step = size.transact(store, |txn, batch| {
@@ -148,7 +149,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
                 })
             })?;
             after = reached.take();
-            done = Progress { records: done.records + step.records, ..step };
+            done = done.followed_by(&step);
             if progress(&done).is_break() {
                 break;
             }
@@ -202,7 +203,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         batch: usize,
     ) -> Result<(Progress, Option<KeyBuf>)> {
         let Some((state, queue)) = self.queue(txn)? else {
-            return Ok((Progress { finished: true, ..Progress::NOTHING }, None));
+            return Ok((Progress::complete(), None));
         };
         if state == State::Disabled {
             return Err(self.not_readable(state)?);
@@ -238,7 +239,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         writes.apply(txn)?;
         let records = queued.len() as u64;
         let finished = last.is_none();
-        Ok((Progress { state, records, finished, ..Progress::NOTHING }, last))
+        Ok((Progress { records, finished, ..Progress::default() }, last))
     }
 
     fn key_of(&self, queue: &Subspace, queued: &[u8]) -> Result<D::Key> {

@@ -6,17 +6,11 @@ use std::sync::Arc;
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store, Subspace};
 
-use crate::conceptual::denormalization::Copies;
-use crate::derived::{
-    Attach, Derived, Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress,
-};
-use crate::general::aggregation::{RankedIndex, RollUp, Sketches, Totals};
-use crate::general::composite_key_index::Index;
-use crate::general::dimensionality_reduction::{
-    CurveIndex, ExtentIndex, PointIndex, SpaceTimeIndex,
-};
+use crate::derived::Derived;
+#[cfg(doc)]
 use crate::general::inverted_index::InvertedIndex;
-use crate::hierarchy::path::PathHierarchy;
+use crate::inconsistency::Inconsistency;
+use crate::progress::{Progress, RepairOptions};
 use crate::table::{RecordKey, Table};
 
 /// A kind of derived data that a [`Schema`](super::Schema) can hold.
@@ -57,30 +51,50 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     /// The maintainer, called for each change of a record.
     fn derived(&self) -> Arc<dyn Derived<Self::Key, Self::Value>>;
 
-    /// Reports every inconsistency between `table` and the derived data.
+    /// Reports every inconsistency between `table` and the derived data, in one snapshot.
     ///
     /// # Errors
-    /// Any error of the store.
+    /// Any error of the store; [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the
+    /// data; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for data of a newer program.
     fn check<C: Codec<Self::Value>>(
         &self,
         reader: &impl Reader,
         table: &Table<Self::Key, Self::Value, C>,
     ) -> Result<Vec<Inconsistency>>;
 
-    /// Fixes every inconsistency, in bounded transactions.
+    /// Fixes every inconsistency in bounded transactions, beside other writers, or builds the data. Attach the data
+    /// to the table that writers use before that.
+    ///
+    /// Without a [`Schema`](super::Schema) do not run two repairs at once of data that are not idempotent, such as
+    /// [`Totals`](crate::Totals): both would add what is missing.
     ///
     /// # Errors
-    /// Errors of the kind; any error of the store.
+    /// Errors of [`check`](Maintained::check).
     fn repair<S: Store, C: Codec<Self::Value>>(
         &self,
         store: &S,
         table: &Table<Self::Key, Self::Value, C>,
+    ) -> Result<Progress> {
+        self.repair_with(store, table, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Maintained::repair) with options. It calls `progress` after each commit and stops if that
+    /// breaks; a repair that was stopped, or was killed, can resume at the last
+    /// [position](Progress::position). To begin again is right, too.
+    ///
+    /// # Errors
+    /// Errors of [`check`](Maintained::check); [`Error::BadOption`](keyloom::Error::BadOption) for a position of
+    /// other data.
+    fn repair_with<S: Store, C: Codec<Self::Value>>(
+        &self,
+        store: &S,
+        table: &Table<Self::Key, Self::Value, C>,
         options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress>;
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress>;
 }
 
-/// The methods of [`Maintained`] but for the repair, by the inherent methods of a kind.
+/// The methods of [`Maintained`] that describe a kind, by its inherent methods.
 macro_rules! described {
     ($kind:expr $(, options $options:expr)? $(, deferred if $deferred:expr)?) => {
         type Key = K;
@@ -101,123 +115,16 @@ macro_rules! described {
             options(self)
         })?
 
-        fn space(&self) -> &Subspace {
+        fn space(&self) -> &keyloom::Subspace {
             Self::space(self)
         }
 
-        fn derived(&self) -> Arc<dyn Derived<K, V>> {
+        fn derived(&self) -> std::sync::Arc<dyn $crate::Derived<K, V>> {
+            #[allow(unused_imports)]
+            use $crate::derived::Attach as _;
             self.attached()
         }
-
-        fn check<C: Codec<V>>(
-            &self,
-            reader: &impl Reader,
-            table: &Table<K, V, C>,
-        ) -> Result<Vec<Inconsistency>> {
-            Self::check(self, reader, table)
-        }
     };
 }
 
-/// Implements [`Maintained`] by the inherent methods of a kind.
-macro_rules! maintained {
-    ($name:ident $(, const $constant:ident)? $(, parts $parts:ident)?; $($described:tt)*) => {
-        impl<K: RecordKey, V: 'static $(, const $constant: usize)? $(, $parts: 'static)?>
-            Maintained for $name<K, V $(, $constant)? $(, $parts)?>
-        {
-            described!($($described)*);
-
-            fn repair<S: Store, C: Codec<V>>(
-                &self,
-                store: &S,
-                table: &Table<K, V, C>,
-                options: &RepairOptions,
-                progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-            ) -> Result<RepairProgress> {
-                Self::repair(self, store, table, options, progress)
-            }
-        }
-    };
-}
-
-maintained!(Index, parts P; |index| if index.is_unique() { "unique index" } else { "index" },
-    deferred if |index| !index.is_unique());
-maintained!(Totals, parts P; |_| "totals");
-maintained!(RankedIndex, parts P; |_| "ranked index");
-maintained!(RollUp; |_| "roll-up", options |roll_up| format!("widths {:?}", roll_up.widths()));
-maintained!(InvertedIndex; |_| "inverted index", options |index| index.options());
-maintained!(PointIndex; |_| "points");
-maintained!(ExtentIndex; |_| "extents");
-maintained!(SpaceTimeIndex; |_| "points in space and time", options |index| index.options());
-maintained!(CurveIndex, const N; |_| "curve", options |index| index.options());
-maintained!(PathHierarchy; |_| "path hierarchy", options |paths| paths.options());
-
-impl<SK, S, K, V, CS, CC> Maintained for Copies<SK, S, K, V, CS, CC>
-where
-    SK: RecordKey,
-    S: 'static,
-    K: RecordKey,
-    V: Clone + PartialEq + 'static,
-    CS: Codec<S>,
-    CC: Codec<V>,
-{
-    type Key = SK;
-    type Value = S;
-
-    fn kind(&self) -> &'static str {
-        "copies"
-    }
-
-    /// No: sources with many carriers are [propagated](Copies::propagate) later as they are.
-    fn can_be_deferred(&self) -> bool {
-        false
-    }
-
-    fn space(&self) -> &Subspace {
-        Self::space(self)
-    }
-
-    fn derived(&self) -> Arc<dyn Derived<SK, S>> {
-        self.attached()
-    }
-
-    /// Reports stale copies, but not those whose source is marked: a propagation will refresh them.
-    fn check<C: Codec<S>>(
-        &self,
-        reader: &impl Reader,
-        _: &Table<SK, S, C>,
-    ) -> Result<Vec<Inconsistency>> {
-        let stale = Self::check(self, reader)?.into_iter().filter(|stale| !stale.pending);
-        Ok(stale.map(|stale| Inconsistency::Wrong { entry: stale.carrier }).collect())
-    }
-
-    fn repair<T: Store, C: Codec<S>>(
-        &self,
-        store: &T,
-        _: &Table<SK, S, C>,
-        options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
-        Self::repair(self, store, options, progress)
-    }
-}
-
-impl<K: RecordKey, V: 'static> Maintained for Sketches<K, V> {
-    described!(|_| "sketches", options | sketches | sketches.options());
-
-    /// Rebuilds all sketches in one transaction: a sketch does not say which values it counts.
-    fn repair<S: Store, C: Codec<V>>(
-        &self,
-        store: &S,
-        table: &Table<K, V, C>,
-        _: &RepairOptions,
-        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
-        let written = store.transact(|txn| self.rebuild(txn, table))?;
-        let position = RepairPosition { phase: RepairPhase::Records, last: None };
-        let mut done = RepairProgress::at(position);
-        (done.written, done.finished) = (written, true);
-        let _ = progress(&done);
-        Ok(done)
-    }
-}
+pub(crate) use described;

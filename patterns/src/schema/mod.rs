@@ -180,7 +180,7 @@ mod build;
 mod deferred;
 mod error;
 mod import;
-mod maintained;
+pub(crate) mod maintained;
 mod owned;
 mod stored;
 mod tables;
@@ -198,7 +198,6 @@ use crate::general::composite_key_index::{Index, IndexEntries};
 use crate::table::{RecordKey, Table};
 
 pub use attached::Attached;
-pub use build::Progress;
 pub use error::SchemaError;
 pub use maintained::Maintained;
 pub use stored::{Definition, State, TableDefinition};

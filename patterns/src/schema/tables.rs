@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 
 use keyloom::{KeyBuf, Reader, Result, Store, Subspace, Writer};
 
-use super::build::{BATCH, Progress, delete_some, drop_some, forget_repairs, in_batches};
+use super::build::{BATCH, delete_some, drop_some, forget_repairs, in_batches};
 use super::error::SchemaError;
 use super::stored::{
     Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
 use super::{Schema, read_tables};
 use crate::batch::BatchSize;
+use crate::progress::Progress;
 
 /// A table of a schema, as the store describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +161,7 @@ impl<S: Store> Schema<'_, S> {
     /// let schema = Schema::open(&store, "shop")?;
     /// let prices = schema.table::<u32, u32>("prices")?;
     /// store.transact(|txn| prices.put_many(txn, (0..2_500).map(|n| (n, n))))?;
-    /// assert_eq!(schema.drop_table("prices")?.cleared, 2_500);
+    /// assert_eq!(schema.drop_table("prices")?.removed, 2_500);
     /// assert!(store.transact(|txn| prices.put(txn, &1, &1)).is_err());
     /// assert!(schema.tables()?.is_empty());
     /// # Ok::<(), keyloom::Error>(())
@@ -188,20 +189,21 @@ impl<S: Store> Schema<'_, S> {
         known.stored.remove(name);
         known.declared.remove(name);
         drop(known);
-        let (mut size, mut cleared, mut is_found) = (BatchSize::new(batch), 0, false);
+        let (mut size, mut done, mut is_found) =
+            (BatchSize::new(batch), Progress::default(), false);
         loop {
             let step = size.transact(self.store, |txn, batch| {
                 txn.guarded(|txn| self.drop_batch(txn, name, batch))
             })?;
             let Some(removed) = step else { break };
-            (is_found, cleared) = (true, cleared + removed);
-            let done = Progress { cleared, ..Progress::NOTHING };
+            is_found = true;
+            done.removed += removed;
             if progress(&done).is_break() {
                 return Ok(done);
             }
         }
         match is_found {
-            true => Ok(Progress { cleared, finished: true, ..Progress::NOTHING }),
+            true => Ok(Progress { finished: true, ..done }),
             false => Err(SchemaError::Gone { name: name.into() }.into()),
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use keyloom::{Store, Subspace};
 use keyloom_patterns::general::dimensionality_reduction::curve::{Dimension, Morton};
-use keyloom_patterns::{CurveIndex, Table};
+use keyloom_patterns::{CurveIndex, Maintained, Table};
 use proptest::array::uniform;
 use proptest::prelude::*;
 

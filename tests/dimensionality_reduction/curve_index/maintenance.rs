@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use keyloom::{Error, Fault, Faulty, Metered, Reader, Store, Writer};
+use keyloom_patterns::Maintained;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::dimensionality_reduction::curve::Morton;
 use proptest::prelude::*;
@@ -17,7 +18,7 @@ where
 {
     let options = RepairOptions { batch: 3, resume: None };
     let go_on = |_: &_| ControlFlow::Continue(());
-    assert!(numbers.index.repair(store, &numbers.table, &options, go_on).unwrap().finished);
+    assert!(numbers.index.repair_with(store, &numbers.table, &options, go_on).unwrap().finished);
 }
 
 pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
@@ -70,7 +71,7 @@ pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &impl Store) {
         })
         .unwrap();
     let found = numbers.faults(store);
-    for rule in ["is missing", "has another value", "dangles", "is no entry"] {
+    for rule in ["is missing", "has a wrong value", "dangles", "is of another kind"] {
         assert!(found.iter().any(|fault| fault.contains(rule)), "{rule}: {found:?}");
     }
     repaired(&numbers, store);

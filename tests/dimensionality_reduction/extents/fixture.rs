@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use keyloom::{Reader, Store, Subspace};
 use keyloom_patterns::general::dimensionality_reduction::{ExtentQuery, Extents};
-use keyloom_patterns::{BoundingBox, ExtentIndex, Index, IndexEntries, Position, Table, entry};
+use keyloom_patterns::{
+    BoundingBox, ExtentIndex, Index, IndexEntries, Maintained, Position, Table, entry,
+};
 
 use super::boxes::{Edges, POLE, TURN, degrees};
 use crate::laws::clear;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{KeyRange, Metered, Order, Reader, Store, Subspace, Writer};
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{BoundingBox, Position, Table};
+use keyloom_patterns::{BoundingBox, Maintained, Position, Table};
 use proptest::prelude::*;
 
 use super::boxes::{Edges, UNITS, edges};
@@ -42,7 +42,7 @@ pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &(impl Store +
 fn repair(things: &Things, store: &impl Store) {
     let options = RepairOptions { batch: 4, resume: None };
     let going_on = |_: &_| ControlFlow::Continue(());
-    assert!(things.index.repair(store, &things.table, &options, going_on).unwrap().finished);
+    assert!(things.index.repair_with(store, &things.table, &options, going_on).unwrap().finished);
 }
 
 fn samples() -> Vec<Edges> {

@@ -1,7 +1,7 @@
 //! Places, many of them where it is difficult, and an index of them.
 
 use keyloom::{Result, Store, Subspace};
-use keyloom_patterns::{PointIndex, Position, Table};
+use keyloom_patterns::{Maintained, PointIndex, Position, Table};
 use proptest::prelude::*;
 
 /// Latitude and longitude, as a program has them.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{Metered, Store, Writer};
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{Circle, Table};
+use keyloom_patterns::{Circle, Maintained, Table};
 use proptest::prelude::*;
 
 use super::fixture::{Place, Places, place, position};
@@ -14,7 +14,7 @@ use crate::laws::{clear, counts, dump_all, property, writing};
 fn repaired(places: &Places, store: &impl Store) {
     let options = RepairOptions { batch: 3, resume: None };
     let go_on = |_: &_| ControlFlow::Continue(());
-    assert!(places.index.repair(store, &places.table, &options, go_on).unwrap().finished);
+    assert!(places.index.repair_with(store, &places.table, &options, go_on).unwrap().finished);
 }
 
 pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
@@ -62,7 +62,7 @@ pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &impl Store) {
         })
         .unwrap();
     let found = places.faults(store);
-    for rule in ["is missing", "has another value", "dangles", "is no entry"] {
+    for rule in ["is missing", "has a wrong value", "dangles", "is of another kind"] {
         assert!(found.iter().any(|fault| fault.contains(rule)), "{rule}: {found:?}");
     }
     repaired(&places, store);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use keyloom::{Store, Subspace};
 use keyloom_patterns::general::dimensionality_reduction::{Area, CellBounds, Everywhere, Relation};
-use keyloom_patterns::{BoundingBox, Circle, Polygon, Position, SpaceTimeIndex, Table};
+use keyloom_patterns::{BoundingBox, Circle, Maintained, Polygon, Position, SpaceTimeIndex, Table};
 use proptest::prelude::*;
 
 /// Latitude, longitude, milliseconds.

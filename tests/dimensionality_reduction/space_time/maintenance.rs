@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{Error, Metered, Reader, Store, Writer};
 use keyloom_patterns::Circle;
+use keyloom_patterns::Maintained;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::dimensionality_reduction::Everywhere;
 use proptest::prelude::*;
@@ -15,7 +16,7 @@ use crate::laws::{clear, counts, dump_all, long_property, writing};
 fn repaired(events: &Events, store: &impl Store) {
     let options = RepairOptions { batch: 3, resume: None };
     let go_on = |_: &_| ControlFlow::Continue(());
-    assert!(events.index.repair(store, &events.table, &options, go_on).unwrap().finished);
+    assert!(events.index.repair_with(store, &events.table, &options, go_on).unwrap().finished);
 }
 
 pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
@@ -65,7 +66,7 @@ pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &impl Store) {
         })
         .unwrap();
     let found = events.faults(store);
-    for rule in ["is missing", "has another value", "dangles", "is no entry"] {
+    for rule in ["is missing", "has a wrong value", "dangles", "is of another kind"] {
         assert!(found.iter().any(|fault| fault.contains(rule)), "{rule}: {found:?}");
     }
     let answer = events.index.within(Everywhere, ..).count(&store.snapshot().unwrap());

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Error, KeyBuf, Memory, Order, Store, Subspace, Writer};
+use keyloom_patterns::Maintained;
 use keyloom_patterns::Table;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::inverted_index::{InvertedIndex, Report, ReportWay, one};
@@ -34,7 +35,7 @@ pub(crate) fn columns(data: &[u8]) {
         let faults = index.check(&store.snapshot().unwrap(), &table).unwrap();
         assert_eq!(faults.is_empty(), dump(&store) == whole);
         let options = RepairOptions { batch, resume: None };
-        index.repair(&store, &table, &options, |_| ControlFlow::Continue(())).unwrap();
+        index.repair_with(&store, &table, &options, |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(dump(&store), whole);
     }
 }

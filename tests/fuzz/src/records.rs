@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::{Desc, KeyRange, Memory, Order, Reader, Store, Subspace};
-use keyloom_patterns::{AnyParts, Inconsistency, Index, IndexEntries, Table, entry};
+use keyloom_patterns::{AnyParts, Inconsistency, Index, IndexEntries, Maintained, Table, entry};
 use serde::{Deserialize, Serialize};
 
 pub(crate) type Id = (u8, i8);

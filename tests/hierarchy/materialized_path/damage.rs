@@ -3,16 +3,17 @@
 use std::ops::ControlFlow::Continue;
 
 use keyloom::{Error, KeyRange, Memory, Reader, Store, Writer};
-use keyloom_patterns::hierarchy::{NodeId, Orphans, Tree, TreeRule};
+use keyloom_patterns::hierarchy::{NodeId, Orphans, Tree};
 
 use super::{Paths, both, filled, is_tidy, space};
 use crate::common_laws::{dump, dump_all};
 use crate::operations::Operation;
 use crate::questions::compare_whole;
+use keyloom_patterns::Rule;
 
-fn faults(model: &Paths, store: &impl Store) -> Vec<TreeRule> {
+fn faults(model: &Paths, store: &impl Store) -> Vec<Rule> {
     let mut rules = Vec::new();
-    let note = |found: keyloom_patterns::hierarchy::TreeInconsistency| {
+    let note = |found: keyloom_patterns::Inconsistency| {
         rules.push(found.rule);
         Continue(())
     };
@@ -30,13 +31,13 @@ fn where_nodes_are_is_found_wrong_and_derived_again() {
         let path_of =
             |id: NodeId| store.snapshot().unwrap().get(&node(id)).unwrap().unwrap().to_vec();
         let (one, other) = (path_of(11), path_of(2));
-        type Damage<'d> = (TreeRule, Box<dyn Fn(&mut dyn FnMut(&[u8], Option<&[u8]>)) + 'd>);
+        type Damage<'d> = (Rule, Box<dyn Fn(&mut dyn FnMut(&[u8], Option<&[u8]>)) + 'd>);
         let damages: Vec<Damage<'_>> = vec![
-            (TreeRule::Missing, Box::new(|write| write(&node(11), None))),
-            (TreeRule::Wrong, Box::new(|write| write(&node(11), Some(&other)))),
-            (TreeRule::Wrong, Box::new(|write| write(&node(11), Some(b"no path")))),
-            (TreeRule::Dangling, Box::new(|write| write(&node(999), Some(&one)))),
-            (TreeRule::Dangling, Box::new(|write| write(&node(999), Some(b"no path")))),
+            (Rule::Missing, Box::new(|write| write(&node(11), None))),
+            (Rule::Wrong, Box::new(|write| write(&node(11), Some(&other)))),
+            (Rule::Wrong, Box::new(|write| write(&node(11), Some(b"no path")))),
+            (Rule::Dangling, Box::new(|write| write(&node(999), Some(&one)))),
+            (Rule::Dangling, Box::new(|write| write(&node(999), Some(b"no path")))),
         ];
         for (rule, damage) in damages {
             store
@@ -73,11 +74,7 @@ fn what_lost_its_parent_becomes_a_root_with_all_below_it() {
         let record = [space().child("path").prefix(), &path].concat();
         store.transact(|txn| txn.delete(&record)).unwrap();
         let found = faults(&model, &store);
-        assert_eq!(
-            found.iter().filter(|rule| **rule == TreeRule::NoParent).count(),
-            3,
-            "{found:?}"
-        );
+        assert_eq!(found.iter().filter(|rule| **rule == Rule::NoParent).count(), 3, "{found:?}");
         model.repair(&store).unwrap();
         oracle.perform(&Operation::DeleteNode { id: 1, orphans: Orphans::Rooted }).unwrap();
         compare_whole(&model, &store.snapshot().unwrap(), &oracle);
@@ -98,7 +95,7 @@ fn what_is_foreign_is_reported_and_left_alone() {
         ];
         for key in &foreign {
             store.transact(|txn| txn.put(key, b"\x01?")).unwrap();
-            assert_eq!(faults(&model, &store), [TreeRule::Foreign], "{key:?}");
+            assert_eq!(faults(&model, &store), [Rule::Foreign], "{key:?}");
             store.transact(|txn| txn.delete(key)).unwrap();
         }
         // What a newer program has written is no fault, but nothing that this one can judge.
@@ -142,7 +139,7 @@ fn a_value_that_does_not_decode_is_told() {
         // A number that goes on where the record ends.
         let damaged = [&record[..record.len() - 1], &[0x80]].concat();
         store.transact(|txn| txn.put(&key, &damaged)).unwrap();
-        assert_eq!(faults(&model, &store), [TreeRule::Value]);
+        assert_eq!(faults(&model, &store), [Rule::Undecodable]);
         assert_eq!(model.repair(&store).unwrap(), 0);
         store.transact(|txn| model.set_value(txn, 11, &11)).unwrap();
         assert_eq!(faults(&model, &store), []);
@@ -177,7 +174,7 @@ fn a_node_of_an_id_that_another_has_gets_its_own_again_or_a_new_one() {
             })
             .unwrap();
         let wrong = faults(&model, &store);
-        assert_eq!(wrong, vec![TreeRule::Wrong; copied.len()]);
+        assert_eq!(wrong, vec![Rule::Wrong; copied.len()]);
         model.repair(&store).unwrap();
         assert_eq!(faults(&model, &store), []);
         let snapshot = store.snapshot().unwrap();
@@ -203,9 +200,9 @@ fn a_record_of_names_without_an_id_gets_it_back_and_keeps_its_children() {
         let key = [space().child("path").prefix(), path].concat();
         drop(snapshot);
         store.transact(|txn| txn.put(&key, damaged)).unwrap();
-        assert!(faults(model, &store).contains(&TreeRule::Foreign));
+        assert!(faults(model, &store).contains(&Rule::Foreign));
         model.repair(&store).unwrap();
-        assert_eq!(faults(model, &store), [TreeRule::Value]);
+        assert_eq!(faults(model, &store), [Rule::Undecodable]);
         let snapshot = store.snapshot().unwrap();
         assert_eq!(model.node_at(&snapshot, ["node 1", "node 11", "node 111"]).unwrap(), Some(111));
         assert_eq!(model.parent(&snapshot, 111).unwrap(), Some(11));

@@ -5,8 +5,7 @@ use std::ops::ControlFlow::{Break, Continue};
 
 use keyloom::{Fault, Faulty, KeyRange, Limits, Memory, Reader, Result, Store, Writer};
 use keyloom_patterns::hierarchy::{
-    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeInconsistency,
-    TreeRule,
+    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError,
 };
 
 use super::{Paths, both, compare_all, filled, is_tidy, space};
@@ -14,6 +13,7 @@ use crate::common_laws::dump_all;
 use crate::operations::{Operation, perform};
 use crate::oracle::{Oracle, Rules};
 use crate::questions::{compare_whole, outcome};
+use keyloom_patterns::{Inconsistency, Rule};
 
 /// A store like etcd whose transactions take this few writes.
 fn small(operations: usize) -> Memory {
@@ -291,12 +291,12 @@ fn damage_in_the_middle_of_work_in_steps_is_repaired() {
                     let repaired = model.repair(&store);
                     repaired.unwrap_or_else(|error| panic!("{what}: {error}"));
                     let mut left = Vec::new();
-                    let note = |fault: TreeInconsistency| {
+                    let note = |fault: Inconsistency| {
                         left.push(fault);
                         Continue(())
                     };
                     model.check(&store.snapshot().unwrap(), note).unwrap();
-                    assert!(left.iter().all(|f| f.rule == TreeRule::Value), "{what}: {left:?}");
+                    assert!(left.iter().all(|f| f.rule == Rule::Undecodable), "{what}: {left:?}");
                     assert_eq!(model.repair(&store).unwrap(), 0, "{what}");
                 }
             }

@@ -23,7 +23,7 @@ fn trees() -> Vec<Nested<u32>> {
 
 fn faults(catalogue: &LeafRanges<u32>, store: &impl Store) -> Vec<String> {
     let mut found = Vec::new();
-    let note = |fault: keyloom_patterns::hierarchy::TreeInconsistency| {
+    let note = |fault: keyloom_patterns::Inconsistency| {
         found.push(fault.to_string());
         ControlFlow::Continue(())
     };
@@ -162,13 +162,13 @@ fn what_is_wrong_is_told() {
         })
         .unwrap();
     let key = |key: &str, rule: &str| format!(r#"the key ("catalogue", {key}) {rule}"#);
-    let wrong = "does not agree with the rest of the tree";
+    let wrong = "has a wrong value";
     // Each leaf behind the one that is lost has a number too large.
     let mut expected: Vec<String> =
         (2..=12).map(|n| key(&format!("\"leaf\", {n}"), wrong)).collect();
     expected.push(key("\"node\", 1", wrong));
-    expected.push(key("\"node\", 2", "dangles: nothing in the tree asks for it"));
-    expected.push(key("\"other\"", "is nothing of this tree"));
+    expected.push(key("\"node\", 2", "dangles: nothing makes it"));
+    expected.push(key("\"other\"", "is of another kind of data"));
     assert_eq!(faults(&catalogue, &store), expected);
 }
 
@@ -183,7 +183,7 @@ fn a_record_with_the_number_of_another_leaf_is_told_and_never_answers_with_it() 
     store.transact(|txn| txn.put(&key(700), &of_leaf)).unwrap();
     assert_eq!(
         faults(&catalogue, &store),
-        [r#"the key ("catalogue", "node", 700) dangles: nothing in the tree asks for it"#]
+        [r#"the key ("catalogue", "node", 700) dangles: nothing makes it"#]
     );
     let snapshot = store.snapshot().unwrap();
     assert_eq!(catalogue.get(&snapshot, 503).unwrap().unwrap().id(), 503);
@@ -201,7 +201,7 @@ fn names_and_values_that_do_not_decode_are_told() {
         let snapshot = store.snapshot().unwrap();
         let whole = keyloom::Reader::get(&snapshot, &key).unwrap().unwrap().to_vec();
         drop(snapshot);
-        let told = format!("the key {} is nothing of this tree", keyloom::key::display(&key));
+        let told = format!("the key {} is of another kind of data", keyloom::key::display(&key));
         for bytes in [whole.len() - 1, whole.len() - 3] {
             store.transact(|txn| txn.put(&key, &whole[..bytes])).unwrap();
             assert_eq!(faults(&catalogue, &store), [&*told]);

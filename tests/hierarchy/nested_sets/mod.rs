@@ -22,7 +22,7 @@ fn preorder(tree: &impl Tree, reader: &impl Reader) -> Vec<(u32, NodeId)> {
 /// What `check` finds, printed.
 fn faults(tree: &impl Tree, store: &impl Store) -> Vec<String> {
     let mut found = Vec::new();
-    let note = |fault: keyloom_patterns::hierarchy::TreeInconsistency| {
+    let note = |fault: keyloom_patterns::Inconsistency| {
         found.push(fault.to_string());
         std::ops::ControlFlow::Continue(())
     };

@@ -24,9 +24,9 @@ fn positions_are_written_anew_from_the_rows() {
         faults(&tree, &store),
         [
             r#"the key ("nested sets", "node", 3) is missing"#,
-            r#"the key ("nested sets", "node", 5) does not agree with the rest of the tree"#,
-            r#"the key ("nested sets", "node", 5) is nothing of this tree"#,
-            r#"the key ("nested sets", "node", 90000) dangles: nothing in the tree asks for it"#,
+            r#"the key ("nested sets", "node", 5) has a wrong value"#,
+            r#"the key ("nested sets", "node", 5) is of another kind of data"#,
+            r#"the key ("nested sets", "node", 90000) dangles: nothing makes it"#,
         ]
     );
     assert_eq!(tree.repair(&store).unwrap(), 3);
@@ -51,7 +51,8 @@ fn rows_that_cross_and_keys_of_others_are_told() {
             txn.put(&tree.space().pack("other"), b"")
         })
         .unwrap();
-    let nothing = |key: &str| format!(r#"the key ("nested sets", {key}) is nothing of this tree"#);
+    let nothing =
+        |key: &str| format!(r#"the key ("nested sets", {key}) is of another kind of data"#);
     let [other, short] =
         [nothing(r#""other""#), nothing(r#""left", 0xfffffffffffffffffffffffffffffff8"#)];
     assert_eq!(faults(&tree, &store), [&*other, &*short]);
@@ -61,10 +62,7 @@ fn rows_that_cross_and_keys_of_others_are_told() {
     let mut crossing = one.1.clone();
     crossing[..16].copy_from_slice(&(right_of_two - 1).to_be_bytes());
     store.transact(|txn| txn.put(&one.0, &crossing)).unwrap();
-    let crosses = format!(
-        "the key {} does not agree with the rest of the tree",
-        keyloom::key::display(&two.0)
-    );
+    let crosses = format!("the key {} has a wrong value", keyloom::key::display(&two.0));
     assert_eq!(faults(&tree, &store), [other.clone(), crosses, short]);
     // The one that crosses what encloses it becomes the last root. A row without an id, a name, a value goes; the key
     // of another stays.
@@ -95,8 +93,8 @@ fn names_and_values_that_do_not_decode_are_told() {
         .unwrap();
     let (key, whole) = row(&tree, &store, 2);
     let told = |what: &str| format!("the key {} {what}", keyloom::key::display(&key));
-    let nothing = told("is nothing of this tree");
-    let no_value = told("holds a value that cannot be read: set another, or delete the node");
+    let nothing = told("is of another kind of data");
+    let no_value = told("has a value that does not decode; delete or replace it");
     // The value is cut off, the name is, and the name is no text.
     let cut = |bytes: usize| whole[..bytes].to_vec();
     let mut no_text = whole.clone();

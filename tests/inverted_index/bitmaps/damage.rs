@@ -30,7 +30,7 @@ fn reads_end(store: &Memory, bitmap: &Bitmap, key: &[u8]) -> usize {
     let name = format!("at key {}: ", display(key));
     let named = |error: &Error| assert!(error.to_string().starts_with(&name), "{error}");
     let faults = bitmap.check(&snapshot).unwrap();
-    faults.iter().for_each(named);
+    faults.iter().for_each(|fault| assert_eq!(fault.key[..], *key));
     fn named_or<T>(result: Result<T>, named: impl Fn(&Error)) -> Option<T> {
         result.inspect_err(|error| named(error)).ok()
     }

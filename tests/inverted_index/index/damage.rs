@@ -4,14 +4,15 @@ use std::fmt::Debug;
 use std::ops::ControlFlow;
 
 use keyloom::{KeyBuf, KeyRange, Store, Subspace, Writer, pack};
+use keyloom_patterns::Table;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::inverted_index::{FieldValues, InvertedIndex, one};
 use keyloom_patterns::table::RecordKey;
-use keyloom_patterns::{Inconsistency, Table};
 
 use super::fixture::{Audience, User, audience, by_number, clear_index, name, sample};
 use super::model::compare;
 use crate::laws::{Dump, clear, dump};
+use keyloom_patterns::{Inconsistency, Maintained, Rule};
 
 fn restore(store: &impl Store, whole: &Dump) {
     clear(store);
@@ -140,13 +141,13 @@ pub fn strays_in_other_blocks_are_found_and_mended(store: &(impl Store + Clone))
     // A check says which entry it is, and only once.
     restore(store, &whole);
     store.transact(|txn| txn.put(&key, b"\x11\x01\x00\x20\x4E")).unwrap();
-    assert_eq!(of.faults(store), [Inconsistency::Wrong { entry: key.clone() }]);
+    assert_eq!(of.faults(store), [Inconsistency::new(key.clone(), Rule::Wrong)]);
     let stray = of.index.space().pack(&("terms", "city", "zz", 0));
     restore(store, &whole);
     store.transact(|txn| txn.put(&stray, b"\x11\x01\x00")).unwrap();
     let counter = of.index.space().pack(&("containers", "city"));
     let wanted =
-        [Inconsistency::Dangling { entry: stray }, Inconsistency::Wrong { entry: counter }];
+        [Inconsistency::new(stray, Rule::Dangling), Inconsistency::new(counter, Rule::Wrong)];
     assert_eq!(of.faults(store), wanted);
 }
 
@@ -171,7 +172,7 @@ pub fn a_column_of_records_that_hold_nothing_there_is_found_and_mended(
     for (key, value) in strays {
         restore(store, &whole);
         store.transact(|txn| txn.put(&key, value)).unwrap();
-        assert_eq!(of.faults(store), [Inconsistency::Dangling { entry: key.clone() }]);
+        assert_eq!(of.faults(store), [Inconsistency::new(key.clone(), Rule::Dangling)]);
         for batch in [1, 300, 1_000, 40_000] {
             find_and_mend(&of, store, &whole, "the stray", (&key, Some(value)), batch);
             assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole, "{batch}");
@@ -218,9 +219,9 @@ pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_mended(
             assert_eq!(stale.len(), 2 * without, "of cities and of integers");
             let found = now.faults(store);
             for entry in stale {
-                let is_it = |fault: &&Inconsistency| *fault.entry() == entry[..];
+                let is_it = |fault: &&Inconsistency| fault.key[..] == entry[..];
                 let faults: Vec<_> = found.iter().filter(is_it).collect();
-                assert_eq!(faults, [&Inconsistency::Dangling { entry: entry.clone() }]);
+                assert_eq!(faults, [&Inconsistency::new(entry.clone(), Rule::Dangling)]);
             }
             now.repair(store, batch);
             assert_eq!(now.stored(store), fresh, "{from} {batch}");
@@ -242,7 +243,8 @@ pub fn repair_keeps_fields_whose_names_hold_nul(store: &impl Store) {
     assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);
     for batch in [1, 1_000] {
         let options = RepairOptions { batch, resume: None };
-        let done = index.repair(store, &table, &options, |_| ControlFlow::Continue(())).unwrap();
+        let done =
+            index.repair_with(store, &table, &options, |_| ControlFlow::Continue(())).unwrap();
         assert_eq!((done.written, done.removed), (0, 0));
         assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole);
     }

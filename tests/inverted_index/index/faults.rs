@@ -6,6 +6,7 @@ use keyloom::{
     DynWriter, Error, Fault, Faulty, Limits, Memory, Metered, Order, Result, Store, Subspace,
     Writer,
 };
+use keyloom_patterns::Maintained;
 use keyloom_patterns::Table;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::inverted_index::{InvertedIndex, InvertedIndexError, one};
@@ -173,7 +174,7 @@ fn a_column_that_the_store_does_not_take_is_refused_and_nothing_is_written() {
     let before = dump_all(&store);
     for batch in [1, 40_000] {
         let options = RepairOptions { batch, resume: None };
-        let done = of.index.repair(&store, &of.table, &options, |_| ControlFlow::Continue(()));
+        let done = of.index.repair_with(&store, &of.table, &options, |_| ControlFlow::Continue(()));
         is_refused(done.unwrap_err());
         assert_eq!(dump_all(&store), before);
     }
@@ -265,7 +266,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
         let counts = index.value_counts::<_, bool>(&snapshot, "member", (), Order::Ascending);
         named(counts.unwrap().find_map(Result::err).unwrap());
         let faults = index.check(&snapshot, &of.table).unwrap();
-        assert!(faults.iter().any(|fault| *fault.entry() == *key), "{faults:?}");
+        assert!(faults.iter().any(|fault| fault.key[..] == *key), "{faults:?}");
     }
     let key = index.space().pack(&("direct", "city", 0));
     store.transact(|txn| txn.put(&key, b"\x21")).unwrap();

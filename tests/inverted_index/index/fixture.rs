@@ -9,7 +9,7 @@ use keyloom::{DynWriter, KeyRange, Order, Reader, Result, Store, Writer};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::inverted_index::{BitmapExpr, InvertedIndex, one};
 use keyloom_patterns::table::RecordKey;
-use keyloom_patterns::{Inconsistency, Table};
+use keyloom_patterns::{Inconsistency, Maintained, Table};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +65,8 @@ impl<K: RecordKey + Ord + Clone + Debug> Audience<K> {
 
     pub fn repair(&self, store: &impl Store, batch: usize) {
         let options = RepairOptions { batch, resume: None };
-        let done = self.index.repair(store, &self.table, &options, |_| ControlFlow::Continue(()));
+        let done =
+            self.index.repair_with(store, &self.table, &options, |_| ControlFlow::Continue(()));
         assert!(done.unwrap().finished);
     }
 

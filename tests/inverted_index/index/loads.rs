@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{KeyRange, Limits, Memory, Metered, Store};
 use keyloom_patterns::BatchSize;
+use keyloom_patterns::Maintained;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::inverted_index::CHUNK_IDS;
 
@@ -34,7 +35,8 @@ pub fn a_table_that_is_full_already_is_built_by_chunks(store: &(impl Store + Clo
     clear_index(&of, store, KeyRange::all());
     let options = RepairOptions { batch: CHUNK_IDS as usize, resume: None };
     let go_on = |_: &_| ControlFlow::Continue(());
-    let (_, cost) = metered.measure(|s| of.index.repair(s, &of.table, &options, go_on).unwrap());
+    let (_, cost) =
+        metered.measure(|s| of.index.repair_with(s, &of.table, &options, go_on).unwrap());
     assert_eq!(of.stored(store), maintained);
     assert_eq!((cost.keys_written, cost.commits), (maintained.len() as u64, 3 + 1 + 1 + 3));
     // Nothing is left to do.
@@ -79,7 +81,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     let mut options = RepairOptions { batch: 100, resume: None };
     let (mut steps, mut removed) = (0, 0);
     loop {
-        let done = of.index.repair(store, &of.table, &options, |_| ControlFlow::Break(()));
+        let done = of.index.repair_with(store, &of.table, &options, |_| ControlFlow::Break(()));
         let done = done.unwrap();
         (steps, removed) = (steps + 1, removed + done.removed);
         if done.finished {
@@ -94,7 +96,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     compare(&of, &store.snapshot().unwrap(), &model);
     // A position of something else is refused.
     options.resume.as_mut().unwrap().last = Some(keyloom::pack("elsewhere"));
-    let refused = of.index.repair(store, &of.table, &options, |_| ControlFlow::Continue(()));
+    let refused = of.index.repair_with(store, &of.table, &options, |_| ControlFlow::Continue(()));
     assert!(refused.unwrap_err().to_string().contains("it belongs to another repair"));
 }
 
@@ -116,7 +118,7 @@ pub fn a_repair_loses_nothing_that_is_written_meanwhile(store: &(impl Store + Cl
             .unwrap();
         ControlFlow::Continue(())
     };
-    of.index.repair(store, &of.table, &options, write).unwrap();
+    of.index.repair_with(store, &of.table, &options, write).unwrap();
     assert!(round.get() > 10, "{}", round.get());
     assert_eq!(of.faults(store), []);
     let model = of.records(&store.snapshot().unwrap());

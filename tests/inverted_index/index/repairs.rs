@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use keyloom::key::{DecodeError, Packer, Unpacker};
 use keyloom::{Memory, Order, Pack, Result, RetryPolicy, Store, Subspace, Unpack, Writer};
+use keyloom_patterns::Maintained;
 use keyloom_patterns::Table;
 use keyloom_patterns::derived::{RepairOptions, RepairPhase};
 use keyloom_patterns::general::inverted_index::{
@@ -148,7 +149,7 @@ fn a_steady_writer_does_not_keep_a_repair_from_its_end() {
     let repaired = table.clone().with(&index);
     let options = RepairOptions { batch: 2_048, resume: None };
     let mut steps = 0;
-    let done = index.repair(&store, &repaired, &options, |done| {
+    let done = index.repair_with(&store, &repaired, &options, |done| {
         steps += 1;
         // What no record explains is looked for in the last chunk too, which is the writer's.
         match done.position.phase {
@@ -196,7 +197,8 @@ fn a_repair_keeps_what_was_freed_meanwhile() {
     });
     let options = RepairOptions { batch: 1_000, resume: None };
     let repaired = table.clone().with(&index);
-    let done = index.repair(&store, &repaired, &options, |_| ControlFlow::Continue(())).unwrap();
+    let done =
+        index.repair_with(&store, &repaired, &options, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((done.written, done.removed), (1, 0));
     assert!(attempts.load(Ordering::Relaxed) > 1, "the writer was met");
     assert_eq!(plain.check(&store.snapshot().unwrap(), &table.clone().with(&plain)).unwrap(), []);

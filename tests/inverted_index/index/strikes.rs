@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use keyloom::key::Subspace;
 use keyloom::{Order, Result, Store};
 use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
-use keyloom_patterns::{Table, starting_with, within};
+use keyloom_patterns::{Maintained, Table, starting_with, within};
 use serde::{Deserialize, Serialize};
 
 use crate::common::TemporaryLmdb;

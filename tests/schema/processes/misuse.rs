@@ -1,11 +1,9 @@
 //! The six misuses, tried by a program beside another one that has the shop open.
 
-use std::ops::ControlFlow;
-
 use keyloom::value::Codec;
 use keyloom::{Result, Store, Subspace};
 use keyloom_patterns::general::aggregation::contribution;
-use keyloom_patterns::{Index, RepairOptions, Schema, Table, Totals, entry};
+use keyloom_patterns::{Index, Maintained, Schema, Table, Totals, entry};
 
 use super::program::{Program, Record, Said, TOWNS, said, sale};
 
@@ -74,14 +72,12 @@ pub fn misuse<S: Store, V: Record, C: Codec<V>>(
             tried("the records of another table", query.records(&snapshot, &other).map(drop));
         }
         _ => {
-            let on = |_: &_| ControlFlow::Continue(());
-            let options = RepairOptions::default();
             let index = by_town.at(&snapshot).unwrap();
-            let repaired = index.repair(*store, &other, &options, on).map(drop);
+            let repaired = index.repair(*store, &other).map(drop);
             tried("a repair by another table", repaired);
             tried("a check by another table", index.check(&snapshot, &other).map(drop));
             let totals = totals.at(&snapshot).unwrap();
-            let repaired = totals.repair(*store, &other, &options, on).map(drop);
+            let repaired = totals.repair(*store, &other).map(drop);
             tried("a repair of totals by another table", repaired);
         }
     }

@@ -1,65 +1,13 @@
 //! What is not as it should be in a collection of aggregates.
 
-use std::fmt;
-
-use keyloom::key::display;
 use keyloom::{KeyBuf, Order, Reader, Result, Subspace};
 
 use super::collection::Aggregates;
 use super::entities::entity_of;
 use super::path::{Step, steps};
 use super::tree::{Kind, decode};
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::table::RecordKey;
-
-/// One thing that is not as it should be: which key, and which rule it breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AggregateFault {
-    /// What lies in the subspace has no key of an entity, or no path.
-    Foreign {
-        /// The key.
-        key: KeyBuf,
-    },
-    /// The value is no CBOR.
-    Undecodable {
-        /// The key.
-        key: KeyBuf,
-    },
-    /// Above it there is nothing, or something else than its list or map.
-    Orphan {
-        /// The key.
-        key: KeyBuf,
-    },
-    /// The entity itself is neither a list nor a map.
-    NoMap {
-        /// The key.
-        key: KeyBuf,
-    },
-}
-
-impl AggregateFault {
-    /// The key where it is.
-    pub fn key(&self) -> &[u8] {
-        match self {
-            Self::Foreign { key }
-            | Self::Undecodable { key }
-            | Self::Orphan { key }
-            | Self::NoMap { key } => key,
-        }
-    }
-}
-
-impl fmt::Display for AggregateFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self {
-            Self::Foreign { .. } => "is no part of an entity of this kind",
-            Self::Undecodable { .. } => "has a value that is no CBOR",
-            Self::Orphan { .. } => "belongs to no list or map that is there",
-            Self::NoMap { .. } => "is an entity and should be a map",
-        };
-        write!(f, "{} {what}", display(self.key()))
-    }
-}
 
 /// A list or a map, and how many steps lead to it.
 struct Parent {
@@ -77,7 +25,7 @@ impl<K: RecordKey> Aggregates<K> {
     ///
     /// # Errors
     /// What the store says.
-    pub fn check(&self, reader: &impl Reader) -> Result<Vec<AggregateFault>> {
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
         let mut parents: Vec<Parent> = Vec::new();
         for entry in reader.range(self.space().self_and_children(), Order::Ascending)? {
@@ -85,22 +33,25 @@ impl<K: RecordKey> Aggregates<K> {
             while parents.pop_if(|parent| !parent.space.contains(&key)).is_some() {}
             let kept = KeyBuf::from_slice(&key);
             let Some(path) = self.path(&key) else {
-                found.push(AggregateFault::Foreign { key: kept });
+                found.push(Inconsistency::new(kept, Rule::Foreign));
                 continue;
             };
             let Ok(value) = decode(&bytes) else {
-                found.push(AggregateFault::Undecodable { key: kept });
+                found.push(Inconsistency::new(kept, Rule::Undecodable));
                 continue;
             };
             let kind = Kind::of(&value);
             match (path.last(), parents.last()) {
                 (None, _) if kind != Some(Kind::Map) => {
-                    found.push(AggregateFault::NoMap { key: kept.clone() });
+                    found.push(
+                        Inconsistency::new(kept.clone(), Rule::Wrong)
+                            .with_text("is an entity and no map"),
+                    );
                 }
                 (None, _) => {}
                 (Some(step), Some(parent))
                     if parent.depth + 1 == path.len() && parent.kind == Kind::before(step) => {}
-                _ => found.push(AggregateFault::Orphan { key: kept.clone() }),
+                _ => found.push(Inconsistency::new(kept.clone(), Rule::NoParent)),
             }
             if let Some(kind) = kind {
                 let space = Subspace::from_bytes(&kept);

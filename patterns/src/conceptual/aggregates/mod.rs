@@ -110,7 +110,6 @@ mod position;
 mod tree;
 pub mod wide_column;
 
-pub use check::AggregateFault;
 pub use collection::Aggregates;
 pub use entities::{Entities, Entity};
 pub use lists::Place;

@@ -1,38 +1,20 @@
 //! Copies against their sources: what differs, and mending it.
 
-use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use keyloom::key::display;
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, Order, Page, Reader, Result, Store, Writer};
+use keyloom::{Order, Page, Reader, Result, Store, Subspace, Writer};
 
 use super::Copies;
-use crate::derived::{self, RepairOptions, RepairProgress};
-use crate::table::{RecordKey, record};
+use crate::derived::{self, Attach as _, Derived};
+use crate::inconsistency::{Inconsistency, Rule};
+use crate::progress::{Progress, RepairOptions};
+use crate::schema::Maintained;
+use crate::table::{RecordKey, Table, record};
 
 /// How many carriers [`Copies::check`] looks at together.
 const CHUNK: usize = 1_000;
-
-/// A carrier whose copy is not what its source says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StaleCopy {
-    /// The key of the carrier.
-    pub carrier: KeyBuf,
-    /// Whether a source of it is marked: then a propagation is on its way, and it is only late. If
-    /// not, something is wrong: nothing but [`repair`](Copies::repair) will mend it.
-    pub pending: bool,
-}
-
-impl fmt::Display for StaleCopy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.pending {
-            true => "its source is pending; propagate",
-            false => "nothing is pending; repair",
-        };
-        write!(f, "the copy in {} is stale: {state}", display(&self.carrier))
-    }
-}
 
 impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
 where
@@ -43,12 +25,14 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Every carrier whose copy is not what its source says. Goes through the carriers themselves;
-    /// that the index finds all of them is for the check of the index.
+    /// Every carrier whose copy is not what its source says: [`Rule::Pending`] if the source is marked, so that a
+    /// propagation will refresh the copy, and [`Rule::Wrong`] if not, after which only
+    /// [`repair`](Copies::repair) does. Goes through the carriers themselves; that the index finds all of them
+    /// is for the check of the index.
     ///
     /// # Errors
     /// What the store says, and records that do not decode.
-    pub fn check(&self, reader: &impl Reader) -> Result<Vec<StaleCopy>> {
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let page = self.carriers.page(reader, (), Order::Ascending, CHUNK, after.as_ref())?;
@@ -62,7 +46,7 @@ where
         &self,
         reader: &impl Reader,
         carriers: Vec<(K, V)>,
-        found: &mut Vec<StaleCopy>,
+        found: &mut Vec<Inconsistency>,
     ) -> Result<()> {
         let mut carriers = carriers;
         let stale = self.fill(reader, &mut carriers)?;
@@ -76,7 +60,8 @@ where
         for (key, carrier) in &stale {
             let mut sources = self.by_source.parts(key, carrier);
             let pending = sources.any(|parts| pending.binary_search(&parts).is_ok());
-            found.push(StaleCopy { carrier: self.carriers.space().pack(key), pending });
+            let rule = if pending { Rule::Pending } else { Rule::Wrong };
+            found.push(Inconsistency::new(self.carriers.space().pack(key), rule));
         }
         Ok(())
     }
@@ -89,23 +74,26 @@ where
     ///
     /// # Errors
     /// As [`check`](Copies::check).
-    pub fn repair(
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Copies::repair) with options; see [`Maintained::repair_with`].
+    ///
+    /// # Errors
+    /// As [`check`](Copies::check).
+    pub fn repair_with(
         &self,
         store: &impl Store,
         options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         derived::repair_in_batches(store, options, progress, |txn, batch, done| {
             self.repair_batch(txn, batch, done)
         })
     }
 
-    fn repair_batch(
-        &self,
-        txn: &mut impl Writer,
-        batch: usize,
-        done: &mut RepairProgress,
-    ) -> Result<()> {
+    fn repair_batch(&self, txn: &mut impl Writer, batch: usize, done: &mut Progress) -> Result<()> {
         let space = self.carriers.space();
         let Page { entries, last } =
             derived::page_behind(done.position.last.as_deref(), txn, space, batch)?;
@@ -127,5 +115,56 @@ where
         done.finished = last.is_none();
         done.position.last = last.or_else(|| done.position.last.take());
         Ok(())
+    }
+}
+
+impl<SK, S, K, V, CS, CC> Maintained for Copies<SK, S, K, V, CS, CC>
+where
+    SK: RecordKey,
+    S: 'static,
+    K: RecordKey,
+    V: Clone + PartialEq + 'static,
+    CS: Codec<S>,
+    CC: Codec<V>,
+{
+    type Key = SK;
+    type Value = S;
+
+    fn kind(&self) -> &'static str {
+        "copies"
+    }
+
+    /// No: sources with many carriers are [propagated](Copies::propagate) later as they are.
+    fn can_be_deferred(&self) -> bool {
+        false
+    }
+
+    fn space(&self) -> &Subspace {
+        Self::space(self)
+    }
+
+    fn derived(&self) -> Arc<dyn Derived<SK, S>> {
+        self.attached()
+    }
+
+    /// Reports stale copies, but not those whose source is marked: a propagation will refresh them.
+    fn check<C: Codec<S>>(
+        &self,
+        reader: &impl Reader,
+        _: &Table<SK, S, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let mut stale = Self::check(self, reader)?;
+        stale.retain(|copy| copy.rule != Rule::Pending);
+        Ok(stale)
+    }
+
+    fn repair_with<T: Store, C: Codec<S>>(
+        &self,
+        store: &T,
+        _: &Table<SK, S, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        Self::repair_with(self, store, options, progress)
     }
 }

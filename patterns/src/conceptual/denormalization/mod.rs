@@ -115,7 +115,6 @@ use std::sync::Arc;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
 
-pub use check::StaleCopy;
 pub use propagate::Propagation;
 
 use crate::derived::{Derived, RecordChange, SortedWrites};

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Entry, Error, Order, Pack, Reader, Result, Store, Subspace, Writer};
 
-use crate::derived::{
-    self, AsEntries, Attach, Derived, DerivedEntries, DerivedEntry, Inconsistency, RepairOptions,
-    RepairProgress,
-};
+use crate::derived::{self, AsEntries, Attach, Derived, DerivedEntries, DerivedEntry};
+use crate::inconsistency::Inconsistency;
+use crate::progress::{Progress, RepairOptions};
 use crate::schema::{Attached, Maintained, Schema};
 use crate::table::{RecordKey, Table};
 
@@ -233,12 +232,20 @@ impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
     ///
     /// # Errors
     /// As [`derived::repair`].
-    pub fn repair<S: Store>(
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Links::repair) with options; see [`Maintained::repair_with`].
+    ///
+    /// # Errors
+    /// As [`derived::repair`].
+    pub fn repair_with<S: Store>(
         &self,
         store: &S,
         options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         match &self.attached {
             Some(attached) => attached.repair_with(store, options, progress),
             None => derived::repair(&self.reversed, &self.table, store, options, progress),
@@ -324,13 +331,13 @@ impl<L: RecordKey, R: RecordKey, V: 'static> Maintained for Reversed<L, R, V> {
         Ok(found)
     }
 
-    fn repair<S: Store, C: Codec<V>>(
+    fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
         table: &Table<(L, R), V, C>,
         options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         derived::repair(self, table, store, options, progress)
     }
 }

@@ -63,7 +63,7 @@
 //! |---|---|---|
 //! | [`Totals`], [`RollUp`] | none; where the store does not add by itself, 1 per total | each total is added to once, whatever number of records change it: so none, or 1 per total |
 //! | [`Sketches`] | 1 | 1: the sketches of all groups are read together, each is written once |
-//! | [`RankedIndex`] | 4 or more per entry that comes or goes, 1 per range | the same per entry: **1,000 new records wait some 4,000 times**. Begin with a [repair](RankedIndex::repair) in place of a load |
+//! | [`RankedIndex`] | 4 or more per entry that comes or goes, 1 per range | the same per entry: **1,000 new records wait some 4,000 times**. Begin with a [repair](crate::Maintained::repair) in place of a load |
 //!
 //! A put that changes nothing in a group costs nothing there. Where a page of entries comes with each
 //! range ([`Reader::entries_at_hand`](keyloom::Reader::entries_at_hand)), as on stores behind a network, a

@@ -10,11 +10,13 @@ use keyloom::{DynWriter, KeyBuf, Reader, Result, Store, Subspace, Writer, check_
 use super::ranked_counts::Counts;
 use super::ranked_repair;
 use crate::derived::{
-    Derived, Inconsistency, LostRecords, RecordChange, RepairOptions, RepairProgress, SortedWrites,
-    entries_if, entries_made_by,
+    Derived, LostRecords, RecordChange, SortedWrites, entries_if, entries_made_by,
 };
 use crate::general::composite_key_index::{Found, Index, IndexEntries};
+use crate::inconsistency::Inconsistency;
 use crate::parts::PrefixOf;
+use crate::progress::{Progress, RepairOptions};
+use crate::schema::maintained::{Maintained, described};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
@@ -24,7 +26,7 @@ use crate::table::{RecordKey, Table};
 ///
 /// Each entry that comes or goes finds its counts by 4 ranges, one after the other, also where many
 /// records change at once: on a store behind a network each is a round trip. To load many records, load them
-/// with nothing attached, and [`repair`](RankedIndex::repair) then.
+/// with nothing attached, and [`repair`](crate::Maintained::repair) then.
 ///
 /// ```
 /// use keyloom::{Desc, Memory, Store, Subspace};
@@ -161,13 +163,17 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         let tail = key.strip_prefix(self.index.space().prefix());
         KeyBuf::from_slice(tail.unwrap_or_default())
     }
+}
 
-    /// Everything that is not as it should be: [`Index::check`] of the entries, then the counts of each
+impl<K: RecordKey, V: 'static, P: 'static> Maintained for RankedIndex<K, V, P> {
+    described!(|_| "ranked index");
+
+    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of the entries, then the counts of each
     /// level against those of the level below, in 2 ranges per level.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
-    /// use keyloom_patterns::{Table, entry};
+    /// use keyloom_patterns::{Maintained, Table, entry};
     /// use keyloom_patterns::general::aggregation::RankedIndex;
     /// let space = Subspace::new("by_size");
     /// let by_size = RankedIndex::new(&space, |_id, size: &u32| entry(size));
@@ -182,7 +188,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
     ///
     /// # Errors
     /// Any error of the store.
-    pub fn check<C: Codec<V>>(
+    fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
@@ -198,23 +204,23 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
     ///
     /// # Errors
     /// What the store says, and records that do not decode.
-    pub fn repair<S: Store, C: Codec<V>>(
+    fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
         table: &Table<K, V, C>,
         options: &RepairOptions,
-        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let resume = options.resume.clone().filter(|position| {
             position.last.as_ref().is_some_and(|last| self.counts.contains(last))
         });
         let mut done = match &resume {
-            Some(position) => RepairProgress::at(position.clone()),
+            Some(position) => Progress::at(position.clone()),
             None => {
                 let mut stopped = false;
-                let mut done = self.index.repair(store, table, options, |done| {
+                let mut done = self.index.repair_with(store, table, options, |done| {
                     // The counts are still to come.
-                    let told = progress(&RepairProgress { finished: false, ..done.clone() });
+                    let told = progress(&Progress { finished: false, ..done.clone() });
                     stopped = told.is_break();
                     told
                 })?;

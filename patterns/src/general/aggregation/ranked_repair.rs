@@ -8,7 +8,8 @@ use super::expected::SideBySide;
 use super::ranked_counts::{Counts, Level, height};
 use super::totals::decode;
 use crate::batch::BatchSize;
-use crate::derived::{Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress};
+use crate::inconsistency::{Inconsistency, Rule};
+use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
 use crate::table::{RecordKey, Table};
 
 /// Adds what is wrong with the counts to `found`: each level is held against the one below it.
@@ -27,14 +28,14 @@ pub(super) fn check(
         for pair in SideBySide::new(nodes, reader.range(level.all(), Order::Ascending)?) {
             let (entry, expected, stored) = pair?;
             let Some(stored) = stored else {
-                found.push(Inconsistency::Missing { entry });
+                found.push(Inconsistency::new(entry, Rule::Missing));
                 continue;
             };
             match (expected, decode(&stored)) {
-                (_, None) => found.push(Inconsistency::Foreign { entry }),
-                (None, Some(_)) => found.push(Inconsistency::Dangling { entry }),
+                (_, None) => found.push(Inconsistency::new(entry, Rule::Foreign)),
+                (None, Some(_)) => found.push(Inconsistency::new(entry, Rule::Dangling)),
                 (Some(expected), Some(stored)) if expected != stored => {
-                    found.push(Inconsistency::Wrong { entry });
+                    found.push(Inconsistency::new(entry, Rule::Wrong));
                 }
                 _ => {}
             }
@@ -101,8 +102,8 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     store: &S,
     table: &Table<K, V, C>,
     options: &RepairOptions,
-    done: &mut RepairProgress,
-    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
+    done: &mut Progress,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<()> {
     let mut size = BatchSize::new(options.batch);
     let resume = done.position.last.clone();

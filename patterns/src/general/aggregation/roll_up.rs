@@ -12,13 +12,13 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use super::totals::{Contributions, Totals, read};
-use crate::derived::{
-    Derived, DerivedEntries, Inconsistency, RecordChange, RepairOptions, RepairPhase,
-    RepairPosition, RepairProgress, SortedWrites,
-};
+use crate::derived::{Derived, DerivedEntries, RecordChange, SortedWrites};
 use crate::explain::Explain;
 use crate::general::composite_key_index::{Index, IndexEntries};
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::parts::AnyParts;
+use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
+use crate::schema::maintained::{Maintained, described};
 use crate::select::within;
 use crate::table::{RecordKey, Table};
 
@@ -189,12 +189,45 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
         Ok((total, explain))
     }
 
-    /// Everything that is not as it should be: [`Index::check`] of the raw entries, then
-    /// [`Totals::check`] of the buckets.
+    /// The first part of a repair, behind which the buckets are still to come; and whether it was stopped.
+    fn repair_events<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<(Progress, bool)> {
+        let still = |done: &Progress| {
+            let mut done = done.clone();
+            if std::mem::replace(&mut done.finished, false) {
+                done.position = self.buckets_begin();
+            }
+            done
+        };
+        let mut stopped = false;
+        let done = self.events.repair_with(store, table, options, |done| {
+            let told = progress(&still(done));
+            stopped = told.is_break();
+            told
+        })?;
+        Ok((still(&done), stopped))
+    }
+
+    fn buckets_begin(&self) -> RepairPosition {
+        let last = Some(KeyBuf::from_slice(self.buckets.space().prefix()));
+        RepairPosition { phase: RepairPhase::Entries, last }
+    }
+}
+
+impl<K: RecordKey, V: 'static> Maintained for RollUp<K, V> {
+    described!(|_| "roll-up", options | roll_up | format!("widths {:?}", roll_up.widths()));
+
+    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of the raw entries, then
+    /// [`Maintained::check`](crate::Maintained::check) of the buckets.
     ///
     /// # Errors
     /// As these.
-    pub fn check<C: Codec<V>>(
+    fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
@@ -202,12 +235,12 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
         let mut found = self.events.check(reader, table)?;
         let of_buckets = self.buckets.check(reader, table)?.into_iter();
         // The check of the raw entries has reported the records that do not decode.
-        found.extend(of_buckets.filter(|f| !matches!(f, Inconsistency::Undecodable { .. })));
+        found.extend(of_buckets.filter(|f| f.rule != Rule::Undecodable));
         Ok(found)
     }
 
-    /// Makes both what they should be, or builds them: [`Index::repair`] of the raw entries, then
-    /// [`Totals::repair`] of the buckets, in bounded transactions while others write. Costs what these two
+    /// Makes both what they should be, or builds them: [`Maintained::repair`](crate::Maintained::repair) of the raw entries, then
+    /// [`Maintained::repair`](crate::Maintained::repair) of the buckets, in bounded transactions while others write. Costs what these two
     /// do; like the second, one at a time.
     ///
     /// `progress` hears of each transaction what both have done so far, as in
@@ -216,7 +249,7 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::{Maintained, Table};
     /// use keyloom_patterns::derived::RepairOptions;
     /// use keyloom_patterns::general::aggregation::{Event, RollUp};
     /// use std::ops::ControlFlow;
@@ -227,7 +260,7 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
     /// let store = Memory::new();
     /// store.transact(|txn| clicks.put_many(txn, (0..600).map(|n| (n, i64::from(n) * 10))))?;
     /// let clicks = clicks.with(&visits);
-    /// let done = visits.repair(&store, &clicks, &RepairOptions::default(), |_| ControlFlow::Continue(()))?;
+    /// let done = visits.repair(&store, &clicks)?;
     /// assert_eq!(done.written, 600 + 100 + 2);
     /// assert_eq!(visits.check(&store.snapshot()?, &clicks)?, []);
     /// # Ok::<(), keyloom::Error>(())
@@ -235,13 +268,13 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
     ///
     /// # Errors
     /// As these.
-    pub fn repair<S: Store, C: Codec<V>>(
+    fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
         table: &Table<K, V, C>,
         options: &RepairOptions,
-        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let buckets = self.buckets.space().self_and_children();
         let is_in_buckets = |last: &KeyBuf| buckets.contains(last);
         let resume = options.resume.clone();
@@ -255,44 +288,16 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
             before = Some(done);
         }
         let beginning = self.buckets_begin();
-        let both = |done: &RepairProgress| {
+        let both = |done: &Progress| {
             let mut both = before.as_ref().map_or_else(|| done.clone(), |e| e.followed_by(done));
             both.position.last = both.position.last.or_else(|| beginning.last.clone());
             both
         };
         let resume = resume.filter(|position| *position != beginning);
         let options = RepairOptions { resume, ..options.clone() };
-        let done = self.buckets.repair(store, table, &options, |done| progress(&both(done)))?;
+        let done =
+            self.buckets.repair_with(store, table, &options, |done| progress(&both(done)))?;
         Ok(both(&done))
-    }
-
-    /// The first part of a repair, behind which the buckets are still to come; and whether it was stopped.
-    fn repair_events<S: Store, C: Codec<V>>(
-        &self,
-        store: &S,
-        table: &Table<K, V, C>,
-        options: &RepairOptions,
-        progress: &mut impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<(RepairProgress, bool)> {
-        let still = |done: &RepairProgress| {
-            let mut done = done.clone();
-            if std::mem::replace(&mut done.finished, false) {
-                done.position = self.buckets_begin();
-            }
-            done
-        };
-        let mut stopped = false;
-        let done = self.events.repair(store, table, options, |done| {
-            let told = progress(&still(done));
-            stopped = told.is_break();
-            told
-        })?;
-        Ok((still(&done), stopped))
-    }
-
-    fn buckets_begin(&self) -> RepairPosition {
-        let last = Some(KeyBuf::from_slice(self.buckets.space().prefix()));
-        RepairPosition { phase: RepairPhase::Entries, last }
     }
 }
 

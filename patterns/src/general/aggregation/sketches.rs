@@ -1,18 +1,22 @@
 //! Distinct counts by HyperLogLog: about how many different values, in some kilobytes per group.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datasketches::hash::value::raw_bytes;
 use datasketches::hll::{Coupon, HllSketch, HllType, HllUnion};
 use keyloom::value::Codec;
 use keyloom::{
-    DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Subspace, Writer, check_key, pack,
+    DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace, Writer, check_key, pack,
 };
 use smallvec::SmallVec;
 
 use super::expected::{self, SideBySide};
-use crate::derived::{Derived, Inconsistency, LostRecords, RecordChange, SortedWrites};
+use crate::derived::{Derived, LostRecords, RecordChange, SortedWrites};
+use crate::inconsistency::{Inconsistency, Rule};
+use crate::progress::{Progress, RepairOptions};
+use crate::schema::maintained::{Maintained, described};
 use crate::select::Select;
 use crate::table::{RecordKey, Table, get_many};
 
@@ -176,49 +180,17 @@ impl<K, V> Sketches<K, V> {
 }
 
 impl<K: RecordKey, V> Sketches<K, V> {
-    /// The sketches that lack a value of a record, and what is no sketch. Values that a sketch holds
-    /// and no record has any more are not faults: see [`rebuild`](Sketches::rebuild).
-    ///
-    /// Reads all records and all sketches of one snapshot: 2 ranges, and 2 more for each further 4,096
-    /// groups, which is as many as it keeps in memory.
-    ///
-    /// # Errors
-    /// Any error of the store; [`Error::BadOption`] if the table does not maintain the data.
-    pub fn check<C: Codec<V>>(
-        &self,
-        reader: &impl Reader,
-        table: &Table<K, V, C>,
-    ) -> Result<Vec<Inconsistency>> {
-        table.refuse_unless_attached(&self.space)?;
-        let (mut found, mut is_first) = (Vec::new(), true);
-        let mut left = Some(self.space.self_and_children());
-        while let Some(range) = left {
-            // Each pass meets all records.
-            let lost = |record, _| {
-                found.extend(is_first.then_some(Inconsistency::Undecodable { record }));
-                Ok(())
-            };
-            let pass = self.gather(reader, table, &range, lost)?;
-            is_first = false;
-            left = pass.left;
-            let stored = reader.range(pass.done, Order::Ascending)?;
-            for pair in SideBySide::new(pass.gathered.into_iter().map(Ok), stored) {
-                let (entry, expected, stored) = pair?;
-                found.extend(self.fault(entry, expected, stored.as_deref())?);
-            }
-        }
-        Ok(found)
-    }
-
     fn fault(
         &self,
         entry: KeyBuf,
         expected: Option<Sketch>,
         stored: Option<&[u8]>,
     ) -> Result<Option<Inconsistency>> {
-        let Some(stored) = stored else { return Ok(Some(Inconsistency::Missing { entry })) };
+        let Some(stored) = stored else {
+            return Ok(Some(Inconsistency::new(entry, Rule::Missing)));
+        };
         let Ok(stored) = decode(&entry, stored) else {
-            return Ok(Some(Inconsistency::Foreign { entry }));
+            return Ok(Some(Inconsistency::new(entry, Rule::Foreign)));
         };
         let Some(Sketch(Some(expected))) = expected else { return Ok(None) };
         // A value that is not in it yet raises a register, and so the estimate.
@@ -227,7 +199,7 @@ impl<K: RecordKey, V> Sketches<K, V> {
         together.update(&stored);
         together.update(&expected);
         let lacks = together.composite_estimate() > alone.composite_estimate();
-        Ok(lacks.then_some(Inconsistency::Wrong { entry }))
+        Ok(lacks.then_some(Inconsistency::new(entry, Rule::Wrong)))
     }
 
     /// Makes every sketch what the records say, and tells how many were written.
@@ -255,7 +227,7 @@ impl<K: RecordKey, V> Sketches<K, V> {
     /// ```
     ///
     /// # Errors
-    /// What the store says, and as [`check`](Sketches::check).
+    /// What the store says, and as [`check`](crate::Maintained::check).
     pub fn rebuild<C: Codec<V>>(
         &self,
         txn: &mut impl Writer,
@@ -296,6 +268,58 @@ impl<K: RecordKey, V> Sketches<K, V> {
 /// A sketch that is made when the first value comes.
 #[derive(Default)]
 struct Sketch(Option<HllSketch>);
+
+impl<K: RecordKey, V: 'static> Maintained for Sketches<K, V> {
+    described!(|_| "sketches", options | sketches | sketches.options());
+
+    /// The sketches that lack a value of a record, and what is no sketch. Values that a sketch holds
+    /// and no record has any more are not faults: see [`rebuild`](Sketches::rebuild).
+    ///
+    /// Reads all records and all sketches of one snapshot: 2 ranges, and 2 more for each further 4,096
+    /// groups, which is as many as it keeps in memory.
+    ///
+    /// # Errors
+    /// Any error of the store; [`Error::BadOption`] if the table does not maintain the data.
+    fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        table.refuse_unless_attached(&self.space)?;
+        let (mut found, mut is_first) = (Vec::new(), true);
+        let mut left = Some(self.space.self_and_children());
+        while let Some(range) = left {
+            // Each pass meets all records.
+            let lost = |record, _| {
+                found.extend(is_first.then_some(Inconsistency::new(record, Rule::Undecodable)));
+                Ok(())
+            };
+            let pass = self.gather(reader, table, &range, lost)?;
+            is_first = false;
+            left = pass.left;
+            let stored = reader.range(pass.done, Order::Ascending)?;
+            for pair in SideBySide::new(pass.gathered.into_iter().map(Ok), stored) {
+                let (entry, expected, stored) = pair?;
+                found.extend(self.fault(entry, expected, stored.as_deref())?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Rebuilds all sketches in one transaction: a sketch does not say which values it counts.
+    fn repair_with<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        _: &RepairOptions,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let written = store.transact(|txn| self.rebuild(txn, table))?;
+        let done = Progress { written, ..Progress::complete() };
+        let _ = progress(&done);
+        Ok(done)
+    }
+}
 
 impl<K, V> Derived<K, V> for Sketches<K, V> {
     fn subspace(&self) -> Option<&Subspace> {

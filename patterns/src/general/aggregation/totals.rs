@@ -13,10 +13,11 @@ use keyloom::{
 use smallvec::SmallVec;
 
 use super::totals_repair;
-use crate::derived::{
-    Derived, Inconsistency, RecordChange, RepairOptions, RepairProgress, SortedWrites,
-};
+use crate::derived::{Derived, RecordChange, SortedWrites};
+use crate::inconsistency::Inconsistency;
 use crate::parts::{PackAs, Parts};
+use crate::progress::{Progress, RepairOptions};
+use crate::schema::maintained::{Maintained, described};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
@@ -116,7 +117,7 @@ impl<K, V, P> Totals<K, V, P> {
     /// Totals in `space`, to which a record adds what `function` returns for it. **Nothing else may
     /// be in `space`.**
     ///
-    /// The function must be pure. When it changes, [`repair`](Totals::repair) makes the totals what
+    /// The function must be pure. When it changes, [`repair`](crate::Maintained::repair) makes the totals what
     /// they should be.
     pub fn new(
         space: &Subspace,
@@ -188,6 +189,14 @@ impl<K, V, P> Totals<K, V, P> {
 }
 
 impl<K: RecordKey, V, P> Totals<K, V, P> {
+    pub(super) fn all(&self) -> KeyRange<'static> {
+        self.space.self_and_children()
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
+    described!(|_| "totals");
+
     /// Everything that is not as it should be between `table` and these totals. A total of 0 may be
     /// there or not.
     ///
@@ -196,7 +205,7 @@ impl<K: RecordKey, V, P> Totals<K, V, P> {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
-    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::{Maintained, Table};
     /// use keyloom_patterns::general::aggregation::{Totals, contribution};
     /// let by_size = Totals::new(&Subspace::new("by_size"), |_id, size: &u8| contribution(size, 1));
     /// let shoes = Table::<u32, u8>::new(&Subspace::new("shoes")).with(&by_size);
@@ -204,7 +213,7 @@ impl<K: RecordKey, V, P> Totals<K, V, P> {
     /// store.transact(|txn| shoes.put(txn, &1, &42))?;
     /// store.transact(|txn| txn.add(&by_size.space().pack(&42), 1))?;
     /// let found = by_size.check(&store.snapshot()?, &shoes)?;
-    /// assert_eq!(found[0].to_string(), r#"the entry ("by_size", 42) has another value than its record makes"#);
+    /// assert_eq!(found[0].to_string(), r#"the key ("by_size", 42) has a wrong value"#);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -212,7 +221,7 @@ impl<K: RecordKey, V, P> Totals<K, V, P> {
     ///
     /// # Errors
     /// Any error of the store; [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
-    pub fn check<C: Codec<V>>(
+    fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
@@ -229,13 +238,13 @@ impl<K: RecordKey, V, P> Totals<K, V, P> {
     /// whose outcome is unknown.
     ///
     /// `progress` hears of each transaction, as in [`derived::repair`](crate::derived::repair()), whose
-    /// options and positions are used. Costs what [`check`](Totals::check) does, and a commit for each
+    /// options and positions are used. Costs what [`check`](crate::Maintained::check) does, and a commit for each
     /// `batch` of totals that lack something, one at least. Attach the totals to the table that writers use before this
     /// begins.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_patterns::Table;
+    /// use keyloom_patterns::{Maintained, Table};
     /// use keyloom_patterns::derived::RepairOptions;
     /// use keyloom_patterns::general::aggregation::{Totals, contribution};
     /// use std::ops::ControlFlow;
@@ -244,25 +253,21 @@ impl<K: RecordKey, V, P> Totals<K, V, P> {
     /// store.transact(|txn| shoes.put_many(txn, [(1, 42), (2, 42), (3, 40)]))?;
     /// let by_size = Totals::new(&Subspace::new("by_size"), |_id, size: &u8| contribution(size, 1));
     /// let shoes = shoes.with(&by_size);
-    /// let done = by_size.repair(&store, &shoes, &RepairOptions::default(), |_| ControlFlow::Continue(()))?;
+    /// let done = by_size.repair(&store, &shoes)?;
     /// assert_eq!((done.written, by_size.get(&store.snapshot()?, 42)?), (2, 2));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// What the store says, and as [`check`](Totals::check).
-    pub fn repair<S: Store, C: Codec<V>>(
+    /// What the store says, and as [`check`](crate::Maintained::check).
+    fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
         table: &Table<K, V, C>,
         options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         totals_repair::repair(self, store, table, options, progress)
-    }
-
-    pub(super) fn all(&self) -> KeyRange<'static> {
-        self.space.self_and_children()
     }
 }
 

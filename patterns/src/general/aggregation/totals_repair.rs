@@ -8,9 +8,9 @@ use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
 use super::expected::{self, KEPT, SideBySide};
 use super::totals::{self, Totals};
 use crate::batch::BatchSize;
-use crate::derived::{
-    Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress, refuse_foreign,
-};
+use crate::derived::refuse_foreign;
+use crate::inconsistency::{Inconsistency, Rule};
+use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
 use crate::table::{RecordKey, Table};
 
 /// A total that is not what it should be.
@@ -57,15 +57,15 @@ fn pass<K: RecordKey, V, P, C: Codec<V>>(
 
 fn fault(entry: KeyBuf, expected: i64, stored: Option<&[u8]>) -> Option<Fault> {
     let Some(stored) = stored.map(totals::decode) else {
-        let what = Inconsistency::Missing { entry };
+        let what = Inconsistency::new(entry, Rule::Missing);
         return (expected != 0).then_some(Fault { what, lacks: expected });
     };
     let Some(stored) = stored else {
-        return Some(Fault { what: Inconsistency::Foreign { entry }, lacks: expected });
+        return Some(Fault { what: Inconsistency::new(entry, Rule::Foreign), lacks: expected });
     };
     let what = match expected {
-        0 => Inconsistency::Dangling { entry },
-        _ => Inconsistency::Wrong { entry },
+        0 => Inconsistency::new(entry, Rule::Dangling),
+        _ => Inconsistency::new(entry, Rule::Wrong),
     };
     (stored != expected).then(|| Fault { what, lacks: expected.wrapping_sub(stored) })
 }
@@ -81,7 +81,7 @@ pub(super) fn check<K: RecordKey, V, P, C: Codec<V>>(
     while let Some(range) = left {
         // Each pass meets all records.
         let lost = |record, _| {
-            found.extend(is_first.then_some(Inconsistency::Undecodable { record }));
+            found.extend(is_first.then_some(Inconsistency::new(record, Rule::Undecodable)));
             Ok(())
         };
         let pass = pass(totals, reader, table, &range, KEPT, lost)?;
@@ -97,8 +97,8 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
     store: &S,
     table: &Table<K, V, C>,
     options: &RepairOptions,
-    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-) -> Result<RepairProgress> {
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Progress> {
     table.refuse_unless_attached(totals.space())?;
     let last = options.resume.as_ref().and_then(|position| position.last.clone());
     refuse_foreign(totals.space(), last.as_deref())?;
@@ -107,7 +107,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
         None => totals.all(),
     });
     let position = RepairPosition { phase: RepairPhase::Entries, last };
-    let mut done = RepairProgress::at(position);
+    let mut done = Progress::at(position);
     let mut size = BatchSize::new(options.batch);
     while let Some(range) = left {
         let pass = pass(totals, &store.snapshot()?, table, &range, KEPT, |_, error| Err(error))?;
@@ -124,7 +124,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
             faults = still;
             done.written += taken as u64;
             if let Some(fault) = mended.last() {
-                done.position.last = Some(KeyBuf::from_slice(fault.what.entry()));
+                done.position.last = Some(KeyBuf::from_slice(&fault.what.key));
             }
             done.finished = faults.is_empty() && left.is_none();
             if progress(&done).is_break() {
@@ -142,15 +142,15 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
 fn mend(txn: &mut impl Writer, faults: &[Fault], batch: usize) -> Result<usize> {
     let taken = batch.min(faults.len());
     for Fault { what, lacks } in faults.iter().take(taken) {
-        if matches!(what, Inconsistency::Foreign { .. }) {
+        if what.rule == Rule::Foreign {
             // Nobody could add to it meanwhile: who tried got an error. Unless it was mended already.
-            if txn.get(what.entry())?.is_none_or(|value| totals::decode(&value).is_some()) {
+            if txn.get(&what.key)?.is_none_or(|value| totals::decode(&value).is_some()) {
                 continue;
             }
-            txn.delete(what.entry())?;
+            txn.delete(&what.key)?;
         }
         if *lacks != 0 {
-            txn.add(what.entry(), *lacks)?;
+            txn.add(&what.key, *lacks)?;
         }
     }
     Ok(taken)
@@ -167,16 +167,16 @@ mod tests {
     /// Totals of which every third lacks something and every fourth is superfluous.
     fn damaged() -> (Memory, Table<u32, u32>, Totals<u32, u32, u32>) {
         let totals = Totals::new(&Subspace::new("totals"), |_, group: &u32| contribution(group, 1));
-        let bare = Table::<u32, u32>::new(&Subspace::new("records"));
+        let table = Table::<u32, u32>::new(&Subspace::new("records")).with(&totals);
         let store = Memory::new();
         store
             .transact(|txn| {
-                (0..90).try_for_each(|id| bare.clone().with(&totals).put(txn, &id, &(id % 30)))?;
+                (0..90).try_for_each(|id| table.put(txn, &id, &(id % 30)))?;
                 (0..30).step_by(3).try_for_each(|n| txn.add(&totals.space().pack(&n), 7))?;
                 (30..60).step_by(4).try_for_each(|n| txn.add(&totals.space().pack(&n), 1))
             })
             .unwrap();
-        (store, bare, totals)
+        (store, table, totals)
     }
 
     #[test]

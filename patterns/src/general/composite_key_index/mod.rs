@@ -32,7 +32,7 @@
 //!   there; its covered fields are those of the record.
 //! * A record may have no entry (a partial index), one, or several (one per tag).
 //! * An entry that cannot be read, whatever its bytes are, is one fault: a query that meets it returns an error
-//!   that names its key, [`check`](Index::check) reports it, and [`repair`](Index::repair) writes it again from its
+//!   that names its key, [`check`](crate::Maintained::check) reports it, and [`repair`](crate::Maintained::repair) writes it again from its
 //!   record. In a unique index no record takes the place of such an entry before the repair. In a
 //!   [schema](crate::schema), an index that a newer program has built is refused.
 //! * In a unique index no two records have an entry with the same parts. A record that gives no entry is
@@ -53,7 +53,7 @@
 //! | [`first_of_each`](Index::first_of_each), [`last_of_each`](Index::last_of_each) | about 1 range per group, see [`aggregation`](crate::general::aggregation#cost) |
 //! | [`count`](Index::count) | 1 range; reads all of it, or the store counts |
 //! | [`records`](IndexQuery::records) | n entries and n gets, in 2 round trips; 1 where nothing is found |
-//! | [`check`](Index::check), [`repair`](Index::repair) | see [`derived`] |
+//! | [`check`](crate::Maintained::check), [`repair`](crate::Maintained::repair) | see [`derived`] |
 //!
 //! In a [schema](crate::schema#life-cycle), an index is built, disabled and dropped beside writers.
 //!
@@ -61,8 +61,8 @@
 //!
 //! It must be pure. One that **panics** ends the put and, as the panic leaves [`transact`](Store::transact), the transaction:
 //! nothing of it stays, and the store goes on. One that gives **different entries for the same record** leaves
-//! entries behind that nothing removes: [`check`](Index::check) calls them dangling or missing, and
-//! [`repair`](Index::repair) mends them once the function is right.
+//! entries behind that nothing removes: [`check`](crate::Maintained::check) calls them dangling or missing, and
+//! [`repair`](crate::Maintained::repair) mends them once the function is right.
 //!
 //! # When not to use it
 //!
@@ -91,11 +91,14 @@ use keyloom::{DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, 
 
 use crate::continuation::{Continuation, Page, UnreadableEntry, answers};
 use crate::derived::{
-    self, AsEntries, AsIndex, Attach, Derived, DerivedEntries, DerivedEntry, Inconsistency,
-    RecordChange, RepairOptions, RepairProgress, SortedWrites,
+    self, AsEntries, AsIndex, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange,
+    SortedWrites,
 };
 use crate::general::aggregation::{Grouping, Groups};
+use crate::inconsistency::Inconsistency;
 use crate::parts::{AnyParts, PackAs, Parts};
+use crate::progress::{Progress, RepairOptions};
+use crate::schema::maintained::{Maintained, described};
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
@@ -193,10 +196,10 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// An index in `space`, whose entries for a record are what `function` returns for it.
     ///
     /// **Nothing else may be in `space`**, and the table must lie outside of it: what is no entry is
-    /// a fault that [`repair`](Index::repair) removes.
+    /// a fault that [`repair`](crate::Maintained::repair) removes.
     ///
     /// The function must be pure: the same record, the same entries. When it changes, the entries
-    /// that are there are wrong until [`repair`](Index::repair) has run.
+    /// that are there are wrong until [`repair`](crate::Maintained::repair) has run.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
@@ -457,25 +460,29 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     pub fn count(&self, reader: &impl Reader, select: impl Select<P>) -> Result<u64> {
         reader.count(select.key_range(&self.space))
     }
+}
+
+impl<K: RecordKey, V: 'static, P: 'static> Maintained for Index<K, V, P> {
+    described!(|index| if index.is_unique() { "unique index" } else { "index" }, deferred if |index| !index.is_unique());
 
     /// Everything that is not as it should be between `table` and this index.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_patterns::{Index, Table, entry};
+    /// use keyloom_patterns::{Index, Maintained, Table, entry};
     /// let by_size = Index::new(&Subspace::new("by_size"), |_id, size: &u64| entry(size));
     /// let forgetful = Table::<u32, u64>::new(&Subspace::new("files"));
     /// let files = forgetful.clone().with(&by_size);
     /// let store = Memory::new();
     /// store.transact(|txn| forgetful.put(txn, &1, &4096))?;
     /// let found = by_size.check(&store.snapshot()?, &files)?;
-    /// assert_eq!(found[0].to_string(), r#"the entry ("by_size", 4096, 1) is missing: its record asks for it"#);
+    /// assert_eq!(found[0].to_string(), r#"the key ("by_size", 4096, 1) is missing"#);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
     /// What the store says, and records that do not decode.
-    pub fn check<C: Codec<V>>(
+    fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
@@ -490,13 +497,13 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     ///
     /// # Errors
     /// What the store says, and records that do not decode.
-    pub fn repair<S: Store, C: Codec<V>>(
+    fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
         table: &Table<K, V, C>,
         options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         derived::repair(&self.untyped(), table, store, options, progress)
     }
 }

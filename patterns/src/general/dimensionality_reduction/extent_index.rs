@@ -89,7 +89,7 @@ use crate::table::RecordKey;
 /// |---|---|
 /// | put of a record | 1 key written where it is new, or its extent changes within its element; 2 when the element changes; 0 when it stays |
 /// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`inside`](ExtentIndex::inside) | as many ranges as the query is told, 16 at the most else, and some keys read in vain |
-/// | [`check`](ExtentIndex::check), [`repair`](ExtentIndex::repair) | see [`derived`](crate::derived) |
+/// | [`check`](crate::Maintained::check), [`repair`](crate::Maintained::repair) | see [`derived`](crate::derived) |
 ///
 /// **Large extents are read by every query near them**, as nothing but a look at its edges tells whether an extent of
 /// the size of a continent overlaps: 1 key each. An extent under an element of level `n` is read by the queries in
@@ -181,7 +181,7 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     }
 }
 
-stands_on_index!(ExtentIndex);
+stands_on_index!(ExtentIndex; |_| "extents");
 
 /// An extent in an [`ExtentIndex`], and the record that it is of.
 #[derive(Clone, Debug)]

@@ -82,7 +82,7 @@
 //! | [`page_by_distance`](AreaQuery::page_by_distance) | the same for one page; what lies nearer than its beginning is not read again, but for the border |
 //! | [`in_cell`](PointIndex::in_cell) | 1 range; reads exactly what it returns |
 //! | [`cover_parts`](AreaQuery::cover_parts) | nothing is read |
-//! | [`check`](PointIndex::check), [`repair`](PointIndex::repair) | see [`derived`](crate::derived) |
+//! | [`check`](crate::Maintained::check), [`repair`](crate::Maintained::repair) | see [`derived`](crate::derived) |
 //!
 //! Keys scanned for each that is returned, on average, for circles of 10 km to 1,000 km among one million points spread evenly up to
 //! latitudes of 80 degrees:

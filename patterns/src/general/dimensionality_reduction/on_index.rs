@@ -2,43 +2,16 @@
 
 /// `check`, `repair` and [`DerivedEntries`](crate::DerivedEntries), for a type with a field `index`.
 macro_rules! stands_on_index {
-    ($name:ident $(, $constant:ident)?) => {
+    ($name:ident $(, $constant:ident)?; $($described:tt)*) => {
         impl<K: RecordKey, V $(, const $constant: usize)?> $name<K, V $(, $constant)?> {
             /// The entries as an [`Index`].
             pub fn as_index(&self) -> &Index<K, V, AnyParts> {
                 &self.index
             }
 
-            /// Everything that is not as it should be between `table` and this index.
-            ///
-            /// # Errors
-            /// As [`Index::check`].
-            pub fn check<C: keyloom::value::Codec<V>>(
-                &self,
-                reader: &impl keyloom::Reader,
-                table: &$crate::Table<K, V, C>,
-            ) -> Result<Vec<$crate::Inconsistency>> {
-                self.index.check(reader, table)
-            }
-
             /// Where the entries are.
             pub(crate) fn space(&self) -> &Subspace {
                 self.index.space()
-            }
-
-            /// Makes the index what it should be, or builds it; see
-            /// [`derived::repair`](crate::derived::repair()).
-            ///
-            /// # Errors
-            /// As [`Index::repair`].
-            pub fn repair<S: keyloom::Store, C: keyloom::value::Codec<V>>(
-                &self,
-                store: &S,
-                table: &$crate::Table<K, V, C>,
-                options: &$crate::RepairOptions,
-                progress: impl FnMut(&$crate::RepairProgress) -> std::ops::ControlFlow<()>,
-            ) -> Result<$crate::RepairProgress> {
-                self.index.repair(store, table, options, progress)
             }
         }
 
@@ -68,6 +41,30 @@ macro_rules! stands_on_index {
 
             fn validate(&self, changes: &[$crate::RecordChange<'_, K, V>]) -> Result<()> {
                 self.index.validate(changes)
+            }
+        }
+
+        impl<K: RecordKey, V: 'static $(, const $constant: usize)?> $crate::Maintained
+            for $name<K, V $(, $constant)?>
+        {
+            $crate::schema::maintained::described!($($described)*);
+
+            fn check<C: keyloom::value::Codec<V>>(
+                &self,
+                reader: &impl keyloom::Reader,
+                table: &$crate::Table<K, V, C>,
+            ) -> Result<Vec<$crate::Inconsistency>> {
+                self.index.check(reader, table)
+            }
+
+            fn repair_with<S: keyloom::Store, C: keyloom::value::Codec<V>>(
+                &self,
+                store: &S,
+                table: &$crate::Table<K, V, C>,
+                options: &$crate::RepairOptions,
+                progress: impl FnMut(&$crate::Progress) -> std::ops::ControlFlow<()>,
+            ) -> Result<$crate::Progress> {
+                self.index.repair_with(store, table, options, progress)
             }
         }
     };

@@ -116,7 +116,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     }
 }
 
-stands_on_index!(PointIndex);
+stands_on_index!(PointIndex; |_| "points");
 
 /// A position in a [`PointIndex`], and the record that is there.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@ use super::list::Place;
 use super::stamps::Stamps;
 use super::update::{delete, put};
 use super::{FORMAT, PropertyIndex};
-use crate::derived::{
-    Inconsistency, RepairOptions, RepairPhase, RepairPosition, RepairProgress, page_behind,
-};
+use crate::derived::page_behind;
+use crate::inconsistency::{Inconsistency, Rule};
+use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
 use crate::table::RecordKey;
 
 /// How many keys [`PropertyIndex::check`] looks at together.
@@ -18,8 +18,8 @@ const CHUNK: usize = 1_000;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// What should never be, whatever raced or died: values without their entry
-    /// ([`Inconsistency::Missing`]), entries with bytes that are not an entry's ([`Inconsistency::Wrong`]), and entries that no list knows, so that nothing would remove
-    /// them ([`Inconsistency::Dangling`]). For a moment without updates.
+    /// ([`Rule::Missing`]), entries with bytes that are not an entry's ([`Rule::Wrong`]), and entries that no list knows, so that nothing would remove
+    /// them ([`Rule::Dangling`]). For a moment without updates.
     ///
     /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::tidy) removes them.
     ///
@@ -49,21 +49,29 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     }
 
     /// Removes what is stale and mends what [`check`](PropertyIndex::check) finds, while others
-    /// read and write: tidies all items, and then removes the entries that no list knows. Goes on
-    /// from [`RepairOptions::resume`], and tells `progress` after each batch of keys.
+    /// read and write: tidies all items, and then removes the entries that no list knows.
     ///
     /// In the progress, `records` are updates and `entries` entries visited; `removed` counts both.
     ///
     /// # Errors
     /// As [`check`](PropertyIndex::check).
-    pub fn repair(
+    pub fn repair(&self, store: &impl Store, stamps: &Stamps) -> Result<Progress> {
+        self.repair_with(store, stamps, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](PropertyIndex::repair) with options, resumed at [`RepairOptions::resume`]. Calls `progress`
+    /// after each batch of keys and stops if that breaks.
+    ///
+    /// # Errors
+    /// As [`check`](PropertyIndex::check).
+    pub fn repair_with(
         &self,
         store: &impl Store,
         stamps: &Stamps,
         options: &RepairOptions,
-        mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
-        let mut done = RepairProgress::beginning(options);
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let mut done = Progress::beginning(options);
         while !done.finished {
             match done.position.phase {
                 RepairPhase::Records => {
@@ -83,7 +91,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         store: &impl Store,
         now_us: u64,
         batch: usize,
-        done: &mut RepairProgress,
+        done: &mut Progress,
     ) -> Result<()> {
         let snapshot = store.snapshot()?;
         let Page { entries, last } =
@@ -103,12 +111,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(())
     }
 
-    fn remove_unlisted(
-        &self,
-        store: &impl Store,
-        batch: usize,
-        done: &mut RepairProgress,
-    ) -> Result<()> {
+    fn remove_unlisted(&self, store: &impl Store, batch: usize, done: &mut Progress) -> Result<()> {
         let snapshot = store.snapshot()?;
         let Page { entries, last } =
             page_behind(done.position.last.as_deref(), &snapshot, &self.entries, batch)?;
@@ -122,7 +125,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         for fault in faults {
             // It was put on the list before the entry was put, and came off after the entry was
             // deleted: whoever is not listed will not come back.
-            delete(store, fault.entry())?;
+            delete(store, &fault.key)?;
             done.removed += 1;
         }
         done.finished = last.is_none();
@@ -152,8 +155,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         };
         let is_entry = reader.get(&entry)?.map(|value| *value == [FORMAT]);
         Ok(match is_entry {
-            None => Some(Inconsistency::Missing { entry }),
-            Some(false) => Some(Inconsistency::Wrong { entry }),
+            None => Some(Inconsistency::new(entry, Rule::Missing)),
+            Some(false) => Some(Inconsistency::new(entry, Rule::Wrong)),
             Some(true) => None,
         })
     }
@@ -162,7 +165,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// takes it back.
     fn restore_entry(&self, store: &impl Store, place: &Place) -> Result<bool> {
         let Some(fault) = self.fault_of_value(&store.snapshot()?, place)? else { return Ok(false) };
-        let entry = KeyBuf::from_slice(fault.entry());
+        let entry = fault.key.clone();
         put(store, &entry, &[FORMAT])?;
         let current = self.current(&store.snapshot()?, place)?;
         let still =
@@ -179,11 +182,11 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         reader: &impl Reader,
         (key, _): &Entry<B>,
     ) -> Result<Option<Inconsistency>> {
-        let foreign = || Inconsistency::Foreign { entry: KeyBuf::from_slice(key) };
+        let foreign = || Inconsistency::new(KeyBuf::from_slice(key), Rule::Foreign);
         let Some(update) = self.update_of(key) else { return Ok(Some(foreign())) };
         Ok(match reader.get(&update)? {
             Some(_) => None,
-            None => Some(Inconsistency::Dangling { entry: KeyBuf::from_slice(key) }),
+            None => Some(Inconsistency::new(KeyBuf::from_slice(key), Rule::Dangling)),
         })
     }
 

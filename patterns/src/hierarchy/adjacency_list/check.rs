@@ -11,7 +11,8 @@ use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
 use crate::hierarchy::rank::Rank;
 use crate::hierarchy::tree::Findings;
-use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
+use crate::hierarchy::{NodeId, TreeNode};
+use crate::inconsistency::{Inconsistency, Rule};
 
 /// How many records are compared in one round trip.
 pub(super) const AT_ONCE: usize = 1_000;
@@ -23,7 +24,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     pub(super) fn look_through(
         &self,
         reader: &impl Reader,
-        found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         let mut findings = Findings::new(found);
         let leaving = self.leaving(reader)?;
@@ -43,7 +44,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             let key = self.count_key(*parent);
             let is_known = parent.is_none_or(|parent| links.contains_key(&parent));
             if !findings.has_stopped() && is_known && reader.get(&key)?.is_none() {
-                findings.tell(&key, TreeRule::Missing);
+                findings.tell(&key, Rule::Missing);
             }
         }
         for entry in reader.range(self.space.self_and_children(), Order::Ascending)? {
@@ -80,7 +81,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         &self,
         links: &Links,
         leaving: &BTreeSet<NodeId>,
-    ) -> Vec<(NodeId, TreeRule)> {
+    ) -> Vec<(NodeId, Rule)> {
         let mut without = Vec::new();
         // Nodes whose way up has been walked, by the walk that came there.
         let mut walked: BTreeMap<NodeId, NodeId> = BTreeMap::new();
@@ -91,7 +92,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 match link.parent {
                     Some(parent) if leaving.contains(&parent) => {}
                     Some(parent) if !links.contains_key(&parent) => {
-                        without.push((at, TreeRule::NoParent));
+                        without.push((at, Rule::NoParent));
                     }
                     Some(parent) => at = parent,
                     None => {}
@@ -102,7 +103,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 .get(&at)
                 .is_some_and(|link| link.parent.is_some_and(|p| links.contains_key(&p)));
             if has_parent && walked.get(&at) == Some(start) {
-                without.push((smallest_of_cycle(links, at), TreeRule::Cycle));
+                without.push((smallest_of_cycle(links, at), Rule::Cycle));
             }
         }
         without
@@ -112,7 +113,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         &self,
         links: &Links,
         leaving: &BTreeSet<NodeId>,
-        findings: &mut Findings<impl FnMut(TreeInconsistency) -> ControlFlow<()>>,
+        findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
     ) {
         for (id, rule) in self.without_way_up(links, leaving) {
             findings.tell(&self.node_key(id), rule);
@@ -124,7 +125,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         reader: &impl Reader,
         records: &[Entry<B>],
         (links, leaving): (&mut Links, &BTreeSet<NodeId>),
-        findings: &mut Findings<impl FnMut(TreeInconsistency) -> ControlFlow<()>>,
+        findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
     ) -> Result<()> {
         // What each node should have elsewhere.
         let (mut keys, mut values) = (Vec::new(), Vec::new());
@@ -137,7 +138,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 continue;
             }
             let Some((id, link, from)) = self.decode(key, record) else {
-                findings.tell(key, TreeRule::Foreign);
+                findings.tell(key, Rule::Foreign);
                 continue;
             };
             let stored = record.get(from..).unwrap_or_default();
@@ -163,8 +164,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let found = reader.get_many(&keys)?;
         for ((key, wanted), found) in keys.iter().zip(&values).zip(&found) {
             match found {
-                None => findings.tell(key, TreeRule::Missing),
-                Some(found) if found[..] != wanted[..] => findings.tell(key, TreeRule::Wrong),
+                None => findings.tell(key, Rule::Missing),
+                Some(found) if found[..] != wanted[..] => findings.tell(key, Rule::Wrong),
                 Some(_) => {}
             }
         }
@@ -179,13 +180,13 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         value: &[u8],
         (links, leaving): (&Links, &BTreeSet<NodeId>),
         counts: &BTreeMap<Option<NodeId>, u64>,
-    ) -> Result<Option<TreeRule>> {
+    ) -> Result<Option<Rule>> {
         if let Some((link, id)) = self.parse_child(key) {
             let agrees = links.get(&id) == Some(&link);
-            return Ok((!agrees).then_some(TreeRule::Dangling));
+            return Ok((!agrees).then_some(Rule::Dangling));
         }
         if let Ok(id) = self.marks.unpack::<NodeId>(key) {
-            return Ok((!leaving.contains(&id)).then_some(TreeRule::Dangling));
+            return Ok((!leaving.contains(&id)).then_some(Rule::Dangling));
         }
         let leaves = |parent: Option<NodeId>| parent.is_some_and(|id| leaving.contains(&id));
         if let Ok((parent,)) = self.counts.unpack::<(Option<NodeId>,)>(key) {
@@ -195,9 +196,9 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             let wanted = counts.get(&parent).copied().unwrap_or(0);
             let is_known = parent.is_none_or(|parent| links.contains_key(&parent));
             return Ok(match self.decode_count(key, value) {
-                _ if !is_known => Some(TreeRule::Dangling),
+                _ if !is_known => Some(Rule::Dangling),
                 Ok(count) if count == wanted => None,
-                _ => Some(TreeRule::Wrong),
+                _ => Some(Rule::Wrong),
             });
         }
         if let Ok((parent, name)) = self.names.unpack::<(Option<NodeId>, Cow<'_, str>)>(key) {
@@ -205,9 +206,9 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 return Ok(None);
             }
             let is_asked_for = self.is_named(reader, parent, &name, key, value)?;
-            return Ok((!is_asked_for).then_some(TreeRule::Dangling));
+            return Ok((!is_asked_for).then_some(Rule::Dangling));
         }
-        Ok(Some(TreeRule::Foreign))
+        Ok(Some(Rule::Foreign))
     }
 
     /// Whether a name entry is that of a node, or could be if its value were right.

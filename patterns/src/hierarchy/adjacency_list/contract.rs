@@ -12,9 +12,8 @@ use super::place::{self, Sibling};
 use crate::hierarchy::tree::{
     NodeOf, TreeError, VisitOf, encode_node, exists, first_named, unknown,
 };
-use crate::hierarchy::{
-    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode,
-};
+use crate::hierarchy::{MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeNode};
+use crate::inconsistency::Inconsistency;
 
 impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     type Value = V;
@@ -302,7 +301,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     fn check(
         &self,
         reader: &impl Reader,
-        found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         self.look_through(reader, found)
     }

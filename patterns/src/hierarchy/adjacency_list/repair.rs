@@ -11,9 +11,8 @@ use super::link::{Link, TOMBSTONE};
 use crate::BatchSize;
 use crate::hierarchy::rank::Rank;
 use crate::hierarchy::tree::placeholder;
-use crate::hierarchy::{
-    MoveProgress, MoveStep, NodeId, Place, TreeError, TreeInconsistency, TreeNode, TreeRule,
-};
+use crate::hierarchy::{MoveProgress, MoveStep, NodeId, Place, TreeError, TreeNode};
+use crate::inconsistency::{Inconsistency, Rule};
 
 /// How many findings are repaired in one transaction.
 const BATCH: usize = 500;
@@ -36,7 +35,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         written += self.go_on(store, deletion, |_| ControlFlow::Continue(()))?.keys;
         written += self.restore_from_entries(store, &mut size)?;
         written += self.restore_alone(store, &mut size)?;
-        let lost: Vec<(NodeId, TreeRule)> = {
+        let lost: Vec<(NodeId, Rule)> = {
             let snapshot = store.snapshot()?;
             self.without_way_up(&self.links(&snapshot)?, &self.leaving(&snapshot)?)
         };
@@ -46,7 +45,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         written += self.tell_names_apart(store, &mut size)?;
         for of_counts in [false, true] {
             let mut keys: Vec<KeyBuf> = Vec::new();
-            let note = |found: TreeInconsistency| {
+            let note = |found: Inconsistency| {
                 if self.counts.contains(&found.key) == of_counts {
                     keys.push(found.key);
                 }
@@ -121,8 +120,8 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         let Some((_, _, from)) = self.decode(&self.node_key(id), record) else { return true };
         match fault(record.get(from..).unwrap_or_default()) {
             None => false,
-            Some(TreeRule::Value) => fault(stored).is_none(),
-            Some(_) => fault(stored) != Some(TreeRule::Foreign),
+            Some(Rule::Undecodable) => fault(stored).is_none(),
+            Some(_) => fault(stored) != Some(Rule::Foreign),
         }
     }
 

@@ -10,7 +10,7 @@ use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use super::super::rank;
 use super::super::tree::{Findings, fresh_id, named_placeholder, placeholder, unless_newer};
-use super::super::{NodeId, TreeInconsistency, TreeNode, TreeRule};
+use super::super::{NodeId, TreeNode};
 use super::MaterializedPath;
 use super::change::Rewrite;
 use super::layout::Layout;
@@ -18,6 +18,7 @@ use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
 use crate::batch::BatchSize;
 use crate::derived::{SortedWrites, page_behind};
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::table::get_many;
 
 /// How many keys are looked at together.
@@ -70,14 +71,14 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     pub(super) fn check_all(
         &self,
         reader: &impl Reader,
-        found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         let layout = &self.layout;
         let mut findings = Findings::new(found);
         let steps = reader.get(&layout.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes)));
         let steps = steps.transpose().map_err(|error| error.at(&layout.steps))?;
         if steps == Some(None) {
-            findings.tell(&layout.steps, TreeRule::Foreign);
+            findings.tell(&layout.steps, Rule::Foreign);
         }
         let steps = steps.flatten();
         let mut looked_at = 0;
@@ -93,7 +94,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             } else if let Some(id) = layout.id_of_node(&key) {
                 nodes.push((id, Path::from_slice(&value)));
             } else if key[..] != layout.steps[..] {
-                findings.tell(&key, TreeRule::Foreign);
+                findings.tell(&key, Rule::Foreign);
             }
             if nodes.len() >= CHUNK {
                 self.check_nodes(reader, steps.as_ref(), &mut nodes, &mut findings)?;
@@ -116,7 +117,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         (key, record): (&[u8], &[u8]),
         steps: Option<&Steps>,
         open: &mut Open,
-        findings: &mut Findings<impl FnMut(TreeInconsistency) -> ControlFlow<()>>,
+        findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
     ) -> Result<Option<Found>> {
         let path = self.layout.path(key);
         if steps.and_then(Steps::hidden).is_some_and(|hidden| is_within(path, hidden)) {
@@ -124,10 +125,10 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
         // A record that can not be read is the parent of those below it all the same.
         if self.layout.is_path(path) && !open.enter(&self.layout, path) {
-            findings.tell(key, TreeRule::NoParent);
+            findings.tell(key, Rule::NoParent);
         }
         let Ok(id) = self.layout.id_at(key, record) else {
-            findings.tell(key, TreeRule::Foreign);
+            findings.tell(key, Rule::Foreign);
             return Ok(None);
         };
         let node = TreeNode::<_, V, C>::new(id, record, self.layout.header());
@@ -135,7 +136,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             findings.tell(key, rule);
         }
         if self.examine(key, record).is_some_and(|(_, has_its_name)| !has_its_name) {
-            findings.tell(key, TreeRule::Wrong);
+            findings.tell(key, Rule::Wrong);
         }
         Ok(Some((id, path.into())))
     }
@@ -146,7 +147,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         reader: &impl Reader,
         steps: Option<&Steps>,
         records: &mut Vec<Found>,
-        findings: &mut Findings<impl FnMut(TreeInconsistency) -> ControlFlow<()>>,
+        findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
     ) -> Result<()> {
         let keys: Vec<KeyBuf> = records.iter().map(|(id, _)| self.layout.node(*id)).collect();
         for ((key, (_, path)), stored) in
@@ -159,9 +160,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 None => Some(stored),
             });
             if is_missing {
-                findings.tell(key, TreeRule::Missing);
+                findings.tell(key, Rule::Missing);
             } else if seen.as_ref() != Some(path) {
-                findings.tell(key, TreeRule::Wrong);
+                findings.tell(key, Rule::Wrong);
             }
         }
         records.clear();
@@ -174,7 +175,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         reader: &impl Reader,
         steps: Option<&Steps>,
         nodes: &mut Vec<Found>,
-        findings: &mut Findings<impl FnMut(TreeInconsistency) -> ControlFlow<()>>,
+        findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
     ) -> Result<()> {
         nodes.retain(|(_, path)| {
             // What is being deleted is gone already for readers.
@@ -187,7 +188,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
         for (id, is_there) in self.are_there(reader, nodes)? {
             if !is_there {
-                findings.tell(&self.layout.node(id), TreeRule::Dangling);
+                findings.tell(&self.layout.node(id), Rule::Dangling);
             }
         }
         nodes.clear();
@@ -430,7 +431,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     fn root_orphans<S: Store>(&self, store: &S) -> Result<u64> {
         let mut orphans = Vec::new();
         self.check_all(&store.snapshot()?, |fault| {
-            if fault.rule == TreeRule::NoParent {
+            if fault.rule == Rule::NoParent {
                 orphans.push(fault.key);
             }
             ControlFlow::Continue(())

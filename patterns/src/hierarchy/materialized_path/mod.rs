@@ -141,12 +141,13 @@ use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
 use super::tree::{NodeOf, VisitOf, first_named, follow};
-use super::{MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode};
+use super::{MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeNode};
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below};
 use steps::Steps;
 use walk::{BoundedWalk, Descendants, Origin};
 
+use crate::inconsistency::Inconsistency;
 use crate::table::get_many;
 
 /// A tree whose keys are the paths of its nodes; see the [module](self).
@@ -446,7 +447,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
     fn check(
         &self,
         reader: &impl Reader,
-        found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         self.check_all(reader, found)
     }

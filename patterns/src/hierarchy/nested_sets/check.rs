@@ -13,7 +13,8 @@ use super::restore;
 use super::steps::Steps;
 use crate::batch::BatchSize;
 use crate::hierarchy::tree::{Findings, unless_newer};
-use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
+use crate::hierarchy::{NodeId, TreeNode};
+use crate::inconsistency::{Inconsistency, Rule};
 
 /// How many keys are looked at together.
 const BATCH: usize = 1_000;
@@ -42,7 +43,7 @@ struct Rows {
     /// What each node's position should be.
     expected: Vec<(NodeId, Position)>,
     /// The keys of rows that are nothing, or cross others.
-    faults: Vec<TreeInconsistency>,
+    faults: Vec<Inconsistency>,
 }
 
 fn read_rows<B: Deref<Target = [u8]>>(
@@ -54,21 +55,21 @@ fn read_rows<B: Deref<Target = [u8]>>(
     let mut rows = Rows { expected: Vec::new(), faults: Vec::new() };
     for entry in entries {
         let key = KeyBuf::from_slice(&entry.0);
-        let mut fault = |rule| rows.faults.push(TreeInconsistency { key: key.clone(), rule });
+        let mut fault = |rule| rows.faults.push(Inconsistency::new(key.clone(), rule));
         let Ok(row) = keys.row(entry) else {
-            fault(TreeRule::Foreign);
+            fault(Rule::Foreign);
             continue;
         };
         if hidden.is_some_and(|hidden| hidden.contains(row.left)) {
             continue;
         }
         if !keys.is_within(&row) {
-            fault(TreeRule::Wrong);
+            fault(Rule::Wrong);
             continue;
         }
         match open.enter(row.span(), row.id) {
             Ok(parent) => rows.expected.push((row.id, Position { left: row.left, parent })),
-            Err(()) => fault(TreeRule::Wrong),
+            Err(()) => fault(Rule::Wrong),
         }
     }
     rows
@@ -78,7 +79,7 @@ fn read_rows<B: Deref<Target = [u8]>>(
 pub(super) fn check<R: Reader, V, C: Codec<V>>(
     keys: &Keys,
     reader: &R,
-    found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+    found: impl FnMut(Inconsistency) -> ControlFlow<()>,
 ) -> Result<u64> {
     let mut findings = Findings::new(found);
     let mut looked_at = 0;
@@ -86,7 +87,7 @@ pub(super) fn check<R: Reader, V, C: Codec<V>>(
     let steps = reader.get(&keys.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes)));
     let steps = steps.transpose().map_err(|error| error.at(&keys.steps))?;
     if steps == Some(None) {
-        findings.tell(&keys.steps, TreeRule::Wrong);
+        findings.tell(&keys.steps, Rule::Wrong);
     }
     let steps = steps.flatten();
     let mut open = Open::default();
@@ -115,7 +116,7 @@ fn faults_of_page<R: Reader, V, C: Codec<V>>(
     steps: Option<&Steps>,
     entries: Vec<Entry<R::Bytes<'_>>>,
     open: &mut Open,
-) -> Result<Vec<TreeInconsistency>> {
+) -> Result<Vec<Inconsistency>> {
     let mut faults = Vec::new();
     let (mut rows, mut nodes) = (Vec::new(), Vec::new());
     for entry in entries {
@@ -128,7 +129,7 @@ fn faults_of_page<R: Reader, V, C: Codec<V>>(
             Some(Kind::Steps) => (),
             None => {
                 let key = KeyBuf::from_slice(&entry.0);
-                faults.push(TreeInconsistency { key, rule: TreeRule::Foreign });
+                faults.push(Inconsistency::new(key, Rule::Foreign));
             }
         }
     }
@@ -144,11 +145,11 @@ fn faults_of_page<R: Reader, V, C: Codec<V>>(
 fn unreadable_node<B: Deref<Target = [u8]>, V, C: Codec<V>>(
     keys: &Keys,
     (key, bytes): &Entry<B>,
-) -> Option<TreeInconsistency> {
+) -> Option<Inconsistency> {
     // If the header is cut off, the row itself is the fault.
     let stored = bytes.get(split_header(keys.is_wide(key), bytes)?.bytes..)?;
     let node = TreeNode::<_, V, C>::new(0, stored, 0);
-    node.fault().map(|rule| TreeInconsistency { key: KeyBuf::from_slice(key), rule })
+    node.fault().map(|rule| Inconsistency::new(KeyBuf::from_slice(key), rule))
 }
 
 /// The positions that are not what the rows say, and what they should be.
@@ -157,17 +158,17 @@ fn wrong_positions<R: Reader>(
     reader: &R,
     steps: Option<&Steps>,
     expected: &[(NodeId, Position)],
-) -> Result<Vec<(TreeInconsistency, Position)>> {
+) -> Result<Vec<(Inconsistency, Position)>> {
     let node_keys: Vec<KeyBuf> = expected.iter().map(|(id, _)| keys.node(*id)).collect();
     let mut faults = Vec::new();
     for ((key, bytes), (_, at)) in node_keys.iter().zip(reader.get_many(&node_keys)?).zip(expected)
     {
         let rule = match bytes.map(|bytes| Positions::decode(&bytes)) {
-            None => TreeRule::Missing,
+            None => Rule::Missing,
             Some(Ok(there)) if is_right(&there, *at, steps) => continue,
-            Some(_) => TreeRule::Wrong,
+            Some(_) => Rule::Wrong,
         };
-        faults.push((TreeInconsistency { key: key.clone(), rule }, *at));
+        faults.push((Inconsistency::new(key.clone(), rule), *at));
     }
     Ok(faults)
 }
@@ -187,13 +188,13 @@ pub(super) fn dangling<R: Reader>(
     reader: &R,
     steps: Option<&Steps>,
     nodes: Vec<(NodeId, Entry<R::Bytes<'_>>)>,
-) -> Result<Vec<TreeInconsistency>> {
+) -> Result<Vec<Inconsistency>> {
     let mut faults = Vec::new();
     let mut named = Vec::new();
     for (id, (key, bytes)) in nodes {
         let key = KeyBuf::from_slice(&key);
         match Positions::decode(&bytes) {
-            Err(_) => faults.push(TreeInconsistency { key, rule: TreeRule::Foreign }),
+            Err(_) => faults.push(Inconsistency::new(key, Rule::Foreign)),
             Ok(at) => named.push((id, key, place_of(&at, steps).left)),
         }
     }
@@ -203,7 +204,7 @@ pub(super) fn dangling<R: Reader>(
         let is_there =
             row.is_some_and(|bytes| header(*left, &bytes).is_ok_and(|found| found.id == *id));
         if !is_there {
-            faults.push(TreeInconsistency { key: key.clone(), rule: TreeRule::Dangling });
+            faults.push(Inconsistency::new(key.clone(), Rule::Dangling));
         }
     }
     Ok(faults)

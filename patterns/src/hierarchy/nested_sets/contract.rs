@@ -17,9 +17,8 @@ use super::relabel::{Wanted, lacks_room, make_room};
 use super::view::{View, between};
 use super::{check, steps};
 use crate::hierarchy::tree::{NodeOf, VisitOf, depth_bounds, encode_node, exists, unknown};
-use crate::hierarchy::{
-    MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeInconsistency, TreeNode,
-};
+use crate::hierarchy::{MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeNode};
+use crate::inconsistency::Inconsistency;
 use crate::table::get_many;
 
 /// Where the row of a node lies.
@@ -329,7 +328,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     fn check(
         &self,
         reader: &impl Reader,
-        found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         check::check::<_, V, C>(&self.keys, reader, found)
     }

@@ -394,9 +394,6 @@ pub(super) fn refused(why: &'static str) -> Error {
 /// Keys that do not agree with each other.
 #[cold]
 pub(super) fn disagreement(key: &[u8]) -> Error {
-    let why = format!(
-        "what the key {} says does not agree with the rest of the tree; see check and repair",
-        display(key)
-    );
+    let why = format!("what the key {} says has a wrong value; see check and repair", display(key));
     Error::Value { codec: "nested sets", action: "decode", source: why.into() }
 }

@@ -88,7 +88,7 @@ pub struct Facet {
     pub count: u64,
 }
 
-stands_on_index!(PathHierarchy);
+stands_on_index!(PathHierarchy; |_| "path hierarchy", options |paths| paths.options());
 
 impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// An index in `space`. `paths` gives the texts of a record, such as one in an `Option`, or several.

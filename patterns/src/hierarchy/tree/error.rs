@@ -1,12 +1,11 @@
 //! What trees refuse, and what is not as it should be in one.
 
-use std::fmt;
 use std::ops::ControlFlow;
 
-use keyloom::key::display;
 use keyloom::{Error, KeyBuf, Result, Subspace};
 
 use super::NodeId;
+use crate::inconsistency::{Inconsistency, Rule};
 
 /// What a tree refuses. It comes as an [`Error::Other`]; get it back with [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -158,68 +157,22 @@ impl From<TreeError> for Error {
     }
 }
 
-/// Which rule of a tree is broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TreeRule {
-    /// What should be at the key is not there.
-    Missing,
-    /// What is at the key does not agree with the rest of the tree.
-    Wrong,
-    /// Nothing in the tree asks for what is at the key.
-    Dangling,
-    /// The key or its value is nothing of this tree.
-    Foreign,
-    /// The node names a parent that is not there.
-    NoParent,
-    /// The node lies below itself.
-    Cycle,
-    /// The value of the node cannot be read. Repair leaves it as it is: the node has its place and its children, and
-    /// [`set_value`](super::Tree::set_value) gives it another.
-    Value,
-}
-
-/// One thing that is not as it should be: where, and which rule it breaks. Where it stops an operation it is the error,
-/// as an [`Error::Other`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct TreeInconsistency {
-    /// The key.
-    pub key: KeyBuf,
-    /// The rule.
-    pub rule: TreeRule,
-}
-
-impl fmt::Display for TreeInconsistency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rule = match self.rule {
-            TreeRule::Missing => "is missing",
-            TreeRule::Wrong => "does not agree with the rest of the tree",
-            TreeRule::Dangling => "dangles: nothing in the tree asks for it",
-            TreeRule::Foreign => "is nothing of this tree",
-            TreeRule::NoParent => "names a parent that is not there",
-            TreeRule::Cycle => "lies below itself",
-            TreeRule::Value => "holds a value that cannot be read: set another, or delete the node",
-        };
-        write!(f, "the key {} {rule}", display(&self.key))
-    }
-}
-
 /// Tells what a check finds, until nobody wants to hear more.
 pub(crate) struct Findings<F> {
     found: F,
     stopped: bool,
 }
 
-impl<F: FnMut(TreeInconsistency) -> ControlFlow<()>> Findings<F> {
+impl<F: FnMut(Inconsistency) -> ControlFlow<()>> Findings<F> {
     pub(crate) fn new(found: F) -> Self {
         Self { found, stopped: false }
     }
 
-    pub(crate) fn tell(&mut self, key: &[u8], rule: TreeRule) {
-        self.pass_on(TreeInconsistency { key: KeyBuf::from_slice(key), rule });
+    pub(crate) fn tell(&mut self, key: &[u8], rule: Rule) {
+        self.pass_on(Inconsistency::new(KeyBuf::from_slice(key), rule));
     }
 
-    pub(crate) fn pass_on(&mut self, fault: TreeInconsistency) {
+    pub(crate) fn pass_on(&mut self, fault: Inconsistency) {
         self.stopped = self.stopped || (self.found)(fault).is_break();
     }
 

@@ -17,14 +17,15 @@ mod steps;
 
 use std::ops::{Deref, RangeBounds};
 
+use crate::inconsistency::Inconsistency;
 #[cfg(doc)]
 use keyloom::Error;
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
 pub use children::Children;
+pub use error::TreeError;
 pub(crate) use error::{Findings, exists, unknown, unless_newer};
-pub use error::{TreeError, TreeInconsistency, TreeRule};
 pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::Nested;
 pub use node::{TreeNode, Visit};
@@ -492,7 +493,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Tree, TreeRule};
+    /// use keyloom_patterns::Rule;
+    /// use keyloom_patterns::hierarchy::{AdjacencyList, Nested, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
     /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
@@ -505,7 +507,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///     found.push((fault.to_string(), fault.rule));
     ///     ControlFlow::Continue(())
     /// })?;
-    /// assert_eq!(found, [(r#"the key ("tree", "other") is nothing of this tree"#.into(), TreeRule::Foreign)]);
+    /// assert_eq!(found, [(r#"the key ("tree", "other") is of another kind of data"#.into(), Rule::Foreign)]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -515,18 +517,18 @@ pub trait Tree: Clone + Send + Sync + 'static {
     fn check(
         &self,
         reader: &impl Reader,
-        found: impl FnMut(TreeInconsistency) -> std::ops::ControlFlow<()>,
+        found: impl FnMut(Inconsistency) -> std::ops::ControlFlow<()>,
     ) -> Result<u64>;
 
     /// Makes what can be derived what it should be, and returns how many keys were written or removed. The module of the model
     /// says what it takes for the truth and what it derives. Keys that are nothing of the tree stay where they are.
     ///
-    /// After it the tree can be walked and changed, and another check finds [lost values](TreeRule::Value) at most. Of a
+    /// After it the tree can be walked and changed, and another check finds [lost values](crate::Rule::Undecodable) at most. Of a
     /// node that cannot be read every model makes the same:
     ///
     /// | what cannot be read | after a repair |
     /// |---|---|
-    /// | the value | the node is as it was; check reports [`TreeRule::Value`] until [`set_value`](Tree::set_value) or a deletion |
+    /// | the value | the node is as it was; check reports [`Rule::Undecodable`](crate::Rule::Undecodable) until [`set_value`](Tree::set_value) or a deletion |
     /// | the name too | a *placeholder*: the node has its id, its place and its children, the name `lost` and its id (where paths are of names: the name of the path), and no value. The damaged bytes stay in the store until it has a value |
     /// | also where it was | as before, but it is the last root; its children stay below it, or where intervals say where they are, move up |
     ///

@@ -7,8 +7,9 @@ use std::ops::{Bound, Deref, RangeBounds};
 use keyloom::value::Codec;
 use keyloom::{Error, Result};
 
-use super::{NodeId, TreeRule};
+use super::NodeId;
 use crate::hierarchy::number;
+use crate::inconsistency::Rule;
 
 /// The first byte of what is stored of a node: the format.
 const FORMAT: u8 = 1;
@@ -156,10 +157,10 @@ impl<B: Deref<Target = [u8]>, V, C: Codec<V>> TreeNode<B, V, C> {
     }
 
     /// The rule that the node breaks by itself.
-    pub(crate) fn fault(&self) -> Option<TreeRule> {
+    pub(crate) fn fault(&self) -> Option<Rule> {
         match self.is_named() {
-            false => Some(TreeRule::Foreign),
-            true => self.value().is_err().then_some(TreeRule::Value),
+            false => Some(Rule::Foreign),
+            true => self.value().is_err().then_some(Rule::Undecodable),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::encoding::decode;
 use super::head::Head;
 use crate::BatchSize;
 use crate::hierarchy::tree::unless_newer;
-use crate::hierarchy::{TreeInconsistency, TreeRule};
+use crate::inconsistency::{Inconsistency, Rule};
 
 /// How many pieces that nobody needs are removed in one transaction.
 const STEP_KEYS: usize = 1_000;
@@ -20,7 +20,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     pub(super) fn find_wrong(
         &self,
         reader: &impl Reader,
-        mut found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+        mut found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         let mut keys = 0;
         let mut wrong = Vec::new();
@@ -30,8 +30,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
             self.find_wrong_rows(reader, &head, &mut wrong)?;
         }
         // One found too many does no harm: there are few, since one document is one piece of memory anyway.
-        let _ =
-            wrong.into_iter().try_for_each(|(key, rule)| found(TreeInconsistency { key, rule }));
+        let _ = wrong.into_iter().try_for_each(|(key, rule)| found(Inconsistency::new(key, rule)));
         Ok(keys)
     }
 
@@ -40,14 +39,14 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         &self,
         reader: &impl Reader,
         keys: &mut u64,
-        wrong: &mut Vec<(KeyBuf, TreeRule)>,
+        wrong: &mut Vec<(KeyBuf, Rule)>,
     ) -> Result<Option<Head>> {
         let head_key = self.head_key();
         let stored = reader.get(&head_key)?;
         let head = stored.as_deref().map(|bytes| unless_newer(Head::decode(bytes))).transpose();
         let head = head.map_err(|error| error.at(&head_key))?;
         if head == Some(None) {
-            wrong.push((head_key.clone(), TreeRule::Wrong));
+            wrong.push((head_key.clone(), Rule::Wrong));
         }
         let (is_there, head) = (head.is_some(), head.flatten());
         let mut has_pieces = false;
@@ -55,7 +54,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         let mut expected: BTreeMap<u64, usize> =
             pieces.iter().map(|piece| (piece.number, piece.bytes)).collect();
         if expected.len() < pieces.len() {
-            wrong.push((head_key.clone(), TreeRule::Wrong));
+            wrong.push((head_key.clone(), Rule::Wrong));
         }
         let mut is_past_next = false;
         for entry in reader.range(self.space.range(), Order::Ascending)? {
@@ -71,24 +70,24 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
                         // Without a head nobody knows which pieces are the document.
                         _ if head.is_none() => continue,
                         Some(length) if length == bytes.len() => continue,
-                        Some(_) => TreeRule::Wrong,
-                        None => TreeRule::Dangling,
+                        Some(_) => Rule::Wrong,
+                        None => Rule::Dangling,
                     }
                 }
                 _ if *key == *head_key => continue,
-                _ => TreeRule::Foreign,
+                _ => Rule::Foreign,
             };
             wrong.push((KeyBuf::from_slice(&key), rule));
         }
         // The next new piece would be written over a piece of the document.
         if is_past_next {
-            wrong.push((head_key.clone(), TreeRule::Wrong));
+            wrong.push((head_key.clone(), Rule::Wrong));
         }
         // A head is written before the first piece, and stays.
         if has_pieces && !is_there {
-            wrong.push((head_key, TreeRule::Missing));
+            wrong.push((head_key, Rule::Missing));
         }
-        wrong.extend(expected.keys().map(|number| (self.piece_key(*number), TreeRule::Missing)));
+        wrong.extend(expected.keys().map(|number| (self.piece_key(*number), Rule::Missing)));
         Ok(head)
     }
 
@@ -97,7 +96,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         &self,
         reader: &impl Reader,
         head: &Head,
-        wrong: &mut Vec<(KeyBuf, TreeRule)>,
+        wrong: &mut Vec<(KeyBuf, Rule)>,
     ) -> Result<()> {
         // What the store says is an error, and no damage.
         let text = match head.pieces.is_empty() {
@@ -107,7 +106,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         let rows = match decode(text) {
             Ok(rows) => rows,
             Err(broken) => {
-                wrong.push((self.key_of(&head.pieces, broken.0), TreeRule::Wrong));
+                wrong.push((self.key_of(&head.pieces, broken.0), Rule::Wrong));
                 return Ok(());
             }
         };
@@ -116,12 +115,12 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
             let key = || self.key_of(&head.pieces, row.at.start);
             // A key of the document holds more than this node, and is not foreign.
             let fault = rows.node::<V, C>(position).fault().map(|rule| match rule {
-                TreeRule::Foreign => TreeRule::Wrong,
+                Rule::Foreign => Rule::Wrong,
                 rule => rule,
             });
             wrong.extend(fault.map(|rule| (key(), rule)));
             if !ids.insert(row.id) {
-                wrong.push((key(), TreeRule::Wrong));
+                wrong.push((key(), Rule::Wrong));
             }
         }
         Ok(())
@@ -180,6 +179,6 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
 }
 
 /// Whether a document with this fault can be read all the same.
-fn is_beside(rule: TreeRule) -> bool {
-    matches!(rule, TreeRule::Dangling | TreeRule::Foreign | TreeRule::Value)
+fn is_beside(rule: Rule) -> bool {
+    matches!(rule, Rule::Dangling | Rule::Foreign | Rule::Undecodable)
 }

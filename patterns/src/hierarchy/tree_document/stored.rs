@@ -12,7 +12,7 @@ use super::encoding::{decode, encode};
 use super::head::{Head, Piece};
 use crate::BatchSize;
 use crate::general::atomic_aggregates::{Expected, RecordConflict, VersionedRecord};
-use crate::hierarchy::{TreeInconsistency, TreeRule};
+use crate::inconsistency::{Inconsistency, Rule};
 
 /// How many bytes of pieces are written in one transaction of a [write in steps](TreeDocument::write_in_steps): etcd
 /// takes 1.3 MiB, FoundationDB 10 MB.
@@ -54,7 +54,7 @@ impl<V, C> TreeDocument<V, C> {
             Some(head) => Ok(head),
             // A head is written before the first piece, and stays: pieces without one are a document that lost it.
             None if reader.first(self.space.range_of(&"piece"))?.is_some() => {
-                Err(self.broken(&self.head_key(), TreeRule::Missing))
+                Err(self.broken(&self.head_key(), Rule::Missing))
             }
             None => Ok(Head::default()),
         }
@@ -93,16 +93,16 @@ impl<V, C> TreeDocument<V, C> {
         for ((stored, piece), key) in found.into_iter().zip(pieces).zip(&keys) {
             match stored {
                 Some(bytes) if bytes.len() == piece.bytes => text.extend_from_slice(&bytes),
-                Some(_) => return Err(self.broken(key, TreeRule::Wrong)),
-                None => return Err(self.broken(key, TreeRule::Missing)),
+                Some(_) => return Err(self.broken(key, Rule::Wrong)),
+                None => return Err(self.broken(key, Rule::Missing)),
             }
         }
         Ok(text)
     }
 
     #[cold]
-    fn broken(&self, key: &KeyBuf, rule: TreeRule) -> Error {
-        Error::other(TreeInconsistency { key: key.clone(), rule })
+    fn broken(&self, key: &KeyBuf, rule: Rule) -> Error {
+        Error::other(Inconsistency::new(key.clone(), rule))
     }
 
     /// Writes a document if its version is still the one that is stored, and tells the new version: one more, or the same

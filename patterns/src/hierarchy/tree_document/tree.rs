@@ -9,7 +9,8 @@ use super::TreeDocument;
 use super::document::Document;
 use super::preorder::{DocumentBytes, owned, visits};
 use crate::hierarchy::tree::{NodeOf, VisitOf};
-use crate::hierarchy::{Nested, NodeId, Orphans, Place, Tree, TreeInconsistency};
+use crate::hierarchy::{Nested, NodeId, Orphans, Place, Tree};
+use crate::inconsistency::Inconsistency;
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
     /// Reads the document, lets `change` work on it, and writes it.
@@ -170,7 +171,7 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
     fn check(
         &self,
         reader: &impl Reader,
-        found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         self.find_wrong(reader, found)
     }

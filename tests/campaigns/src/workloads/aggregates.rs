@@ -6,7 +6,9 @@ use fastrand::Rng;
 use keyloom::{DynWriter, Order, Result, Subspace, Writer};
 use keyloom_patterns::conceptual::aggregates::wide_column::{NOW, WideColumns};
 use keyloom_patterns::general::atomic_aggregates::VersionedRecord;
-use keyloom_patterns::{Aggregates, AtomicTable, Enumerated, Index, RecordConflict, entry};
+use keyloom_patterns::{
+    Aggregates, AtomicTable, Enumerated, Index, Maintained, RecordConflict, entry,
+};
 use serde::{Deserialize, Serialize};
 
 use super::may_refuse::MayRefuse;

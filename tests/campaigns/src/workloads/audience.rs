@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 use keyloom::{DynWriter, Order, Result, Subspace};
 use keyloom_patterns::general::inverted_index::{BitmapExpr, InvertedIndex, one};
-use keyloom_patterns::{Table, starting_with};
+use keyloom_patterns::{Maintained, Table, starting_with};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;

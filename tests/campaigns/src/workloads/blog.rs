@@ -6,7 +6,7 @@ use fastrand::Rng;
 use keyloom::{DynWriter, Order, Result, Subspace};
 use keyloom_patterns::conceptual::denormalization::{Copies, Propagation};
 use keyloom_patterns::conceptual::joins::{Joins, Links, Lookup};
-use keyloom_patterns::{Index, Table, entry};
+use keyloom_patterns::{Index, Maintained, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use keyloom::{Desc, DynWriter, Order, Result, Subspace};
-use keyloom_patterns::{Index, IndexEntries, Table, entry};
+use keyloom_patterns::{Index, IndexEntries, Maintained, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;

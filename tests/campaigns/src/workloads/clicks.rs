@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 use keyloom::{Desc, DynWriter, Order, Result, Subspace};
 use keyloom_patterns::general::aggregation::{Contributions, Event, RankedIndex, RollUp, Totals};
-use keyloom_patterns::{Table, entry};
+use keyloom_patterns::{Maintained, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use keyloom::{DynWriter, Order, Result, Subspace};
 use keyloom_patterns::hierarchy::path::{LabelPath, PathTokenizer};
-use keyloom_patterns::{Lquery, Ltxtquery, PathHierarchy, PathPattern, Table};
+use keyloom_patterns::{Lquery, Ltxtquery, Maintained, PathHierarchy, PathPattern, Table};
 
 use super::compare;
 use crate::Workload;

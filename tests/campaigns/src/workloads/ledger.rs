@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Subspace, Writer};
-use keyloom_patterns::{Index, Table};
+use keyloom_patterns::{Index, Maintained, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;

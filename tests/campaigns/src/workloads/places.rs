@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use keyloom::{DynWriter, Order, Result, Subspace};
 use keyloom_patterns::{
-    BoundingBox, Circle, ExtentIndex, PointIndex, Position, SpaceTimeIndex, Table,
+    BoundingBox, Circle, ExtentIndex, Maintained, PointIndex, Position, SpaceTimeIndex, Table,
 };
 
 use crate::Workload;

@@ -24,7 +24,7 @@
 //! * An entry is there exactly if the function of the index gives numbers for a record that is there; its numbers
 //!   are those, and its code is theirs.
 //! * All entries were made with the same dimensions. A program that declares others is refused by every query, as it
-//!   would miss these entries; [`repair`](CurveIndex::repair) makes them anew, with the new dimensions.
+//!   would miss these entries; [`repair`](crate::Maintained::repair) makes them anew, with the new dimensions.
 //!
 //! # Cost
 //!
@@ -33,7 +33,7 @@
 //! | put of a record | 1 key written; 1 deleted too when its numbers move to another code; 0 when they stay |
 //! | [`points`](CurveQuery::points), [`count`](CurveQuery::count) | 2 ranges that find nothing, then [a few](CurveQuery::in_ranges), besides those that leap over what is of no use |
 //! | [`page`](CurveQuery::page) | the same, from where it goes on |
-//! | [`check`](CurveIndex::check), [`repair`](CurveIndex::repair) | see [`derived`](crate::derived) |
+//! | [`check`](crate::Maintained::check), [`repair`](crate::Maintained::repair) | see [`derived`](crate::derived) |
 //!
 //! Keys read for each that is found, in cubes that hold a hundredth of half a million points: 1.13 in two dimensions,
 //! 1.54 in three, 2.3 in four, whether in 1 range or in 16, as the walk leaps; where they hold a ten-thousandth, 2.0,
@@ -165,7 +165,7 @@ where
     }
 }
 
-stands_on_index!(CurveIndex, N);
+stands_on_index!(CurveIndex, N; |_| "curve", options |index| index.options());
 
 /// How the numbers are cut into cells.
 #[derive(Clone, Copy, Debug)]

@@ -26,7 +26,7 @@
 //! * An entry is there exactly if the function of the index gives an event for a record that is there; its values
 //!   are those of that event, and its bin and its code are theirs.
 //! * All entries have one width. A program that declares another is refused by every query, as it would miss the
-//!   others; [`repair`](SpaceTimeIndex::repair) makes them anew, with the new width.
+//!   others; [`repair`](crate::Maintained::repair) makes them anew, with the new width.
 //!
 //! # Cost
 //!
@@ -37,7 +37,7 @@
 //! | within one bin | the same, without the key to find it |
 //! | a bin in which there is nothing | none |
 //! | [`page`](SpaceTimeQuery::page) | the same, from where it goes on |
-//! | [`check`](SpaceTimeIndex::check), [`repair`](SpaceTimeIndex::repair) | see [`derived`](crate::derived) |
+//! | [`check`](crate::Maintained::check), [`repair`](crate::Maintained::repair) | see [`derived`](crate::derived) |
 //!
 //! The width decides. Where queries are about many bins, each of them costs its ranges anew; where they are about
 //! the smallest part of one, a code has few bits that tell it from the rest. Take bins a few times as wide as the
@@ -180,7 +180,7 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
     }
 }
 
-stands_on_index!(SpaceTimeIndex);
+stands_on_index!(SpaceTimeIndex; |_| "points in space and time", options |index| index.options());
 
 /// The bits of each dimension of a code.
 const BITS: u32 = <u64 as Morton<3>>::BITS;

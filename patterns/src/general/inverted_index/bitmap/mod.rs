@@ -16,6 +16,7 @@ pub(crate) use roaring::{to_roaring, to_treemap};
 use stored::{StoredChunks, container_at};
 
 use crate::continuation::{Continuation, Page};
+use crate::inconsistency::Inconsistency;
 use crate::select::within;
 
 /// A set of ids, numbers of 64 bits, in chunks of [`CHUNK_IDS`](super::CHUNK_IDS); see the
@@ -232,17 +233,19 @@ impl Bitmap {
     /// let store = Memory::new();
     /// store.transact(|txn| txn.put(&members.space().pack(&4), &[0x11]))?;
     /// let faults = members.check(&store.snapshot()?)?;
-    /// assert!(faults[0].to_string().starts_with(r#"at key ("members", 4): "#), "{faults:?}");
+    /// assert!(faults[0].to_string().starts_with(r#"the key ("members", 4) is wrong: "#), "{faults:?}");
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
     /// What the store says.
-    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Error>> {
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut faults = Vec::new();
         for entry in reader.range(self.space.self_and_children(), Order::Ascending)? {
             let (key, value) = entry?;
-            faults.extend(stored::verify(&self.space, &key, &value, self.universe).err());
+            if let Err(error) = stored::verify(&self.space, &key, &value, self.universe) {
+                faults.push(Inconsistency::foreign(KeyBuf::from_slice(&key), error));
+            }
         }
         Ok(faults)
     }

@@ -13,9 +13,10 @@ use super::counts::Counted;
 use super::given::Lack;
 use super::ids::Ids;
 use super::span::Span;
-use crate::derived::{Inconsistency, page_behind};
+use crate::derived::page_behind;
 use crate::general::inverted_index::CHUNK_IDS;
 use crate::general::inverted_index::dense_ids::State;
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::table::{RecordKey, Table};
 
 /// How many stored entries a check looks at together.
@@ -38,7 +39,7 @@ pub(super) fn check<K: RecordKey, V, C: Codec<V>>(
         let (faults, _) = index.compare(table, reader, &span, end)?;
         // Those that are stored and no containers are met again among what is stored.
         let faults = faults.into_iter().map(|fault| fault.what);
-        found.extend(faults.filter(|what| !matches!(what, Inconsistency::Foreign { .. })));
+        found.extend(faults.filter(|what| what.rule != Rule::Foreign));
         from = span.last().checked_add(1);
     }
     check_stored(index, reader, table, end, &mut found)?;
@@ -59,8 +60,8 @@ fn check_ids<K: RecordKey, V, C: Codec<V>>(
     let free = ids.count_free(reader)?;
     if stored != Some(State { free, ..state }) && (stored, state.next) != (None, 0) {
         found.push(match reader.get(&ids.state_key())? {
-            None => Inconsistency::Missing { entry: ids.state_key() },
-            Some(_) => Inconsistency::Wrong { entry: ids.state_key() },
+            None => Inconsistency::new(ids.state_key(), Rule::Missing),
+            Some(_) => Inconsistency::new(ids.state_key(), Rule::Wrong),
         });
     }
     let mut last: Option<KeyBuf> = None;
@@ -70,10 +71,10 @@ fn check_ids<K: RecordKey, V, C: Codec<V>>(
         for (key, lack) in ids.lacking(reader, &keys, state.next)? {
             found.push(match lack {
                 Lack::Id(is_wrong) => match is_wrong {
-                    true => Inconsistency::Wrong { entry: ids.ids.pack(key) },
-                    false => Inconsistency::Missing { entry: ids.ids.pack(key) },
+                    true => Inconsistency::new(ids.ids.pack(key), Rule::Wrong),
+                    false => Inconsistency::new(ids.ids.pack(key), Rule::Missing),
                 },
-                Lack::Key(id) => Inconsistency::Missing { entry: ids.keys.pack(&id) },
+                Lack::Key(id) => Inconsistency::new(ids.keys.pack(&id), Rule::Missing),
             });
         }
         last = page.last;
@@ -96,7 +97,7 @@ fn check_stored<K: RecordKey, V, C: Codec<V>>(
         let stored = index.superfluous(table, reader, &page.entries, end)?;
         // A container that has some ids too many was compared with its chunk.
         let faults = stored.faults.into_iter().map(|fault| fault.what);
-        found.extend(faults.filter(|what| !matches!(what, Inconsistency::Wrong { .. })));
+        found.extend(faults.filter(|what| what.rule != Rule::Wrong));
         last = match page.entries.get(stored.entries.wrapping_sub(1)) {
             Some((key, _)) if stored.entries < page.entries.len() => Some(KeyBuf::from_slice(key)),
             _ => page.last,

@@ -9,8 +9,8 @@ use super::fields::Held;
 use super::for_reports::FieldKind;
 use super::span::Fault;
 use super::{Field, InvertedIndex};
-use crate::derived::Inconsistency;
 use crate::general::inverted_index::column::{BLOCK_IDS, block_of, id_in_block};
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::table::{RecordKey, get_many};
 
 impl FieldKind {
@@ -95,9 +95,9 @@ impl<K, V> Field<K, V> {
         let entry: KeyBuf = self.column.pack(&block);
         let what = match is_column {
             _ if made.is_empty() => return Ok(None),
-            None => Inconsistency::Missing { entry },
-            Some(true) => Inconsistency::Wrong { entry },
-            Some(false) => Inconsistency::Foreign { entry },
+            None => Inconsistency::new(entry, Rule::Missing),
+            Some(true) => Inconsistency::new(entry, Rule::Wrong),
+            Some(false) => Inconsistency::new(entry, Rule::Foreign),
         };
         Ok(Some(Fault { what, value: Some(made) }))
     }

@@ -4,7 +4,7 @@ use keyloom::{KeyBuf, Reader, Result, Writer};
 
 use super::fields::Function;
 use super::{Field, InvertedIndex};
-use crate::derived::Inconsistency;
+use crate::inconsistency::{Inconsistency, Rule};
 
 /// What is stored of the number of containers of a field, and how many there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +38,11 @@ impl Counted {
     pub(super) fn fault(&self) -> Option<Inconsistency> {
         let entry = self.counter.clone();
         match self.stored {
-            Some(None) => Some(Inconsistency::Foreign { entry }),
-            Some(Some(stored)) if stored != self.containers => Some(Inconsistency::Wrong { entry }),
-            None if self.containers > 0 => Some(Inconsistency::Missing { entry }),
+            Some(None) => Some(Inconsistency::new(entry, Rule::Foreign)),
+            Some(Some(stored)) if stored != self.containers => {
+                Some(Inconsistency::new(entry, Rule::Wrong))
+            }
+            None if self.containers > 0 => Some(Inconsistency::new(entry, Rule::Missing)),
             _ => None,
         }
     }

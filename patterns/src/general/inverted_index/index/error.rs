@@ -9,7 +9,7 @@ use keyloom::{Error, MAX_KEY_BYTES, Subspace};
 #[non_exhaustive]
 pub enum InvertedIndexError {
     /// The index has no field of this name. Ask for one of those that it has, or declare it and
-    /// [repair](super::InvertedIndex::repair) the index.
+    /// [repair](crate::Maintained::repair) the index.
     #[error("the inverted index {index} has no field {field:?}; it has {known}")]
     UnknownField {
         /// The subspace of the index.

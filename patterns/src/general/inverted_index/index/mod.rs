@@ -28,7 +28,7 @@
 //!
 //! # Records that were there before
 //!
-//! A record that was in the table before the index was attached is not in it until [`repair`](InvertedIndex::repair) has come
+//! A record that was in the table before the index was attached is not in it until [`repair`](crate::Maintained::repair) has come
 //! by. Meanwhile a put that changes no field changes nothing in the index. One that does brings the record into it
 //! whole where ids are given out, since the record has none; where keys are ids only the fields that differ
 //! are written, so `all` and the terms of other fields miss it still. To tell would cost every put a
@@ -55,7 +55,7 @@
 //!
 //! [`InvertedIndexError`] tells what is refused: an unknown field, a selection of another type than the values, a value that is
 //! too long for a key, ids that are used up. It is found before anything is written. Stored bytes that are no container, column or id are errors that name
-//! the key, for whoever meets them; [`repair`](InvertedIndex::repair) makes them what they should be.
+//! the key, for whoever meets them; [`repair`](crate::Maintained::repair) makes them what they should be.
 
 mod check;
 mod columns;
@@ -82,8 +82,10 @@ use std::sync::Arc;
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Reader, Result, Store, Subspace};
 
-use crate::derived::{Inconsistency, RepairOptions, RepairProgress};
 use crate::general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds};
+use crate::inconsistency::Inconsistency;
+use crate::progress::{Progress, RepairOptions};
+use crate::schema::maintained::{Maintained, described};
 use crate::table::{RecordKey, Table};
 
 pub(in crate::general::inverted_index) use columns::{ColumnWalk, block_at};
@@ -248,7 +250,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Choose a short name: it stands in the key of every container.
     ///
     /// The function must be pure. When it changes, or a field comes or goes, the index is wrong until
-    /// [`repair`](InvertedIndex::repair) has run.
+    /// [`repair`](crate::Maintained::repair) has run.
     #[must_use]
     pub fn field(
         self,
@@ -345,7 +347,54 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 }
 
-impl<K: RecordKey, V> InvertedIndex<K, V> {
+impl<K: RecordKey, V: 'static> InvertedIndex<K, V> {
+    /// Builds the index of a table that is full already, by a sorted load: a [`repair`](crate::Maintained::repair) in
+    /// transactions of 32 chunks of ids each, about a million records. What is there already is kept where it is right.
+    ///
+    /// For a table that nobody writes meanwhile. A transaction of a million records keeps the writers of LMDB waiting as
+    /// long as it takes. On a store whose transactions run side by side, any put of one of these records lets it run again as a
+    /// whole, with no fewer records, until it succeeds or gives up with
+    /// [`Error::RetriesExhausted`](keyloom::Error::RetriesExhausted). While others write, use `repair`.
+    ///
+    /// Keeps what a transaction writes in memory, some 100 to 200 bytes per record. For shorter transactions, which tell of
+    /// their progress more often, call `repair` with a smaller multiple of [`CHUNK_IDS`](super::CHUNK_IDS); its entries fill
+    /// the pages of a store less well, since the chunks of a value then come between those of others.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::{Maintained, Table};
+    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+    /// use std::ops::ControlFlow;
+    /// let numbers = Table::<u32, u64>::new(&Subspace::new("numbers"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| numbers.put_many(txn, (0..1_000).map(|n| (n, u64::from(n) % 7))))?;
+    ///
+    /// let index = InvertedIndex::new(&Subspace::new("index")).field("rest", |_, rest: &u64| one(rest));
+    /// let numbers = numbers.with(&index);
+    /// index.build(&store, &numbers, |_| ControlFlow::Continue(()))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(index.term("rest", 3)?.count(&snapshot)?, 143);
+    /// assert_eq!(index.check(&snapshot, &numbers)?, []);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`repair`](crate::Maintained::repair).
+    pub fn build<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let options =
+            RepairOptions { batch: CHUNKS_PER_BUILD * super::CHUNK_IDS as usize, resume: None };
+        self.repair_with(store, table, &options, progress)
+    }
+}
+
+impl<K: RecordKey, V: 'static> Maintained for InvertedIndex<K, V> {
+    described!(|_| "inverted index", options | index | index.options());
+
     /// Everything that is not as it should be between `table` and this index: inverted, direct, and ids.
     /// A counter of 0 may be there or not.
     ///
@@ -356,7 +405,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// # Errors
     /// Any error of the store; records that do not decode;
     /// [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
-    pub fn check<C: Codec<V>>(
+    fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
@@ -380,58 +429,15 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// their containers yet, queries miss them.
     ///
     /// # Errors
-    /// What the store says, and as [`check`](InvertedIndex::check).
-    pub fn repair<S: Store, C: Codec<V>>(
+    /// What the store says, and as [`check`](crate::Maintained::check).
+    fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
         table: &Table<K, V, C>,
         options: &RepairOptions,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         repair::repair(self, store, table, options, progress)
-    }
-
-    /// Builds the index of a table that is full already, by a sorted load: a [`repair`](InvertedIndex::repair) in
-    /// transactions of 32 chunks of ids each, about a million records. What is there already is kept where it is right.
-    ///
-    /// For a table that nobody writes meanwhile. A transaction of a million records keeps the writers of LMDB waiting as
-    /// long as it takes. On a store whose transactions run side by side, any put of one of these records lets it run again as a
-    /// whole, with no fewer records, until it succeeds or gives up with
-    /// [`Error::RetriesExhausted`](keyloom::Error::RetriesExhausted). While others write, use `repair`.
-    ///
-    /// Keeps what a transaction writes in memory, some 100 to 200 bytes per record. For shorter transactions, which tell of
-    /// their progress more often, call `repair` with a smaller multiple of [`CHUNK_IDS`](super::CHUNK_IDS); its entries fill
-    /// the pages of a store less well, since the chunks of a value then come between those of others.
-    ///
-    /// ```
-    /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_patterns::Table;
-    /// use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
-    /// use std::ops::ControlFlow;
-    /// let numbers = Table::<u32, u64>::new(&Subspace::new("numbers"));
-    /// let store = Memory::new();
-    /// store.transact(|txn| numbers.put_many(txn, (0..1_000).map(|n| (n, u64::from(n) % 7))))?;
-    ///
-    /// let index = InvertedIndex::new(&Subspace::new("index")).field("rest", |_, rest: &u64| one(rest));
-    /// let numbers = numbers.with(&index);
-    /// index.build(&store, &numbers, |_| ControlFlow::Continue(()))?;
-    /// let snapshot = store.snapshot()?;
-    /// assert_eq!(index.term("rest", 3)?.count(&snapshot)?, 143);
-    /// assert_eq!(index.check(&snapshot, &numbers)?, []);
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`repair`](InvertedIndex::repair).
-    pub fn build<S: Store, C: Codec<V>>(
-        &self,
-        store: &S,
-        table: &Table<K, V, C>,
-        progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-    ) -> Result<RepairProgress> {
-        let options =
-            RepairOptions { batch: CHUNKS_PER_BUILD * super::CHUNK_IDS as usize, resume: None };
-        self.repair(store, table, &options, progress)
     }
 }
 

@@ -11,12 +11,11 @@ use super::counts::Counted;
 use super::ids::Ids;
 use super::span::{Fault, Span};
 use crate::batch::BatchSize;
-use crate::derived::{
-    Inconsistency, RepairOptions, RepairPhase, RepairProgress, SortedWrites, page_behind,
-    refuse_foreign,
-};
+use crate::derived::{SortedWrites, page_behind, refuse_foreign};
 use crate::general::inverted_index::dense_ids::State;
 use crate::general::inverted_index::{CHUNK_IDS, DenseIds};
+use crate::inconsistency::Rule;
+use crate::progress::{Progress, RepairOptions, RepairPhase};
 use crate::table::{RecordKey, Table};
 
 pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
@@ -24,8 +23,8 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     store: &S,
     table: &Table<K, V, C>,
     options: &RepairOptions,
-    mut progress: impl FnMut(&RepairProgress) -> ControlFlow<()>,
-) -> Result<RepairProgress> {
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Progress> {
     table.refuse_unless_attached(index.space())?;
     // Where nothing is stored, nothing can be superfluous.
     let is_empty = options.resume.is_none()
@@ -33,7 +32,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     // A beginning: what is too large for a transaction all the same is halved.
     let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
     let mut size = BatchSize::new(options.batch.min(most));
-    let mut done = RepairProgress::beginning(options);
+    let mut done = Progress::beginning(options);
     done.written += mend_state(index, store)?;
     loop {
         // In a transaction it would meet all who take ids. Newer ones come with all that belongs to them.
@@ -70,7 +69,7 @@ fn repair_records<K: RecordKey, V, C: Codec<V>>(
     txn: &mut impl Writer,
     batch: usize,
     end: u64,
-    done: &mut RepairProgress,
+    done: &mut Progress,
 ) -> Result<bool> {
     let last = done.position.last.take();
     let in_index = last.as_deref().is_some_and(|last| index.space().contains(last));
@@ -96,7 +95,7 @@ fn give_ids<K: RecordKey, V, C>(
     batch: usize,
     last: Option<&[u8]>,
     end: u64,
-    done: &mut RepairProgress,
+    done: &mut Progress,
 ) -> Result<Option<KeyBuf>> {
     let (keys, last) = {
         let page = page_behind(last, txn, table.space(), batch.min(CHUNK_IDS as usize))?;
@@ -131,7 +130,7 @@ fn write_spans<K: RecordKey, V, C: Codec<V>>(
     batch: usize,
     mut last: Option<KeyBuf>,
     end: u64,
-    done: &mut RepairProgress,
+    done: &mut Progress,
 ) -> Result<Option<KeyBuf>> {
     refuse_foreign(index.space(), last.as_deref())?;
     let mut writes = SortedWrites::default();
@@ -158,8 +157,8 @@ fn write_spans<K: RecordKey, V, C: Codec<V>>(
         done.written += faults.len() as u64;
         for Fault { what, value } in faults {
             let bytes = value.as_ref().map_or(0, Vec::len);
-            index.check_column(what.entry(), bytes, txn.limits())?;
-            writes.push(what.entry(), value.as_deref())?;
+            index.check_column(&what.key, bytes, txn.limits())?;
+            writes.push(&what.key, value.as_deref())?;
         }
         last = Some(index.direct.pack(&span.last()));
     }
@@ -174,7 +173,7 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     txn: &mut impl Writer,
     batch: usize,
     end: u64,
-    done: &mut RepairProgress,
+    done: &mut Progress,
 ) -> Result<bool> {
     let (faults, is_last) = {
         let page = page_behind(
@@ -184,7 +183,7 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
             batch.min(CHUNK_IDS as usize),
         )?;
         let mut found = index.superfluous(table, txn, &page.entries, end)?;
-        if found.faults.iter().any(|fault| index.is_of_free_ids(fault.what.entry())) {
+        if found.faults.iter().any(|fault| index.is_of_free_ids(&fault.what.key)) {
             // Given out and released since: or a stray, which the end within the transaction tells.
             found = index.superfluous(table, txn, &page.entries, index.end(txn)?)?;
         }
@@ -196,13 +195,13 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
         (found.faults, page.last.is_none() && found.entries == page.entries.len())
     };
     for fault in faults {
-        match (&fault.what, &fault.value) {
-            (Inconsistency::Wrong { .. }, _) => done.written += 1,
+        match (fault.what.rule, &fault.value) {
+            (Rule::Wrong, _) => done.written += 1,
             _ => done.removed += 1,
         }
         match &fault.value {
-            Some(value) => txn.put(fault.what.entry(), value)?,
-            None => txn.delete(fault.what.entry())?,
+            Some(value) => txn.put(&fault.what.key, value)?,
+            None => txn.delete(&fault.what.key)?,
         }
     }
     Ok(is_last)

@@ -9,10 +9,10 @@ use keyloom::{Error, KeyBuf, Order, Reader, Result, unpack};
 use super::InvertedIndex;
 use super::fields::Held;
 use super::ids::{Ids, SameIds};
-use crate::derived::Inconsistency;
 use crate::general::inverted_index::bitmap::place_of;
 use crate::general::inverted_index::dense_ids::read_id;
 use crate::general::inverted_index::{CHUNK_IDS, Container, DenseIds, Words};
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::select::within;
 use crate::table::{RecordKey, Table, get_many};
 
@@ -118,11 +118,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         for ((key, offsets), stored) in expected.containers.iter().zip(stored) {
             let fault = compare_container(key, offsets, span, stored.as_deref());
             let is_free = free.as_ref() == Some(key);
-            faults.extend(
-                fault.filter(|fault| {
-                    is_free || !matches!(fault.what, Inconsistency::Dangling { .. })
-                }),
-            );
+            faults.extend(fault.filter(|fault| is_free || fault.what.rule != Rule::Dangling));
         }
         self.compare_columns(reader, &span.0, &expected.direct, &mut faults)?;
         Ok((faults, expected.records))
@@ -265,11 +261,11 @@ fn compare_container(
     let entry = key.clone();
     let what = match container {
         None if new.is_empty() => return None,
-        None => Inconsistency::Missing { entry },
-        Some(None) => Inconsistency::Foreign { entry },
+        None => Inconsistency::new(entry, Rule::Missing),
+        Some(None) => Inconsistency::new(entry, Rule::Foreign),
         Some(Some(_)) if new == old => return None,
-        Some(Some(_)) if new.is_empty() => Inconsistency::Dangling { entry },
-        Some(Some(_)) => Inconsistency::Wrong { entry },
+        Some(Some(_)) if new.is_empty() => Inconsistency::new(entry, Rule::Dangling),
+        Some(Some(_)) => Inconsistency::new(entry, Rule::Wrong),
     };
     Some(Fault { what, value: encoded(&new) })
 }

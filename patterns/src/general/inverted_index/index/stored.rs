@@ -11,10 +11,10 @@ use super::for_reports::FieldKind;
 use super::ids::Ids;
 use super::span::{COMPARED_TOGETHER, Fault, encoded, sound};
 use super::{Field, InvertedIndex};
-use crate::derived::Inconsistency;
 use crate::general::inverted_index::bitmap::{id_at, place_of};
 use crate::general::inverted_index::column::{Integers, Values, block_of, id_in_block};
 use crate::general::inverted_index::{Container, DenseIds};
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::table::{RecordKey, Table, get_many};
 
 /// What a look at some stored entries found.
@@ -229,7 +229,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(match encoded(&words) {
             _ if is_clean => None,
             None => Some(dangling(entry)),
-            value => Some(Fault { what: Inconsistency::Wrong { entry }, value }),
+            value => Some(Fault { what: Inconsistency::new(entry, Rule::Wrong), value }),
         })
     }
 
@@ -258,7 +258,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let value = changes.make(Some(bytes)).map_err(|error| error.at(&entry))?;
         Ok(Some(match value.is_empty() {
             true => dangling(entry),
-            false => Fault { what: Inconsistency::Wrong { entry }, value: Some(value) },
+            false => Fault { what: Inconsistency::new(entry, Rule::Wrong), value: Some(value) },
         }))
     }
 
@@ -388,9 +388,9 @@ fn stored_id<'i, K: RecordKey, V>(
 }
 
 fn foreign(entry: KeyBuf) -> Fault {
-    Fault { what: Inconsistency::Foreign { entry }, value: None }
+    Fault { what: Inconsistency::new(entry, Rule::Foreign), value: None }
 }
 
 fn dangling(entry: KeyBuf) -> Fault {
-    Fault { what: Inconsistency::Dangling { entry }, value: None }
+    Fault { what: Inconsistency::new(entry, Rule::Dangling), value: None }
 }

@@ -1,21 +1,22 @@
 //! What is wrong with stored integers.
 
-use keyloom::{Error, Order, Reader, Result};
+use keyloom::{Order, Reader, Result};
 
 use super::BitSliced;
 use super::slices::{EXISTS, LOWEST, SIGN, SliceWalk, Slices};
 use crate::general::inverted_index::Words;
 use crate::general::inverted_index::expression::leaf::Span;
+use crate::inconsistency::{Inconsistency, Rule};
 
 impl BitSliced {
     /// All chunks that are not as they should be: ids out of order, or with a sign or a bit but no value, or with
-    /// a negative zero. Each error names a key. Costs one range over all slices.
+    /// a negative zero. Costs one range over all slices.
     ///
     /// Reads only look as far as they need to: of such chunks they come to a wrong answer, but to an end.
     ///
     /// # Errors
     /// What the store says; where stored bytes are no chunk, naming the key.
-    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Error>> {
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let span = Span::of(&(0..=u64::MAX), Order::Ascending);
         let mut walk = SliceWalk::new(reader, &self.space, span);
         let (mut faults, mut next) = (Vec::new(), Some(0));
@@ -23,15 +24,18 @@ impl BitSliced {
             let slices = walk.slices(chunk)?;
             let key = |slice: u8| self.space.pack(&(chunk, slice));
             for (slice, container) in slices.all() {
-                faults.extend(container.verify().map_err(|error| error.at(&key(slice))).err());
+                if let Err(error) = container.verify() {
+                    faults.push(Inconsistency::foreign(key(slice), error));
+                }
             }
+            let mut wrong = |slice, text: &'static str| {
+                faults.push(Inconsistency::new(key(slice), Rule::Wrong).with_text(text));
+            };
             if has_more_than_exist(&slices) {
-                faults.push(
-                    Error::other("some ids have a sign or a bit but no value").at(&key(EXISTS)),
-                );
+                wrong(EXISTS, "lacks ids that have a sign or a bit");
             }
             if has_negative_zero(&slices) {
-                faults.push(Error::other("some ids have a sign but no bit").at(&key(SIGN)));
+                wrong(SIGN, "has ids without a bit");
             }
             next = span.behind(chunk);
         }

@@ -7,7 +7,8 @@ use keyloom::value::Codec;
 use keyloom::{Entry, KeyBuf, Order, Reader, Result};
 
 use super::{LEAF_HEADER, LeafRanges, Record};
-use crate::hierarchy::{NodeId, TreeInconsistency, TreeNode, TreeRule};
+use crate::hierarchy::{NodeId, TreeNode};
+use crate::inconsistency::{Inconsistency, Rule};
 
 /// How many keys are looked at together.
 const BATCH: usize = 1_000;
@@ -17,7 +18,7 @@ const BATCH: usize = 1_000;
 struct Found {
     leaves: BTreeMap<u64, NodeId>,
     nodes: HashMap<NodeId, Record>,
-    faults: Vec<TreeInconsistency>,
+    faults: Vec<Inconsistency>,
 }
 
 impl<V, C: Codec<V>> LeafRanges<V, C> {
@@ -41,7 +42,7 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
     ///     ControlFlow::Continue(())
     /// })?;
     /// assert_eq!(keys, 3);
-    /// assert_eq!(found[0], r#"the key ("catalogue", "node", 1) dangles: nothing in the tree asks for it"#);
+    /// assert_eq!(found[0], r#"the key ("catalogue", "node", 1) dangles: nothing makes it"#);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -50,7 +51,7 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
     pub fn check(
         &self,
         reader: &impl Reader,
-        mut found: impl FnMut(TreeInconsistency) -> ControlFlow<()>,
+        mut found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         let mut all = Found::default();
         let mut looked_at = 0;
@@ -82,7 +83,7 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
             let node = TreeNode::<_, V, C>::new(0, bytes.get(from..).unwrap_or_default(), 0);
             if !node.is_readable() {
                 let key = KeyBuf::from_slice(&key);
-                all.faults.push(TreeInconsistency { key, rule: TreeRule::Foreign });
+                all.faults.push(Inconsistency::new(key, Rule::Foreign));
             }
         };
         if let Ok(number) = self.leaves.unpack::<u64>(&key)
@@ -100,22 +101,22 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
             return;
         }
         let key = KeyBuf::from_slice(&key);
-        all.faults.push(TreeInconsistency { key, rule: TreeRule::Foreign });
+        all.faults.push(Inconsistency::new(key, Rule::Foreign));
     }
 
-    fn faults(&self, all: Found) -> Vec<TreeInconsistency> {
+    fn faults(&self, all: Found) -> Vec<Inconsistency> {
         let Found { leaves, nodes, mut faults } = all;
-        let mut fault = |key, rule| faults.push(TreeInconsistency { key, rule });
+        let mut fault = |key, rule| faults.push(Inconsistency::new(key, rule));
         // The first leaf below each inner node, the last one, and how many there are.
         let mut below: HashMap<NodeId, (u64, u64, u64)> = HashMap::new();
         for (expected, (number, id)) in leaves.iter().enumerate() {
             if *number != expected as u64 {
-                fault(self.leaves.pack(number), TreeRule::Wrong);
+                fault(self.leaves.pack(number), Rule::Wrong);
             }
             match nodes.get(id) {
-                None => fault(self.nodes.pack(id), TreeRule::Missing),
+                None => fault(self.nodes.pack(id), Rule::Missing),
                 Some(record) if !record.is_leaf || record.first != *number => {
-                    fault(self.nodes.pack(id), TreeRule::Wrong);
+                    fault(self.nodes.pack(id), Rule::Wrong);
                 }
                 Some(record) => {
                     for above in &record.above {
@@ -129,14 +130,14 @@ impl<V, C: Codec<V>> LeafRanges<V, C> {
             let key = self.nodes.pack(id);
             let Record { first, last, is_leaf, above, .. } = record;
             let rule = match (is_leaf, leaves.get(first), below.get(id)) {
-                (true, found, _) if found != Some(id) => TreeRule::Dangling,
-                (false, _, None) => TreeRule::Dangling,
+                (true, found, _) if found != Some(id) => Rule::Dangling,
+                (false, _, None) => Rule::Dangling,
                 (false, _, Some(found)) if *found != (*first, *last, last - first + 1) => {
-                    TreeRule::Wrong
+                    Rule::Wrong
                 }
                 _ => match above.split_first() {
                     Some((parent, rest)) if nodes.get(parent).is_none_or(|p| p.above != rest) => {
-                        TreeRule::NoParent
+                        Rule::NoParent
                     }
                     _ => continue,
                 },

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use fastrand::Rng;
 use keyloom::{Fault, Memory, Result, Store, Subspace};
 use keyloom_patterns::derived::{RepairOptions, RepairPosition};
-use keyloom_patterns::{BatchSize, Index, Table};
+use keyloom_patterns::{BatchSize, Index, Maintained, Table};
 
 use super::trial::{Part, Trial, Verdict, clear, told};
 use crate::Mix;
@@ -177,7 +177,7 @@ impl Words {
     ) -> (Result<()>, Option<RepairPosition>) {
         let mut last = None;
         let options = RepairOptions { batch: BATCH, resume };
-        let done = self.by_letter.repair(store, &self.table, &options, |progress| {
+        let done = self.by_letter.repair_with(store, &self.table, &options, |progress| {
             last = Some(progress.position.clone());
             ControlFlow::Continue(())
         });

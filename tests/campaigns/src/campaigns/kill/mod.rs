@@ -163,7 +163,7 @@ impl Campaign for Kill {
                 &[Form::Repair],
                 Habit::ResumesTooFar,
                 // Whether the repair had come to its end, so that a whole check judges, is chance.
-                "behind the position told|is missing: its record asks for it",
+                "behind the position told|is missing",
             ),
         ];
         let mut controls = Vec::new();

@@ -6,12 +6,13 @@ use anyhow::Result;
 use fastrand::Rng;
 use keyloom::{Error, KeyBuf, Lmdb, Memory, Order, Reader, Store, Subspace};
 use keyloom_patterns::derived::{RepairOptions, RepairPhase, RepairPosition};
-use keyloom_patterns::{BatchSize, Inconsistency, Index, Table};
+use keyloom_patterns::{BatchSize, Index, Maintained, Table};
 use serde::{Deserialize, Serialize};
 
 use super::job::{Habit, Job, Position};
 use super::mark::{Kind, Pen};
 use crate::mix::first_difference;
+use keyloom_patterns::{Inconsistency, Rule};
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,7 +164,7 @@ pub fn repair(
         go_too_far(&shelf, store, position, batch)?;
     }
     let options = RepairOptions { batch, resume };
-    shelf.by_group.repair(store, &shelf.records, &options, |progress| {
+    shelf.by_group.repair_with(store, &shelf.records, &options, |progress| {
         let position = &progress.position;
         let phase = u64::from(position.phase == RepairPhase::Entries);
         let told = pen.mark_key(Kind::Reached, phase, position.last.as_deref().unwrap_or_default());
@@ -205,7 +206,7 @@ impl Position {
     fn covers(&self, fault: &Inconsistency, missing: bool) -> bool {
         match (self.in_entries, missing) {
             (true, true) => true,
-            (true, false) => self.last.as_deref().is_some_and(|last| fault.entry() <= last),
+            (true, false) => self.last.as_deref().is_some_and(|last| &fault.key[..] <= last),
             (false, _) => false,
         }
     }
@@ -227,7 +228,7 @@ pub fn judge_repair(
     let found = shelf.by_group.check(reader, &shelf.records)?;
     let mut wrong: Vec<String> = found
         .iter()
-        .filter(|fault| position.covers(fault, matches!(fault, Inconsistency::Missing { .. })))
+        .filter(|fault| position.covers(fault, fault.rule == Rule::Missing))
         .map(|fault| format!("behind the position told: {fault}"))
         .collect();
     if let (false, Some(last)) = (position.in_entries, &position.last) {
