@@ -86,7 +86,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
         b.iter(|| {
             let (id, name) = next();
             store.transact(|txn| users_deferred.put(txn, &id, &name)).unwrap();
-            deferred.propagate(store, 100, |_| ControlFlow::Continue(())).unwrap();
+            deferred.propagate_with(store, 100, |_| ControlFlow::Continue(())).unwrap();
         });
     });
     group.finish();

@@ -1,7 +1,5 @@
 //! Cities that carry the name of their country; and a country that changes its name.
 
-use std::ops::ControlFlow;
-
 use keyloom::{Order, Result, Store, Subspace};
 use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::{Index, Table, entry};
@@ -93,7 +91,7 @@ impl Step for Denormalization {
         for some in places.chunks(1_000) {
             store.transact(|txn| self.names.put_many(txn, some.to_vec()))?;
         }
-        self.names.propagate(store, 1_000, |_| ControlFlow::Continue(()))?;
+        self.names.propagate(store)?;
         Ok(())
     }
 
@@ -101,8 +99,7 @@ impl Step for Denormalization {
         let said = "Turkey becomes Türkiye. What do its cities say? (too many to change at once)";
         self.rename(store, "Türkiye")?;
         ask(store, said, |snapshot| Ok((self.names(snapshot)?, ())))?;
-        let (done, cost) = store
-            .measure(|store| self.names.propagate(store, 1_000, |_| ControlFlow::Continue(())));
+        let (done, cost) = store.measure(|store| self.names.propagate(store));
         say!("\n  propagated to {} places: {cost}", grouped(done?.written));
         ask(store, "And now?", |snapshot| Ok((self.names(snapshot)?, ())))
     }

@@ -44,7 +44,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
 
     // A batch: the mark, its source, the entries, the posts, the commit.
     let (_, cost) =
-        metered.measure(|store| blog.authors.propagate(store, 8, |_| ControlFlow::Break(())));
+        metered.measure(|store| blog.authors.propagate_with(store, 8, |_| ControlFlow::Break(())));
     cost_is(cost, [1 + 8, 2, 1 + 1 + 8 + 8, 8 * 3 + 1, 5]);
     // Reading while something is pending: the mark, the marks of the sources, the sources.
     let snapshot = metered.snapshot().unwrap();
@@ -54,7 +54,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(stale.unwrap().iter().filter(|stale| **stale).count(), 13);
     cost_is(cost, [2, 1, 3, 0, 3]);
     drop(snapshot);
-    blog.authors.propagate(store, 8, on).unwrap();
+    blog.authors.propagate_with(store, 8, on).unwrap();
     let snapshot = metered.snapshot().unwrap();
     let (stale, cost) = metered.measure(|_| blog.authors.freshen(&snapshot, &mut read));
     assert!(!stale.unwrap().contains(&true));
@@ -111,7 +111,8 @@ fn derived_data_of_carriers_cost_once_for_all_of_them() {
     let cost = put(&at_once, "Countess");
     assert_eq!((cost.round_trips, cost.gets, cost.keys_written), (7, 1 + 20 + 1 + 40 + 1, 1 + 60));
     put(&later, "Ada");
-    let (_, cost) = store.measure(|store| later.propagate(store, 10, |_| ControlFlow::Break(())));
+    let (_, cost) =
+        store.measure(|store| later.propagate_with(store, 10, |_| ControlFlow::Break(())));
     assert_eq!((cost.round_trips, cost.keys_written), (5 + 2, 30 + 1));
     let options = RepairOptions { batch: 20, resume: None };
     let (_, cost) =

@@ -52,7 +52,7 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
 
 fn change_and_propagate(blog: &Blog, store: &impl Store) {
     store.transact(|txn| change(blog, &mut DynWriter::new(txn))).unwrap();
-    blog.authors.propagate(store, 2, on).unwrap();
+    blog.authors.propagate_with(store, 2, on).unwrap();
 }
 
 pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
@@ -78,10 +78,10 @@ pub fn a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was(
     for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
         for n in 0.. {
             blog.fill(store, 7);
-            blog.authors.propagate(store, 100, on).unwrap();
+            blog.authors.propagate_with(store, 100, on).unwrap();
             store.transact(|txn| blog.put_user(txn, 1, "Countess")).unwrap();
             faulty.fail_at(n, fault);
-            let outcome = blog.authors.propagate(&faulty, 2, on);
+            let outcome = blog.authors.propagate_with(&faulty, 2, on);
             faulty.heal();
             // Whatever is stale is still marked.
             assert!(
@@ -89,8 +89,8 @@ pub fn a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was(
                     .iter()
                     .all(|stale| stale.rule == Rule::Pending)
             );
-            let done = blog.authors.propagate(store, 2, on).unwrap();
-            assert!(done.visited <= 7);
+            let done = blog.authors.propagate_with(store, 2, on).unwrap();
+            assert!(done.records <= 7);
             assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
             if outcome.is_ok() {
                 assert!(n > 40, "{n} operations can fail");

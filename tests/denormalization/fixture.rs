@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use keyloom::{KeyRange, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::Inconsistency;
-use keyloom_patterns::conceptual::denormalization::{Copies, Propagation};
+use keyloom_patterns::Progress;
+use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::{Index, IndexEntries, Table, entry};
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +117,7 @@ pub fn of(author: u16) -> Post {
     Post { author: Some(author), ..Post::default() }
 }
 
-pub fn on(_: &Propagation) -> ControlFlow<()> {
+pub fn on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 

@@ -90,7 +90,7 @@ fn perform(blog: &Blog, store: &impl Store, step: &Step) {
                 left -= 1;
                 if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            copies.propagate(store, 2, stop).unwrap();
+            copies.propagate_with(store, 2, stop).unwrap();
         }
     } else {
         change().unwrap();
@@ -114,7 +114,7 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
             readers_see_through_stale_copies(&blog, &snapshot, &model);
         }
         for copies in [&blog.authors, &blog.mentions] {
-            assert!(copies.propagate(store, 3, on).unwrap().finished);
+            assert!(copies.propagate_with(store, 3, on).unwrap().finished);
             assert!(!copies.is_anything_pending(&store.snapshot().unwrap()).unwrap());
         }
         assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
@@ -128,7 +128,7 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
             .unwrap();
         // Where nothing changes at once, even a user without a post waits.
         for copies in [&blog.authors, &blog.mentions] {
-            copies.propagate(store, 100, on).unwrap();
+            copies.propagate_with(store, 100, on).unwrap();
         }
         assert!(dump(store) == maintained, "rebuilt is not as maintained after {steps:?}");
     };

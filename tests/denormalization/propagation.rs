@@ -1,10 +1,11 @@
-//! Propagation: bounded, resumable, and right whatever happens meanwhile.
+//! Progress: bounded, resumable, and right whatever happens meanwhile.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use keyloom::{Error, Memory, Reader, Store, Subspace, Writer};
-use keyloom_patterns::conceptual::denormalization::{Copies, Propagation};
+use keyloom_patterns::Progress;
+use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::{Index, Maintained, Table};
 
 use crate::fixture::{Blog, Post, clear, dump, of, on};
@@ -13,7 +14,7 @@ fn ada() -> Option<String> {
     Some("Ada".into())
 }
 
-fn stop(_: &Propagation) -> ControlFlow<()> {
+fn stop(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Break(())
 }
 
@@ -29,14 +30,14 @@ pub fn propagation_is_bounded_and_goes_on_where_it_was(store: &(impl Store + Clo
     for fresh in [10, 20, 25] {
         // Each time by a program that knows nothing of the one before.
         let program = Blog::new(5);
-        let done = program.authors.propagate(store, 10, stop).unwrap();
-        told.push((done.finished, done.sources, done.visited, done.written));
+        let done = program.authors.propagate_with(store, 10, stop).unwrap();
+        told.push((done.finished, done.removed, done.records, done.written));
         let names = blog.names(&store.snapshot().unwrap());
         assert_eq!(names.iter().filter(|name| **name != ada()).count(), fresh);
     }
     assert_eq!(told, [(false, 0, 10, 10), (false, 0, 10, 10), (false, 1, 5, 5)]);
-    let done = blog.authors.propagate(store, 10, on).unwrap();
-    assert_eq!((done.finished, done.sources, done.visited, done.written), (true, 0, 0, 0));
+    let done = blog.authors.propagate_with(store, 10, on).unwrap();
+    assert_eq!((done.finished, done.removed, done.records, done.written), (true, 0, 0, 0));
     assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
 }
 
@@ -45,10 +46,10 @@ pub fn a_source_that_changes_again_or_goes_sets_the_propagation_back(store: &(im
     let half_way = || {
         blog.fill(store, 20);
         store.transact(|txn| blog.put_user(txn, 1, "Countess")).unwrap();
-        blog.authors.propagate(store, 8, stop).unwrap();
+        blog.authors.propagate_with(store, 8, stop).unwrap();
     };
     let ends_with = |name: Option<&str>| {
-        blog.authors.propagate(store, 8, on).unwrap();
+        blog.authors.propagate_with(store, 8, on).unwrap();
         let snapshot = store.snapshot().unwrap();
         assert_eq!(blog.names(&snapshot), vec![name.map(String::from); 20]);
         assert_eq!(blog.stale(&snapshot), []);
@@ -66,7 +67,7 @@ pub fn a_source_that_changes_again_or_goes_sets_the_propagation_back(store: &(im
     ends_with(None);
     half_way();
     store.transact(|txn| blog.users.delete(txn, &1)).unwrap();
-    blog.authors.propagate(store, 8, stop).unwrap();
+    blog.authors.propagate_with(store, 8, stop).unwrap();
     store.transact(|txn| blog.put_user(txn, 1, "Augusta")).unwrap();
     ends_with(Some("Augusta"));
 
@@ -86,7 +87,7 @@ pub fn a_source_that_changes_again_or_goes_sets_the_propagation_back(store: &(im
             Ok(())
         })
         .unwrap();
-    blog.authors.propagate(store, 8, on).unwrap();
+    blog.authors.propagate_with(store, 8, on).unwrap();
     assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
     // With few enough left, the next change needs no propagation and ends the one that was under
     // way.
@@ -105,7 +106,7 @@ pub fn propagators_and_writers_at_once_leave_no_stale_copy(store: &(impl Store +
         for _ in 0..2 {
             scope.spawn(|| {
                 while writing.load(Relaxed) {
-                    blog.authors.propagate(store, 3, on).unwrap();
+                    blog.authors.propagate_with(store, 3, on).unwrap();
                 }
             });
         }
@@ -128,7 +129,7 @@ pub fn propagators_and_writers_at_once_leave_no_stale_copy(store: &(impl Store +
         writing.store(false, Relaxed);
         assert!(outcomes.iter().all(Result::is_ok));
     });
-    blog.authors.propagate(store, 3, on).unwrap();
+    blog.authors.propagate_with(store, 3, on).unwrap();
     assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
 }
 
@@ -139,7 +140,7 @@ fn a_mark_that_is_not_set_back_is_caught() {
     let blog = Blog::new(5);
     blog.fill(&store, 20);
     store.transact(|txn| blog.put_user(txn, 1, "Countess")).unwrap();
-    blog.authors.propagate(&store, 8, stop).unwrap();
+    blog.authors.propagate_with(&store, 8, stop).unwrap();
     let mark = blog.authors.space().pack(&1u16);
     let position = store.snapshot().unwrap().get(&mark).unwrap().unwrap().to_vec();
     store
@@ -148,7 +149,7 @@ fn a_mark_that_is_not_set_back_is_caught() {
             txn.put(&mark, &position)
         })
         .unwrap();
-    blog.authors.propagate(&store, 8, on).unwrap();
+    blog.authors.propagate_with(&store, 8, on).unwrap();
     assert_eq!(blog.stale(&store.snapshot().unwrap()).len(), 8);
 }
 
@@ -166,7 +167,7 @@ pub fn a_source_that_keeps_changing_does_not_keep_others_waiting(store: &(impl S
         for (pace, limit) in [(1, 40), (3, 40)] {
             store.transact(|txn| (1..=3).try_for_each(|id| blog.put_user(txn, id, "new"))).unwrap();
             let mut batches = 0;
-            let done = blog.authors.propagate(store, 6, |_| {
+            let done = blog.authors.propagate_with(store, 6, |_| {
                 batches += 1;
                 if batches % pace == 0 {
                     let name = format!("name {pace} {batches}");
@@ -180,13 +181,13 @@ pub fn a_source_that_keeps_changing_does_not_keep_others_waiting(store: &(impl S
                     false => ControlFlow::Break(()),
                 }
             });
-            assert_eq!(done.unwrap().sources, 2, "{restless} changes every {pace} batches");
-            let rest = blog.authors.propagate(store, 6, on).unwrap();
-            assert_eq!((rest.finished, rest.sources), (true, 1));
+            assert_eq!(done.unwrap().removed, 2, "{restless} changes every {pace} batches");
+            let rest = blog.authors.propagate_with(store, 6, on).unwrap();
+            assert_eq!((rest.finished, rest.removed), (true, 1));
             assert_eq!(blog.authors.check(&store.snapshot().unwrap()).unwrap(), []);
             store.transact(|txn| (1..=3).try_for_each(|id| blog.put_user(txn, id, "old"))).unwrap();
         }
-        blog.authors.propagate(store, 100, on).unwrap();
+        blog.authors.propagate_with(store, 100, on).unwrap();
     }
 }
 
@@ -216,12 +217,12 @@ fn a_position_in_an_index_that_has_moved_is_the_beginning() {
             (0..2u16).try_for_each(|user| named.put(txn, &user, &"new".into()))
         })
         .unwrap();
-    copies.propagate(&store, 4, stop).unwrap();
+    copies.propagate_with(&store, 4, stop).unwrap();
 
     let (by_author, posts, copies) = blog("moved");
     by_author.repair(&store, &posts).unwrap();
-    let done = copies.propagate(&store, 4, on).unwrap();
-    assert_eq!((done.sources, done.visited, done.written), (2, 20, 16), "four were fresh already");
+    let done = copies.propagate_with(&store, 4, on).unwrap();
+    assert_eq!((done.removed, done.records, done.written), (2, 20, 16), "four were fresh already");
     assert_eq!(copies.check(&store.snapshot().unwrap()).unwrap(), []);
 }
 
@@ -235,7 +236,7 @@ fn what_is_no_mark_stops_a_propagation_and_is_named() {
         clear_marks(&blog, &store);
         store.transact(|txn| txn.put(key, value)).unwrap();
         let before = dump(&store);
-        let error = blog.authors.propagate(&store, 8, on).unwrap_err();
+        let error = blog.authors.propagate_with(&store, 8, on).unwrap_err();
         assert_eq!(dump(&store), before);
         error
     };

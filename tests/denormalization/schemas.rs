@@ -61,8 +61,8 @@ impl Blog {
     }
 
     fn propagate(&self, store: &impl Store, batch: usize) -> keyloom::Result<(bool, u64, u64)> {
-        let done = self.names.at(&store.snapshot()?)?.propagate(store, batch, on)?;
-        Ok((done.finished, done.sources, done.written))
+        let done = self.names.at(&store.snapshot()?)?.propagate_with(store, batch, on)?;
+        Ok((done.finished, done.removed, done.written))
     }
 
     fn stale(&self, store: &impl Store) -> Vec<bool> {

@@ -115,8 +115,6 @@ use std::sync::Arc;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
 
-pub use propagate::Propagation;
-
 use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::general::composite_key_index::{Found, Index};
 use crate::parts::AnyParts;

@@ -10,6 +10,7 @@ use super::Copies;
 use crate::batch::BatchSize;
 use crate::continuation::{Continuation, Page};
 use crate::general::composite_key_index::Found;
+use crate::progress::{Progress, RepairOptions};
 use crate::select::Select;
 use crate::table::RecordKey;
 
@@ -23,21 +24,6 @@ pub(super) fn at_the_beginning() -> Vec<u8> {
 
 fn behind(position: &Continuation) -> Vec<u8> {
     [&[FORMAT], position.as_bytes()].concat()
-}
-
-/// What a propagation has done so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Propagation {
-    /// Whether nothing is pending any more.
-    pub finished: bool,
-    /// Sources whose copies are all fresh again.
-    pub sources: u64,
-    /// Carriers visited.
-    pub visited: u64,
-    /// Carriers written because their copy was stale.
-    pub written: u64,
-    /// The mark that was served last.
-    served: Option<KeyBuf>,
 }
 
 /// A marked source, and how far its propagation is.
@@ -55,16 +41,15 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Makes all copies of all marked sources fresh, at most `batch` carriers in a transaction,
-    /// while others read and write.
+    /// Makes all copies of all marked sources fresh, in bounded transactions, while others read and write.
     ///
     /// Goes round the marked sources in the order of their keys, each until it is done; one that changes
     /// meanwhile, and so is back at the beginning, waits for the next round. So no source, however often
     /// it changes, keeps the others waiting.
     ///
-    /// `progress` is told after each transaction what was done so far; with `ControlFlow::Break` it
-    /// stops the work. How far it is stands in the store: whoever calls next, after a stop or a
-    /// crash, goes on there, with the first mark. Any number of programs may do so at once.
+    /// In the [`Progress`], `records` are carriers visited, `written` carriers whose copy was stale, and
+    /// `removed` marks: sources whose copies are all fresh again. The position is in the store: the next call,
+    /// in any program, resumes there. Any number of programs may propagate at once.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -80,10 +65,10 @@ where
     /// # let store = Memory::new();
     /// # store.transact(|txn| names.put_many(txn, (0..25).map(|id| (id, (7, String::new())))))?;
     /// store.transact(|txn| users.put(txn, &7, &"Ada".into()))?;
-    /// let stopped = names.propagate(&store, 10, |_| ControlFlow::Break(()))?;
+    /// let stopped = names.propagate_with(&store, 10, |_| ControlFlow::Break(()))?;
     /// assert_eq!((stopped.finished, stopped.written), (false, 10));
-    /// let done = names.propagate(&store, 10, |_| ControlFlow::Continue(()))?;
-    /// assert_eq!((done.finished, done.sources, done.written), (true, 1, 15));
+    /// let done = names.propagate(&store)?;
+    /// assert_eq!((done.finished, done.removed, done.written), (true, 1, 15));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -91,14 +76,24 @@ where
     /// What the store says; carriers and sources that do not decode; what lies among the marks and
     /// is none; errors of [`Attached::at`](crate::Attached::at) when something is marked and the index by
     /// source is [in a schema](Copies::in_schema).
-    pub fn propagate(
+    pub fn propagate(&self, store: &impl Store) -> Result<Progress> {
+        let batch = RepairOptions::default().batch;
+        self.propagate_with(store, batch, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`propagate`](Copies::propagate) with at most `batch` carriers in a transaction. Calls `progress` after each
+    /// transaction and stops if that breaks.
+    ///
+    /// # Errors
+    /// As [`propagate`](Copies::propagate).
+    pub fn propagate_with(
         &self,
         store: &impl Store,
         batch: usize,
-        mut progress: impl FnMut(&Propagation) -> ControlFlow<()>,
-    ) -> Result<Propagation> {
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let mut size = BatchSize::new(batch);
-        let mut done = Propagation::default();
+        let mut done = Progress::default();
         while !done.finished {
             done =
                 size.transact(store, |txn, batch| self.propagate_batch(txn, batch, done.clone()))?;
@@ -119,10 +114,10 @@ where
         &self,
         txn: &mut impl Writer,
         batch: usize,
-        mut done: Propagation,
-    ) -> Result<Propagation> {
+        mut done: Progress,
+    ) -> Result<Progress> {
         txn.guarded(|txn| {
-            let next = self.next_mark(txn, done.served.as_deref())?;
+            let next = self.next_mark(txn, done.position.last.as_deref())?;
             done.finished = next.is_none();
             let Some(Mark { key: mark, position }) = next else { return Ok(done) };
             self.require_readable(txn)?;
@@ -145,10 +140,10 @@ where
                 Some(position) => txn.put(&mark, &behind(position))?,
                 None => txn.delete(&mark)?,
             }
-            done.sources += u64::from(next.is_none());
-            done.visited += keys.len() as u64;
+            done.removed += u64::from(next.is_none());
+            done.records += keys.len() as u64;
             done.written += written;
-            done.served = Some(mark);
+            done.position.last = Some(mark);
             Ok(done)
         })
     }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Order, Result, Subspace};
-use keyloom_patterns::conceptual::denormalization::{Copies, Propagation};
+use keyloom_patterns::Progress;
+use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::conceptual::joins::{Joins, Links, Lookup};
 use keyloom_patterns::{Index, Maintained, Table, entry};
 use serde::{Deserialize, Serialize};
@@ -76,7 +77,7 @@ impl Blog {
 
     /// Works off what did not fit, in steps of the same transaction.
     fn propagate(&self, txn: &mut DynWriter<'_>) -> Result<()> {
-        let mut done = Propagation::default();
+        let mut done = Progress::default();
         while !done.finished {
             done = self.names.propagate_batch(txn, 3, done)?;
         }
