@@ -102,6 +102,8 @@ use crate::upkeep::Upkeep;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
 /// number and string is one.
+///
+/// If it is [`Borrow`] of another type, that must be packed alike, as `str` is like `String`.
 pub trait RecordKey: Pack + for<'k> Unpack<'k> + 'static {}
 
 impl<K: Pack + for<'k> Unpack<'k> + 'static> RecordKey for K {}
@@ -116,7 +118,7 @@ impl<K: Pack + for<'k> Unpack<'k> + 'static> RecordKey for K {}
 /// let prices = Table::<String, f64>::new(&Subspace::new("prices"));
 /// let store = Memory::new();
 /// store.transact(|txn| prices.put(txn, &"tea".into(), &2.5))?;
-/// assert_eq!(prices.get(&store.snapshot()?, &"tea".into())?, Some(2.5));
+/// assert_eq!(prices.get(&store.snapshot()?, "tea")?, Some(2.5));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct Table<K, V, C = Postcard> {
@@ -223,12 +225,26 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
 }
 
 impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
-    /// The record of `key`. Costs one get.
+    /// The record of `key`, which may be a borrowed form of `K`: a `&str` for a `String`. Costs one get.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_patterns::Table;
+    /// let ages = Table::<String, u8>::new(&Subspace::new("ages"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| ages.put(txn, &"Ada".into(), &36))?;
+    /// assert_eq!(ages.get(&store.snapshot()?, "Ada")?, Some(36));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::At`] with an [`Error::Value`] when the bytes
     /// there are no record, or what the store says.
-    pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<V>> {
+    pub fn get<Q>(&self, reader: &impl Reader, key: &Q) -> Result<Option<V>>
+    where
+        K: Borrow<Q>,
+        Q: Pack + ?Sized,
+    {
         let packed = self.space.pack(key);
         Self::decode(&packed, reader.get(&packed)?)
     }
@@ -237,11 +253,15 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ///
     /// # Errors
     /// As [`get`](Table::get).
-    pub fn get_many<'k>(
+    pub fn get_many<'k, Q>(
         &self,
         reader: &impl Reader,
-        keys: impl IntoIterator<Item = &'k K>,
-    ) -> Result<Vec<Option<V>>> {
+        keys: impl IntoIterator<Item = &'k Q>,
+    ) -> Result<Vec<Option<V>>>
+    where
+        K: Borrow<Q>,
+        Q: Pack + ?Sized + 'k,
+    {
         let keys: Vec<KeyBuf> = keys.into_iter().map(|key| self.space.pack(key)).collect();
         Self::read_many(reader, &keys)
     }
@@ -274,7 +294,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// let store = Memory::new();
     /// let list = vec![("tea".to_owned(), 250), ("milk".to_owned(), 120)];
     /// store.transact(|txn| prices.put_many(txn, &list))?;
-    /// assert_eq!(prices.get(&store.snapshot()?, &"milk".into())?, Some(120));
+    /// assert_eq!(prices.get(&store.snapshot()?, "milk")?, Some(120));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///

@@ -1,10 +1,11 @@
 //! Records that change only from what they were thought to be.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use keyloom::key::display;
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, KeyBuf, Reader, Result, Subspace, Writer};
+use keyloom::{Error, KeyBuf, Pack, Reader, Result, Subspace, Writer};
 
 use super::{Expected, Full, RecordConflict, VersionedRecord, WithVersion};
 use crate::derived::Attach;
@@ -80,7 +81,11 @@ impl<K: RecordKey, V, C: Codec<V>> AtomicTable<K, V, C> {
     ///
     /// # Errors
     /// As [`Table::get`].
-    pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<VersionedRecord<V>>> {
+    pub fn get<Q>(&self, reader: &impl Reader, key: &Q) -> Result<Option<VersionedRecord<V>>>
+    where
+        K: Borrow<Q>,
+        Q: Pack + ?Sized,
+    {
         self.records.get(reader, key)
     }
 
@@ -98,7 +103,7 @@ impl<K: RecordKey, V, C: Codec<V>> AtomicTable<K, V, C> {
     /// store.transact(|txn| scores.create(txn, &"Ada".into(), vec![1, 2]))?;
     /// let version = store.transact(|txn| scores.modify(txn, &"Ada".into(), double))?;
     /// assert_eq!(version, Some(2));
-    /// assert_eq!(*scores.get(&store.snapshot()?, &"Ada".into())?.expect("there"), [2, 4]);
+    /// assert_eq!(*scores.get(&store.snapshot()?, "Ada")?.expect("there"), [2, 4]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
