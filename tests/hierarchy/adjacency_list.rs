@@ -391,7 +391,7 @@ fn a_tree_whose_records_are_all_lost_comes_back_from_the_child_entries() {
         .unwrap();
     tree.repair(&store).unwrap();
     let found = findings(&tree, &store.snapshot().unwrap());
-    assert!(found.len() == 1 && found[0].contains("\"node\", 4) holds a value"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("\"node\", 4) has a value"), "{found:?}");
     let snapshot = store.snapshot().unwrap();
     assert_eq!(tree.parent(&snapshot, 4).unwrap(), Some(1));
     assert_eq!(tree.get(&snapshot, 4).unwrap().unwrap().name().unwrap(), "lost 4");
