@@ -10,8 +10,8 @@ use keyloom::value::Json;
 use keyloom::{
     Error, Fault, Faulty, Lmdb, Memory, Metered, Result, Store, Subspace, Transaction, Writer,
 };
-use keyloom_patterns::schema::{Progress, State};
-use keyloom_patterns::{Schema, SchemaError, Table};
+use keyloom_patterns::schema::State;
+use keyloom_patterns::{Progress, Schema, SchemaError, Table};
 
 use crate::fixture::{Build, Bytes, KINDS, Sale, Shop, StateOf, sale};
 use crate::laws::{Dump, clear, counts, dump, dump_all};
@@ -157,7 +157,7 @@ pub fn an_import_costs_what_the_documentation_says(store: &(impl Store + Clone))
     }
     schema.drop_table("numbers").unwrap();
     store.transact(|txn| plain.put_many(txn, (0..2_500).map(|n| (n, n)))).unwrap();
-    let (cleared, cost) = store.measure(|_| schema.clear_explicit(space).unwrap().cleared);
+    let (cleared, cost) = store.measure(|_| schema.clear_explicit(space).unwrap().removed);
     assert_eq!((cleared, counts(cost)), (2_500, [0, 3 * pages, 2_500, 2_500]));
     if store.inner().round_trips().is_none() {
         assert_eq!(cost.round_trips, 4 * pages);
@@ -260,7 +260,7 @@ pub fn an_import_that_overlaps_is_refused(store: &(impl Store + Clone)) {
     refuses_all(r#"the table "pairs" of the schema "numbers""#);
     schema.drop_table("pairs").unwrap();
     store.transact(|txn| plain.put(txn, &(1, 1), &1)).unwrap();
-    assert_eq!(schema.clear_explicit(&Subspace::new("pairs")).unwrap().cleared, 1);
+    assert_eq!(schema.clear_explicit(&Subspace::new("pairs")).unwrap().removed, 1);
 }
 
 pub fn an_import_contradicts_another_table_of_its_name(store: &(impl Store + Clone)) {

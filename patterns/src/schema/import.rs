@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
-use super::build::{BATCH, Progress, delete_some, in_batches};
+use super::build::{BATCH, delete_some, in_batches};
 use super::error::SchemaError;
 use super::stored::{StoredTable, TableDefinition, is_of_schemas};
 use super::{Schema, entries_of};
 use crate::derived::page_behind;
+use crate::progress::Progress;
 use crate::table::{RecordKey, Table, record};
 
 impl<S: Store> Schema<'_, S> {
@@ -40,7 +41,7 @@ impl<S: Store> Schema<'_, S> {
     /// let people = schema.import_table::<u32, String>("people", &Subspace::new("people"))?;
     /// let by_town = schema.index(&people, "by_town", 1, |_, town| entry(town))?;
     /// by_town.build(&store)?;
-    /// assert_eq!(schema.clear_explicit(&Subspace::new("by_town"))?.cleared, 1);
+    /// assert_eq!(schema.clear_explicit(&Subspace::new("by_town"))?.removed, 1);
     /// let snapshot = store.snapshot()?;
     /// assert_eq!(by_town.query().prefix("Bern").records(&snapshot)?.items, [(7, "Bern".into())]);
     /// # Ok::<(), keyloom::Error>(())
@@ -106,8 +107,8 @@ impl<S: Store> Schema<'_, S> {
         in_batches(self.store, batch, progress, |txn, batch| {
             txn.guarded(|txn| {
                 refuse_overlap(txn, space, "cleared")?;
-                let (cleared, finished) = delete_some(txn, space, batch.max(1))?;
-                Ok(Progress { cleared, finished, ..Progress::NOTHING })
+                let (removed, finished) = delete_some(txn, space, batch.max(1))?;
+                Ok(Progress { removed, finished, ..Progress::default() })
             })
         })
     }
