@@ -5,16 +5,25 @@ use std::time::Duration;
 
 use keyloom::lmdb::Durability;
 use keyloom::{BoxedError, Lmdb, Memory, Order, Reader, Result, Subspace};
+use keyloom_patterns::conceptual::joins::Reversed;
 use keyloom_patterns::conformance::{Fidelity, Subject, check_maintained};
 use keyloom_patterns::general::aggregation::{Contributions, Event, Seen, contribution};
 use keyloom_patterns::general::dimensionality_reduction::curve::Dimension;
 use keyloom_patterns::general::inverted_index::one;
 use keyloom_patterns::hierarchy::path::PathTokenizer;
 use keyloom_patterns::{
-    BoundingBox, CurveIndex, ExtentIndex, Index, IndexEntries, InvertedIndex, PathHierarchy,
-    PointIndex, Position, RankedIndex, RollUp, Sketches, SpaceTimeIndex, Totals, entry,
+    BoundingBox, CurveIndex, DerivedEntries, ExtentIndex, Index, IndexEntries, InvertedIndex,
+    Maintained, PathHierarchy, PointIndex, Position, RankedIndex, RollUp, Sketches, SpaceTimeIndex,
+    Totals, entry,
 };
 use serde::{Deserialize, Serialize};
+
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+use crate::servers::stores::Temporary;
+#[cfg(feature = "etcd")]
+use crate::servers::stores::etcd;
+#[cfg(feature = "postgres")]
+use crate::servers::stores::postgres;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sale {
@@ -46,7 +55,45 @@ fn sold(sales: &Sales) -> impl Iterator<Item = (u32, &str, i64)> {
     sales.iter().filter_map(|(id, sale)| Some((*id, sale.town.as_deref()?, sale.cents)))
 }
 
-/// A type that holds a kind to the laws on each store.
+/// A module of tests that hold a kind to the laws on each store.
+macro_rules! keeps_the_laws {
+    ($name:ident, $test:ident) => {
+        mod $test {
+            #[test]
+            fn keeps_the_laws_in_memory() {
+                super::check_maintained(super::memory, &super::$name);
+            }
+
+            #[test]
+            fn keeps_the_laws_beside_other_transactions() {
+                super::check_maintained(super::optimistic, &super::$name);
+            }
+
+            #[test]
+            fn keeps_the_laws_on_lmdb() {
+                super::check_maintained(super::lmdb, &super::$name);
+            }
+
+            #[cfg(feature = "postgres")]
+            #[test]
+            fn keeps_the_laws_on_postgres() {
+                if super::postgres::address().is_some() {
+                    super::check_maintained(super::on_postgres, &super::$name);
+                }
+            }
+
+            #[cfg(feature = "etcd")]
+            #[test]
+            fn keeps_the_laws_on_etcd() {
+                if super::etcd::address().is_some() {
+                    super::check_maintained(super::on_etcd, &super::$name);
+                }
+            }
+        }
+    };
+}
+
+/// A kind over sales, with its tests.
 macro_rules! kind {
     (
         $name:ident, $test:ident, $kind:ty, $answers:ty $(, by $fidelity:ident)?
@@ -92,22 +139,7 @@ macro_rules! kind {
             })?
         }
 
-        mod $test {
-            #[test]
-            fn keeps_the_laws_in_memory() {
-                super::check_maintained(super::memory, &super::$name);
-            }
-
-            #[test]
-            fn keeps_the_laws_beside_other_transactions() {
-                super::check_maintained(super::optimistic, &super::$name);
-            }
-
-            #[test]
-            fn keeps_the_laws_on_lmdb() {
-                super::check_maintained(super::lmdb, &super::$name);
-            }
-        }
+        keeps_the_laws! { $name, $test }
     };
 }
 
@@ -123,6 +155,18 @@ fn lmdb() -> Result<(Lmdb, tempfile::TempDir), BoxedError> {
     let directory = tempfile::tempdir()?;
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     Ok((options.open(directory.path())?, directory))
+}
+
+#[cfg(feature = "postgres")]
+fn on_postgres() -> Result<(keyloom::Postgres, Temporary<keyloom::Postgres>), BoxedError> {
+    let store = postgres::open().ok_or("there is no server")?;
+    Ok(((*store).clone(), store))
+}
+
+#[cfg(feature = "etcd")]
+fn on_etcd() -> Result<(keyloom::Etcd, Temporary<keyloom::Etcd>), BoxedError> {
+    let store = etcd::open().ok_or("there is no server")?;
+    Ok(((*store).clone(), store))
 }
 
 /// The ids that each town, or each number, leads to.
@@ -410,3 +454,39 @@ kind! {
         })
         .collect();
 }
+
+/// The pairs of a relation of many to many, from the other end.
+struct OtherEnds;
+
+impl Subject for OtherEnds {
+    type Key = (u32, u32);
+    type Value = u32;
+    type Kind = Reversed<u32, u32, u32>;
+    type Answers = Vec<(u32, u32)>;
+
+    fn make(&self, space: &Subspace) -> Result<Self::Kind> {
+        Ok(Reversed::new(space))
+    }
+
+    fn record(&self, n: u32, version: u32) -> ((u32, u32), u32) {
+        ((n % 5, n), version)
+    }
+
+    fn answers(&self, reversed: &Self::Kind, reader: &impl Reader) -> Result<Self::Answers> {
+        let all = Maintained::space(reversed).self_and_children();
+        let pairs = reader.range(all, Order::Ascending)?.map(|entry| {
+            let (key, value) = entry?;
+            let (left, right) = reversed.record_key(&key, &value)?;
+            Ok((right, left))
+        });
+        pairs.collect()
+    }
+
+    fn model(&self, pairs: &BTreeMap<(u32, u32), u32>) -> Self::Answers {
+        let mut reversed: Vec<_> = pairs.keys().map(|(left, right)| (*right, *left)).collect();
+        reversed.sort_unstable();
+        reversed
+    }
+}
+
+keeps_the_laws! { OtherEnds, links }

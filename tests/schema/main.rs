@@ -20,6 +20,7 @@ mod programs;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
+mod totals;
 
 use costs::{
     opening_an_unchanged_schema_costs_one_range, operations_cost_what_the_documentation_says,
@@ -63,6 +64,7 @@ use misuse::{
     schemas_share_no_key, what_is_not_readable_is_not_queried, what_lies_elsewhere_is_refused,
 };
 use programs::two_programs_are_refused_or_right;
+use totals::totals_keep_the_laws_of_derived_data;
 
 macro_rules! run {
     ($on:ident) => {
@@ -108,6 +110,7 @@ macro_rules! run {
             operations_cost_what_the_documentation_says,
             opening_an_unchanged_schema_costs_one_range,
             two_programs_are_refused_or_right,
+            totals_keep_the_laws_of_derived_data,
             a_store_without_a_schema_is_taken_over,
             an_import_costs_what_the_documentation_says,
             an_import_that_fails_anywhere_can_be_repeated,

@@ -60,8 +60,12 @@ pub mod etcd {
     use super::{Temporary, fresh_name};
     use crate::servers::{Server, shared};
 
+    pub fn address() -> Option<String> {
+        shared(Server::Etcd)
+    }
+
     pub fn open() -> Option<Temporary<Etcd>> {
-        let address = shared(Server::Etcd)?;
+        let address = address()?;
         let members = address.rsplit_once('/').map_or(&*address, |(members, _)| members);
         Some(Temporary(Etcd::open(&format!("{members}/{}", fresh_name())).unwrap()))
     }

@@ -254,7 +254,7 @@ impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
 }
 
 /// The other direction of a table whose key is a pair: derived entries, maintained by the table.
-/// What [`Links`] attaches.
+/// [`Links`] attach it.
 pub struct Reversed<L, R, V> {
     space: Subspace,
     ends: PhantomData<fn() -> (L, R)>,
@@ -262,7 +262,20 @@ pub struct Reversed<L, R, V> {
 }
 
 impl<L, R, V> Reversed<L, R, V> {
-    fn new(space: &Subspace) -> Self {
+    /// The other direction in `space`, for a table that is declared without [`Links::in_schema`].
+    ///
+    /// ```
+    /// use keyloom::Memory;
+    /// use keyloom_patterns::Schema;
+    /// use keyloom_patterns::conceptual::joins::Reversed;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "club")?;
+    /// let members = schema.table::<(String, u32), ()>("members")?;
+    /// let by_user = schema.derive(&members, "by_user", 1, |space| Ok(Reversed::new(space)))?;
+    /// # let _ = by_user;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn new(space: &Subspace) -> Self {
         Self { space: space.clone(), ends: PhantomData, value: PhantomData }
     }
 }
