@@ -200,16 +200,25 @@ kind! {
     model by_town;
 }
 
+/// Serial numbers that some versions of records have.
+fn serials() -> impl Iterator<Item = u32> {
+    (0..14).flat_map(|n| [0, 10].map(|half| n * 100 + half))
+}
+
 kind! {
-    Unique, unique_index, Index<u32, Sale, u32>, Vec<Option<u32>>;
+    Unique, unique_index, Index<u32, Sale, u32>, (Vec<(u32, u32)>, Vec<Option<u32>>);
     make |space| Ok(Index::new(space, |_, sale: &Sale| sale.serial.iter().collect()).unique());
-    answers |index, reader| (0..1_500_u32)
-        .map(|serial| index.get(reader, serial)?.map(|found| found.record_key()).transpose())
-        .collect();
+    answers |index, reader| {
+        let all = index.range(reader, (), Order::Ascending)?;
+        let all = all.map(|found| { let found = found?; Ok((found.parts()?, found.record_key()?)) });
+        let one = |serial| index.get(reader, serial)?.map(|found| found.record_key()).transpose();
+        Ok((all.collect::<Result<_>>()?, serials().map(one).collect::<Result<_>>()?))
+    };
     model |sales| {
         let holders = sales.iter().filter_map(|(id, sale)| Some((sale.serial?, *id)));
         let holders: BTreeMap<_, _> = holders.collect();
-        (0..1_500).map(|serial| holders.get(&serial).copied()).collect()
+        let some = serials().map(|serial| holders.get(&serial).copied()).collect();
+        (holders.into_iter().collect(), some)
     };
 }
 
