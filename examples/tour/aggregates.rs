@@ -9,7 +9,7 @@ use keyloom_patterns::{Aggregates, Table};
 use crate::cities::City;
 use crate::options::Options;
 use crate::report::{act, ask, grouped, say};
-use crate::{Step, TourResult, TourStore};
+use crate::{Step, Tour, TourResult, TourStore};
 
 const PARIS: u32 = 2_988_507;
 
@@ -21,11 +21,10 @@ pub struct Aggregated {
 }
 
 impl Aggregated {
-    pub fn new() -> Self {
-        let tour = Subspace::new("tour");
-        let space = tour.child("aggregates");
+    pub fn new(tour: &Tour<'_>) -> Self {
+        let space = Subspace::new("tour").child("aggregates");
         Self {
-            cities: Table::new(&tour.child("cities")),
+            cities: tour.cities.table.clone(),
             aggregates: Aggregates::new(&space.child("cities")),
             census: WideColumns::new(&space.child("census")),
             space,

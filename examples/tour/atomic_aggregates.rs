@@ -6,7 +6,7 @@ use keyloom_patterns::{AtomicTable, RecordConflict, Table};
 use crate::cities::City;
 use crate::options::Options;
 use crate::report::{act, grouped, say};
-use crate::{Step, TourResult, TourStore};
+use crate::{Step, Tour, TourResult, TourStore};
 
 const PARIS: u32 = 2_988_507;
 
@@ -17,14 +17,9 @@ pub struct AtomicAggregates {
 }
 
 impl AtomicAggregates {
-    pub fn new() -> Self {
-        let tour = Subspace::new("tour");
-        let space = tour.child("atomic_aggregates");
-        Self {
-            cities: Table::new(&tour.child("cities")),
-            populations: AtomicTable::new(&space),
-            space,
-        }
+    pub fn new(tour: &Tour<'_>) -> Self {
+        let space = Subspace::new("tour").child("atomic_aggregates");
+        Self { cities: tour.cities.table.clone(), populations: AtomicTable::new(&space), space }
     }
 }
 

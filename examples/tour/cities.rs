@@ -1,14 +1,16 @@
-//! The cities of the world: what a record holds, and how the file is read.
+//! The cities of the world: what a record holds, the table and its first indexes, and how the file is read.
 
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+use keyloom::{Desc, Result};
+use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
-use crate::TourResult;
 use crate::report::grouped;
+use crate::{TourResult, TourStore};
 
 /// A city, by its GeoNames id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +25,27 @@ pub struct City {
     pub population: u64,
     pub latitude: f64,
     pub longitude: f64,
+}
+
+/// The table of cities, and the indexes with which it is loaded.
+#[derive(Clone)]
+pub struct Cities {
+    pub table: Table<u32, City>,
+    pub by_place: Attached<Index<u32, City, (String, String, String)>>,
+    pub by_size: Attached<Index<u32, City, (String, String, Desc<u64>)>>,
+}
+
+impl Cities {
+    pub fn declare(schema: &Schema<'_, TourStore>) -> Result<Self> {
+        let table = schema.table::<u32, City>("cities")?;
+        let by_place = schema.index(&table, "by_place", 1, |_id, city| {
+            entry((&city.country, &city.admin1, &city.name))
+        })?;
+        let by_size = schema.index(&table, "by_size", 1, |_id, city| {
+            entry((&city.country, &city.admin1, Desc(city.population)))
+        })?;
+        Ok(Self { table, by_place, by_size })
+    }
 }
 
 /// How many rows `cities.csv.gz` has.

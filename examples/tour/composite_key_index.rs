@@ -3,35 +3,25 @@
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use keyloom::{Desc, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::{BatchSize, Continuation, Index, Table, entry, starting_with};
+use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_patterns::{BatchSize, Continuation, starting_with};
 
-use crate::cities::{self, City};
+use crate::cities::{self, Cities};
 use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say, some_of};
-use crate::{Step, TourResult, TourStore};
+use crate::{Step, Tour, TourResult, TourStore};
 
 /// How many cities one transaction loads, where the store takes so many.
 const BATCH: usize = 10_000;
 
 pub struct CompositeKeyIndex {
-    cities: Table<u32, City>,
-    by_place: Index<u32, City, (String, String, String)>,
-    by_size: Index<u32, City, (String, String, Desc<u64>)>,
+    cities: Cities,
     loaded: Subspace,
 }
 
 impl CompositeKeyIndex {
-    pub fn new() -> Self {
-        let space = Subspace::new("tour");
-        let by_place = Index::new(&space.child("by_place"), |_id, city: &City| {
-            entry((&city.country, &city.admin1, &city.name))
-        });
-        let by_size = Index::new(&space.child("by_size"), |_id, city: &City| {
-            entry((&city.country, &city.admin1, Desc(city.population)))
-        });
-        let cities = Table::new(&space.child("cities")).with(&by_place).with(&by_size);
-        Self { cities, by_place, by_size, loaded: space.child("loaded") }
+    pub fn new(tour: &Tour<'_>) -> Self {
+        Self { cities: tour.cities.clone(), loaded: Subspace::new(&("tour", "loaded")) }
     }
 
     fn next_largest<R: Reader>(
@@ -39,8 +29,8 @@ impl CompositeKeyIndex {
         snapshot: &R,
         after: Option<&Continuation>,
     ) -> Result<(Vec<String>, Option<Continuation>)> {
-        let page = self.by_size.query().prefix(("US", "CA")).limit(5).after(after);
-        let page = page.records(snapshot, &self.cities)?;
+        let page = self.cities.by_size.query().prefix(("US", "CA")).limit(5).after(after);
+        let page = page.records(snapshot)?;
         Ok((page.items.iter().map(|(_id, city)| city.to_string()).collect(), page.next))
     }
 }
@@ -67,7 +57,7 @@ impl Step for CompositeKeyIndex {
             if batch.is_empty() {
                 break;
             }
-            size.transact_all(store, &batch, |txn, some| self.cities.put_many(txn, some))?;
+            size.transact_all(store, &batch, |txn, some| self.cities.table.put_many(txn, some))?;
             progress.inc(batch.len() as u64);
         }
         let count = progress.position();
@@ -87,7 +77,9 @@ impl Step for CompositeKeyIndex {
             "Which cities are in France? (by_place, one range, names from the entries)",
             |snapshot| {
                 let mut names = Vec::new();
-                for found in self.by_place.range(snapshot, "FR", Order::Ascending)? {
+                for found in
+                    self.cities.by_place.at(snapshot)?.range(snapshot, "FR", Order::Ascending)?
+                {
                     let found = found?;
                     let (_country, admin1, name) = found.parts()?;
                     names.push(format!("{name} in region {admin1}"));
@@ -97,7 +89,11 @@ impl Step for CompositeKeyIndex {
         )?;
         ask(store, "And in Île-de-France, France's region 11?", |snapshot| {
             let mut names = Vec::new();
-            for found in self.by_place.range(snapshot, ("FR", "11"), Order::Ascending)? {
+            for found in self.cities.by_place.at(snapshot)?.range(
+                snapshot,
+                ("FR", "11"),
+                Order::Ascending,
+            )? {
                 let found = found?;
                 let (_country, _admin1, name) = found.parts()?;
                 names.push(name.to_owned());
@@ -105,13 +101,13 @@ impl Step for CompositeKeyIndex {
             Ok((some_of(&names, 3, "cities"), ()))
         })?;
         ask(store, "Which cities of California begin with \"San \"?", |snapshot| {
-            let found = self.by_place.range(
+            let found = self.cities.by_place.at(snapshot)?.range(
                 snapshot,
                 starting_with(("US", "CA", "San ")),
                 Order::Ascending,
             )?;
             let ids = found.map(|found| found?.record_key()).collect::<Result<Vec<_>>>()?;
-            let cities = self.cities.get_many(snapshot, &ids)?;
+            let cities = self.cities.table.get_many(snapshot, &ids)?;
             let cities: Vec<_> = cities.iter().flatten().collect();
             Ok((some_of(&cities, 3, "cities"), ()))
         })?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use keyloom::{Store, Subspace};
+use keyloom::Store;
 use keyloom_patterns::Table;
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +21,6 @@ struct Row {
     code: String,
     name: String,
     continent: String,
-}
-
-/// Where they are.
-pub fn table() -> Table<String, Country> {
-    Table::new(&Subspace::new("tour").child("countries"))
 }
 
 /// Puts all of them into `countries`. Putting them again changes nothing.

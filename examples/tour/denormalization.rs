@@ -1,15 +1,15 @@
 //! Cities that carry the name of their country; and a country that changes its name.
 
-use keyloom::{Order, Result, Store, Subspace};
+use keyloom::{Order, Result, Store};
 use keyloom_patterns::conceptual::denormalization::Copies;
-use keyloom_patterns::{Index, Table, entry};
+use keyloom_patterns::{Attached, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::cities::City;
-use crate::countries::{self, Country};
+use crate::countries::Country;
 use crate::options::Options;
 use crate::report::{ask, grouped, say};
-use crate::{Step, TourResult, TourStore};
+use crate::{Step, Tour, TourResult, TourStore};
 
 /// The countries whose cities are copied: those of one that has changed its name.
 const COUNTRY: &str = "TR";
@@ -26,27 +26,24 @@ pub struct Denormalization {
     cities: Table<u32, City>,
     countries: Table<String, Country>,
     places: Table<u32, Place>,
-    names: Copies<String, Country, u32, Place>,
+    names: Attached<Copies<String, Country, u32, Place>>,
 }
 
 impl Denormalization {
-    pub fn new() -> Self {
-        let space = Subspace::new("tour");
-        let cities = Table::new(&space.child("cities"));
-        let countries = countries::table();
+    pub fn new(tour: &Tour<'_>) -> Result<Self> {
+        let Tour { schema, cities, countries } = tour;
+        let places = schema.table::<u32, Place>("places")?;
         let by_country =
-            Index::new(&space.child("by_country"), |_, place: &Place| entry(&place.country));
-        let places = Table::new(&space.child("places")).with(&by_country);
-        let names = Copies::new(
-            &space.child("country_names"),
-            &countries,
-            &by_country,
-            &places,
-            |country: &Country| country.name.clone(),
-            |place: &mut Place, _, name| place.country_name = name.unwrap_or_default(),
-        );
-        let countries = countries.with(&names);
-        Self { cities, countries, places, names }
+            schema.index(&places, "by_country", 1, |_, place| entry(&place.country))?;
+        let names = schema.derive(countries, "names_in_places", 1, |space| {
+            let name = |country: &Country| country.name.clone();
+            let set = |place: &mut Place, _: &String, name: Option<String>| {
+                place.country_name = name.unwrap_or_default();
+            };
+            Copies::in_schema(space, countries, &by_country, name, set)
+        })?;
+        let (cities, countries) = (cities.table.clone(), countries.clone());
+        Ok(Self { cities, countries, places, names })
     }
 
     fn rename(&self, store: &TourStore, name: &str) -> Result<()> {
@@ -60,7 +57,7 @@ impl Denormalization {
         let mut places =
             self.places.range(reader, (), Order::Ascending)?.collect::<Result<Vec<_>>>()?;
         let first = places.first().map_or(String::new(), |(_, place)| place.country_name.clone());
-        let stale = self.names.freshen(reader, &mut places)?;
+        let stale = self.names.at(reader)?.freshen(reader, &mut places)?;
         let stale = stale.iter().filter(|stale| **stale).count();
         Ok(vec![format!(
             "{} places; the first is in {first}; {} copies are stale",
@@ -76,8 +73,7 @@ impl Step for Denormalization {
     }
 
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
-        // What an earlier run has left begins anew: the old name, in all places.
-        self.rename(store, "Turkey")?;
+        self.names.build(store)?;
         let snapshot = store.snapshot()?;
         let mut places = Vec::new();
         for row in self.cities.range(&snapshot, (), Order::Ascending)? {
@@ -89,9 +85,9 @@ impl Step for Denormalization {
         drop(snapshot);
         // 1,000 of two writes each fit every store.
         for some in places.chunks(1_000) {
-            store.transact(|txn| self.names.put_many(txn, some.to_vec()))?;
+            store.transact(|txn| self.names.at(txn)?.put_many(txn, some.to_vec()))?;
         }
-        self.names.propagate(store)?;
+        self.names.at(&store.snapshot()?)?.propagate(store)?;
         Ok(())
     }
 
@@ -99,8 +95,13 @@ impl Step for Denormalization {
         let said = "Turkey becomes Türkiye. What do its cities say? (too many to change at once)";
         self.rename(store, "Türkiye")?;
         ask(store, said, |snapshot| Ok((self.names(snapshot)?, ())))?;
-        let (done, cost) = store.measure(|store| self.names.propagate(store));
+        let names = self.names.at(&store.snapshot()?)?;
+        let (done, cost) = store.measure(|store| names.propagate(store));
         say!("\n  propagated to {} places: {cost}", grouped(done?.written));
-        ask(store, "And now?", |snapshot| Ok((self.names(snapshot)?, ())))
+        ask(store, "And now?", |snapshot| Ok((self.names(snapshot)?, ())))?;
+        // The next run finds the country as this one did.
+        self.rename(store, "Turkey")?;
+        self.names.at(&store.snapshot()?)?.propagate(store)?;
+        Ok(())
     }
 }

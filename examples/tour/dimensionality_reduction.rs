@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use keyloom::{Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::derived::RepairOptions;
+use keyloom::{Reader, Result, Store};
 use keyloom_patterns::general::dimensionality_reduction::{Cell, Everywhere};
-use keyloom_patterns::{Circle, Maintained, PointIndex, Polygon, Position, Table};
+use keyloom_patterns::schema::State;
+use keyloom_patterns::{Attached, Circle, PointIndex, Polygon, Position, Table};
 
 use crate::cities::City;
 use crate::options::Options;
-use crate::report::{ask, grouped, is_there, say, some_of};
-use crate::{Step, TourResult, TourStore};
+use crate::report::{ask, grouped, say, some_of};
+use crate::{Step, Tour, TourResult, TourStore};
 
 /// How many cities one transaction visits while the index is built.
 const BATCH: usize = 10_000;
@@ -40,18 +40,18 @@ const SWITZERLAND: [(f64, f64); 18] = [
 
 pub struct DimensionalityReduction {
     cities: Table<u32, City>,
-    by_position: PointIndex<u32, City>,
-    built: Subspace,
+    by_position: Attached<PointIndex<u32, City>>,
 }
 
 impl DimensionalityReduction {
-    pub fn new() -> Self {
-        let tour = Subspace::new("tour");
-        let by_position = PointIndex::new(&tour.child("by_position"), |_id, city: &City| {
-            Position::new(city.latitude, city.longitude).map(Some)
-        });
-        let cities = Table::new(&tour.child("cities")).with(&by_position);
-        Self { cities, by_position, built: tour.child("built") }
+    pub fn new(tour: &Tour<'_>) -> Result<Self> {
+        let cities = tour.cities.table.clone();
+        let by_position = tour.schema.derive(&cities, "by_position", 1, |space| {
+            Ok(PointIndex::new(space, |_id, city: &City| {
+                Position::new(city.latitude, city.longitude).map(Some)
+            }))
+        })?;
+        Ok(Self { cities, by_position })
     }
 
     /// The cities of some ids, in their order.
@@ -66,19 +66,15 @@ impl Step for DimensionalityReduction {
     }
 
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
-        let built = self.built.pack("positions");
-        if is_there(store, &built)? {
+        if self.by_position.state(&store.snapshot()?)? == State::Readable {
             say!("positions  in the store already");
             return Ok(());
         }
         let started = Instant::now();
-        let options = RepairOptions { batch: BATCH, resume: None };
-        let done = self
-            .by_position
-            .repair_with(store, &self.cities, &options, |_| ControlFlow::Continue(()))?;
-        store.transact(|txn| txn.put(&built, b""))?;
-        let (written, seconds) = (grouped(done.written), started.elapsed().as_secs_f64());
-        say!("positions  an index of {written} built in {seconds:.2} s");
+        let on = |_: &_| ControlFlow::Continue(());
+        let done = self.by_position.build_with(store, BATCH, on)?;
+        let (visited, seconds) = (grouped(done.records), started.elapsed().as_secs_f64());
+        say!("positions  an index of {visited} built in {seconds:.2} s");
         Ok(())
     }
 
@@ -88,7 +84,7 @@ impl Step for DimensionalityReduction {
             "Which cities are within 200 km of Paris, the largest first? (a circle)",
             |snapshot| {
                 let circle = Circle::new(Position::new(48.8534, 2.3488)?, 200_000.0)?;
-                let points = self.by_position.within(circle).points(snapshot)?;
+                let points = self.by_position.at(snapshot)?.within(circle).points(snapshot)?;
                 let ids = points.map(|point| point?.record_key()).collect::<Result<Vec<_>>>()?;
                 let mut cities = self.cities(snapshot, &ids)?;
                 cities.sort_by_key(|city| Reverse(city.population));
@@ -100,7 +96,7 @@ impl Step for DimensionalityReduction {
             "And the ten nearest to Point Nemo, the place farthest from land? (best first)",
             |snapshot| {
                 let nemo = Position::new(-48.8767, -123.3933)?;
-                let nearest = self.by_position.nearest(snapshot, nemo)?.take(10);
+                let nearest = self.by_position.at(snapshot)?.nearest(snapshot, nemo)?.take(10);
                 let nearest = nearest.collect::<Result<Vec<_>>>()?;
                 let ids: Vec<_> =
                     nearest.iter().map(|point| point.record_key()).collect::<Result<_>>()?;
@@ -115,7 +111,11 @@ impl Step for DimensionalityReduction {
             },
         )?;
         ask(store, "Which are in Switzerland, drawn with 17 corners? (a polygon)", |snapshot| {
-            let points = self.by_position.within(Polygon::new(&SWITZERLAND)?).points(snapshot)?;
+            let points = self
+                .by_position
+                .at(snapshot)?
+                .within(Polygon::new(&SWITZERLAND)?)
+                .points(snapshot)?;
             let ids = points.map(|point| point?.record_key()).collect::<Result<Vec<_>>>()?;
             let cities = self.cities(snapshot, &ids)?;
             let (inside, beyond): (Vec<_>, Vec<_>) =
@@ -124,7 +124,7 @@ impl Step for DimensionalityReduction {
             Ok((vec![format!("{inside} Swiss cities, and {beyond} beyond the border")], ()))
         })?;
         ask(store, "Where are the most? (all of them in cells of 2 characters)", |snapshot| {
-            let cells = self.by_position.within(Everywhere).grid(snapshot, 10)?;
+            let cells = self.by_position.at(snapshot)?.within(Everywhere).grid(snapshot, 10)?;
             let mut cells = cells.collect::<Result<Vec<(Cell, u64)>>>()?;
             cells.sort_by_key(|(_, count)| Reverse(*count));
             let line = |(cell, count): &(Cell, u64)| format!("{cell}: {}", grouped(*count));

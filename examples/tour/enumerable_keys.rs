@@ -3,12 +3,12 @@
 use keyloom::value::Postcard;
 use keyloom::{Order, Result, Store, Subspace, Writer};
 use keyloom_patterns::general::enumerable_keys::{Stamped, first_id_at, ids_between};
-use keyloom_patterns::{Enumerated, Index, Table, TimeBuckets, entry};
+use keyloom_patterns::{Enumerated, TimeBuckets};
 
-use crate::cities::City;
+use crate::cities::Cities;
 use crate::options::Options;
 use crate::report::{ask, is_there, say, some_of};
-use crate::{Step, TourResult, TourStore};
+use crate::{Step, Tour, TourResult, TourStore};
 
 /// One city an hour, from 2026-01-01.
 const HOUR_MS: u64 = 3_600_000;
@@ -16,8 +16,7 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 const FIRST_DAY: u64 = 20_454;
 
 pub struct EnumerableKeys {
-    cities: Table<u32, City>,
-    by_place: Index<u32, City, (String, String, String)>,
+    cities: Cities,
     journal: Enumerated<String, String>,
     by_day: TimeBuckets<String, String, Postcard>,
     changes: Stamped<String, String>,
@@ -25,15 +24,10 @@ pub struct EnumerableKeys {
 }
 
 impl EnumerableKeys {
-    pub fn new() -> Self {
-        let tour = Subspace::new("tour");
-        let space = tour.child("enumerable_keys");
-        let by_place = Index::new(&tour.child("by_place"), |_id, city: &City| {
-            entry((&city.country, &city.admin1, &city.name))
-        });
+    pub fn new(tour: &Tour<'_>) -> Self {
+        let space = Subspace::new("tour").child("enumerable_keys");
         Self {
-            cities: Table::new(&tour.child("cities")).with(&by_place),
-            by_place,
+            cities: tour.cities.clone(),
             journal: Enumerated::new(&space.child("journal")),
             by_day: TimeBuckets::daily(&space.child("by_day")),
             changes: Stamped::new(&space.child("changes")),
@@ -57,8 +51,8 @@ impl Step for EnumerableKeys {
             say!("journal    in the store already");
             return Ok(());
         }
-        let in_paris = self.by_place.query().prefix(("FR", "11")).limit(1_000);
-        let found = in_paris.records(&store.snapshot()?, &self.cities)?;
+        let in_paris = self.cities.by_place.query().prefix(("FR", "11")).limit(1_000);
+        let found = in_paris.records(&store.snapshot()?)?;
         store.transact(|txn| {
             for (hour, (_, city)) in (0..).zip(&found.items) {
                 self.journal.append(txn, &paris(), &city.name)?;

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use keyloom::{Desc, Order, Result, Store, Subspace};
-use keyloom_patterns::{Attached, BatchSize, Index, Schema, Table, entry};
+use keyloom::{Desc, Order, Result};
+use keyloom_patterns::{Attached, Index, Schema, entry};
 
 use crate::cities::City;
 use crate::options::Options;
@@ -14,33 +14,10 @@ use crate::{Step, TourResult, TourStore};
 /// How many cities one transaction visits, where the store takes so many.
 const BATCH: usize = 10_000;
 
-pub struct IndexTable {
-    /// The cities that the first step has loaded, outside of the schema.
-    loaded: Table<u32, City>,
-}
+/// Other steps derive other data from the table.
+const INDEXES: [&str; 3] = ["by_name", "by_place", "by_size"];
 
-impl IndexTable {
-    pub fn new() -> Self {
-        Self { loaded: Table::new(&Subspace::new("tour").child("cities")) }
-    }
-
-    /// The cities of the schema, as a program has them before there is an index by name.
-    fn copy(&self, store: &TourStore) -> Result<u64> {
-        let cities = Schema::open(store, "tour")?.table::<u32, City>("cities")?;
-        let (mut size, mut after, mut copied) = (BatchSize::new(BATCH), None, 0);
-        loop {
-            let snapshot = store.snapshot()?;
-            let page = self.loaded.page(&snapshot, (), Order::Ascending, BATCH, after.as_ref())?;
-            drop(snapshot);
-            size.transact_all(store, &page.items, |txn, some| cities.put_many(txn, some))?;
-            copied += page.items.len() as u64;
-            after = page.next;
-            if after.is_none() {
-                return Ok(copied);
-            }
-        }
-    }
-}
+pub struct IndexTable;
 
 type ByName = Index<u32, City, (String, Desc<u64>)>;
 
@@ -58,16 +35,6 @@ impl Step for IndexTable {
     }
 
     fn load(&self, store: &TourStore, _options: &Options) -> TourResult {
-        let schema = Schema::open(store, "tour")?;
-        let is_declared = !schema.tables()?.iter().all(|table| table.derived.is_empty());
-        if is_declared && by_name(&schema)?.at(&store.snapshot()?).is_ok() {
-            say!("by_name    in the store already");
-            return Ok(());
-        }
-        if !is_declared {
-            let copied = self.copy(store)?;
-            say!("cities     {} in a table of a schema", grouped(copied));
-        }
         let started = Instant::now();
         let mut batches = 0;
         let by_name = by_name(&Schema::open(store, "tour")?)?;
@@ -75,6 +42,10 @@ impl Step for IndexTable {
             batches += 1;
             ControlFlow::Continue(())
         })?;
+        if batches == 0 {
+            say!("by_name    in the store already");
+            return Ok(());
+        }
         let (records, seconds) = (grouped(done.records), started.elapsed().as_secs_f64());
         say!("by_name    built over {records} cities in {batches} transactions, {seconds:.2} s");
         Ok(())
@@ -97,10 +68,12 @@ impl Step for IndexTable {
                 Ok((some_of(&places, 3, "places"), ()))
             },
         )?;
-        ask(store, "Which indexes does the schema have?", |_| {
-            let derived = schema.tables()?.into_iter().flat_map(|table| table.derived);
-            let indexes =
-                derived.map(|one| format!("{} is {}: {}", one.name, one.state, one.definition));
+        ask(store, "Which indexes of cities does the store have?", |_| {
+            let cities = schema.tables()?.into_iter().filter(|table| table.name == "cities");
+            let indexes = cities
+                .flat_map(|table| table.derived)
+                .filter(|derived| INDEXES.contains(&&*derived.name))
+                .map(|one| format!("{} is {}: {}", one.name, one.state, one.definition));
             Ok((indexes.collect(), ()))
         })
     }

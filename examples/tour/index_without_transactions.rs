@@ -7,7 +7,7 @@ use keyloom_patterns::general::index_without_transactions::{PropertyIndex, Stamp
 use crate::cities::City;
 use crate::options::Options;
 use crate::report::{ask, grouped};
-use crate::{Step, TourResult, TourStore};
+use crate::{Step, Tour, TourResult, TourStore};
 
 const COUNTRY: &str = "AD";
 
@@ -17,10 +17,9 @@ pub struct IndexWithoutTransactions {
 }
 
 impl IndexWithoutTransactions {
-    pub fn new() -> Self {
-        let space = Subspace::new("tour");
-        let sizes = PropertyIndex::new(&space.child("sizes"));
-        Self { cities: Table::new(&space.child("cities")), sizes }
+    pub fn new(tour: &Tour<'_>) -> Self {
+        let sizes = PropertyIndex::new(&Subspace::new("tour").child("sizes"));
+        Self { cities: tour.cities.table.clone(), sizes }
     }
 }
 

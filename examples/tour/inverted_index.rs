@@ -9,12 +9,12 @@ use std::time::Instant;
 use flate2::read::MultiGzDecoder;
 use keyloom::{Error, Order, Result, Store, Subspace, Writer};
 use keyloom_patterns::general::inverted_index::{Breakdown, InvertedIndex, ValueSum, one};
-use keyloom_patterns::{BatchSize, Table};
+use keyloom_patterns::{Attached, BatchSize, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say};
-use crate::{Step, TourResult, TourStore};
+use crate::{Step, Tour, TourResult, TourStore};
 
 /// How many strikes one transaction puts.
 const BATCH: usize = 10_000;
@@ -40,23 +40,24 @@ struct Strike {
 
 pub struct Inverted {
     strikes: Table<u32, Strike>,
-    index: InvertedIndex<u32, Strike>,
+    index: Attached<InvertedIndex<u32, Strike>>,
     loaded: Subspace,
 }
 
 impl Inverted {
-    pub fn new() -> Self {
-        let space = Subspace::new("tour");
-        let index = InvertedIndex::with_keys_as_ids(&space.child("strike_index"))
-            .field("state", |_id, strike: &Strike| one(&strike.state))
-            .field("phase", |_, strike| one(&strike.phase))
-            .field("damage", |_, strike| one(&strike.damage))
-            .field("species", |_, strike| one(&strike.species))
-            .field("time of day", |_, strike| one(&strike.time_of_day))
-            .integers("cost", |_, strike| Some(strike.cost_dollars))
-            .integers("speed", |_, strike| strike.speed_knots);
-        let strikes = Table::new(&space.child("strikes")).with(&index);
-        Self { strikes, index, loaded: space.child("loaded") }
+    pub fn new(tour: &Tour<'_>) -> Result<Self> {
+        let strikes = tour.schema.table::<u32, Strike>("strikes")?;
+        let index = tour.schema.derive(&strikes, "strike_index", 1, |space| {
+            Ok(InvertedIndex::with_keys_as_ids(space)
+                .field("state", |_id, strike: &Strike| one(&strike.state))
+                .field("phase", |_, strike| one(&strike.phase))
+                .field("damage", |_, strike| one(&strike.damage))
+                .field("species", |_, strike| one(&strike.species))
+                .field("time of day", |_, strike| one(&strike.time_of_day))
+                .integers("cost", |_, strike| Some(strike.cost_dollars))
+                .integers("speed", |_, strike| strike.speed_knots))
+        })?;
+        Ok(Self { strikes, index, loaded: Subspace::new(&("tour", "loaded")) })
     }
 }
 
@@ -110,7 +111,7 @@ impl Step for Inverted {
     }
 
     fn ask(&self, store: &TourStore) -> TourResult {
-        let index = &self.index;
+        let index = self.index.at(&store.snapshot()?)?;
         let damaged = index.has("damage")? - index.term("damage", "None")?;
         let audience =
             index.term("state", "California")? & index.term("phase", "Approach")? & &damaged;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Order, Result, Subspace};
+use keyloom::{Order, Result, Store};
 use keyloom_patterns::Table;
 use keyloom_patterns::conceptual::joins::{BuildSide, Joins, KeySet, Lookup};
 
 use crate::cities::City;
 use crate::countries::{self, Country};
 use crate::options::Options;
-use crate::report::{ask, grouped};
-use crate::{Step, TourResult, TourStore};
+use crate::report::{ask, grouped, say};
+use crate::{Step, Tour, TourResult, TourStore};
 
 /// More than there are countries.
 const MOST_COUNTRIES: usize = 500;
@@ -21,9 +21,8 @@ pub struct JoinsStep {
 }
 
 impl JoinsStep {
-    pub fn new() -> Self {
-        let cities = Table::new(&Subspace::new("tour").child("cities"));
-        Self { cities, countries: countries::table() }
+    pub fn new(tour: &Tour<'_>) -> Self {
+        Self { cities: tour.cities.table.clone(), countries: tour.countries.clone() }
     }
 }
 
@@ -33,6 +32,10 @@ impl Step for JoinsStep {
     }
 
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
+        if self.countries.get(&store.snapshot()?, "FR")?.is_some() {
+            say!("countries  in the store already");
+            return Ok(());
+        }
         countries::load(store, &self.countries, &options.data)
     }
 

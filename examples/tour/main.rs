@@ -27,7 +27,10 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use keyloom::{AnyStore, KeyRange, Metered, Reader, Store};
+use keyloom_patterns::{Schema, Table};
 
+use cities::Cities;
+use countries::Country;
 use options::Options;
 use report::say;
 
@@ -47,22 +50,30 @@ trait Step {
     fn ask(&self, store: &TourStore) -> TourResult;
 }
 
-fn steps() -> Vec<Box<dyn Step>> {
-    vec![
-        Box::new(composite_key_index::CompositeKeyIndex::new()),
-        Box::new(index_table::IndexTable::new()),
-        Box::new(aggregation::Aggregation::new()),
-        Box::new(aggregates::Aggregated::new()),
-        Box::new(atomic_aggregates::AtomicAggregates::new()),
-        Box::new(enumerable_keys::EnumerableKeys::new()),
-        Box::new(dimensionality_reduction::DimensionalityReduction::new()),
-        Box::new(inverted_index::Inverted::new()),
-        Box::new(hierarchies::Hierarchies::new()),
-        Box::new(joins::JoinsStep::new()),
-        Box::new(denormalization::Denormalization::new()),
-        Box::new(index_without_transactions::IndexWithoutTransactions::new()),
-    ]
+/// What several steps work on.
+struct Tour<'s> {
+    schema: Schema<'s, TourStore>,
+    cities: Cities,
+    countries: Table<String, Country>,
 }
+
+/// A step, whose derived data are declared when the tour comes to it.
+type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
+
+const STEPS: [NewStep; 12] = [
+    |tour| Ok(Box::new(composite_key_index::CompositeKeyIndex::new(tour))),
+    |_| Ok(Box::new(index_table::IndexTable)),
+    |tour| Ok(Box::new(aggregation::Aggregation::new(tour)?)),
+    |tour| Ok(Box::new(aggregates::Aggregated::new(tour))),
+    |tour| Ok(Box::new(atomic_aggregates::AtomicAggregates::new(tour))),
+    |tour| Ok(Box::new(enumerable_keys::EnumerableKeys::new(tour))),
+    |tour| Ok(Box::new(dimensionality_reduction::DimensionalityReduction::new(tour)?)),
+    |tour| Ok(Box::new(inverted_index::Inverted::new(tour)?)),
+    |_| Ok(Box::new(hierarchies::Hierarchies::new())),
+    |tour| Ok(Box::new(joins::JoinsStep::new(tour))),
+    |tour| Ok(Box::new(denormalization::Denormalization::new(tour)?)),
+    |tour| Ok(Box::new(index_without_transactions::IndexWithoutTransactions::new(tour))),
+];
 
 fn main() -> ExitCode {
     match run() {
@@ -79,7 +90,12 @@ fn run() -> TourResult {
     let store = AnyStore::open(&options.store)?;
     say!("store      {store}{}", nature(&store));
     let store = Metered::new(store);
-    for step in steps() {
+    let schema = Schema::open(&store, "tour")?;
+    let cities = Cities::declare(&schema)?;
+    let countries = schema.table("countries")?;
+    let tour = Tour { schema, cities, countries };
+    for new_step in STEPS {
+        let step = new_step(&tour)?;
         say!("\n== {} ==", step.name());
         step.load(&store, &options)?;
         step.ask(&store)?;
