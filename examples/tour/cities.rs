@@ -27,12 +27,15 @@ pub struct City {
     pub longitude: f64,
 }
 
+/// An index of cities, whose entries begin with `P`.
+pub type CityIndex<P> = Attached<Index<u32, City, P>>;
+
 /// The table of cities, and the indexes with which it is loaded.
 #[derive(Clone)]
 pub struct Cities {
     pub table: Table<u32, City>,
-    pub by_place: Attached<Index<u32, City, (String, String, String)>>,
-    pub by_size: Attached<Index<u32, City, (String, String, Desc<u64>)>>,
+    pub by_place: CityIndex<(String, String, String)>,
+    pub by_size: CityIndex<(String, String, Desc<u64>)>,
 }
 
 impl Cities {

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use keyloom::{Desc, Order, Result};
-use keyloom_patterns::{Attached, Index, Schema, entry};
+use keyloom_patterns::{Schema, entry};
 
-use crate::cities::City;
+use crate::cities::{City, CityIndex};
 use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
 use crate::{Step, TourResult, TourStore};
@@ -19,10 +19,8 @@ const INDEXES: [&str; 3] = ["by_name", "by_place", "by_size"];
 
 pub struct IndexTable;
 
-type ByName = Index<u32, City, (String, Desc<u64>)>;
-
 /// The index, as the next version of the program declares it.
-fn by_name(schema: &Schema<'_, TourStore>) -> Result<Attached<ByName>> {
+fn by_name(schema: &Schema<'_, TourStore>) -> Result<CityIndex<(String, Desc<u64>)>> {
     let cities = schema.table::<u32, City>("cities")?;
     schema.index(&cities, "by_name", 1, |_id, city| {
         entry((&city.name, Desc(city.population))).covering((&city.country, &city.admin1))
