@@ -3,8 +3,8 @@
 //! The rows are from [GeoNames](https://www.geonames.org),
 //! [CC BY 4.0](https://creativecommons.org/licenses/by/4.0/).
 
-use keyloom::{Desc, Result, Store, Subspace};
-use keyloom_patterns::{Index, Table, entry};
+use keyloom::{Desc, Result, Store};
+use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 /// A city; its GeoNames id is its key.
@@ -46,42 +46,41 @@ impl City {
 /// The table of cities and its two indexes.
 #[derive(Clone, Debug)]
 pub struct Geo {
-    /// The records, with both indexes attached.
+    /// The records.
     pub cities: Table<u32, City>,
     /// By country, division and name.
-    pub by_place: Index<u32, City, (String, String, String)>,
+    pub by_place: CityIndex<(String, String, String)>,
     /// By country and division, the largest first.
-    pub by_size: Index<u32, City, (String, String, Desc<u64>)>,
+    pub by_size: CityIndex<(String, String, Desc<u64>)>,
 }
+
+/// An index of cities by the parts `P`.
+pub type CityIndex<P> = Attached<Index<u32, City, P>>;
 
 impl Geo {
     /// The declaration of the chapter on tables and indexes.
-    pub fn new() -> Self {
-        let space = Subspace::new("geo");
-        let by_place = Index::new(&space.child("by_place"), |_id, c: &City| {
-            entry((&c.country, &c.admin1, &c.name))
-        });
-        let by_size = Index::new(&space.child("by_size"), |_id, c: &City| {
+    ///
+    /// # Errors
+    /// If the store holds another schema of this name; any error of the store.
+    pub fn open(store: &impl Store) -> Result<Self> {
+        let schema = Schema::open(store, "geo")?;
+        let cities = schema.table::<u32, City>("cities")?;
+        let by_place = schema
+            .index(&cities, "by_place", 1, |_id, c| entry((&c.country, &c.admin1, &c.name)))?;
+        let by_size = schema.index(&cities, "by_size", 1, |_id, c| {
             entry((&c.country, &c.admin1, Desc(c.population)))
-        });
-        let cities = Table::new(&space.child("cities")).with(&by_place).with(&by_size);
-        Self { cities, by_place, by_size }
+        })?;
+        Ok(Self { cities, by_place, by_size })
     }
 
     /// Puts all of [`CITIES`] in one transaction.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn load(&self, store: &impl Store) -> Result<()> {
         let cities = CITIES.map(|(id, name, country, admin1, population)| {
             (id, City::new(name, country, admin1, population))
         });
         store.transact(|txn| self.cities.put_many(txn, &cities))
-    }
-}
-
-impl Default for Geo {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -3,8 +3,8 @@
 //! The rows are from [GeoNames](https://www.geonames.org),
 //! [CC BY 4.0](https://creativecommons.org/licenses/by/4.0/).
 
-use keyloom::{Result, Store, Subspace};
-use keyloom_patterns::{PointIndex, Position, Table};
+use keyloom::{Result, Store};
+use keyloom_patterns::{Attached, PointIndex, Position, Schema, Table};
 
 /// Name, latitude and longitude.
 pub type Town = (String, f64, f64);
@@ -32,38 +32,36 @@ pub const TOWNS: [(u32, &str, f64, f64); 16] = [
 /// A table of towns and the index of where they are.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The records, with the index attached.
+    /// The records.
     pub towns: Table<u32, Town>,
     /// Where they are.
-    pub by_position: PointIndex<u32, Town>,
+    pub by_position: Attached<PointIndex<u32, Town>>,
 }
 
 impl Places {
     /// The declaration of the chapter.
-    pub fn new() -> Self {
-        let space = Subspace::new("geo");
-        let by_position =
-            PointIndex::new(&space.child("by_position"), |_id, (_, latitude, longitude): &Town| {
+    ///
+    /// # Errors
+    /// If the store holds another schema of this name; any error of the store.
+    pub fn open(store: &impl Store) -> Result<Self> {
+        let schema = Schema::open(store, "places")?;
+        let towns = schema.table::<u32, Town>("towns")?;
+        let by_position = schema.derive(&towns, "by_position", 1, |space| {
+            Ok(PointIndex::new(space, |_id, (_, latitude, longitude): &Town| {
                 Position::new(*latitude, *longitude).map(Some)
-            });
-        let towns = Table::new(&space.child("towns")).with(&by_position);
-        Self { towns, by_position }
+            }))
+        })?;
+        Ok(Self { towns, by_position })
     }
 
     /// Puts all of [`TOWNS`] in one transaction.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn load(&self, store: &impl Store) -> Result<()> {
         let towns =
             TOWNS.map(|(id, name, latitude, longitude)| (id, (name.into(), latitude, longitude)));
         store.transact(|txn| self.towns.put_many(txn, &towns))
-    }
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
