@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use keyloom::lmdb::Durability;
-use keyloom::{BoxedError, Lmdb, Memory, Order, Reader, Result, Subspace};
+use keyloom::{BoxedError, Desc, Lmdb, Memory, Order, Reader, Result, Subspace};
 use keyloom_patterns::conceptual::joins::Reversed;
 use keyloom_patterns::conformance::{Fidelity, Subject, check_maintained};
 use keyloom_patterns::general::aggregation::{Contributions, Event, Seen, contribution};
@@ -37,7 +37,8 @@ pub struct Sale {
 
 pub type Sales = BTreeMap<u32, Sale>;
 
-pub const TOWNS: [&str; 3] = ["Bern", "Chur", "Genf"];
+/// One is empty, and one begins with another.
+pub const TOWNS: [&str; 3] = ["", "Bern", "Bern\0"];
 
 /// Versions 0 and 1 of a sale have the same derived data, and version 4 has none.
 pub fn sale(n: u32, version: u32) -> (u32, Sale) {
@@ -47,7 +48,7 @@ pub fn sale(n: u32, version: u32) -> (u32, Sale) {
     let serial = (is_sold && half % 3 != 2).then_some(n * 100 + half);
     let tags = if is_sold { half % 4 + 1 } else { 0 };
     let tags = (0..tags).map(|tag| format!("/tag/{}", (n + tag * half) % 5)).collect();
-    (n, Sale { town, cents: i64::from(n * 7 + half * 3), serial, tags, note: version })
+    (n, Sale { town, cents: i64::from(n * 7 + half * 3) - 40, serial, tags, note: version })
 }
 
 /// The sales with a town.
@@ -187,12 +188,12 @@ fn sorted(ids: impl Iterator<Item = Result<u32>>) -> Result<Vec<u32>> {
     Ok(ids)
 }
 
-fn town_and_cents(_: &u32, sale: &Sale) -> IndexEntries<(String, i64)> {
-    sale.town.iter().map(|town| (town, sale.cents)).collect()
+fn town_and_cents(_: &u32, sale: &Sale) -> IndexEntries<(String, Desc<i64>)> {
+    sale.town.iter().map(|town| (town, Desc(sale.cents))).collect()
 }
 
 kind! {
-    Composite, index, Index<u32, Sale, (String, i64)>, Ids;
+    Composite, index, Index<u32, Sale, (String, Desc<i64>)>, Ids;
     make |space| Ok(Index::new(space, town_and_cents));
     answers |index, reader| of_towns(|town| {
         sorted(index.range(reader, town, Order::Ascending)?.map(|found| found?.record_key()))
@@ -266,14 +267,14 @@ kind! {
 }
 
 kind! {
-    Ranks, ranked_index, RankedIndex<u32, Sale, (String, i64)>, Vec<u64>,
+    Ranks, ranked_index, RankedIndex<u32, Sale, (String, Desc<i64>)>, Vec<u64>,
         neutral |value| value == [0; 8];
     make |space| Ok(RankedIndex::new(space, town_and_cents));
     answers |ranked, reader| {
         let mut all = Vec::new();
         for town in TOWNS {
             all.push(ranked.count(reader, town)?);
-            all.push(ranked.rank(reader, town, (town, 40_i64))?);
+            all.push(ranked.rank(reader, town, (town, Desc(40_i64)))?);
             all.push(match ranked.nth(reader, town, 1)? {
                 Some(found) => found.record_key()?.into(),
                 None => u64::MAX,
@@ -285,9 +286,9 @@ kind! {
         .into_iter()
         .flat_map(|town| {
             let of = sold(sales).filter(|(_, other, _)| *other == town);
-            let mut of: Vec<_> = of.map(|(id, _, cents)| (cents, id)).collect();
+            let mut of: Vec<_> = of.map(|(id, _, cents)| (Desc(cents), id)).collect();
             of.sort_unstable();
-            let rank = of.iter().filter(|(cents, _)| *cents < 40).count() as u64;
+            let rank = of.iter().filter(|(cents, _)| cents.0 > 40).count() as u64;
             [of.len() as u64, rank, of.get(1).map_or(u64::MAX, |(_, id)| u64::from(*id))]
         })
         .collect();
@@ -363,19 +364,22 @@ kind! {
     model by_terms;
 }
 
-/// A place between 0 and 80 degrees for each number of cents.
+/// A place between -2 and 80 degrees for each number of cents.
 fn degrees(cents: i64) -> f64 {
     cents as f64 / 30.0
 }
 
 fn position(sale: &Sale) -> Result<Option<Position>> {
     let is_sold = sale.town.is_some();
-    is_sold.then(|| Position::new(degrees(sale.cents), 7.5)).transpose()
+    // Both sides of the antimeridian, and a place close to it.
+    let longitude = [7.5, 180.0, -180.0, 179.999_999_9][sale.cents.rem_euclid(4) as usize];
+    is_sold.then(|| Position::new(degrees(sale.cents), longitude)).transpose()
 }
 
 /// The southern part of the places, and all.
 fn areas() -> Result<[BoundingBox; 2]> {
-    Ok([BoundingBox::new(-1.0, 7.0, 1.51, 8.0)?, BoundingBox::new(-1.0, 7.0, 89.0, 8.0)?])
+    let south_of = |north| BoundingBox::new(-9.0, -180.0, north, 180.0);
+    Ok([south_of(1.51)?, south_of(89.0)?])
 }
 
 fn within(sales: &Sales) -> Vec<Vec<u32>> {
@@ -396,8 +400,9 @@ kind! {
 kind! {
     Extents, extents, ExtentIndex<u32, Sale>, Vec<Vec<u32>>;
     make |space| Ok(ExtentIndex::new(space, |_, sale: &Sale| {
-        let south = degrees(sale.cents);
-        sale.town.is_some().then(|| BoundingBox::new(south, 7.2, south + 0.5, 7.9)).transpose()
+        let (south, west) = (degrees(sale.cents), [7.2, 179.6][sale.cents.rem_euclid(2) as usize]);
+        let bounds = || BoundingBox::new(south, west, south + 0.5, west + 0.7);
+        sale.town.is_some().then(bounds).transpose()
     }));
     answers |index, reader| areas()?
         .into_iter()
@@ -434,7 +439,7 @@ kind! {
     answers |index, reader| [1.51, 89.0]
         .into_iter()
         .map(|most| {
-            let points = index.within([0.0..=most, 0.0..=400.0])?.points(reader)?;
+            let points = index.within([-9.0..=most, 0.0..=400.0])?.points(reader)?;
             sorted(points.map(|point| point?.record_key()))
         })
         .collect();

@@ -30,6 +30,8 @@ enum Flaw {
     SkipsRepetitions,
     ReportsIntact,
     ReportsNothing,
+    NamesOtherKeys,
+    NamesOtherRules,
     RepairsNothing,
     DeletesTooMuch,
     DeletesNeighbour,
@@ -185,6 +187,13 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
         let mut found = self.good.check(reader, table)?;
         match self.flaw {
             Flaw::ReportsNothing => found.clear(),
+            Flaw::NamesOtherKeys => {
+                let other = KeyBuf::from_slice(self.good.space().prefix());
+                found.iter_mut().for_each(|fault| fault.key.clone_from(&other));
+            }
+            Flaw::NamesOtherRules => {
+                found.iter_mut().for_each(|fault| fault.rule = Rule::Contested);
+            }
             Flaw::ReportsIntact => {
                 let first = reader.first(self.good.space().self_and_children())?;
                 let missing =
@@ -350,6 +359,8 @@ caught! {
     an_update_that_skips_repeated_changes: Sums, SkipsRepetitions, Conflicts;
     a_check_that_reports_intact_data: Composite, ReportsIntact, Quiet;
     a_check_that_reports_nothing: Composite, ReportsNothing, Found;
+    a_check_that_names_other_keys: Composite, NamesOtherKeys, Found;
+    a_check_that_names_other_rules: Composite, NamesOtherRules, Found;
     a_repair_that_does_nothing: Composite, RepairsNothing, Fixed;
     a_repair_that_deletes_too_much: Composite, DeletesTooMuch, Fixed;
     a_repair_that_deletes_a_neighbour: Composite, DeletesNeighbour, Untouched;

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use keyloom::{Result, Store, Writer, pack};
 
-use super::field::{Dump, Field, difference, dump, dump_all, restore};
+use super::field::{Dump, Field, Random, difference, dump, dump_all, restore};
 use super::{Fidelity, Outcome, Subject, ensure};
-use crate::inconsistency::Inconsistency;
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::progress::RepairOptions;
 
 pub(super) fn quiet<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
@@ -35,18 +35,16 @@ pub(super) enum Damage {
 
 impl Damage {
     /// Damages of each sort, at some of the keys.
-    pub(super) fn all<T: Subject>(field: &Field<'_, T>, own: &Dump) -> Result<Vec<Self>> {
-        let mut all = Vec::new();
+    pub(super) fn all<T: Subject>(
+        field: &Field<'_, T>,
+        own: &Dump,
+        seed: u64,
+    ) -> Result<Vec<Self>> {
+        let (mut all, mut random) = (Vec::new(), Random(seed));
         for (key, value) in own.iter().step_by(own.len().div_ceil(8).max(1)) {
-            let mut flipped = value.clone();
-            flipped.first_mut().into_iter().for_each(|byte| *byte ^= 0x11);
-            let longer = [&**value, &[0xA5]].concat();
             all.push(Self::Removed(key.clone()));
-            // A sketch ends where it says, and a growing kind need not compare bytes.
-            if T::FIDELITY != Fidelity::Growing {
-                all.push(Self::Changed(key.clone(), longer));
-            }
-            all.extend((!value.is_empty()).then_some(Self::Changed(key.clone(), flipped)));
+            let values = other_values::<T>(value, &mut random).into_iter();
+            all.extend(values.map(|value| Self::Changed(key.clone(), value)));
             all.push(Self::Foreign([&**key, &pack("foreign")].concat()));
         }
         if T::FIDELITY != Fidelity::Growing {
@@ -59,6 +57,16 @@ impl Damage {
             }
         }
         Ok(all)
+    }
+
+    /// The damaged key of the derived data, and the rules that it may break.
+    fn faults(&self) -> Option<(&[u8], &'static [Rule])> {
+        match self {
+            Self::Removed(key) => Some((key, &[Rule::Missing])),
+            Self::Changed(key, _) => Some((key, &[Rule::Wrong, Rule::Foreign, Rule::Dangling])),
+            Self::Foreign(key) => Some((key, &[Rule::Foreign, Rule::Dangling])),
+            _ => None,
+        }
     }
 
     /// The records after the damage.
@@ -106,6 +114,27 @@ impl Damage {
     }
 }
 
+/// Values that are flipped, longer, cut and replaced.
+fn other_values<T: Subject>(value: &[u8], random: &mut Random) -> Vec<Vec<u8>> {
+    let mut below = |end: usize| random.below(u32::try_from(end).unwrap_or(u32::MAX));
+    let flipped = |at: u32, mask: u32| {
+        let bytes =
+            value.iter().zip(0..).map(|(byte, n)| byte ^ if n == at { mask as u8 } else { 0 });
+        bytes.collect::<Vec<u8>>()
+    };
+    let mut others = vec![flipped(0, 0x11)];
+    // A sketch ends where it says, and a growing kind need not compare bytes.
+    if T::FIDELITY != Fidelity::Growing {
+        others.push(flipped(1, 1));
+        others.push(flipped(below(value.len()), 1 + below(255)));
+        others.push([value, &[0xA5]].concat());
+        others.push(value.get(..below(value.len()) as usize).unwrap_or_default().to_vec());
+        others.push(b"junk".to_vec());
+    }
+    others.retain(|other| other != value);
+    others
+}
+
 /// A damage, and the result of a check and a repair.
 struct Case {
     damage: Damage,
@@ -126,13 +155,14 @@ fn repair<T: Subject>(field: &Field<'_, T>, store: &impl Store) -> Result<()> {
 fn each_damage<T: Subject>(
     subject: &T,
     store: &impl Store,
+    seed: u64,
     judge: impl Fn(Case) -> Outcome,
 ) -> Outcome {
     let mut field = Field::filled(subject, store, 8)?;
     let (whole, model) = (dump_all(store)?, field.model.clone());
     let own = field.own(&store.snapshot()?)?;
     ensure!(!own.is_empty(), "version 0 of records 0 to 7 has no derived data");
-    for damage in Damage::all(&field, &own)? {
+    for damage in Damage::all(&field, &own, seed)? {
         restore(store, &whole)?;
         field.model.clone_from(&model);
         damage.strike(&mut field, store)?;
@@ -146,22 +176,25 @@ fn each_damage<T: Subject>(
     Ok(())
 }
 
-pub(super) fn found<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outcome {
-    each_damage(subject, store, |case| {
+pub(super) fn found<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
+    each_damage(subject, store, seed, |case| {
         ensure!(!case.found.is_empty(), "{:?} is not reported", case.damage);
+        let Some((key, rules)) = case.damage.faults() else { return Ok(()) };
+        let is_it = |fault: &Inconsistency| fault.key[..] == *key && rules.contains(&fault.rule);
+        ensure!(case.found.iter().any(is_it), "{:?} is reported as {:?}", case.damage, case.found);
         Ok(())
     })
 }
 
-pub(super) fn fixed<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outcome {
-    each_damage(subject, store, |case| {
+pub(super) fn fixed<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
+    each_damage(subject, store, seed, |case| {
         case.repaired?;
         case.intact
     })
 }
 
 pub(super) fn untouched<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
-    each_damage(subject, store, |case| {
+    each_damage(subject, store, seed, |case| {
         ensure!(case.others.is_empty(), "{:?}: other keys differ: {}", case.damage, case.others);
         Ok(())
     })?;

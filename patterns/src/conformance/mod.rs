@@ -340,7 +340,7 @@ laws! {
     Faults, "a transaction with a fault is applied as a whole or not at all", maintenance::faults;
     Conflicts, "a transaction that runs again after a conflict has the same result", maintenance::conflicts;
     Quiet, "a check reports nothing about intact data", damage::quiet;
-    Found, "a check reports damage", damage::found;
+    Found, "a check reports damage, by its key and rule", damage::found;
     Fixed, "a repair fixes damage", damage::fixed;
     Untouched, "a repair writes no key of the records, of other data or of intact derived data", damage::untouched;
     Repairers, "two repairs beside each other and beside writers leave intact data", repairs::repairers;

@@ -54,7 +54,16 @@ pub(super) fn repairers<T: Subject>(subject: &T, store: &impl Store, _: u64) -> 
         let how = format!("after two repairs, in turns: {interleaved}, beside writers: {writes}");
         field.intact(store, &how)?;
     }
-    Ok(())
+    // One repair in one call, which may have read before the writers.
+    let mut field = Field::filled(subject, store, RECORDS)?;
+    damage(&mut field, store)?;
+    let (repaired, mut turns) = (field.derived.clone(), changes::<T>().into_iter());
+    let options = RepairOptions { batch: 2, resume: None };
+    repaired.repair_with(store, &options, |_| {
+        let _ = turns.next().map(|change| field.commit(store, &[change]));
+        ControlFlow::Continue(())
+    })?;
+    field.intact(store, "after a repair beside writers")
 }
 
 /// Changes of records from both ends of the table.
