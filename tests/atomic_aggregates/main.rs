@@ -13,33 +13,14 @@ mod model;
 mod servers;
 mod threads;
 
-use faults::{
-    a_conflict_at_any_operation_is_retried_to_the_same_end,
-    a_fault_at_any_operation_leaves_nothing_half_done, bad_input_is_refused_and_nothing_is_written,
-    operations_cost_what_the_documentation_says,
-};
-use model::{
-    a_record_that_comes_back_has_a_version_of_its_own, every_operation_does_what_it_does_to_a_map,
-};
-use threads::{
-    a_read_and_then_a_write_loses_updates_and_is_caught, no_atomic_change_loses_an_update,
-    of_many_creators_one_succeeds,
-};
-
-macro_rules! run {
-    ($on:ident) => {
-        $on! {
-            every_operation_does_what_it_does_to_a_map,
-            a_record_that_comes_back_has_a_version_of_its_own,
-            operations_cost_what_the_documentation_says,
-            a_fault_at_any_operation_leaves_nothing_half_done,
-            a_conflict_at_any_operation_is_retried_to_the_same_end,
-            bad_input_is_refused_and_nothing_is_written,
-            no_atomic_change_loses_an_update,
-            a_read_and_then_a_write_loses_updates_and_is_caught,
-            of_many_creators_one_succeeds,
-        }
-    };
+on_every_store_and_server! {
+    model::every_operation_does_what_it_does_to_a_map,
+    model::a_record_that_comes_back_has_a_version_of_its_own,
+    faults::operations_cost_what_the_documentation_says,
+    faults::a_fault_at_any_operation_leaves_nothing_half_done,
+    faults::a_conflict_at_any_operation_is_retried_to_the_same_end,
+    faults::bad_input_is_refused_and_nothing_is_written,
+    threads::no_atomic_change_loses_an_update,
+    threads::a_read_and_then_a_write_loses_updates_and_is_caught,
+    threads::of_many_creators_one_succeeds,
 }
-run!(on_every_store);
-run!(on_every_server);

@@ -51,42 +51,35 @@ pub fn waits_for_the_version(store: &impl Store) -> u64 {
     (waits() - before).saturating_sub(1)
 }
 
-/// Runs each generic test function on every store: `on_every_store! { a_law, another_law }`.
+/// Runs each generic test function on every store: `on_every_store! { a_law, module::another_law }`, all
+/// with the modules that they are in, or none.
 #[macro_export]
 macro_rules! on_every_store {
-    ($($law:ident),+ $(,)?) => {
-        mod on_memory { $(#[test] fn $law() { super::$law(&keyloom::Memory::new()) })+ }
+    ($($module:ident::$law:ident),+ $(,)?) => { $crate::on_every_store! { $([$module::$law] $law),+ } };
+    ($($law:ident),+ $(,)?) => { $crate::on_every_store! { $([$law] $law),+ } };
+    ($([$($path:tt)+] $law:ident),+) => {
+        mod on_memory { $(#[test] fn $law() { super::$($path)+(&keyloom::Memory::new()) })+ }
         mod on_optimistic_memory {
-            $(#[test] fn $law() { super::$law(&super::common::optimistic_memory()) })+
+            $(#[test] fn $law() { super::$($path)+(&$crate::common::optimistic_memory()) })+
         }
         mod on_lmdb {
-            $(#[test] fn $law() { super::$law(&*super::common::TemporaryLmdb::new()) })+
+            $(#[test] fn $law() { super::$($path)+(&*$crate::common::TemporaryLmdb::new()) })+
         }
     };
 }
 
 /// Runs each generic test function on every store that has a server, as far as there is one. Needs the
-/// module `servers` beside it.
+/// module `servers` in the root of the test.
 #[macro_export]
 macro_rules! on_every_server {
-    ($($law:ident),+ $(,)?) => {
-        #[cfg(feature = "postgres")]
-        mod on_postgres {
-            $(#[test] fn $law() {
-                if let Some(store) = super::servers::stores::postgres::open() {
-                    super::$law(&*store)
-                }
-            })+
-        }
-        #[cfg(feature = "etcd")]
-        mod on_etcd {
-            $(#[test] fn $law() {
-                if let Some(store) = super::servers::stores::etcd::open() {
-                    super::$law(&*store)
-                }
-            })+
-        }
-        $crate::on_foundationdb! { $($law),+ }
+    ($($module:ident::$law:ident),+ $(,)?) => {
+        $crate::on_every_server! { $([$module::$law] $law),+ }
+    };
+    ($($law:ident),+ $(,)?) => { $crate::on_every_server! { $([$law] $law),+ } };
+    ($([$($path:tt)+] $law:ident),+) => {
+        $crate::on_server! { postgres, "postgres", on_postgres, $([$($path)+] $law),+ }
+        $crate::on_server! { etcd, "etcd", on_etcd, $([$($path)+] $law),+ }
+        $crate::on_foundationdb! { $([$($path)+] $law),+ }
     };
 }
 
@@ -94,14 +87,44 @@ macro_rules! on_every_server {
 /// root of the test.
 #[macro_export]
 macro_rules! on_foundationdb {
-    ($($law:ident),+ $(,)?) => {
-        #[cfg(feature = "foundationdb")]
-        mod on_foundationdb {
+    ($($module:ident::$law:ident),+ $(,)?) => {
+        $crate::on_foundationdb! { $([$module::$law] $law),+ }
+    };
+    ($($law:ident),+ $(,)?) => { $crate::on_foundationdb! { $([$law] $law),+ } };
+    ($([$($path:tt)+] $law:ident),+) => {
+        $crate::on_server! { foundationdb, "foundationdb", on_foundationdb, $([$($path)+] $law),+ }
+    };
+}
+
+/// Runs each test function on one kind of server, as far as there is one.
+#[macro_export]
+macro_rules! on_server {
+    ($server:ident, $feature:literal, $on:ident, $([$($path:tt)+] $law:ident),+) => {
+        #[cfg(feature = $feature)]
+        mod $on {
             $(#[test] fn $law() {
-                if let Some(store) = $crate::servers::stores::foundationdb::open() {
-                    super::$law(&*store)
+                if let Some(store) = $crate::servers::stores::$server::open() {
+                    super::$($path)+(&*store)
                 }
             })+
         }
+    };
+}
+
+/// Runs each generic test function on every store, with a server or without.
+#[macro_export]
+macro_rules! on_every_store_and_server {
+    ($($laws:tt)+) => {
+        $crate::on_every_store! { $($laws)+ }
+        $crate::on_every_server! { $($laws)+ }
+    };
+}
+
+/// Runs each generic test function on every store, and on FoundationDB.
+#[macro_export]
+macro_rules! on_every_store_and_foundationdb {
+    ($($laws:tt)+) => {
+        $crate::on_every_store! { $($laws)+ }
+        $crate::on_foundationdb! { $($laws)+ }
     };
 }

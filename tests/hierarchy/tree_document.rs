@@ -12,7 +12,7 @@ use keyloom_patterns::general::atomic_aggregates::Expected;
 use keyloom_patterns::hierarchy::tree_document::Document;
 use keyloom_patterns::hierarchy::{Nested, NodeId, Orphans, Place, Tree, TreeDocument};
 
-use crate::common::{self, optimistic_memory};
+use crate::common::optimistic_memory;
 use crate::common_laws::clear;
 use crate::{on_every_store, on_foundationdb};
 use keyloom_patterns::{Inconsistency, Rule};

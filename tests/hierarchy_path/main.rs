@@ -16,36 +16,17 @@ mod scan;
 mod servers;
 mod trees;
 
-use hierarchy::{
-    bad_input_is_refused_and_nothing_is_written, damage_is_found_and_mended,
-    queries_find_what_a_filter_over_all_records_finds,
-    rebuilt_from_scratch_equals_maintained_step_by_step,
-};
-use scan::{
-    a_literal_beginning_reads_only_its_range, a_skip_scan_does_not_read_what_it_skips,
-    continuations_of_other_patterns_are_refused, keys_that_are_no_paths_are_named,
-    pages_join_to_the_whole_whatever_is_written_in_between,
-    scans_find_what_a_filter_over_all_keys_finds, tables_of_paths_are_searched_as_they_are,
-};
-use trees::trees_of_names_are_searched_as_they_are;
-
-macro_rules! run {
-    ($on:ident) => {
-        $on! {
-            scans_find_what_a_filter_over_all_keys_finds,
-            a_literal_beginning_reads_only_its_range,
-            a_skip_scan_does_not_read_what_it_skips,
-            pages_join_to_the_whole_whatever_is_written_in_between,
-            continuations_of_other_patterns_are_refused,
-            keys_that_are_no_paths_are_named,
-            tables_of_paths_are_searched_as_they_are,
-            trees_of_names_are_searched_as_they_are,
-            rebuilt_from_scratch_equals_maintained_step_by_step,
-            queries_find_what_a_filter_over_all_records_finds,
-            damage_is_found_and_mended,
-            bad_input_is_refused_and_nothing_is_written,
-        }
-    };
+on_every_store_and_foundationdb! {
+    scan::scans_find_what_a_filter_over_all_keys_finds,
+    scan::a_literal_beginning_reads_only_its_range,
+    scan::a_skip_scan_does_not_read_what_it_skips,
+    scan::pages_join_to_the_whole_whatever_is_written_in_between,
+    scan::continuations_of_other_patterns_are_refused,
+    scan::keys_that_are_no_paths_are_named,
+    scan::tables_of_paths_are_searched_as_they_are,
+    trees::trees_of_names_are_searched_as_they_are,
+    hierarchy::rebuilt_from_scratch_equals_maintained_step_by_step,
+    hierarchy::queries_find_what_a_filter_over_all_records_finds,
+    hierarchy::damage_is_found_and_mended,
+    hierarchy::bad_input_is_refused_and_nothing_is_written,
 }
-run!(on_every_store);
-run!(on_foundationdb);

@@ -16,23 +16,11 @@ mod servers;
 mod subjects;
 mod turns;
 
-use faults::{a_fault_at_any_operation_is_mended, bad_input_is_refused};
-use laws::{
-    buckets_that_become_too_wide_are_split, check_finds_and_repair_mends_what_should_never_be,
-    every_query_finds_what_a_map_holds, operations_cost_what_the_documentation_says,
-};
-
-macro_rules! run {
-    ($on:ident) => {
-        $on! {
-            every_query_finds_what_a_map_holds,
-            operations_cost_what_the_documentation_says,
-            buckets_that_become_too_wide_are_split,
-            check_finds_and_repair_mends_what_should_never_be,
-            a_fault_at_any_operation_is_mended,
-            bad_input_is_refused,
-        }
-    };
+on_every_store_and_server! {
+    laws::every_query_finds_what_a_map_holds,
+    laws::operations_cost_what_the_documentation_says,
+    laws::buckets_that_become_too_wide_are_split,
+    laws::check_finds_and_repair_mends_what_should_never_be,
+    faults::a_fault_at_any_operation_is_mended,
+    faults::bad_input_is_refused,
 }
-run!(on_every_store);
-run!(on_every_server);

@@ -9,22 +9,16 @@ use proptest::prelude::*;
 
 use crate::common::waits_for_the_version;
 use crate::laws::{clear, counts, dump_all, property, refused, waits, writing};
-use crate::{common, laws, on_every_store, on_foundationdb};
+use crate::{laws, on_every_store_and_foundationdb};
 
-macro_rules! run {
-    ($on:ident) => {
-        $on! {
-            ids_are_those_of_a_map_and_a_set_of_free_ones,
-            operations_cost_what_the_documentation_says,
-            a_fault_at_any_operation_leaves_nothing_half_done,
-            a_conflict_at_any_operation_is_retried_to_the_same_end,
-            bad_input_is_refused_and_nothing_is_written,
-            a_universe_that_was_made_smaller_only_refuses_ids_beyond_it,
-        }
-    };
+on_every_store_and_foundationdb! {
+    ids_are_those_of_a_map_and_a_set_of_free_ones,
+    operations_cost_what_the_documentation_says,
+    a_fault_at_any_operation_leaves_nothing_half_done,
+    a_conflict_at_any_operation_is_retried_to_the_same_end,
+    bad_input_is_refused_and_nothing_is_written,
+    a_universe_that_was_made_smaller_only_refuses_ids_beyond_it,
 }
-run!(on_every_store);
-run!(on_foundationdb);
 
 fn ids() -> DenseIds<String> {
     DenseIds::new(&Subspace::new("ids"))
