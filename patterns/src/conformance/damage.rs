@@ -23,8 +23,8 @@ pub(super) enum Damage {
     Removed(Vec<u8>),
     /// A key with another value.
     Changed(Vec<u8>, Vec<u8>),
-    /// A key that no record makes.
-    Foreign(Vec<u8>),
+    /// A key that no record makes, with a value.
+    Foreign(Vec<u8>, Vec<u8>),
     /// Version 3 of a record in the place of version 0.
     Replaced(u32),
     /// A record that was put without its derived data.
@@ -45,15 +45,21 @@ impl Damage {
             all.push(Self::Removed(key.clone()));
             let values = other_values::<T>(value, &mut random).into_iter();
             all.extend(values.map(|value| Self::Changed(key.clone(), value)));
-            all.push(Self::Foreign([&**key, &pack("foreign")].concat()));
+            let foreign = [&**key, &pack("foreign")].concat();
+            all.push(Self::Foreign(foreign.clone(), b"foreign".to_vec()));
+            // A growing kind may keep data that no record makes any more.
+            if T::FIDELITY != Fidelity::Growing {
+                all.push(Self::Foreign(foreign, value.clone()));
+            }
         }
-        if T::FIDELITY != Fidelity::Growing {
-            // Only those whose derived data differ are damage.
-            let wanted = field.subject.model(&field.model);
-            for damage in [Self::Replaced(1), Self::Replaced(2), Self::Put(9), Self::Deleted(3)] {
-                if field.subject.model(&damage.noted(field)) != wanted {
-                    all.push(damage);
-                }
+        // Only those whose derived data differ are damage.
+        let wanted = field.subject.model(&field.model);
+        let of_records = [Self::Put(9), Self::Replaced(1), Self::Replaced(2), Self::Deleted(3)];
+        // A growing kind keeps the data of records that change.
+        let those = if T::FIDELITY == Fidelity::Growing { 1 } else { of_records.len() };
+        for damage in of_records.into_iter().take(those) {
+            if field.subject.model(&damage.noted(field)) != wanted {
+                all.push(damage);
             }
         }
         Ok(all)
@@ -64,7 +70,7 @@ impl Damage {
         match self {
             Self::Removed(key) => Some((key, &[Rule::Missing])),
             Self::Changed(key, _) => Some((key, &[Rule::Wrong, Rule::Foreign, Rule::Dangling])),
-            Self::Foreign(key) => Some((key, &[Rule::Foreign, Rule::Dangling])),
+            Self::Foreign(key, _) => Some((key, &[Rule::Foreign, Rule::Dangling])),
             _ => None,
         }
     }
@@ -97,8 +103,7 @@ impl Damage {
     ) -> Result<()> {
         store.transact(|txn| match self {
             Self::Removed(key) => txn.delete(key),
-            Self::Changed(key, value) => txn.put(key, value),
-            Self::Foreign(key) => txn.put(key, b"foreign"),
+            Self::Changed(key, value) | Self::Foreign(key, value) => txn.put(key, value),
             Self::Replaced(n) => {
                 let (key, value) = field.record(*n, 3)?;
                 txn.put(&key, &value)

@@ -16,8 +16,12 @@ fn damage<T: Subject>(field: &mut Field<'_, T>, store: &impl Store) -> Result<()
         Fidelity::Growing => &[][..],
         _ => &[Damage::Put(RECORDS), Damage::Deleted(1), Damage::Deleted(6)],
     };
-    let removed = own.into_keys().step_by(3).map(Damage::Removed);
-    let all: Vec<_> = removed.chain(records.iter().cloned()).collect();
+    let of_entries = own.into_keys().enumerate().filter_map(|(n, key)| match n % 3 {
+        0 => Some(Damage::Removed(key)),
+        1 if T::FIDELITY != Fidelity::Growing => Some(Damage::Changed(key, b"junk".to_vec())),
+        _ => None,
+    });
+    let all: Vec<_> = of_entries.chain(records.iter().cloned()).collect();
     all.iter().try_for_each(|damage| damage.strike(field, store))
 }
 
