@@ -6,7 +6,7 @@ use keyloom::key::Subspace;
 use keyloom::{Metered, Order, Reader, Result, Store};
 use keyloom_patterns::{Grouping, Index, Table, entry};
 
-use crate::fixture::clear;
+use crate::laws::clear;
 
 pub fn the_click_stream_of_the_catalogue_is_answered_from_keys_alone(store: &(impl Store + Clone)) {
     clear(store);

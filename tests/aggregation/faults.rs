@@ -1,95 +1,18 @@
 //! Everything attached to one table: the shared laws, faults, conflicts and bad input.
 
-use keyloom::{
-    DynWriter, Error, Fault, Faulty, KeyRange, Order, Result, Store, Transaction, Writer,
-};
+use keyloom::{Error, Fault, Faulty, KeyRange, Order, Result, Store, Transaction, Writer};
 
 use crate::common::looks_before_it_adds;
-use crate::fixture::{Click, Clicks, apply, clear, dump, history, property, sample};
-
-pub fn what_is_attached_is_maintained_checked_and_rebuilt(store: &(impl Store + Clone)) {
-    let clicks = Clicks::new();
-    property(48, history(), |history| {
-        clear(store);
-        let oracle = apply(&clicks, store, &history);
-        assert_eq!(clicks.faults(store), []);
-        let snapshot = store.snapshot().unwrap();
-        for site in ["", "a", "a\0", "b", "b.org"] {
-            let of_site = oracle.values().filter(|click| click.site == site);
-            let bytes: i64 = of_site.clone().map(|click| click.bytes).sum();
-            let get = |what: &str| clicks.totals.get(&snapshot, (site, what)).unwrap();
-            assert_eq!((get("clicks"), get("bytes")), (of_site.count() as i64, bytes));
-        }
-        drop(snapshot);
-        let maintained = clicks.derived(store);
-
-        // From scratch, by another order of puts.
-        clear(store);
-        store
-            .transact(|txn| {
-                oracle.iter().rev().try_for_each(|(id, click)| clicks.table.put(txn, id, click))
-            })
-            .unwrap();
-        assert_eq!(clicks.derived(store), maintained);
-
-        // Many at once, over others that are there, and none again.
-        clear(store);
-        let others = oracle.keys().copied().zip(oracle.values().rev().cloned());
-        store.transact(|txn| clicks.table.put_many(txn, others.clone())).unwrap();
-        assert_eq!(clicks.faults(store), []);
-        store.transact(|txn| clicks.table.put_many(txn, oracle.clone())).unwrap();
-        assert_eq!(clicks.derived(store), maintained);
-        assert_eq!(clicks.faults(store), []);
-        store.transact(|txn| clicks.table.delete_many(txn, oracle.keys())).unwrap();
-        assert!(clicks.derived(store).is_empty());
-        assert_eq!(clicks.faults(store), []);
-
-        // And by repairs, from records with nothing attached.
-        clear(store);
-        store.transact(|txn| clicks.bare().put_many(txn, oracle.clone())).unwrap();
-        clicks.repair(store, 3);
-        assert_eq!(clicks.derived(store), maintained);
-        assert_eq!(clicks.faults(store), []);
-    });
-}
-
-/// One record new, one moved, one gone.
-fn change(clicks: &Clicks, txn: &mut DynWriter<'_>) -> Result<()> {
-    clicks.table.put(txn, &100, &sample(100))?;
-    clicks.table.put(txn, &1, &Click { bytes: 5, second: 99, ..sample(2) })?;
-    clicks.table.delete(txn, &2).map(drop)
-}
+use crate::fixture::{Click, Clicks, sample};
+use crate::laws::{clear, dump};
 
 fn fill(clicks: &Clicks, store: &impl Store) {
     clear(store);
     store.transact(|txn| clicks.table.put_many(txn, (1..=5).map(|id| (id, sample(id))))).unwrap();
 }
 
-pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
-    let clicks = Clicks::new();
-    let faulty = Faulty::new(store.clone());
-    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
-        let mut failures = 0;
-        for n in 0.. {
-            fill(&clicks, store);
-            let before = dump(&store.snapshot().unwrap(), KeyRange::all());
-            faulty.fail_at(n, fault);
-            let outcome = faulty.transact(|txn| change(&clicks, &mut DynWriter::new(txn)));
-            faulty.heal();
-            let after = dump(&store.snapshot().unwrap(), KeyRange::all());
-            assert_eq!(clicks.faults(store), [], "after {fault:?} at operation {n}");
-            let Err(error) = outcome else {
-                assert_ne!(before, after);
-                break;
-            };
-            failures += 1;
-            let committed = fault == Fault::UnknownButCommitted && error.maybe_committed();
-            assert_eq!(before != after, committed, "{error}");
-            assert!(error.to_string().contains("made to fail"), "{error}");
-        }
-        assert!(failures > 60, "the change has {failures} operations that can fail");
-    }
-    // Reads that fail say so, and give nothing.
+pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
+    let (clicks, faulty) = (Clicks::new(), Faulty::new(store.clone()));
     fill(&clicks, store);
     let ask = || -> Result<(u64, i64, usize, f64)> {
         let snapshot = faulty.snapshot()?;
@@ -113,33 +36,6 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
             Err(error) => assert!(error.to_string().contains("made to fail"), "{error}"),
         }
     }
-}
-
-pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    let clicks = Clicks::new();
-    let faulty = Faulty::new(store.clone());
-    fill(&clicks, store);
-    store.transact(|txn| change(&clicks, &mut DynWriter::new(txn))).unwrap();
-    let wanted = dump(&store.snapshot().unwrap(), KeyRange::all());
-    let mut reruns = 0;
-    for n in 0.. {
-        fill(&clicks, store);
-        faulty.fail_at(n, Fault::Conflict);
-        let mut runs = 0;
-        faulty
-            .transact(|txn| {
-                runs += 1;
-                change(&clicks, &mut DynWriter::new(txn))
-            })
-            .unwrap();
-        assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), wanted);
-        // A conflict at the beginning is met before the body has run at all.
-        if runs == 1 && n > 0 {
-            break;
-        }
-        reruns += 1;
-    }
-    assert!(reruns > 60, "{reruns}");
 }
 
 pub fn bad_input_is_refused_with_a_reason_and_nothing_is_written(store: &(impl Store + Clone)) {

@@ -1,18 +1,17 @@
 //! A table of clicks and everything that is maintained of it.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use keyloom::key::Subspace;
-use keyloom::{Desc, DynWriter, KeyRange, Order, Reader, Result, Store, Writer};
-use keyloom_patterns::derived::RepairOptions;
+use keyloom::{Desc, DynWriter, Result, Store, Writer};
 use keyloom_patterns::general::aggregation::{
     Contributions, Event, RankedIndex, RollUp, Seen, Sketches, Totals,
 };
-use keyloom_patterns::{Inconsistency, Maintained, Table, entry};
+use keyloom_patterns::{Table, entry};
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
 use serde::{Deserialize, Serialize};
+
+use crate::laws::dump;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Click {
@@ -63,24 +62,6 @@ impl Clicks {
         Table::new(self.table.space())
     }
 
-    pub fn faults(&self, store: &impl Store) -> Vec<Inconsistency> {
-        let snapshot = store.snapshot().unwrap();
-        let mut found = self.totals.check(&snapshot, &self.table).unwrap();
-        found.extend(self.ranked.check(&snapshot, &self.table).unwrap());
-        found.extend(self.roll_up.check(&snapshot, &self.table).unwrap());
-        found.extend(self.users.check(&snapshot, &self.table).unwrap());
-        found
-    }
-
-    pub fn repair(&self, store: &impl Store, batch: usize) {
-        let options = RepairOptions { batch, resume: None };
-        let on = |_: &_| ControlFlow::Continue(());
-        self.totals.repair_with(store, &self.table, &options, on).unwrap();
-        self.ranked.repair_with(store, &self.table, &options, on).unwrap();
-        self.roll_up.repair_with(store, &self.table, &options, on).unwrap();
-        store.transact(|txn| self.users.rebuild(txn, &self.table)).unwrap();
-    }
-
     /// What is derived, without sketches, which remember more, and without totals that are 0.
     pub fn derived(&self, store: &impl Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let snapshot = store.snapshot().unwrap();
@@ -92,15 +73,6 @@ impl Clicks {
         });
         all
     }
-}
-
-pub fn clear(store: &impl Store) {
-    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-}
-
-pub fn dump(reader: &impl Reader, range: KeyRange<'_>) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let entries = reader.range(range, Order::Ascending).unwrap();
-    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
 }
 
 pub fn click() -> impl Strategy<Value = Click> {
@@ -144,23 +116,6 @@ pub fn apply(clicks: &Clicks, store: &impl Store, history: &[Vec<Step>]) -> BTre
         }
     }
     oracle
-}
-
-/// Runs a property with a fixed number of cases, `cases` unless the environment asks for others.
-pub fn property<T: std::fmt::Debug>(
-    cases: u32,
-    strategy: impl Strategy<Value = T>,
-    law: impl Fn(T),
-) {
-    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = cases;
-    }
-    let outcome = TestRunner::new(config).run(&strategy, |case| {
-        law(case);
-        Ok(())
-    });
-    outcome.unwrap();
 }
 
 pub fn sample(id: u32) -> Click {

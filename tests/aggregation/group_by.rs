@@ -8,11 +8,11 @@ use keyloom_patterns::Grouping;
 use keyloom_patterns::general::aggregation::{DistinctCount, Summary};
 use proptest::collection::btree_set;
 
-use crate::fixture::{clear, property};
+use crate::laws::{clear, long_property};
 
 pub fn group_by_gives_what_a_map_of_groups_gives(store: &(impl Store + Clone)) {
     let space = Subspace::new("keys");
-    property(32, btree_set((0..4u8, 0..3u8, -50..50i64), 0..60), |keys| {
+    long_property(btree_set((0..4u8, 0..3u8, -50..50i64), 0..60), |keys| {
         clear(store);
         let put = |txn: &mut dyn FnMut(&[u8]) -> Result<()>| {
             keys.iter().try_for_each(|key| txn(&space.pack(key)))

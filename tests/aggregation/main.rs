@@ -8,6 +8,8 @@ mod common;
 mod faults;
 mod fixture;
 mod group_by;
+#[path = "../common/laws.rs"]
+mod laws;
 mod ranked;
 mod roll_up;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
@@ -22,18 +24,14 @@ on_every_store! {
     skip_scan::a_hundred_groups_cost_a_hundred_ranges_whatever_they_hold,
     group_by::group_by_gives_what_a_map_of_groups_gives,
     clicks::the_click_stream_of_the_catalogue_is_answered_from_keys_alone,
-    faults::what_is_attached_is_maintained_checked_and_rebuilt,
     totals::operations_cost_what_the_documentation_says,
-    totals::damaged_totals_are_found_and_mended,
-    totals::a_repair_loses_nothing_that_is_written_meanwhile,
     totals::a_repair_goes_on_where_it_was_stopped,
     ranked::ranks_counts_and_positions_are_those_of_a_sorted_list,
     ranked::damaged_counts_are_found_and_mended_while_others_write,
     ranked::a_repair_whose_last_node_is_deleted_meanwhile_ends_right,
     roll_up::an_interval_reads_raw_entries_at_its_edges_only,
     sketches::sketches_hold_what_was_put_and_are_rebuilt_to_what_is_there,
-    faults::a_fault_at_any_operation_leaves_nothing_half_done,
-    faults::a_conflict_at_any_operation_is_retried_to_the_same_end,
+    faults::a_fault_while_reading_says_so,
     faults::bad_input_is_refused_with_a_reason_and_nothing_is_written,
 }
 
@@ -41,12 +39,8 @@ on_every_store! {
 on_every_server! {
     skip_scan::every_scan_finds_what_a_filter_over_all_keys_finds,
     group_by::group_by_gives_what_a_map_of_groups_gives,
-    faults::what_is_attached_is_maintained_checked_and_rebuilt,
     totals::operations_cost_what_the_documentation_says,
-    totals::damaged_totals_are_found_and_mended,
-    totals::a_repair_loses_nothing_that_is_written_meanwhile,
     totals::a_repair_goes_on_where_it_was_stopped,
-    faults::a_fault_at_any_operation_leaves_nothing_half_done,
-    faults::a_conflict_at_any_operation_is_retried_to_the_same_end,
+    faults::a_fault_while_reading_says_so,
     faults::bad_input_is_refused_with_a_reason_and_nothing_is_written,
 }

@@ -10,7 +10,8 @@ use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::within;
 use keyloom_patterns::{Maintained, Progress};
 
-use crate::fixture::{Click, Clicks, clear, sample};
+use crate::fixture::{Click, Clicks, sample};
+use crate::laws::clear;
 
 /// Site, bytes the other way round, id: the order of the index.
 type Sorted = BTreeSet<(String, std::cmp::Reverse<i64>, u32)>;
@@ -127,7 +128,7 @@ pub fn damaged_counts_are_found_and_mended_while_others_write(store: &(impl Stor
     let table = clicks.bare().with(&clicks.ranked);
     store.transact(|txn| table.put_many(txn, (0..600).map(|id| (id, sample(id))))).unwrap();
     let counts = clicks.space.child("ranked").child("counts");
-    let keys = crate::fixture::dump(&store.snapshot().unwrap(), counts.range());
+    let keys = crate::laws::dump(&store.snapshot().unwrap(), counts.range());
     let mut damaged = 0;
     store
         .transact(|txn| {
@@ -186,7 +187,7 @@ pub fn a_repair_whose_last_node_is_deleted_meanwhile_ends_right(store: &(impl St
     for (stops, comes_back) in [(false, false), (false, true), (true, false), (true, true)] {
         clear(store);
         store.transact(|txn| table.put_many(txn, (0..600).map(|id| (id, sample(id))))).unwrap();
-        let keys = crate::fixture::dump(&store.snapshot().unwrap(), counts.range());
+        let keys = crate::laws::dump(&store.snapshot().unwrap(), counts.range());
         store.transact(|txn| keys.keys().try_for_each(|key| txn.add(key, 1_000))).unwrap();
         let deleted = Cell::new(0);
         let delete = |done: &Progress| {
@@ -273,7 +274,10 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
     assert_eq!(cost(&check), (0, 2, 0, 0));
     let options = RepairOptions::default();
     let on = |_: &_| ControlFlow::Continue(());
-    let repair = || drop(clicks.totals.repair_with(&store, table, &options, on).unwrap());
+    let repair = || {
+        let done = clicks.totals.repair_with(&store, table, &options, on).unwrap();
+        assert!(done.finished && done.records == 500 && done.written == 0);
+    };
     assert_eq!(cost(&repair), (0, 2, 0, 1));
     let repair = || drop(clicks.ranked.repair_with(&store, table, &options, on).unwrap());
     assert_eq!(cost(&repair), (1_000, 2 + 8, 0, 2 + 4));

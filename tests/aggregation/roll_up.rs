@@ -7,7 +7,8 @@ use keyloom_patterns::Table;
 use keyloom_patterns::general::aggregation::{Event, RollUp};
 use proptest::prelude::*;
 
-use crate::fixture::{Click, Clicks, WIDTHS, apply, clear, history, property};
+use crate::fixture::{Click, Clicks, WIDTHS, apply, history};
+use crate::laws::{clear, long_property};
 
 fn naive<'c>(all: impl IntoIterator<Item = &'c Click>, site: &str, from: i64, to: i64) -> i64 {
     let inside = |click: &&Click| click.site == site && (from..to).contains(&click.second);
@@ -20,7 +21,7 @@ pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clo
     let wide = (edge.clone(), edge).prop_map(|(a, b)| (a.min(b), a.max(b)));
     let interval = prop_oneof![wide, (-60..60i64, 0..200i64).prop_map(|(a, b)| (a, a + b))];
     let cases = (history(), prop::collection::vec(interval, 1..20));
-    property(32, cases, |(history, intervals)| {
+    long_property(cases, |(history, intervals)| {
         clear(store);
         let oracle = apply(&clicks, store, &history);
         let snapshot = store.snapshot().unwrap();

@@ -5,7 +5,8 @@ use keyloom::{Error, Memory, Metered, Reader, Store, Writer};
 use keyloom_patterns::Table;
 use keyloom_patterns::general::aggregation::{Seen, Sketches};
 
-use crate::fixture::{Click, Clicks, clear, sample};
+use crate::fixture::{Click, Clicks, sample};
+use crate::laws::clear;
 use keyloom_patterns::{Inconsistency, Maintained, Rule};
 
 pub fn sketches_hold_what_was_put_and_are_rebuilt_to_what_is_there(store: &(impl Store + Clone)) {

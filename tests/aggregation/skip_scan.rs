@@ -9,7 +9,7 @@ use keyloom_patterns::{AnyParts, Explain, Grouping, Select, within};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::fixture::{clear, property};
+use crate::laws::{clear, long_property};
 
 type Key = (String, u8, u16);
 
@@ -122,7 +122,7 @@ fn scans_are_right(
 
 pub fn every_scan_finds_what_a_filter_over_all_keys_finds(store: &(impl Store + Clone)) {
     let metered = Metered::new(store.clone());
-    property(24, keys(), |keys| {
+    long_property(keys(), |keys| {
         fill(store, &keys);
         let all = || space().self_and_children();
         let of_a = || space().child("a").self_and_children();

@@ -1,14 +1,14 @@
 //! Counts and sums per group.
 
-use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use keyloom::{Error, Metered, Order, Reader, Result, Store, Writer};
+use keyloom::{Error, Metered, Order, Result, Store};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::aggregation::{Totals, contribution};
 
-use crate::fixture::{Click, Clicks, clear, dump, sample};
-use keyloom_patterns::{Inconsistency, Maintained, Rule};
+use crate::fixture::{Click, Clicks, sample};
+use crate::laws::{clear, dump};
+use keyloom_patterns::Maintained;
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
@@ -81,77 +81,6 @@ fn many_records_at_once_cost_what_the_documentation_says() {
     assert!((4 * 300..5 * 300).contains(&cost.1) && cost.3 == cost.1 + 2, "{cost:?}");
 }
 
-pub fn damaged_totals_are_found_and_mended(store: &(impl Store + Clone)) {
-    clear(store);
-    let clicks = Clicks::new();
-    store.transact(|txn| clicks.table.put_many(txn, (0..60).map(|id| (id, sample(id))))).unwrap();
-    let whole = clicks.derived(store);
-    let key = |site: &str, what: &str| clicks.totals.space().pack(&(site, what));
-    let (wrong, missing) = (key("site 0", "bytes"), key("site 1", "clicks"));
-    let (foreign, dangling, zero) =
-        (key("site 2", "bytes"), key("nowhere", "clicks"), key("x", ""));
-    let junk = key("junk", "junk");
-    store
-        .transact(|txn| {
-            txn.add(&wrong, 5)?;
-            txn.delete(&missing)?;
-            txn.put(&foreign, b"seven")?;
-            txn.put(&junk, b"?")?;
-            txn.add(&dangling, 3)?;
-            txn.add(&zero, 0)
-        })
-        .unwrap();
-    let mut found = clicks.totals.check(&store.snapshot().unwrap(), &clicks.table).unwrap();
-    found.sort_by(|a, b| a.key.cmp(&b.key));
-    assert_eq!(
-        found,
-        [
-            Inconsistency::new(junk.clone(), Rule::Foreign),
-            Inconsistency::new(dangling.clone(), Rule::Dangling),
-            Inconsistency::new(wrong, Rule::Wrong),
-            Inconsistency::new(missing, Rule::Missing),
-            Inconsistency::new(foreign, Rule::Foreign),
-        ]
-    );
-    let options = RepairOptions { batch: 2, resume: None };
-    let mut told = 0;
-    let done = clicks.totals.repair_with(store, &clicks.table, &options, |_| {
-        told += 1;
-        ControlFlow::Continue(())
-    });
-    let done = done.unwrap();
-    assert_eq!((done.written, done.records, done.finished, told), (5, 60, true, 3));
-    assert_eq!(clicks.faults(store), []);
-    assert_eq!(clicks.derived(store), whole);
-    assert_eq!(store.snapshot().unwrap().get(&junk).unwrap().as_deref(), None);
-}
-
-pub fn a_repair_loses_nothing_that_is_written_meanwhile(store: &(impl Store + Clone)) {
-    clear(store);
-    let clicks = Clicks::new();
-    let put = |ids: std::ops::Range<u32>| ids.map(|id| (id, sample(id)));
-    store.transact(|txn| clicks.bare().put_many(txn, put(0..100))).unwrap();
-    // The table that writers use has the totals attached from now on.
-    let table = clicks.bare().with(&clicks.totals);
-    let round = Cell::new(0);
-    let options = RepairOptions { batch: 1, resume: None };
-    let write = |_: &_| {
-        let n = round.get();
-        round.set(n + 1);
-        store
-            .transact(|txn| {
-                table.put(txn, &(200 + n), &sample(n))?;
-                table.put(txn, &n, &Click { bytes: 77, ..sample(n + 1) })?;
-                table.delete(txn, &(50 + n)).map(drop)
-            })
-            .unwrap();
-        ControlFlow::Continue(())
-    };
-    clicks.totals.repair_with(store, &table, &options, write).unwrap();
-    assert_eq!(round.get(), 6, "of three sites, two totals each, a transaction apiece");
-    assert_eq!(clicks.totals.check(&store.snapshot().unwrap(), &table).unwrap(), []);
-}
-
 pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     clear(store);
     let clicks = Clicks::new();
@@ -222,17 +151,6 @@ fn totals_and_their_table_must_lie_apart() {
     let inside = Totals::new(clicks.table.space(), |_: &u32, _: &Click| contribution("n", 1));
     let snapshot = store.snapshot().unwrap();
     assert!(matches!(inside.check(&snapshot, &clicks.table), Err(Error::BadOption { .. })));
-}
-
-/// The negative control: totals that one of two writers does not maintain.
-#[test]
-fn a_forgetful_writer_is_caught() {
-    let clicks = Clicks::new();
-    let store = keyloom::Memory::new();
-    store.transact(|txn| clicks.bare().put(txn, &1, &sample(1))).unwrap();
-    let faults = clicks.faults(&store);
-    // Two totals; an entry, its level heads; an event and three buckets; a sketch.
-    assert!(faults.len() >= 8, "{faults:?}");
 }
 
 #[test]
