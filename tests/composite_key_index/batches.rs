@@ -14,7 +14,8 @@ use keyloom_patterns::{BatchSize, Index, Maintained, Table, entry};
 use proptest::collection::vec;
 
 use crate::common::waits_for_the_version;
-use crate::fixture::{Cities, City, apply, city, clear, dump, fill, history, property, sample};
+use crate::fixture::{Cities, City, apply, city, fill, history, sample};
+use crate::laws::{clear, dump, property};
 
 fn samples(ids: impl IntoIterator<Item = u16>) -> Vec<(u16, City)> {
     ids.into_iter().map(|id| (id, sample(id))).collect()

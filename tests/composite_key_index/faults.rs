@@ -5,7 +5,8 @@ use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, 
 use keyloom_bent::{Bent, Flaw};
 use keyloom_patterns::{Index, IndexError, Maintained, Table, entry, starting_with};
 
-use crate::fixture::{Cities, City, clear, dump, fill, sample};
+use crate::fixture::{Cities, City, fill, sample};
+use crate::laws::{clear, dump};
 use keyloom_patterns::{Inconsistency, Rule};
 
 type Change = fn(&Cities, &mut DynWriter<'_>) -> keyloom::Result<()>;
@@ -28,74 +29,6 @@ fn at_once(cities: &Cities, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
     cities.table.put_many(txn, [(100, sample(100)), (1, sample(7)), (1, moved())])?;
     cities.table.delete_many(txn, &[2, 99, 2])?;
     Ok(())
-}
-
-pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
-    CHANGES.iter().for_each(|change| faults_leave_nothing_half_done(store, *change));
-}
-
-fn faults_leave_nothing_half_done(store: &(impl Store + Clone), change: Change) {
-    let cities = Cities::new();
-    let faulty = Faulty::new(store.clone());
-    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
-        let mut failures = 0;
-        for n in 0.. {
-            clear(store);
-            fill(&cities, store, 1..=5);
-            let before = dump(&store.snapshot().unwrap(), KeyRange::all());
-            faulty.fail_at(n, fault);
-            let outcome = faulty.transact(|txn| change(&cities, &mut DynWriter::new(txn)));
-            faulty.heal();
-            let after = dump(&store.snapshot().unwrap(), KeyRange::all());
-            assert_eq!(cities.faults(store), [], "after {fault:?} at operation {n}");
-            match outcome {
-                Ok(()) => {
-                    assert_ne!(before, after);
-                    break;
-                }
-                Err(error) => {
-                    failures += 1;
-                    let committed = fault == Fault::UnknownButCommitted && error.maybe_committed();
-                    assert_eq!(before != after, committed, "{error}");
-                    assert!(error.to_string().contains("made to fail"), "{error}");
-                }
-            }
-        }
-        assert!(failures > 15, "the change has {failures} operations that can fail");
-    }
-}
-
-pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    CHANGES.iter().for_each(|change| conflicts_are_retried_to_the_same_end(store, *change));
-}
-
-fn conflicts_are_retried_to_the_same_end(store: &(impl Store + Clone), change: Change) {
-    let cities = Cities::new();
-    let faulty = Faulty::new(store.clone());
-    clear(store);
-    fill(&cities, store, 1..=5);
-    store.transact(|txn| change(&cities, &mut DynWriter::new(txn))).unwrap();
-    let wanted = dump(&store.snapshot().unwrap(), KeyRange::all());
-    let mut reruns = 0;
-    for n in 0.. {
-        clear(store);
-        fill(&cities, store, 1..=5);
-        faulty.fail_at(n, Fault::Conflict);
-        let mut runs = 0;
-        faulty
-            .transact(|txn| {
-                runs += 1;
-                change(&cities, &mut DynWriter::new(txn))
-            })
-            .unwrap();
-        assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), wanted);
-        // A conflict at the beginning is met before the body has run at all.
-        if runs == 1 && n > 0 {
-            break;
-        }
-        reruns += 1;
-    }
-    assert!(reruns > 15);
 }
 
 pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
@@ -258,4 +191,32 @@ fn an_error_of_the_function_comes_back_and_names_the_record() {
             assert!(text.contains("no town is called"), "{text}");
         }
     }
+}
+
+#[test]
+fn a_query_names_the_damaged_entry_and_the_remedy() {
+    let store = Memory::new();
+    let by_name =
+        Index::new(&Subspace::new("damage").child("by name"), |_, name: &String| entry(name))
+            .unique();
+    let names = Table::<u32, String>::new(&Subspace::new("damage").child("names")).with(&by_name);
+    store.transact(|txn| names.put(txn, &1, &"a".into())).unwrap();
+    let (key, _) =
+        dump(&store.snapshot().unwrap(), by_name.space().self_and_children()).pop_first().unwrap();
+    store.transact(|txn| txn.put(&key, &[0xF0, 0])).unwrap();
+    let says = |error: &Error| {
+        let text = error.to_string();
+        assert!(text.contains(r#"("damage", "by name", "a")"#), "{text}");
+        assert!(text.contains("repair the index"), "{text}");
+    };
+    let snapshot = store.snapshot().unwrap();
+    let found = by_name.range(&snapshot, (), Order::Ascending).unwrap().next().unwrap();
+    says(&found.unwrap_err());
+    // Whose place it is cannot be known, so no record gets it.
+    says(&store.transact(|txn| names.put(txn, &2, &"a".into())).unwrap_err());
+    says(&store.transact(|txn| names.delete(txn, &1)).unwrap_err());
+    store.transact(|txn| names.put(txn, &2, &"b".into())).unwrap();
+    by_name.repair(&store, &names).unwrap();
+    assert_eq!(by_name.check(&store.snapshot().unwrap(), &names).unwrap(), []);
+    store.transact(|txn| names.delete(txn, &1)).unwrap();
 }

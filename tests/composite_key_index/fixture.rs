@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use keyloom::key::Subspace;
-use keyloom::{Desc, KeyRange, Order, Reader, Store, Writer};
+use keyloom::{Desc, Store};
 use keyloom_patterns::{AnyParts, Inconsistency, Index, IndexEntries, Maintained, Table, entry};
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,15 +55,6 @@ impl Cities {
     }
 }
 
-pub fn clear(store: &impl Store) {
-    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-}
-
-pub fn dump(reader: &impl Reader, range: KeyRange<'_>) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let entries = reader.range(range, Order::Ascending).unwrap();
-    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
-}
-
 pub fn city() -> impl Strategy<Value = City> {
     let name = prop::sample::select(vec!["", "a", "a\0", "ab", "b", "San José", "\u{10FFFF}"]);
     let tags = prop::collection::vec(prop::sample::select(vec!["x", "y", "z"]), 0..4);
@@ -110,18 +100,6 @@ pub fn apply(
         }
     }
     oracle
-}
-
-/// Runs a property with a fixed number of cases, 256 unless the environment asks for more.
-pub fn property<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
-    let mut runner =
-        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
-    runner
-        .run(&strategy, |case| {
-            law(case);
-            Ok(())
-        })
-        .unwrap();
 }
 
 pub fn sample(id: u16) -> City {

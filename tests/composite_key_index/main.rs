@@ -7,6 +7,8 @@ mod batches;
 mod common;
 mod faults;
 mod fixture;
+#[path = "../common/laws.rs"]
+mod laws;
 mod maintenance;
 mod queries;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
@@ -14,14 +16,10 @@ mod queries;
 mod servers;
 
 on_every_store_and_server! {
-    maintenance::rebuilt_from_scratch_equals_maintained_step_by_step,
     queries::every_query_finds_what_a_filter_over_all_records_finds,
     queries::clauses_of_a_query_select_what_filters_select,
     queries::pages_join_to_the_whole_whatever_is_written_in_between,
-    maintenance::check_finds_and_repair_mends_every_kind_of_damage,
     maintenance::a_repair_that_was_stopped_goes_on_where_it_was,
-    faults::a_fault_at_any_operation_leaves_nothing_half_done,
-    faults::a_conflict_at_any_operation_is_retried_to_the_same_end,
     queries::operations_cost_what_the_documentation_says,
     faults::bad_input_is_refused_and_nothing_is_lost,
     faults::several_patterns_commit_or_roll_back_together,

@@ -3,95 +3,12 @@
 use std::ops::ControlFlow;
 
 use keyloom::key::Subspace;
-use keyloom::{Error, KeyRange, Store, Writer};
+use keyloom::{Error, Store};
 use keyloom_patterns::derived::{RepairOptions, RepairPhase};
 use keyloom_patterns::{Index, Maintained, Table, entry};
 
-use crate::fixture::{Cities, City, apply, clear, dump, fill, history, property, sample};
-use keyloom_patterns::{Inconsistency, Rule};
-
-pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &(impl Store + Clone)) {
-    let cities = Cities::new();
-    property(history(), |history| {
-        clear(store);
-        let oracle = apply(&cities, store, history);
-        assert_eq!(cities.faults(store), []);
-        let maintained = dump(&store.snapshot().unwrap(), cities.space.range());
-
-        clear(store);
-        store
-            .transact(|txn| {
-                oracle.iter().try_for_each(|(id, city)| cities.table.put(txn, id, city))
-            })
-            .unwrap();
-        let rebuilt = dump(&store.snapshot().unwrap(), cities.space.range());
-        assert_eq!(maintained, rebuilt);
-
-        // A third way to the same bytes: records without indexes, and a repair that builds them.
-        clear(store);
-        let bare = Table::<u16, City>::new(&cities.space.child("cities"));
-        store
-            .transact(|txn| oracle.iter().try_for_each(|(id, city)| bare.put(txn, id, city)))
-            .unwrap();
-        let options = RepairOptions { batch: 3, resume: None };
-        for index in cities.indexes() {
-            index
-                .repair_with(store, &cities.table, &options, |_| ControlFlow::Continue(()))
-                .unwrap();
-        }
-        assert_eq!(maintained, dump(&store.snapshot().unwrap(), cities.space.range()));
-    });
-}
-
-pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &(impl Store + Clone)) {
-    let cities = Cities::new();
-    clear(store);
-    fill(&cities, store, 1..=20);
-    let whole = dump(&store.snapshot().unwrap(), cities.space.range());
-    let space = cities.space.child("by_name");
-    let key = |name: &str, id: u16| space.pack(&("US", name, id));
-    let (missing, wrong) = (key("city 3", 3), key("city 5", 5));
-    let (dangling, foreign) = (key("Atlantis", 900), space.pack(&7));
-    // Its record is there, but would make another entry.
-    let stale = key("an old name", 7);
-    store
-        .transact(|txn| {
-            txn.delete(&missing)?;
-            txn.put(&wrong, &[0x10, 0x01])?;
-            txn.put(&dangling, &[0x10, 0x03])?;
-            txn.put(&stale, &[0x10, 0x02])?;
-            txn.put(&foreign, b"?")
-        })
-        .unwrap();
-    let found = cities.faults(store);
-    let has = |wanted: Inconsistency| {
-        assert!(found.contains(&wanted), "{wanted} is not among {found:?}");
-    };
-    has(Inconsistency::new(missing.clone(), Rule::Missing));
-    has(Inconsistency::new(wrong.clone(), Rule::Wrong));
-    has(Inconsistency::new(dangling.clone(), Rule::Dangling));
-    has(Inconsistency::new(stale.clone(), Rule::Dangling));
-    has(Inconsistency::new(foreign.clone(), Rule::Foreign));
-    for fault in &found {
-        let text = fault.to_string();
-        assert!(text.contains("by_name"), "{text} names the entry");
-    }
-
-    let options = RepairOptions { batch: 4, resume: None };
-    let mut told = Vec::new();
-    let done = cities
-        .by_name
-        .repair_with(store, &cities.table, &options, |progress| {
-            told.push(progress.clone());
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    assert!(done.finished && told.last() == Some(&done));
-    assert_eq!(done.records, 20);
-    assert!(told.windows(2).all(|pair| pair[1].records - pair[0].records <= 4));
-    assert_eq!(cities.faults(store), []);
-    assert_eq!(dump(&store.snapshot().unwrap(), cities.space.range()), whole);
-}
+use crate::fixture::{Cities, City, fill, sample};
+use crate::laws::clear;
 
 pub fn a_repair_that_was_stopped_goes_on_where_it_was(store: &(impl Store + Clone)) {
     let cities = Cities::new();
@@ -145,29 +62,6 @@ fn an_index_and_its_table_that_lie_inside_each_other_are_refused_before_harm_is_
 }
 
 #[test]
-fn an_entry_of_an_unknown_format_is_a_fault_that_repair_removes() {
-    let store = keyloom::Memory::new();
-    let cities = Cities::new();
-    store.transact(|txn| cities.table.put(txn, &2, &sample(2))).unwrap();
-    let clean = dump(&store.snapshot().unwrap(), KeyRange::all());
-    let entries = [
-        cities.space.child("by_name").pack(&("FR", "city 2", 2u16)),
-        cities.space.child("by_name").pack(&("FR", "of another kind", 2u16)),
-    ];
-    for entry in &entries {
-        store.transact(|txn| txn.put(entry, &[0x20, 0x02])).unwrap();
-        let faults = cities.by_name.check(&store.snapshot().unwrap(), &cities.table).unwrap();
-        assert!(faults.iter().any(|fault| fault.key[..] == entry[..]), "{faults:?}");
-        let options = RepairOptions::default();
-        cities
-            .by_name
-            .repair_with(&store, &cities.table, &options, |_| ControlFlow::Continue(()))
-            .unwrap();
-        assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), clean);
-    }
-}
-
-#[test]
 fn a_repair_goes_on_only_where_it_was_itself() {
     let store = keyloom::Memory::new();
     let cities = Cities::new();
@@ -207,18 +101,6 @@ fn a_repair_takes_smaller_steps_where_a_store_takes_no_large_ones() {
         index.repair_with(&store, &cities.table, &options, |_| ControlFlow::Continue(())).unwrap();
     }
     assert_eq!(cities.faults(&store), []);
-}
-
-#[test]
-fn a_forgetful_index_is_caught() {
-    // The negative control of the law "rebuilt equals maintained": an index that is attached to one
-    // of two handles of its table is not maintained by the other.
-    let store = keyloom::Memory::new();
-    let cities = Cities::new();
-    let forgetful = Table::<u16, City>::new(&cities.space.child("cities")).with(&cities.by_name);
-    store.transact(|txn| forgetful.put(txn, &2, &sample(2))).unwrap();
-    let found = cities.faults(&store);
-    assert_eq!(found.len(), 2, "by_size and by_tag miss an entry: {found:?}");
 }
 
 #[test]

@@ -11,7 +11,8 @@ use keyloom_patterns::{
     within,
 };
 
-use crate::fixture::{Cities, City, apply, clear, fill, history, property, sample};
+use crate::fixture::{Cities, City, apply, fill, history, sample};
+use crate::laws::{clear, property};
 
 pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Store + Clone)) {
     let cities = Cities::new();
