@@ -10,10 +10,7 @@ use proptest::prelude::*;
 
 #[derive(Clone)]
 pub struct Numbers<const N: usize> {
-    /// Keeps the index.
     pub table: Table<u32, Vec<f64>>,
-    /// Does not.
-    pub bare: Table<u32, Vec<f64>>,
     pub index: CurveIndex<u32, Vec<f64>, N>,
 }
 
@@ -31,8 +28,7 @@ where
         let dimensions = [Dimension::new(from..=to).unwrap(); N];
         let numbers = |_: &u32, numbers: &Vec<f64>| Ok(numbers.first_chunk().copied());
         let index = CurveIndex::new(&space.child("by_numbers"), dimensions, numbers);
-        let bare = Table::new(&space.child("numbers"));
-        Self { table: bare.clone().with(&index), bare, index }
+        Self { table: Table::new(&space.child("numbers")).with(&index), index }
     }
 
     pub fn put(&self, store: &impl Store, all: &[[f64; N]]) {

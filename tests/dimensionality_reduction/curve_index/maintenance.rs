@@ -1,16 +1,14 @@
 //! An index of numbers: maintained, checked, repaired, what it costs, faults and bad input.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{Error, Fault, Faulty, Metered, Reader, Store, Writer};
+use keyloom::{Error, Fault, Faulty, Metered, Reader, Store};
 use keyloom_patterns::Maintained;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::dimensionality_reduction::curve::Morton;
-use proptest::prelude::*;
 
-use super::fixture::{Numbers, numbers};
-use crate::laws::{clear, counts, dump_all, long_property, refused, writing};
+use super::fixture::Numbers;
+use crate::laws::{clear, counts, refused, writing};
 
 fn repaired<const N: usize>(numbers: &Numbers<N>, store: &impl Store)
 where
@@ -21,62 +19,7 @@ where
     assert!(numbers.index.repair_with(store, &numbers.table, &options, go_on).unwrap().finished);
 }
 
-pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
-    // What is there, is changed, has no numbers, or is gone.
-    let numbers = prop::option::weighted(0.8, numbers::<3>());
-    let change = (0_u32..12, prop::option::of(numbers));
-    long_property(prop::collection::vec(change, 0..30), |changes| {
-        clear(store);
-        let numbers = Numbers::<3>::new();
-        let mut oracle = BTreeMap::<u32, Vec<f64>>::new();
-        for (id, change) in changes {
-            match change {
-                Some(change) => {
-                    let record = change.map_or(Vec::new(), Vec::from);
-                    store.transact(|txn| numbers.table.put(txn, &id, &record)).unwrap();
-                    oracle.insert(id, record);
-                }
-                None => {
-                    store.transact(|txn| numbers.table.delete(txn, &id)).unwrap();
-                    oracle.remove(&id);
-                }
-            }
-        }
-        assert_eq!(numbers.faults(store), [""; 0]);
-        let maintained = dump_all(store);
-        clear(store);
-        store.transact(|txn| numbers.bare.put_many(txn, oracle.clone())).unwrap();
-        repaired(&numbers, store);
-        assert_eq!(dump_all(store), maintained);
-    });
-}
-
 const ALL: [[f64; 2]; 4] = [[1.0, 2.0], [3.0, -4.0], [100.0, 0.0], [-3.0, f64::INFINITY]];
-
-pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &impl Store) {
-    clear(store);
-    let numbers = Numbers::<2>::new();
-    numbers.put(store, &ALL);
-    let whole = dump_all(store);
-    let space = numbers.index.as_index().space().clone();
-    let entries: Vec<_> = whole.keys().filter(|key| space.contains(key)).cloned().collect();
-    assert_eq!(entries.len(), 4);
-    let of_two = entries.iter().find(|key| key.last() == Some(&2)).unwrap();
-    store
-        .transact(|txn| {
-            txn.delete(&entries[0])?;
-            txn.put(&entries[1], &whole[&entries[2]])?;
-            txn.put(&space.pack(&(7_u64, 7_u64, 9_u32)), &whole[of_two])?;
-            txn.put(&space.pack(&"no hash"), b"?")
-        })
-        .unwrap();
-    let found = numbers.faults(store);
-    for rule in ["is missing", "has a wrong value", "dangles", "is of another kind"] {
-        assert!(found.iter().any(|fault| fault.contains(rule)), "{rule}: {found:?}");
-    }
-    repaired(&numbers, store);
-    assert_eq!(dump_all(store), whole);
-}
 
 pub fn entries_of_other_dimensions_are_refused_and_repair_makes_them_anew(store: &impl Store) {
     let before = Numbers::<2>::new();

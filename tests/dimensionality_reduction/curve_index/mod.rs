@@ -12,9 +12,7 @@ on_every_store_and_server! {
     queries::boxes_of_four_numbers_hold_what_they_should,
     queries::boxes_of_three_numbers_hold_what_they_should,
     queries::boxes_of_two_numbers_hold_what_they_should,
-    maintenance::check_finds_and_repair_mends_every_kind_of_damage,
     maintenance::entries_of_other_dimensions_are_refused_and_repair_makes_them_anew,
     maintenance::operations_cost_what_the_documentation_says,
     queries::pages_join_to_the_whole,
-    maintenance::rebuilt_from_scratch_equals_maintained_step_by_step,
 }

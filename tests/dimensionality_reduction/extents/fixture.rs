@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::{Reader, Store, Subspace};
 use keyloom_patterns::general::dimensionality_reduction::{ExtentQuery, Extents};
-use keyloom_patterns::{
-    BoundingBox, ExtentIndex, Index, IndexEntries, Maintained, Position, Table, entry,
-};
+use keyloom_patterns::{BoundingBox, ExtentIndex, Index, IndexEntries, Position, Table, entry};
 
 use super::boxes::{Edges, POLE, TURN, degrees};
 use crate::laws::clear;
@@ -59,11 +57,6 @@ impl Things {
         let records: Vec<_> = records.collect();
         store.transact(|txn| self.table.put_many(txn, &records)).unwrap();
         all
-    }
-
-    pub fn faults(&self, store: &impl Store) -> Vec<String> {
-        let found = self.index.check(&store.snapshot().unwrap(), &self.table).unwrap();
-        found.iter().map(ToString::to_string).collect()
     }
 }
 

@@ -2,81 +2,17 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{KeyRange, Metered, Order, Reader, Store, Subspace, Writer};
+use keyloom::{KeyRange, Metered, Store, Writer};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::{BoundingBox, Maintained, Position, Table};
-use proptest::prelude::*;
 
-use super::boxes::{Edges, UNITS, edges};
 use super::fixture::{Degrees, Things, ids};
-use crate::laws::{clear, counts, dump_all, long_property, writing};
-
-pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &(impl Store + Clone)) {
-    let things = Things::new();
-    let step = (0..12u16, prop::option::weighted(0.7, prop::option::weighted(0.8, edges())));
-    let history = prop::collection::vec(prop::collection::vec(step, 1..6), 1..12);
-    long_property(history, |history| {
-        clear(store);
-        for steps in history {
-            let steps = steps.iter().map(|(id, thing)| {
-                (*id, thing.map(|edges| edges.map(|edges: Edges| edges.degrees())))
-            });
-            store
-                .transact(|txn| {
-                    steps.clone().try_for_each(|(id, thing)| match thing {
-                        Some(thing) => things.table.put(txn, &id, &thing),
-                        None => things.table.delete(txn, &id).map(drop),
-                    })
-                })
-                .unwrap();
-        }
-        assert_eq!(things.faults(store), [""; 0]);
-        let maintained = dump_all(store);
-        let space = things.index.as_index().space().range();
-        store.transact(|txn| txn.delete_range(space.clone())).unwrap();
-        repair(&things, store);
-        assert_eq!(dump_all(store), maintained);
-    });
-}
+use crate::laws::{clear, counts, writing};
 
 fn repair(things: &Things, store: &impl Store) {
     let options = RepairOptions { batch: 4, resume: None };
     let going_on = |_: &_| ControlFlow::Continue(());
     assert!(things.index.repair_with(store, &things.table, &options, going_on).unwrap().finished);
-}
-
-fn samples() -> Vec<Edges> {
-    let degree = |n: i64| n * UNITS;
-    (0..20).map(|n| Edges([degree(n), degree(n), degree(n + 1), degree(n + 1)])).collect()
-}
-
-pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &(impl Store + Clone)) {
-    let things = Things::new();
-    things.put(store, &samples());
-    let whole = dump_all(store);
-    let space: Subspace = things.index.as_index().space().clone();
-    let entries: Vec<(Vec<u8>, Vec<u8>)> = {
-        let snapshot = store.snapshot().unwrap();
-        let entries = snapshot.range(space.range(), Order::Ascending).unwrap();
-        entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
-    };
-    assert_eq!(entries.len(), 20);
-    let mut wrong = entries[5].1.clone();
-    *wrong.last_mut().unwrap() ^= 1;
-    store
-        .transact(|txn| {
-            // Missing; with other edges; under another element; of no record; nothing at all.
-            txn.delete(&entries[3].0)?;
-            txn.put(&entries[5].0, &wrong)?;
-            txn.put(&space.pack(&(7u64, 9u16)), &[0x10, 0x02])?;
-            txn.put(&space.pack(&(7u64, 900u16)), &[0x10, 0x03])?;
-            txn.put(&space.pack("foreign"), b"?")
-        })
-        .unwrap();
-    assert_eq!(things.faults(store).len(), 5, "{:?}", things.faults(store));
-    repair(&things, store);
-    assert_eq!(things.faults(store), [""; 0]);
-    assert_eq!(dump_all(store), whole);
 }
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {

@@ -1,7 +1,7 @@
 //! Places, many of them where it is difficult, and an index of them.
 
 use keyloom::{Result, Store, Subspace};
-use keyloom_patterns::{Maintained, PointIndex, Position, Table};
+use keyloom_patterns::{PointIndex, Position, Table};
 use proptest::prelude::*;
 
 /// Latitude and longitude, as a program has them.
@@ -9,7 +9,6 @@ pub type Place = Option<(f64, f64)>;
 
 pub struct Places {
     pub table: Table<u32, Place>,
-    pub bare: Table<u32, Place>,
     pub index: PointIndex<u32, Place>,
 }
 
@@ -17,18 +16,12 @@ impl Places {
     pub fn new() -> Self {
         let by_place = Subspace::new("by_place");
         let index = PointIndex::new(&by_place, |_id, place: &Place| as_position(place));
-        let bare = Table::new(&Subspace::new("places"));
-        Self { table: bare.clone().with(&index), bare, index }
+        Self { table: Table::new(&Subspace::new("places")).with(&index), index }
     }
 
     pub fn put(&self, store: &impl Store, places: &[(f64, f64)]) {
         let records = || (0..).zip(places.iter().copied().map(Some));
         store.transact(|txn| self.table.put_many(txn, records())).unwrap();
-    }
-
-    pub fn faults(&self, store: &impl Store) -> Vec<String> {
-        let found = self.index.check(&store.snapshot().unwrap(), &self.table).unwrap();
-        found.iter().map(ToString::to_string).collect()
     }
 }
 

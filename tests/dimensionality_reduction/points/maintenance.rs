@@ -1,73 +1,10 @@
 //! An index of points: maintained, checked, repaired, and what it costs.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use keyloom::{Metered, Store};
+use keyloom_patterns::Circle;
 
-use keyloom::{Metered, Store, Writer};
-use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{Circle, Maintained, Table};
-use proptest::prelude::*;
-
-use super::fixture::{Place, Places, place, position};
-use crate::laws::{clear, counts, dump_all, property, writing};
-
-fn repaired(places: &Places, store: &impl Store) {
-    let options = RepairOptions { batch: 3, resume: None };
-    let go_on = |_: &_| ControlFlow::Continue(());
-    assert!(places.index.repair_with(store, &places.table, &options, go_on).unwrap().finished);
-}
-
-pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
-    // What is there, is moved, has no place, or is gone.
-    let change = (0_u32..12, prop::option::of(prop::option::weighted(0.8, place())));
-    property(prop::collection::vec(change, 0..30), |changes| {
-        clear(store);
-        let places = Places::new();
-        let mut oracle = BTreeMap::<u32, Place>::new();
-        for (id, change) in changes {
-            match change {
-                Some(place) => {
-                    store.transact(|txn| places.table.put(txn, &id, &place)).unwrap();
-                    oracle.insert(id, place);
-                }
-                None => {
-                    store.transact(|txn| places.table.delete(txn, &id)).unwrap();
-                    oracle.remove(&id);
-                }
-            }
-        }
-        assert_eq!(places.faults(store), [""; 0]);
-        let maintained = dump_all(store);
-        clear(store);
-        store.transact(|txn| places.bare.put_many(txn, oracle.clone())).unwrap();
-        repaired(&places, store);
-        assert_eq!(dump_all(store), maintained);
-    });
-}
-
-pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &impl Store) {
-    clear(store);
-    let places = Places::new();
-    places.put(store, &[(1.0, 2.0), (3.0, 4.0), (90.0, 5.0), (-3.0, 180.0)]);
-    let whole = dump_all(store);
-    let space = places.index.as_index().space().clone();
-    let entries: Vec<_> = whole.keys().filter(|key| space.contains(key)).cloned().collect();
-    assert_eq!(entries.len(), 4);
-    store
-        .transact(|txn| {
-            txn.delete(&entries[0])?;
-            txn.put(&entries[1], &whole[&entries[2]])?;
-            txn.put(&space.pack(&(7_u64, 9_u32)), &whole[&entries[2]])?;
-            txn.put(&space.pack(&"no code"), b"?")
-        })
-        .unwrap();
-    let found = places.faults(store);
-    for rule in ["is missing", "has a wrong value", "dangles", "is of another kind"] {
-        assert!(found.iter().any(|fault| fault.contains(rule)), "{rule}: {found:?}");
-    }
-    repaired(&places, store);
-    assert_eq!(dump_all(store), whole);
-}
+use super::fixture::{Places, position};
+use crate::laws::{clear, counts, writing};
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
@@ -116,12 +53,4 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(after[1] - before[1], explain.seeks);
     assert_eq!(after[2] - before[2], explain.keys_scanned);
     assert!(explain.seeks <= 12 && explain.keys_scanned <= 150, "{explain}");
-}
-
-#[test]
-fn a_table_that_forgets_its_index_is_noticed() {
-    let (store, places) = (keyloom::Memory::new(), Places::new());
-    let forgetful = Table::<u32, Place>::new(places.bare.space());
-    store.transact(|txn| forgetful.put(txn, &1, &Some((1.0, 1.0)))).unwrap();
-    assert_eq!(places.faults(&store).len(), 1);
 }

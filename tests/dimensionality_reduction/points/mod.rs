@@ -15,8 +15,6 @@ on_every_store_and_server! {
     queries::every_query_finds_what_a_look_at_all_points_finds,
     queries::grids_count_what_a_look_at_all_points_counts,
     queries::pages_join_to_the_whole,
-    maintenance::rebuilt_from_scratch_equals_maintained_step_by_step,
-    maintenance::check_finds_and_repair_mends_every_kind_of_damage,
     maintenance::operations_cost_what_the_documentation_says,
     faults::a_schema_refuses_what_its_index_refuses,
     faults::a_fault_while_reading_ends_a_query,

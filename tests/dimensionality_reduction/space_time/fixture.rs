@@ -14,10 +14,7 @@ pub type Event = (f64, f64, i64);
 
 #[derive(Clone)]
 pub struct Events {
-    /// Keeps the index.
     pub table: Table<u32, Option<Event>>,
-    /// Does not.
-    pub bare: Table<u32, Option<Event>>,
     pub index: SpaceTimeIndex<u32, Option<Event>>,
 }
 
@@ -29,8 +26,8 @@ impl Events {
             let Some((latitude, longitude, time)) = *event else { return Ok(None) };
             Ok(Some((Position::new(latitude, longitude)?, time)))
         });
-        let (bare, index) = (Table::new(&space.child("events")), index.unwrap());
-        Self { table: bare.clone().with(&index), bare, index }
+        let index = index.unwrap();
+        Self { table: Table::new(&space.child("events")).with(&index), index }
     }
 
     pub fn put(&self, store: &impl Store, events: &[Event]) {

@@ -1,17 +1,15 @@
 //! An index of events: maintained, checked, repaired, and what it costs.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{Error, Metered, Reader, Store, Writer};
+use keyloom::{Error, Metered, Reader, Store};
 use keyloom_patterns::Circle;
 use keyloom_patterns::Maintained;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::dimensionality_reduction::Everywhere;
-use proptest::prelude::*;
 
-use super::fixture::{Event, Events, WIDTH_MS, event, position};
-use crate::laws::{clear, counts, dump_all, long_property, writing};
+use super::fixture::{Event, Events, WIDTH_MS, position};
+use crate::laws::{clear, counts, writing};
 
 fn repaired(events: &Events, store: &impl Store) {
     let options = RepairOptions { batch: 3, resume: None };
@@ -19,61 +17,7 @@ fn repaired(events: &Events, store: &impl Store) {
     assert!(events.index.repair_with(store, &events.table, &options, go_on).unwrap().finished);
 }
 
-pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &impl Store) {
-    // What is there, is moved, has no place, or is gone.
-    let change = (0_u32..12, prop::option::of(prop::option::weighted(0.8, event())));
-    long_property(prop::collection::vec(change, 0..30), |changes| {
-        clear(store);
-        let events = Events::new(WIDTH_MS.unsigned_abs());
-        let mut oracle = BTreeMap::<u32, Option<Event>>::new();
-        for (id, change) in changes {
-            match change {
-                Some(event) => {
-                    store.transact(|txn| events.table.put(txn, &id, &event)).unwrap();
-                    oracle.insert(id, event);
-                }
-                None => {
-                    store.transact(|txn| events.table.delete(txn, &id)).unwrap();
-                    oracle.remove(&id);
-                }
-            }
-        }
-        assert_eq!(events.faults(store), [""; 0]);
-        let maintained = dump_all(store);
-        clear(store);
-        store.transact(|txn| events.bare.put_many(txn, oracle.clone())).unwrap();
-        repaired(&events, store);
-        assert_eq!(dump_all(store), maintained);
-    });
-}
-
 const EVENTS: [Event; 4] = [(1.0, 2.0, 3), (3.0, 4.0, -5), (90.0, 5.0, 1_000), (-3.0, 180.0, 9)];
-
-pub fn check_finds_and_repair_mends_every_kind_of_damage(store: &impl Store) {
-    clear(store);
-    let events = Events::new(WIDTH_MS.unsigned_abs());
-    events.put(store, &EVENTS);
-    let whole = dump_all(store);
-    let space = events.index.as_index().space().clone();
-    let entries: Vec<_> = whole.keys().filter(|key| space.contains(key)).cloned().collect();
-    assert_eq!(entries.len(), 4);
-    store
-        .transact(|txn| {
-            txn.delete(&entries[0])?;
-            txn.put(&entries[1], &whole[&entries[2]])?;
-            txn.put(&space.pack(&(1_000_u64, 7_i64, 7_u64, 9_u32)), &whole[&entries[0]])?;
-            txn.put(&space.pack(&"no width"), b"?")
-        })
-        .unwrap();
-    let found = events.faults(store);
-    for rule in ["is missing", "has a wrong value", "dangles", "is of another kind"] {
-        assert!(found.iter().any(|fault| fault.contains(rule)), "{rule}: {found:?}");
-    }
-    let answer = events.index.within(Everywhere, ..).count(&store.snapshot().unwrap());
-    assert!(answer.unwrap_err().to_string().contains("no width"));
-    repaired(&events, store);
-    assert_eq!(dump_all(store), whole);
-}
 
 pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl Store) {
     let before = Events::new(WIDTH_MS.unsigned_abs());
