@@ -4,7 +4,8 @@ use keyloom::{DynWriter, Fault, Faulty, Result, Store};
 use keyloom_patterns::IndexError;
 use keyloom_patterns::Rule;
 
-use crate::fixture::{Blog, clear, dump, of, on};
+use crate::fixture::{Blog, of, on};
+use crate::laws::{self, clear, dump_all};
 
 /// A name that changes at once, one that has too many carriers, a post, and a user who goes.
 fn change(blog: &Blog, txn: &mut DynWriter<'_>) -> Result<()> {
@@ -19,35 +20,20 @@ fn filled(blog: &Blog, store: &impl Store) {
     store.transact(|txn| blog.authors.put_many(txn, (10..12).map(|id| (id, of(2))))).unwrap();
 }
 
+/// The stale copies that no propagation will refresh.
+fn unmarked(blog: &Blog, store: &impl Store) -> Vec<String> {
+    let stale = blog.stale(&store.snapshot().unwrap()).into_iter();
+    stale.filter(|stale| stale.rule != Rule::Pending).map(|stale| stale.to_string()).collect()
+}
+
 pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
     let blog = Blog::new(3);
-    let faulty = Faulty::new(store.clone());
-    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
-        for n in 0.. {
-            filled(&blog, store);
-            let before = dump(store);
-            faulty.fail_at(n, fault);
-            let outcome = faulty.transact(|txn| change(&blog, &mut DynWriter::new(txn)));
-            faulty.heal();
-            let changed = before != dump(store);
-            assert!(
-                blog.stale(&store.snapshot().unwrap())
-                    .iter()
-                    .all(|stale| stale.rule == Rule::Pending)
-            );
-            match outcome {
-                Ok(()) => {
-                    assert!(changed && n > 30, "{n} operations can fail");
-                    break;
-                }
-                Err(error) => {
-                    let committed = fault == Fault::UnknownButCommitted && error.maybe_committed();
-                    assert_eq!(changed, committed, "{error}");
-                    assert!(error.to_string().contains("made to fail"), "{error}");
-                }
-            }
-        }
-    }
+    laws::faults_leave_nothing_half_done(
+        store,
+        |store| filled(&blog, store),
+        |txn| change(&blog, txn),
+        |store| unmarked(&blog, store),
+    );
 }
 
 fn change_and_propagate(blog: &Blog, store: &impl Store) {
@@ -60,12 +46,12 @@ pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Stor
     let faulty = Faulty::new(store.clone());
     filled(&blog, store);
     change_and_propagate(&blog, &faulty);
-    let (wanted, operations) = (dump(store), faulty.operations());
+    let (wanted, operations) = (dump_all(store), faulty.operations());
     for n in 0..operations {
         filled(&blog, store);
         faulty.fail_at(n, Fault::Conflict);
         change_and_propagate(&blog, &faulty);
-        assert_eq!(dump(store), wanted);
+        assert_eq!(dump_all(store), wanted);
     }
     assert!(operations > 60, "{operations}");
 }
@@ -84,11 +70,7 @@ pub fn a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was(
             let outcome = blog.authors.propagate_with(&faulty, 2, on);
             faulty.heal();
             // Whatever is stale is still marked.
-            assert!(
-                blog.stale(&store.snapshot().unwrap())
-                    .iter()
-                    .all(|stale| stale.rule == Rule::Pending)
-            );
+            assert_eq!(unmarked(&blog, store), [""; 0]);
             let done = blog.authors.propagate_with(store, 2, on).unwrap();
             assert!(done.records <= 7);
             assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
@@ -103,14 +85,14 @@ pub fn a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was(
 pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let blog = Blog::new(10);
     blog.fill(store, 5);
-    let before = dump(store);
+    let before = dump_all(store);
     // A name that fits a user, but no entry of the index by it: the posts cannot carry it.
     let error = store.transact(|txn| blog.put_user(txn, 1, &"n".repeat(600))).unwrap_err();
     let error = error.downcast_ref();
     assert!(
         matches!(error, Some(IndexError::EntryTooLong { index, .. }) if index.contains("by_name"))
     );
-    assert_eq!(dump(store), before);
+    assert_eq!(dump_all(store), before);
     // A source that does not decode is an error for those who would copy from it.
     let broken = blog.users.space().pack(&9u16);
     store.transact(|txn| keyloom::Writer::put(txn, &broken, b"\xFF\xFF")).unwrap();

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{KeyRange, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::Inconsistency;
 use keyloom_patterns::Progress;
 use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::{Index, IndexEntries, Table, entry};
 use serde::{Deserialize, Serialize};
+
+use crate::laws::clear;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct User {
@@ -119,14 +121,4 @@ pub fn of(author: u16) -> Post {
 
 pub fn on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
-}
-
-pub fn clear(store: &impl Store) {
-    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-}
-
-pub fn dump(store: &impl Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let snapshot = store.snapshot().unwrap();
-    let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
-    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
 }

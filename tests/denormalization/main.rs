@@ -7,6 +7,8 @@ mod common;
 mod costs;
 mod faults;
 mod fixture;
+#[path = "../common/laws.rs"]
+mod laws;
 mod maintenance;
 mod propagation;
 mod schemas;

@@ -9,9 +9,9 @@ use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::{Index, Table, entry};
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
 
-use crate::fixture::{Blog, Post, User, clear, dump, of, on};
+use crate::fixture::{Blog, Post, User, of, on};
+use crate::laws::{clear, dump_all, property};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -99,8 +99,7 @@ fn perform(blog: &Blog, store: &impl Store, step: &Step) {
 
 pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl Store + Clone)) {
     let steps = prop::collection::vec(step(), 1..20);
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
-    let law = |(steps, inline): (Vec<Step>, usize)| {
+    property((steps, 0..4usize), |(steps, inline): (Vec<Step>, usize)| {
         let blog = Blog::new(inline);
         clear(store);
         let mut model = Model::default();
@@ -118,7 +117,7 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
             assert!(!copies.is_anything_pending(&store.snapshot().unwrap()).unwrap());
         }
         assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
-        let maintained = dump(store);
+        let maintained = dump_all(store);
         clear(store);
         store
             .transact(|txn| {
@@ -130,14 +129,8 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
         for copies in [&blog.authors, &blog.mentions] {
             copies.propagate_with(store, 100, on).unwrap();
         }
-        assert!(dump(store) == maintained, "rebuilt is not as maintained after {steps:?}");
-    };
-    TestRunner::new(config)
-        .run(&(steps, 0..4usize), |case| {
-            law(case);
-            Ok(())
-        })
-        .unwrap();
+        assert!(dump_all(store) == maintained, "rebuilt is not as maintained after {steps:?}");
+    });
 }
 
 /// What is read and freshened is what a join would show; and exactly what differed was called
@@ -159,7 +152,7 @@ fn readers_see_through_stale_copies(blog: &Blog, reader: &impl Reader, model: &M
 pub fn check_finds_and_repair_mends_stale_copies(store: &(impl Store + Clone)) {
     let blog = Blog::new(5);
     blog.fill(store, 30);
-    let whole = dump(store);
+    let whole = dump_all(store);
     // Past the copies: with a name that was never right, and of a user through a table without
     // them.
     let bare = Table::<u16, User>::new(blog.users.space());
@@ -202,7 +195,7 @@ pub fn check_finds_and_repair_mends_stale_copies(store: &(impl Store + Clone)) {
             blog.put_user(txn, 2, "Bob")
         })
         .unwrap();
-    assert_eq!(dump(store), whole);
+    assert_eq!(dump_all(store), whole);
 }
 
 /// A street carries the name of its city, which carries that of its country, and streets carry that

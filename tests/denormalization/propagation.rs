@@ -8,7 +8,8 @@ use keyloom_patterns::Progress;
 use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::{Index, Maintained, Table};
 
-use crate::fixture::{Blog, Post, clear, dump, of, on};
+use crate::fixture::{Blog, Post, of, on};
+use crate::laws::{clear, dump_all};
 
 fn ada() -> Option<String> {
     Some("Ada".into())
@@ -235,9 +236,9 @@ fn what_is_no_mark_stops_a_propagation_and_is_named() {
     let with_mark = |key: &[u8], value: &[u8]| {
         clear_marks(&blog, &store);
         store.transact(|txn| txn.put(key, value)).unwrap();
-        let before = dump(&store);
+        let before = dump_all(&store);
         let error = blog.authors.propagate_with(&store, 8, on).unwrap_err();
-        assert_eq!(dump(&store), before);
+        assert_eq!(dump_all(&store), before);
         error
     };
     assert!(matches!(with_mark(&mark, &[2]), Error::NewerFormat { found: 2, .. }));

@@ -7,7 +7,8 @@ use keyloom_patterns::Rule;
 use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::{Attached, Index, Schema, SchemaError, Table, entry};
 
-use crate::fixture::{clear, on};
+use crate::fixture::on;
+use crate::laws::clear;
 
 /// The author of a post and the author's name.
 type Post = (u16, String);

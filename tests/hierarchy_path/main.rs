@@ -25,8 +25,6 @@ on_every_store_and_foundationdb! {
     scan::keys_that_are_no_paths_are_named,
     scan::tables_of_paths_are_searched_as_they_are,
     trees::trees_of_names_are_searched_as_they_are,
-    hierarchy::rebuilt_from_scratch_equals_maintained_step_by_step,
     hierarchy::queries_find_what_a_filter_over_all_records_finds,
-    hierarchy::damage_is_found_and_mended,
     hierarchy::bad_input_is_refused_and_nothing_is_written,
 }

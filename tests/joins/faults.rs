@@ -6,10 +6,12 @@ use keyloom::{
 use keyloom_patterns::Table;
 use keyloom_patterns::conceptual::joins::{Joins, Links, Lookup};
 
-use crate::fixture::{Chat, Data, Message, clear, dump_all};
-use crate::links::{Ends, left, links};
+use crate::fixture::{Chat, Data, Message};
+use crate::laws::{self, clear, dump_all};
+use crate::links::{left, links};
 
-fn change(links: &Ends, txn: &mut DynWriter<'_>) -> Result<()> {
+fn change(txn: &mut DynWriter<'_>) -> Result<()> {
+    let links = links();
     links.link(txn, &left(20), &1)?;
     links.link(txn, &left(1), &1)?;
     links.unlink(txn, &left(2), &2)?;
@@ -18,60 +20,20 @@ fn change(links: &Ends, txn: &mut DynWriter<'_>) -> Result<()> {
     Ok(())
 }
 
-fn filled(links: &Ends, store: &impl Store) {
-    clear(store);
+fn prepare<S: Store>(store: &S) {
     let all = || (0..6).flat_map(|n| [((left(n), 2), ()), ((left(n), 4), ())]);
-    store.transact(|txn| links.table().put_many(txn, all())).unwrap();
+    store.transact(|txn| links().table().put_many(txn, all())).unwrap();
 }
 
 pub fn a_fault_at_any_operation_leaves_no_link_half_done(store: &(impl Store + Clone)) {
-    let links = links();
-    let faulty = Faulty::new(store.clone());
-    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
-        for n in 0.. {
-            filled(&links, store);
-            let before = dump_all(store);
-            faulty.fail_at(n, fault);
-            let outcome = faulty.transact(|txn| change(&links, &mut DynWriter::new(txn)));
-            faulty.heal();
-            let changed = before != dump_all(store);
-            assert_eq!(links.check(&store.snapshot().unwrap()).unwrap(), []);
-            match outcome {
-                Ok(()) => {
-                    assert!(changed && n > 30, "{n} operations can fail");
-                    break;
-                }
-                Err(error) => {
-                    let committed = fault == Fault::UnknownButCommitted && error.maybe_committed();
-                    assert_eq!(changed, committed, "{error}");
-                    assert!(error.to_string().contains("made to fail"), "{error}");
-                }
-            }
-        }
-    }
+    laws::faults_leave_nothing_half_done(store, prepare, change, |store| {
+        let found = links().check(&store.snapshot().unwrap()).unwrap();
+        found.iter().map(ToString::to_string).collect()
+    });
 }
 
 pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    let links = links();
-    let faulty = Faulty::new(store.clone());
-    filled(&links, store);
-    store.transact(|txn| change(&links, &mut DynWriter::new(txn))).unwrap();
-    let wanted = dump_all(store);
-    for n in 0.. {
-        filled(&links, store);
-        faulty.fail_at(n, Fault::Conflict);
-        let mut runs = 0;
-        faulty
-            .transact(|txn| {
-                runs += 1;
-                change(&links, &mut DynWriter::new(txn))
-            })
-            .unwrap();
-        assert_eq!(dump_all(store), wanted);
-        if runs == 1 && n > 0 {
-            break;
-        }
-    }
+    laws::conflicts_are_retried_to_the_same_end(store, prepare, change);
 }
 
 fn chat_data() -> Data {

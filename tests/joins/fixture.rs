@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{KeyRange, Order, Reader, Store, Subspace, Writer};
+use keyloom::{Store, Subspace};
 use keyloom_patterns::conceptual::joins::Links;
 use keyloom_patterns::{Index, IndexEntries, Table, entry};
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
 use serde::{Deserialize, Serialize};
+
+use crate::laws::clear;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Message {
@@ -78,28 +79,4 @@ pub fn data() -> impl Strategy<Value = Data> {
         messages,
         members: members.into_iter().collect(),
     })
-}
-
-pub fn clear(store: &impl Store) {
-    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-}
-
-pub fn dump(reader: &impl Reader, range: KeyRange<'_>) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let entries = reader.range(range, Order::Ascending).unwrap();
-    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
-}
-
-pub fn dump_all(store: &impl Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    dump(&store.snapshot().unwrap(), KeyRange::all())
-}
-
-/// Runs a property with a fixed number of cases, 256 unless the environment asks for more.
-pub fn property<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
-    TestRunner::new(config)
-        .run(&strategy, |case| {
-            law(case);
-            Ok(())
-        })
-        .unwrap();
 }

@@ -1,16 +1,12 @@
 //! Links: the same in both directions, whatever happens.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
-use keyloom::{Cost, Metered, Order, Result, Store, Subspace, Writer};
-use keyloom_patterns::Table;
+use keyloom::{Cost, Metered, Order, Result, Store, Subspace};
 use keyloom_patterns::conceptual::joins::Links;
-use keyloom_patterns::derived::RepairOptions;
 use proptest::prelude::*;
 
-use crate::fixture::{clear, dump_all, property};
-use keyloom_patterns::{Inconsistency, Rule};
+use crate::laws::{clear, dump_all, property};
 
 /// Ends that are tuples, and of which one begins with the other.
 pub type Ends = Links<(String, u8), u16>;
@@ -78,13 +74,6 @@ pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &(impl Store +
             .transact(|txn| links.table().put_many(txn, oracle.iter().cloned().map(|l| (l, ()))))
             .unwrap();
         assert_eq!(maintained, dump_all(store));
-        // And from one direction alone.
-        clear(store);
-        let bare = Table::<((String, u8), u16), ()>::new(links.table().space());
-        store.transact(|txn| bare.put_many(txn, oracle.iter().cloned().map(|l| (l, ())))).unwrap();
-        let options = RepairOptions { batch: 2, resume: None };
-        links.repair_with(store, &options, |_| ControlFlow::Continue(())).unwrap();
-        assert_eq!(maintained, dump_all(store));
     });
 }
 
@@ -127,38 +116,6 @@ pub fn links_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let (_, cost) = metered
         .measure(|store| store.transact(|txn| links.unlink_left(txn, &left(2), 12)).unwrap());
     assert_eq!((cost.gets, cost.ranges, cost.keys_written), (12, 1, 24));
-}
-
-pub fn every_kind_of_damage_is_found_and_mended(store: &(impl Store + Clone)) {
-    let links = links();
-    clear(store);
-    let all = || (0..10).map(|n| ((left(n), u16::from(n)), ()));
-    store.transact(|txn| links.table().put_many(txn, all())).unwrap();
-    let whole = dump_all(store);
-    let reversed = Subspace::new("links").child(&1);
-    let missing = reversed.pack(&(3u16, left(3)));
-    let wrong = reversed.pack(&(4u16, left(4)));
-    let dangling = reversed.pack(&(5u16, left(6)));
-    let foreign = reversed.pack("what?");
-    store
-        .transact(|txn| {
-            txn.delete(&missing)?;
-            txn.put(&wrong, b"")?;
-            txn.put(&dangling, &[1])?;
-            txn.put(&foreign, &[1])
-        })
-        .unwrap();
-    let found = links.check(&store.snapshot().unwrap()).unwrap();
-    let expected = [
-        Inconsistency::new(missing, Rule::Missing),
-        Inconsistency::new(wrong, Rule::Wrong),
-        Inconsistency::new(dangling, Rule::Dangling),
-        Inconsistency::new(foreign, Rule::Foreign),
-    ];
-    assert!(expected.iter().all(|one| found.contains(one)), "{found:?}");
-    let options = RepairOptions { batch: 3, resume: None };
-    links.repair_with(store, &options, |_| ControlFlow::Continue(())).unwrap();
-    assert_eq!(dump_all(store), whole);
 }
 
 #[test]

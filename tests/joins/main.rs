@@ -7,6 +7,8 @@ mod blog;
 mod common;
 mod faults;
 mod fixture;
+#[path = "../common/laws.rs"]
+mod laws;
 mod links;
 mod relations;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
@@ -20,7 +22,6 @@ on_every_store_and_server! {
     links::rebuilt_from_scratch_equals_maintained_step_by_step,
     links::links_of_an_end_are_taken_away_in_bounded_steps,
     links::links_cost_what_the_documentation_says,
-    links::every_kind_of_damage_is_found_and_mended,
     faults::a_fault_at_any_operation_leaves_no_link_half_done,
     faults::a_conflict_at_any_operation_is_retried_to_the_same_end,
     faults::a_fault_while_reading_ends_a_join_behind_rows_that_are_right,

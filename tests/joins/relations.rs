@@ -5,7 +5,8 @@ use std::sync::Arc;
 use keyloom::{Error, Order, Reader, Result, Store};
 use keyloom_patterns::conceptual::joins::{BuildSide, Joins, KeySet, Lookup};
 
-use crate::fixture::{Chat, Data, Message, data, property};
+use crate::fixture::{Chat, Data, Message, data};
+use crate::laws::property;
 
 type Row = (u32, Message);
 

@@ -96,7 +96,7 @@ fn counts(cost: Cost) -> [u64; 5] {
 }
 
 pub fn joins_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
-    crate::fixture::clear(store);
+    crate::laws::clear(store);
     let metered = Metered::new(store.clone());
     let sides = Sides::filled(store, 1_050, 40);
     let snapshot = metered.snapshot().unwrap();

@@ -12,7 +12,7 @@ use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::inverted_index::{InvertedIndex, InvertedIndexError, one};
 
 use super::fixture::{User, audience, by_number, name, sample};
-use crate::laws::{self, clear, counts, dump_all, refused, waits, writing};
+use crate::laws::{clear, counts, dump_all, refused, waits, writing};
 
 fn user(city: &str, sites: &[&str], cents: Option<i64>) -> User {
     let sites = sites.iter().map(|site| (*site).into()).collect();
@@ -83,26 +83,9 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(reading(&|| assert_eq!(index.distinct(&snapshot, "city", ()).unwrap(), 1))[1], 1);
 }
 
-/// One new, one changed, one gone.
-fn change(txn: &mut DynWriter<'_>) -> Result<()> {
-    let of = audience();
-    of.table.delete(txn, &name(2))?;
-    of.table.put_many(txn, [(name(1), sample(3)), (name(9), sample(9))])
-}
-
 fn prepare<S: Store>(store: &S) {
     let users = (0..5).map(|n| (name(n), sample(n)));
     store.transact(|txn| audience().table.put_many(txn, users.clone())).unwrap();
-}
-
-pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
-    laws::faults_leave_nothing_half_done(store, prepare, change, |store| {
-        audience().faults(store).iter().map(ToString::to_string).collect()
-    });
-}
-
-pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    laws::conflicts_are_retried_to_the_same_end(store, prepare, change);
 }
 
 pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {

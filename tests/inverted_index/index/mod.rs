@@ -25,8 +25,6 @@ on_every_store! {
     loads::a_repair_goes_on_where_it_was_stopped,
     loads::a_repair_loses_nothing_that_is_written_meanwhile,
     faults::operations_cost_what_the_documentation_says,
-    faults::a_fault_at_any_operation_leaves_nothing_half_done,
-    faults::a_conflict_at_any_operation_is_retried_to_the_same_end,
     faults::a_fault_while_reading_says_so,
     faults::bad_input_is_refused_and_nothing_is_written,
     repairs::a_put_before_the_index_is_built_brings_in_what_the_documentation_says,
@@ -39,7 +37,5 @@ on_every_server! {
     model::an_index_answers_as_a_filter_over_the_records,
     damage::every_kind_of_damage_is_found_and_mended,
     loads::a_repair_goes_on_where_it_was_stopped,
-    faults::a_fault_at_any_operation_leaves_nothing_half_done,
-    faults::a_conflict_at_any_operation_is_retried_to_the_same_end,
     faults::bad_input_is_refused_and_nothing_is_written,
 }
