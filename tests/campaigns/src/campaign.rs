@@ -12,36 +12,34 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Mix;
 
+/// What a campaign is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Facts {
+    /// The name on the command line and of the result file.
+    pub name: &'static str,
+    /// One line: what is done.
+    pub about: &'static str,
+    /// What is counted, in the plural: `kills`.
+    pub unit: &'static str,
+    /// How much of it before a change lands, and how much before a release.
+    pub counts: (u64, u64),
+    /// Whether what it attacks lies beneath the workloads, which then take no part.
+    pub beneath_workloads: bool,
+    /// Which [details](Tally::details) are more than 0 wherever at least the small count was done. Else
+    /// what they count was not attacked, and no failures mean nothing.
+    pub must_see: &'static [&'static str],
+    /// Whether it is made of episodes, of which one can be done alone.
+    pub has_episodes: bool,
+}
+
 /// An attack on a promise.
 pub trait Campaign: Sync {
-    /// The name on the command line and of the result file.
-    fn name(&self) -> &'static str;
-    /// One line: what is done.
-    fn about(&self) -> &'static str;
-    /// What is counted, in the plural: `kills`.
-    fn unit(&self) -> &'static str;
-    /// How much of it before a change lands, and how much before a release.
-    fn counts(&self) -> (u64, u64);
+    /// What it is.
+    fn facts(&self) -> Facts;
 
     /// Why this machine cannot run it, when it cannot.
     fn obstacle(&self) -> Option<String> {
         None
-    }
-
-    /// Whether the workloads take part. Else what it attacks lies beneath them.
-    fn takes_workloads(&self) -> bool {
-        true
-    }
-
-    /// Which [details](Tally::details) are more than 0 wherever at least the small count was done. Else
-    /// what they count was not attacked, and no failures mean nothing.
-    fn must_see(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Whether it is made of episodes, of which one can be done alone.
-    fn has_episodes(&self) -> bool {
-        false
     }
 
     /// Attacks for as long as [`Context::goes_on`] says so.
@@ -98,7 +96,7 @@ impl Context {
             seed,
             mix,
             episode: None,
-            campaign: campaign.name(),
+            campaign: campaign.facts().name,
             budget,
             bar: ProgressBar::hidden(),
             begun: Instant::now(),

@@ -28,6 +28,6 @@ pub mod shrink;
 pub mod workload;
 pub mod workloads;
 
-pub use campaign::{Budget, Campaign, Context, Control, Failure, Tally};
+pub use campaign::{Budget, Campaign, Context, Control, Facts, Failure, Tally};
 pub use mix::{Mix, Oracle};
 pub use workload::Workload;

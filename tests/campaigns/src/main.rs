@@ -12,7 +12,7 @@ use clap::Parser;
 use keyloom_campaigns::campaign::again;
 use keyloom_campaigns::record::Record;
 use keyloom_campaigns::{
-    Budget, Campaign, Context, Control, Failure, Mix, Tally, campaigns, promises,
+    Budget, Campaign, Context, Control, Facts, Failure, Mix, Tally, campaigns, promises,
 };
 
 /// Attacks what keyloom promises.
@@ -66,17 +66,17 @@ fn run(arguments: &Arguments) -> Result<()> {
     let chosen: Vec<&dyn Campaign> = match arguments.campaign.as_str() {
         "list" => return list(&all),
         "promises" => return promises::write(),
-        "ci" => all.iter().map(|one| &**one).filter(|one| one.counts().0 > 0).collect(),
+        "ci" => all.iter().map(|one| &**one).filter(|one| one.facts().counts.0 > 0).collect(),
         "release" => all.iter().map(|one| &**one).collect(),
-        name => all.iter().map(|one| &**one).filter(|one| one.name() == name).collect(),
+        name => all.iter().map(|one| &**one).filter(|one| one.facts().name == name).collect(),
     };
-    let names: Vec<_> = all.iter().map(|campaign| campaign.name()).collect();
+    let names: Vec<_> = all.iter().map(|campaign| campaign.facts().name).collect();
     ensure!(!chosen.is_empty(), "no campaign {:?}: there are {names:?}", arguments.campaign);
     if let [only] = &chosen[..] {
-        let name = only.name();
-        let takes_it = arguments.workload.is_none() || only.takes_workloads();
+        let Facts { name, beneath_workloads, has_episodes, .. } = only.facts();
+        let takes_it = arguments.workload.is_none() || !beneath_workloads;
         ensure!(takes_it, "{name} attacks what lies beneath the workloads, and takes none");
-        let has_it = arguments.episode.is_none() || only.has_episodes();
+        let has_it = arguments.episode.is_none() || has_episodes;
         ensure!(has_it, "{name} has no episodes");
     } else {
         let names_one = arguments.workload.is_some() || arguments.episode.is_some();
@@ -97,10 +97,10 @@ fn run(arguments: &Arguments) -> Result<()> {
     let mut unsound = Vec::new();
     for campaign in chosen {
         if stop.load(Ordering::Relaxed) {
-            bail!("stopped before {}", campaign.name());
+            bail!("stopped before {}", campaign.facts().name);
         }
         if !run_one(campaign, arguments, is_release, &stop)? {
-            unsound.push(campaign.name());
+            unsound.push(campaign.facts().name);
         }
     }
     ensure!(unsound.is_empty(), "failed: {}", unsound.join(", "));
@@ -109,14 +109,10 @@ fn run(arguments: &Arguments) -> Result<()> {
 
 fn list(all: &[Box<dyn Campaign>]) -> Result<()> {
     for campaign in all {
-        let (small, full) = campaign.counts();
-        println!(
-            "{:<16} {} ({small} {unit}; {full} before a release){}",
-            campaign.name(),
-            campaign.about(),
-            if campaign.takes_workloads() { "; --workload" } else { "" },
-            unit = campaign.unit()
-        );
+        let Facts { name, about, unit, counts: (small, full), beneath_workloads, .. } =
+            campaign.facts();
+        let workload = if beneath_workloads { "" } else { "; --workload" };
+        println!("{name:<16} {about} ({small} {unit}; {full} before a release){workload}");
     }
     for (script, about) in SCRIPTS {
         println!("{script:<16} {about}");
@@ -140,13 +136,12 @@ fn run_one(
     is_release: bool,
     stop: &Arc<AtomicBool>,
 ) -> Result<bool> {
-    let name = campaign.name();
+    let Facts { name, unit, counts: (small, full), .. } = campaign.facts();
     if let Some(obstacle) = campaign.obstacle() {
         println!("{name}: not run, {obstacle}");
         // Whoever asks for all of them must have them all.
         return Ok(false);
     }
-    let (small, full) = campaign.counts();
     let budget = match (arguments.count, arguments.seconds) {
         (Some(count), _) => Budget::Count(count),
         (_, Some(seconds)) => Budget::Time(Duration::from_secs(seconds)),
@@ -156,7 +151,7 @@ fn run_one(
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
     println!("{name}: seed {seed}");
     let mix = Mix::new(arguments.workload.as_deref())?;
-    let workloads = if campaign.takes_workloads() { mix.names() } else { Vec::new() };
+    let workloads = if campaign.facts().beneath_workloads { Vec::new() } else { mix.names() };
     let amount = match budget {
         Budget::Count(count) => format!("--count {count}"),
         Budget::Time(time) => format!("--seconds {}", time.as_secs()),
@@ -166,13 +161,13 @@ fn run_one(
     context.episode = arguments.episode;
 
     let begun = Instant::now();
-    context.show(campaign.unit())?;
+    context.show(unit)?;
     let mut tally = outcome(|| campaign.run(&context))
         .unwrap_or_else(|failure| Tally { failures: vec![failure], ..Tally::default() });
     if small > 0 && tally.count >= small {
-        let unseen: Vec<_> = tally.unseen(campaign.must_see()).collect();
+        let unseen: Vec<_> = tally.unseen(campaign.facts().must_see).collect();
         tally.failures.extend(unseen.into_iter().map(|what| Failure {
-            what: format!("of {} {} none: {what}", tally.count, campaign.unit()),
+            what: format!("of {} {unit} none: {what}", tally.count),
             ..Failure::default()
         }));
     }
@@ -201,10 +196,9 @@ fn run_one(
     let details: String =
         tally.details.iter().map(|(what, count)| format!(", {count} {what}")).collect();
     println!(
-        "{name}: {} {}{details}; {} failures; {seconds:.1} s; {held} of {} controls held; \
+        "{name}: {} {unit}{details}; {} failures; {seconds:.1} s; {held} of {} controls held; \
          {control_seconds:.1} s; seed {seed}",
         tally.count,
-        campaign.unit(),
         tally.failures.len(),
         controls.len(),
     );
@@ -216,7 +210,7 @@ fn run_one(
         workloads: workloads.into_iter().map(str::to_owned).collect(),
         seed: Some(seed),
         count: tally.count,
-        unit: campaign.unit().into(),
+        unit: unit.into(),
         failures: tally.failures.len() as u64,
         seconds: (seconds * 10.0).round() / 10.0,
         controls: controls.into_iter().map(|control| (control.name, control.held)).collect(),

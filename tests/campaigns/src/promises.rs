@@ -219,8 +219,8 @@ fn outcome(record: &Record) -> Result<String> {
 /// What took no part, where workloads take part.
 fn absent(record: &Record) -> Result<String> {
     let all = campaigns::all();
-    let campaign = all.iter().find(|campaign| campaign.name() == record.campaign);
-    if !campaign.is_some_and(|campaign| campaign.takes_workloads()) {
+    let campaign = all.iter().find(|campaign| campaign.facts().name == record.campaign);
+    if campaign.is_none_or(|campaign| campaign.facts().beneath_workloads) {
         return Ok(String::new());
     }
     if record.workloads.is_empty() {

@@ -15,7 +15,7 @@ use keyloom::{Error, Lmdb, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::campaigns::task;
-use crate::{Campaign, Context, Control, Failure, Mix, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 
 /// Backups that meet in a directory.
 pub struct Backups;
@@ -59,24 +59,21 @@ const AT_ONCE: std::ops::RangeInclusive<usize> = 2..=5;
 const THERE_ALREADY: &str = "there is a store in it already";
 
 impl Campaign for Backups {
-    fn name(&self) -> &'static str {
-        "backups"
-    }
-
-    fn about(&self) -> &'static str {
-        "several backups at once into one directory, beside a writer: one is the copy, and it is whole"
-    }
-
-    fn unit(&self) -> &'static str {
-        "backups"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (300, 20_000)
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &["copies", "refused", "of other processes", "compacted", "transactions meanwhile"]
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "backups",
+            about: "several backups at once into one directory, beside a writer: one is the copy, and it is whole",
+            unit: "backups",
+            counts: (300, 20_000),
+            must_see: &[
+                "copies",
+                "refused",
+                "of other processes",
+                "compacted",
+                "transactions meanwhile",
+            ],
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {

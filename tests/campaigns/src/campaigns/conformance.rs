@@ -8,7 +8,7 @@ use keyloom::{BoxedError, Faulty, Lmdb, Memory, Metered, Store, lmdb::Durability
 use keyloom_bent::{Bent, Flaw};
 use tempfile::TempDir;
 
-use crate::{Campaign, Context, Control, Failure, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 
 /// [`keyloom::conformance`] in memory, on LMDB, and through what wraps a store.
 pub struct Conformance;
@@ -17,26 +17,17 @@ pub struct Conformance;
 const OPERATIONS: usize = 5_000;
 
 impl Campaign for Conformance {
-    fn name(&self) -> &'static str {
-        "conformance"
-    }
-
-    fn about(&self) -> &'static str {
-        "the laws of a store, on each store and through each wrapper"
-    }
-
-    fn unit(&self) -> &'static str {
-        "checks"
-    }
-
-    fn counts(&self) -> (u64, u64) {
+    fn facts(&self) -> Facts {
         let all = (TARGETS.len() * checks::<Memory>().len()) as u64;
         // The random histories of each round are others.
-        (all, 100 * all)
-    }
-
-    fn takes_workloads(&self) -> bool {
-        false
+        Facts {
+            name: "conformance",
+            about: "the laws of a store, on each store and through each wrapper",
+            unit: "checks",
+            counts: (all, 100 * all),
+            beneath_workloads: true,
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {

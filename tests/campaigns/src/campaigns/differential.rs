@@ -11,7 +11,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::shrink::shrink;
-use crate::{Campaign, Context, Control, Failure, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 
 /// Random histories in memory, in memory with transactions side by side, and on LMDB.
 pub struct Differential;
@@ -20,24 +20,15 @@ pub struct Differential;
 const HISTORY_LENGTH: usize = 250;
 
 impl Campaign for Differential {
-    fn name(&self) -> &'static str {
-        "differential"
-    }
-
-    fn about(&self) -> &'static str {
-        "random operations: memory, optimistic memory, LMDB and an ordered map answer alike"
-    }
-
-    fn unit(&self) -> &'static str {
-        "operations"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (50_000, 10_000_000)
-    }
-
-    fn takes_workloads(&self) -> bool {
-        false
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "differential",
+            about: "random operations: memory, optimistic memory, LMDB and an ordered map answer alike",
+            unit: "operations",
+            counts: (50_000, 10_000_000),
+            beneath_workloads: true,
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {

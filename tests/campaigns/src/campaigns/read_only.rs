@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::campaigns::task::{self, Child};
 use crate::mix::first_difference;
-use crate::{Campaign, Context, Control, Failure, Mix, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 
 /// Read-only mounts beside a writer.
 pub struct ReadOnly;
@@ -62,24 +62,15 @@ const READ: &str = "the writer has closed the store";
 const HOLDS: &str = "reads without slots";
 
 impl Campaign for ReadOnly {
-    fn name(&self) -> &'static str {
-        "read-only"
-    }
-
-    fn about(&self) -> &'static str {
-        "a store read through a read-only mount beside a writer: no snapshot changes, and it is refused"
-    }
-
-    fn unit(&self) -> &'static str {
-        "mounts"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (60, 3_000)
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &["transactions beside readers"]
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "read-only",
+            about: "a store read through a read-only mount beside a writer: no snapshot changes, and it is refused",
+            unit: "mounts",
+            counts: (60, 3_000),
+            must_see: &["transactions beside readers"],
+            ..Facts::default()
+        }
     }
 
     fn obstacle(&self) -> Option<String> {

@@ -7,7 +7,7 @@ use keyloom_bent::{Bent, Flaw};
 use crate::campaign::again;
 use crate::shrink::shrink;
 use crate::workload::WatchedBy;
-use crate::{Campaign, Context, Control, Failure, Mix, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 
 /// Random histories of each workload, in memory and on LMDB.
 pub struct Rebuild;
@@ -16,20 +16,14 @@ pub struct Rebuild;
 const MOST: u64 = 60;
 
 impl Campaign for Rebuild {
-    fn name(&self) -> &'static str {
-        "rebuild"
-    }
-
-    fn about(&self) -> &'static str {
-        "random histories of each workload: maintained equals rebuilt, and the model"
-    }
-
-    fn unit(&self) -> &'static str {
-        "histories"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (256, 100_000)
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "rebuild",
+            about: "random histories of each workload: maintained equals rebuilt, and the model",
+            unit: "histories",
+            counts: (256, 100_000),
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{Campaign, Context, Control, Failure, Tally, promises};
+use crate::{Campaign, Context, Control, Facts, Failure, Tally, promises};
 
 /// What a promise calls them, and what follows `cargo test`.
 type Programs = &'static [(&'static str, &'static [&'static str])];
@@ -38,24 +38,15 @@ const ON_SERVERS: Programs = &[
 ];
 
 impl Campaign for Tests {
-    fn name(&self) -> &'static str {
-        "tests"
-    }
-
-    fn about(&self) -> &'static str {
-        "the ordinary tests behind the promises that need no campaign"
-    }
-
-    fn unit(&self) -> &'static str {
-        "tests"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (0, 1)
-    }
-
-    fn takes_workloads(&self) -> bool {
-        false
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "tests",
+            about: "the ordinary tests behind the promises that need no campaign",
+            unit: "tests",
+            counts: (0, 1),
+            beneath_workloads: true,
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {
@@ -68,24 +59,15 @@ impl Campaign for Tests {
 }
 
 impl Campaign for Servers {
-    fn name(&self) -> &'static str {
-        "servers"
-    }
-
-    fn about(&self) -> &'static str {
-        "the ordinary tests on PostgreSQL and etcd, which are killed and cut off"
-    }
-
-    fn unit(&self) -> &'static str {
-        "tests"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (0, 1)
-    }
-
-    fn takes_workloads(&self) -> bool {
-        false
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "servers",
+            about: "the ordinary tests on PostgreSQL and etcd, which are killed and cut off",
+            unit: "tests",
+            counts: (0, 1),
+            beneath_workloads: true,
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {

@@ -17,7 +17,7 @@ use anyhow::Result;
 
 use crate::campaigns::task::{self, Child};
 use crate::shrink::shrink;
-use crate::{Campaign, Context, Control, Failure, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 use child::{Flaw, Outcome, Said, Task};
 use edit::Edit;
 
@@ -36,29 +36,20 @@ const PATIENCE_WITH_FLAWS: Duration = Duration::from_secs(2);
 const MOST_FAILURES: usize = 10;
 
 impl Campaign for Damage {
-    fn name(&self) -> &'static str {
-        "damage"
-    }
-
-    fn about(&self) -> &'static str {
-        "damaged LMDB files: told, or read in a process that comes through"
-    }
-
-    fn unit(&self) -> &'static str {
-        "images"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (20_000, 1_000_000)
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &[
-            "told",
-            "called clean and unharmed",
-            "called clean and of an earlier state",
-            "called clean with other keys or values",
-        ]
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "damage",
+            about: "damaged LMDB files: told, or read in a process that comes through",
+            unit: "images",
+            counts: (20_000, 1_000_000),
+            must_see: &[
+                "told",
+                "called clean and unharmed",
+                "called clean and of an earlier state",
+                "called clean with other keys or values",
+            ],
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {

@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result};
 
 use crate::campaigns::{disk_full, task};
-use crate::{Campaign, Context, Control, Failure, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 use child::{Flaw, Report, Room, Task};
 
 /// Readers that are killed beside a writer.
@@ -38,38 +38,26 @@ const KILLS_PER_STORE: u64 = 10;
 const ROOM_KIB: usize = 4096;
 
 impl Campaign for DeadReaders {
-    fn name(&self) -> &'static str {
-        "dead-readers"
-    }
-
-    fn about(&self) -> &'static str {
-        "kill -9 of readers of LMDB stores: the file stays small, and writers go on"
-    }
-
-    fn unit(&self) -> &'static str {
-        "kills"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (400, 20_000)
-    }
-
-    fn takes_workloads(&self) -> bool {
-        false
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &[
-            "File",
-            "Map",
-            "FileSystem",
-            "Limit",
-            "commits",
-            "killed with snapshots",
-            "killed at any moment",
-            "dead readers cleared",
-            "live readers named",
-        ]
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "dead-readers",
+            about: "kill -9 of readers of LMDB stores: the file stays small, and writers go on",
+            unit: "kills",
+            counts: (400, 20_000),
+            beneath_workloads: true,
+            must_see: &[
+                "File",
+                "Map",
+                "FileSystem",
+                "Limit",
+                "commits",
+                "killed with snapshots",
+                "killed at any moment",
+                "dead readers cleared",
+                "live readers named",
+            ],
+            ..Facts::default()
+        }
     }
 
     fn obstacle(&self) -> Option<String> {

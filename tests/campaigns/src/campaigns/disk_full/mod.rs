@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use fastrand::Rng;
 
 use crate::campaigns::task;
-use crate::{Campaign, Context, Control, Failure, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 use child::{Flaw, Kind, Report, Task};
 
 /// Stores that fill their disks.
@@ -22,32 +22,23 @@ pub(super) const ROLE: &str = "disk-full";
 pub(super) use child::play;
 
 impl Campaign for DiskFull {
-    fn name(&self) -> &'static str {
-        "disk-full"
-    }
-
-    fn about(&self) -> &'static str {
-        "stores fill small disks: DiskFull, nothing lost, nothing half done, and they go on"
-    }
-
-    fn unit(&self) -> &'static str {
-        "disks"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (40, 2_000)
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &[
-            "FileSystem",
-            "Limit",
-            "transactions",
-            "times full: a commit",
-            "times full: a copy",
-            "times full: a new store",
-            "times full: deleting",
-        ]
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "disk-full",
+            about: "stores fill small disks: DiskFull, nothing lost, nothing half done, and they go on",
+            unit: "disks",
+            counts: (40, 2_000),
+            must_see: &[
+                "FileSystem",
+                "Limit",
+                "transactions",
+                "times full: a commit",
+                "times full: a copy",
+                "times full: a new store",
+                "times full: deleting",
+            ],
+            ..Facts::default()
+        }
     }
 
     fn obstacle(&self) -> Option<String> {

@@ -17,7 +17,7 @@ use keyloom_bent::{Bent, Flaw};
 use self::trial::{Part, Trial};
 use crate::campaign::again;
 use crate::shrink::shrink;
-use crate::{Campaign, Context, Control, Failure, Mix, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 
 /// Every fault at every operation, for each workload, in memory and on LMDB.
 pub struct Faults;
@@ -26,24 +26,15 @@ pub struct Faults;
 const MOST: u64 = 8;
 
 impl Campaign for Faults {
-    fn name(&self) -> &'static str {
-        "faults"
-    }
-
-    fn about(&self) -> &'static str {
-        "each operation fails in turn: nothing is half done, no answer is wrong"
-    }
-
-    fn unit(&self) -> &'static str {
-        "faults"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (100_000, 2_000_000)
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &["on memory", "on optimistic memory", "on LMDB"]
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "faults",
+            about: "each operation fails in turn: nothing is half done, no answer is wrong",
+            unit: "faults",
+            counts: (100_000, 2_000_000),
+            must_see: &["on memory", "on optimistic memory", "on LMDB"],
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {

@@ -16,7 +16,7 @@ use keyloom_list_append::{Name, Plan, Report, try_campaign};
 
 use self::processes::Processes;
 pub use self::processes::{WRITER, writer};
-use crate::{Campaign, Context, Control, Failure, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 
 /// Transactions that append to lists, on every store.
 pub struct Isolation;
@@ -34,41 +34,29 @@ const CONTROL: usize = 4_000;
 const MOST_SHOWN: usize = 10;
 
 impl Campaign for Isolation {
-    fn name(&self) -> &'static str {
-        "isolation"
-    }
-
-    fn about(&self) -> &'static str {
-        "transactions append to lists, on threads and in processes: no cycle, on each store"
-    }
-
-    fn unit(&self) -> &'static str {
-        "transactions per store"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (20_000, 1_000_000)
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &[
-            "committed on memory",
-            "aborted on memory",
-            "committed on optimistic memory",
-            "aborted on optimistic memory",
-            "committed on LMDB",
-            "aborted on LMDB",
-            "committed on LMDB, on the disk",
-            "aborted on LMDB, on the disk",
-            "committed on LMDB in processes",
-            "aborted on LMDB in processes",
-            "committed on LMDB in processes, on the disk",
-            "aborted on LMDB in processes, on the disk",
-        ]
-    }
-
-    fn takes_workloads(&self) -> bool {
-        false
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "isolation",
+            about: "transactions append to lists, on threads and in processes: no cycle, on each store",
+            unit: "transactions per store",
+            counts: (20_000, 1_000_000),
+            beneath_workloads: true,
+            must_see: &[
+                "committed on memory",
+                "aborted on memory",
+                "committed on optimistic memory",
+                "aborted on optimistic memory",
+                "committed on LMDB",
+                "aborted on LMDB",
+                "committed on LMDB, on the disk",
+                "aborted on LMDB, on the disk",
+                "committed on LMDB in processes",
+                "aborted on LMDB in processes",
+                "committed on LMDB in processes, on the disk",
+                "aborted on LMDB in processes, on the disk",
+            ],
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {

@@ -36,7 +36,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::campaigns::task;
-use crate::{Campaign, Context, Control, Tally};
+use crate::{Campaign, Context, Control, Facts, Tally};
 use episode::Episode;
 use job::Habit;
 use judge::Judge;
@@ -69,41 +69,29 @@ const FORMS: &[Form] =
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Campaign for Kill {
-    fn name(&self) -> &'static str {
-        "kill"
-    }
-
-    fn about(&self) -> &'static str {
-        "kill -9 of writers of LMDB stores: acknowledged is there, nothing is half there"
-    }
-
-    fn unit(&self) -> &'static str {
-        "kills"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (2_000, 100_000)
-    }
-
-    fn has_episodes(&self) -> bool {
-        true
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &[
-            "before the first step",
-            "while opening",
-            "while the map grew",
-            "within a transaction",
-            "within a backup",
-            "commits cut off",
-            "commits done and not said",
-            "kills beside another writer, in a transaction",
-            "with a snapshot open",
-            "files walked",
-            "loads finished",
-            "repairs finished",
-        ]
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "kill",
+            about: "kill -9 of writers of LMDB stores: acknowledged is there, nothing is half there",
+            unit: "kills",
+            counts: (2_000, 100_000),
+            must_see: &[
+                "before the first step",
+                "while opening",
+                "while the map grew",
+                "within a transaction",
+                "within a backup",
+                "commits cut off",
+                "commits done and not said",
+                "kills beside another writer, in a transaction",
+                "with a snapshot open",
+                "files walked",
+                "loads finished",
+                "repairs finished",
+            ],
+            has_episodes: true,
+            ..Facts::default()
+        }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use fastrand::Rng;
 
-use crate::{Campaign, Context, Control, Tally};
+use crate::{Campaign, Context, Control, Facts, Tally};
 use job::{Flaw, Job, Mode, Promise, Subject};
 use recording::Recording;
 
@@ -47,34 +47,25 @@ const GENERATIONS: [Mode; 4] =
     [Mode::Full, Mode::Full, Mode::MayLoseLastCommit, Mode::MayLoseStore];
 
 impl Campaign for Power {
-    fn name(&self) -> &'static str {
-        "power"
-    }
-
-    fn about(&self) -> &'static str {
-        "power cuts at every point of a recorded history or backup: LMDB's file, with any part of what was not synced"
-    }
-
-    fn unit(&self) -> &'static str {
-        "images"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (10_000, 1_000_000)
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &[
-            "distinct",
-            "went on with another transaction",
-            "flushes",
-            "recordings, Full",
-            "recordings, MayLoseLastCommit",
-            "recordings, MayLoseStore",
-            "recordings, a backup",
-            "backups that are not there yet",
-            "backups that are whole",
-        ]
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "power",
+            about: "power cuts at every point of a recorded history or backup: LMDB's file, with any part of what was not synced",
+            unit: "images",
+            counts: (10_000, 1_000_000),
+            must_see: &[
+                "distinct",
+                "went on with another transaction",
+                "flushes",
+                "recordings, Full",
+                "recordings, MayLoseLastCommit",
+                "recordings, MayLoseStore",
+                "recordings, a backup",
+                "backups that are not there yet",
+                "backups that are whole",
+            ],
+            ..Facts::default()
+        }
     }
 
     fn obstacle(&self) -> Option<String> {

@@ -18,7 +18,7 @@ use fastrand::Rng;
 use keyloom::{Lmdb, Store};
 
 use crate::campaigns::task;
-use crate::{Campaign, Context, Control, Failure, Mix, Tally};
+use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 use child::{Flaw, REPORT, Report, Task, Told, store_path};
 use strace::{Fault, INTERRUPTED, WRITES, Way};
 
@@ -29,32 +29,23 @@ pub(super) const ROLE: &str = "syscalls";
 pub(super) use child::play;
 
 impl Campaign for Syscalls {
-    fn name(&self) -> &'static str {
-        "syscalls"
-    }
-
-    fn about(&self) -> &'static str {
-        "the n-th system call of a program on LMDB fails: a clear error, nothing half done, it goes on"
-    }
-
-    fn unit(&self) -> &'static str {
-        "failed calls"
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        (400, 30_000)
-    }
-
-    fn must_see(&self) -> &'static [&'static str] {
-        &[
-            "told: pwrite64",
-            "told: writev",
-            "told: fdatasync",
-            "told: fsync",
-            "told: ftruncate",
-            "killed: pwrite64",
-            "killed: fdatasync",
-        ]
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "syscalls",
+            about: "the n-th system call of a program on LMDB fails: a clear error, nothing half done, it goes on",
+            unit: "failed calls",
+            counts: (400, 30_000),
+            must_see: &[
+                "told: pwrite64",
+                "told: writev",
+                "told: fdatasync",
+                "told: fsync",
+                "told: ftruncate",
+                "killed: pwrite64",
+                "killed: fdatasync",
+            ],
+            ..Facts::default()
+        }
     }
 
     fn obstacle(&self) -> Option<String> {
