@@ -610,7 +610,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let mut writes = SortedWrites::default();
         for follow in followed {
             let visited: SmallVec<[_; 1]>;
-            let changed = match &follow.built_to {
+            let changed = match follow.visited() {
                 None => &changed,
                 Some(last) => {
                     visited = changed.iter().filter(|c| c.stored_key <= &**last).copied().collect();
@@ -619,7 +619,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             };
             match &follow.queue {
                 _ if changed.is_empty() => {}
-                None => follow.derived.update(&mut DynWriter::new(txn), changed, &mut writes)?,
+                None => follow.update(&mut DynWriter::new(txn), changed, &mut writes)?,
                 Some(queue) => {
                     follow.derived.validate(changed)?;
                     self.queue(txn, queue, changed, queued, &mut writes)?;

@@ -17,6 +17,7 @@ mod life;
 mod misuse;
 mod processes;
 mod programs;
+mod ranked_builds;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
 #[path = "../servers/mod.rs"]
 mod servers;
@@ -64,6 +65,9 @@ use misuse::{
     schemas_share_no_key, what_is_not_readable_is_not_queried, what_lies_elsewhere_is_refused,
 };
 use programs::two_programs_are_refused_or_right;
+use ranked_builds::{
+    a_ranked_build_beside_writers_counts_every_entry, a_ranked_build_reads_and_counts_in_batches,
+};
 use totals::totals_keep_the_laws_of_derived_data;
 
 macro_rules! run {
@@ -83,6 +87,8 @@ macro_rules! run {
             what_lies_elsewhere_is_refused,
             options_that_the_bytes_depend_on_are_compared,
             rebuilt_equals_maintained_in_any_history,
+            a_ranked_build_beside_writers_counts_every_entry,
+            a_ranked_build_reads_and_counts_in_batches,
             disabling_counts_for_later_puts_of_its_transaction,
             a_build_goes_on_where_the_store_says,
             a_build_waits_for_a_record_that_is_refused,

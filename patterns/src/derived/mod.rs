@@ -145,6 +145,39 @@ pub trait Derived<K, V>: Send + Sync {
         Ok(())
     }
 
+    /// [`update`](Derived::update) during a build of a schema. `reached` is what
+    /// [`finish_build`](Derived::finish_build) returned last, `None` while the build visits records, which it
+    /// passes here too. It may leave out what `finish_build` computes. Provided: `update`.
+    ///
+    /// # Errors
+    /// Errors of `update`.
+    fn update_in_build(
+        &self,
+        reached: Option<&[u8]>,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let _ = reached;
+        self.update(txn, changes, writes)
+    }
+
+    /// Continues a build that has visited all records, in one transaction that visits about `batch` keys. Returns
+    /// where it is, for the next transaction; `None` when the data are whole. Called with `None` first, in the
+    /// transaction that visits the last record. Provided: the data are whole.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    fn finish_build(
+        &self,
+        txn: &mut DynWriter<'_>,
+        reached: Option<&[u8]>,
+        batch: usize,
+    ) -> Result<Option<KeyBuf>> {
+        let _ = (txn, reached, batch);
+        Ok(None)
+    }
+
     /// Where the data are, if all lie in one subspace. [`Table::with`](crate::Table::with) refuses what would lie
     /// among other data.
     fn subspace(&self) -> Option<&Subspace> {

@@ -150,6 +150,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             State::Readable if declared.is(one) => {
                 return Ok(Progress::complete());
             }
+            State::Building if declared.is(one) && one.all_visited => {
+                self.finish(txn, one, batch)?
+            }
             State::Building if declared.is(one) => self.visit(txn, one, batch)?,
             _ => clear(txn, declared, one, batch)?,
         };
@@ -175,14 +178,31 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             .collect();
         if !changes.is_empty() {
             let mut writes = SortedWrites::default();
-            self.declared.derived().update(&mut DynWriter::new(txn), &changes, &mut writes)?;
+            let derived = self.declared.derived();
+            derived.update_in_build(None, &mut DynWriter::new(txn), &changes, &mut writes)?;
             writes.apply(txn)?;
         }
-        let finished = last.is_none();
-        one.built_to = last;
-        one.state = if finished { State::Readable } else { State::Building };
         let records = changes.len() as u64;
-        Ok(Progress { records, finished, ..Progress::default() })
+        one.all_visited = last.is_none();
+        one.built_to = last;
+        match one.all_visited {
+            true => Ok(Progress { records, ..self.finish(txn, one, batch)? }),
+            false => Ok(Progress { records, ..Progress::default() }),
+        }
+    }
+
+    /// What is to be done after the last record.
+    fn finish(
+        &self,
+        txn: &mut impl Writer,
+        one: &mut StoredDerived,
+        batch: usize,
+    ) -> Result<Progress> {
+        let (derived, reached) = (self.declared.derived(), one.built_to.take());
+        one.built_to = derived.finish_build(&mut DynWriter::new(txn), reached.as_deref(), batch)?;
+        one.all_visited = one.built_to.is_some();
+        one.state = if one.all_visited { State::Building } else { State::Readable };
+        Ok(Progress { finished: !one.all_visited, ..Progress::default() })
     }
 }
 

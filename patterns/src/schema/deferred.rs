@@ -10,7 +10,8 @@ use super::attached::Attached;
 use super::build::BATCH;
 use super::error::SchemaError;
 use super::maintained::Maintained;
-use super::stored::{State, space_of};
+use super::owned::Stage;
+use super::stored::{State, StoredDerived, space_of};
 use crate::derived::{RecordChange, SortedWrites, page_behind, unless_undecodable};
 use crate::progress::Progress;
 use crate::table::{Table, get_many};
@@ -189,11 +190,17 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
 
     /// The state of deferred data, and where their queue is. Costs one get.
     pub(super) fn queue(&self, reader: &impl Reader) -> Result<Option<(State, Subspace)>> {
+        let one = self.stored(reader)?;
+        Ok(one.queue.map(|queue| (one.state, space_of(queue))))
+    }
+
+    /// What the store says of the data. Costs one get.
+    fn stored(&self, reader: &impl Reader) -> Result<StoredDerived> {
         let owned = self.owned()?;
         let mut stored = owned.read(reader)?;
         let one = owned.find(&mut stored, &self.declared)?;
         owned.refuse_change(&self.declared, one)?;
-        Ok(one.queue.map(|queue| (one.state, space_of(queue))))
+        Ok(one.clone())
     }
 
     fn drain_after(
@@ -202,11 +209,12 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         after: Option<&[u8]>,
         batch: usize,
     ) -> Result<(Progress, Option<KeyBuf>)> {
-        let Some((state, queue)) = self.queue(txn)? else {
+        let one = self.stored(txn)?;
+        let Some(queue) = one.queue.map(space_of) else {
             return Ok((Progress::complete(), None));
         };
-        if state == State::Disabled {
-            return Err(self.not_readable(state)?);
+        if one.state == State::Disabled {
+            return Err(self.not_readable(one.state)?);
         }
         let Page { entries, last } = page_behind(after, txn, &queue, batch)?;
         let mut queued = Vec::with_capacity(entries.len());
@@ -232,9 +240,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         });
         let changes: Vec<_> = changes.collect();
         let mut writes = SortedWrites::default();
-        if !changes.is_empty() {
-            self.declared.derived().update(&mut DynWriter::new(txn), &changes, &mut writes)?;
-        }
+        // Before a build has visited a record, nothing is queued.
+        let stage = Stage::of(&one).unwrap_or(Stage::Readable);
+        stage.update(self.declared.derived(), &mut DynWriter::new(txn), &changes, &mut writes)?;
         queued.iter().try_for_each(|(.., at)| writes.delete(at))?;
         writes.apply(txn)?;
         let records = queued.len() as u64;

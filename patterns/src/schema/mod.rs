@@ -576,7 +576,8 @@ fn enter_derived<D: Maintained>(
     let is_empty = txn.first(table.space().self_and_children())?.is_none();
     let state = if is_empty { State::Readable } else { State::Disabled };
     let (name, built_to) = (name.into(), None);
-    let entered = StoredDerived { name, id, definition, state, built_to, queue };
+    let all_visited = false;
+    let entered = StoredDerived { name, id, definition, state, built_to, all_visited, queue };
     table.insert(entered.clone());
     owned.write(txn, &table)?;
     Ok((table, entered))

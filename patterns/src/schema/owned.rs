@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use keyloom::{Error, KeyBuf, Reader, Result, Subspace, Writer};
+use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
 use smallvec::SmallVec;
 
 use super::error::SchemaError;
 use super::stored::{
     Definition, Id, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
-use crate::derived::Derived;
+use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::upkeep::holds;
 
 /// Derived data as the program declares them.
@@ -50,6 +50,7 @@ impl<K, V> Declared<K, V> {
             definition: definition.clone(),
             state: State::Readable,
             built_to: None,
+            all_visited: false,
             queue: *queue,
         }
     }
@@ -77,11 +78,48 @@ struct AllDeclared<K, V> {
     steady: Vec<u8>,
 }
 
+/// How far derived data are.
+#[derive(Clone)]
+pub(super) enum Stage {
+    Readable,
+    /// A build has visited the records up to this key.
+    Visiting(KeyBuf),
+    /// A build has visited all records, and come to this position of what remains.
+    Finishing(KeyBuf),
+}
+
+impl Stage {
+    /// `None` if a build has visited no record yet.
+    pub(super) fn of(stored: &StoredDerived) -> Option<Self> {
+        match (stored.state, &stored.built_to) {
+            (State::Building, built_to) => built_to.clone().map(match stored.all_visited {
+                true => Self::Finishing,
+                false => Self::Visiting,
+            }),
+            _ => Some(Self::Readable),
+        }
+    }
+
+    pub(super) fn update<K, V>(
+        &self,
+        derived: &dyn Derived<K, V>,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        match self {
+            _ if changes.is_empty() => Ok(()),
+            Self::Readable => derived.update(txn, changes, writes),
+            Self::Visiting(_) => derived.update_in_build(None, txn, changes, writes),
+            Self::Finishing(at) => derived.update_in_build(Some(at), txn, changes, writes),
+        }
+    }
+}
+
 /// Derived data that a transaction maintains.
 pub(crate) struct Follow<K, V> {
     pub(crate) derived: Arc<dyn Derived<K, V>>,
-    /// During a build: the key of the last record visited.
-    pub(crate) built_to: Option<KeyBuf>,
+    stage: Stage,
     /// Where to queue the record, if the data are deferred.
     pub(crate) queue: Option<Subspace>,
 }
@@ -89,7 +127,24 @@ pub(crate) struct Follow<K, V> {
 impl<K, V> Follow<K, V> {
     /// Derived data that follow each change at once.
     pub(crate) fn always(derived: &Arc<dyn Derived<K, V>>) -> Self {
-        Self { derived: Arc::clone(derived), built_to: None, queue: None }
+        Self { derived: Arc::clone(derived), stage: Stage::Readable, queue: None }
+    }
+
+    /// The key of the last record that a build has visited, while there are others.
+    pub(crate) fn visited(&self) -> Option<&KeyBuf> {
+        match &self.stage {
+            Stage::Visiting(last) => Some(last),
+            Stage::Readable | Stage::Finishing(_) => None,
+        }
+    }
+
+    pub(crate) fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.stage.update(&*self.derived, txn, changes, writes)
     }
 }
 
@@ -193,14 +248,9 @@ impl<K, V> Owned<K, V> {
                 return Err(SchemaError::Undeclared { table, name }.into());
             };
             self.refuse_change(declared, one)?;
-            match (one.state, &one.built_to) {
-                // The build has visited no record yet.
-                (State::Building, None) => {}
-                (_, built_to) => followed.push(Follow {
-                    built_to: built_to.clone(),
-                    queue: one.queue.map(space_of),
-                    ..Follow::always(&declared.derived)
-                }),
+            if let Some(stage) = Stage::of(one) {
+                let (derived, queue) = (Arc::clone(&declared.derived), one.queue.map(space_of));
+                followed.push(Follow { derived, stage, queue });
             }
         }
         Ok(followed)

@@ -110,15 +110,18 @@ pub(super) struct StoredDerived {
     pub(super) id: Id,
     pub(super) definition: Definition,
     pub(super) state: State,
-    /// During a build: the key of the last record visited.
+    /// During a build: the key of the last record visited; after the last one, where
+    /// [`finish_build`](crate::Derived::finish_build) is.
     pub(super) built_to: Option<KeyBuf>,
+    /// During a build: whether all records were visited.
+    pub(super) all_visited: bool,
     /// The id of the queue, of deferred data and no others.
     pub(super) queue: Option<Id>,
 }
 
 impl StoredDerived {
     pub(super) fn disable(&mut self) {
-        (self.state, self.built_to) = (State::Disabled, None);
+        (self.state, self.built_to, self.all_visited) = (State::Disabled, None, false);
     }
 
     /// The ids of all their keys.
@@ -206,6 +209,7 @@ impl StoredTable {
             let Definition { kind, format, version, options, .. } = &one.definition;
             let state = match one.state {
                 State::Disabled => 0,
+                State::Building if one.all_visited => 3,
                 State::Building => 1,
                 State::Readable => 2,
             };
@@ -249,16 +253,17 @@ impl StoredTable {
             };
         let derived = derived.0.into_iter().map(|one| {
             let (name, id, kind, format, version, options, state, built_to, queue) = one;
+            let all_visited = state == 3;
             let state = match state {
                 0 => State::Disabled,
-                1 => State::Building,
+                1 | 3 => State::Building,
                 2 => State::Readable,
                 _ => return Err(damaged()),
             };
             let is_deferred = queue.is_some();
             let definition = Definition { kind, format, version, options, is_deferred };
             let built_to = built_to.map(KeyBuf::from_vec);
-            Ok(StoredDerived { name, id, definition, state, built_to, queue })
+            Ok(StoredDerived { name, id, definition, state, built_to, all_visited, queue })
         });
         let derived = derived.collect::<Result<_>>()?;
         let definition = TableDefinition { version, key, value, codec };
@@ -330,6 +335,7 @@ mod tests {
             },
             state,
             built_to: built_to.map(KeyBuf::from_slice),
+            all_visited: name == "d",
             queue: (name == "b").then_some(301),
         };
         let mut table = StoredTable {
@@ -345,6 +351,7 @@ mod tests {
                 one("a", State::Readable, None),
                 one("b", State::Building, Some(b"\0\xFF")),
                 one("c", State::Disabled, None),
+                one("d", State::Building, Some(b"count")),
             ],
         };
         for imported in [None, Some(Subspace::from_bytes(b"any\0\xFF"))] {

@@ -7,10 +7,10 @@ use std::ops::{Bound, ControlFlow};
 use keyloom::value::Codec;
 use keyloom::{DynWriter, KeyBuf, Reader, Result, Store, Subspace, Writer, check_key, successor};
 
-use super::ranked_counts::Counts;
+use super::ranked_counts::{Counted, Counts};
 use super::ranked_repair;
 use crate::derived::{
-    Derived, LostRecords, RecordChange, SortedWrites, entries_if, entries_made_by,
+    Derived, DerivedEntry, LostRecords, RecordChange, SortedWrites, entries_if, entries_made_by,
 };
 use crate::general::composite_key_index::{Found, Index, IndexEntries};
 use crate::inconsistency::Inconsistency;
@@ -26,7 +26,7 @@ use crate::table::{RecordKey, Table};
 ///
 /// Each entry that comes or goes finds its counts by 4 ranges, one after the other, also where many
 /// records change at once: on a store behind a network each is a round trip. To load many records, load them
-/// with nothing attached, and [`repair`](crate::Maintained::repair) then.
+/// before the index is declared, and [build](crate::Attached::build) it then: that reads and counts in batches.
 ///
 /// ```
 /// use keyloom::{Desc, Memory, Store, Subspace};
@@ -249,7 +249,35 @@ impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
     ) -> Result<()> {
         // It reads what it writes, and so goes record by record.
         writes.apply(txn)?;
-        changes.iter().try_for_each(|change| self.follow(txn, change))
+        changes.iter().try_for_each(|change| self.follow(txn, change, Counted::All))
+    }
+
+    fn update_in_build(
+        &self,
+        reached: Option<&[u8]>,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let Some(reached) = reached else {
+            // Entries alone: they are counted together, after the last record.
+            return changes.iter().try_for_each(|change| {
+                let (gone, new) = self.difference(change)?;
+                gone.iter().try_for_each(|entry| writes.delete(entry))?;
+                new.iter().try_for_each(|(entry, value)| writes.put(entry, value))
+            });
+        };
+        writes.apply(txn)?;
+        changes.iter().try_for_each(|change| self.follow(txn, change, Counted::From(reached)))
+    }
+
+    fn finish_build(
+        &self,
+        txn: &mut DynWriter<'_>,
+        reached: Option<&[u8]>,
+        batch: usize,
+    ) -> Result<Option<KeyBuf>> {
+        ranked_repair::count_next(&self.counts, txn, reached, batch)
     }
 
     fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
@@ -262,7 +290,7 @@ impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
     fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
         for entry in entries_made_by(&self.index.untyped(), txn, lost)? {
             txn.delete(&entry)?;
-            self.counts.remove(txn, &self.tail(&entry))?;
+            self.counts.remove(txn, &self.tail(&entry), Counted::All)?;
         }
         Ok(true)
     }
@@ -275,19 +303,34 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         check_key(&self.counts.longest(&self.tail(entry)))
     }
 
-    fn follow(&self, txn: &mut DynWriter<'_>, change: &RecordChange<'_, K, V>) -> Result<()> {
+    /// The entries that a change removes, and those that it adds.
+    fn difference(
+        &self,
+        change: &RecordChange<'_, K, V>,
+    ) -> Result<(Vec<KeyBuf>, Vec<DerivedEntry>)> {
         let index = self.index.untyped();
         let entries = |value| BTreeSet::from_iter(entries_if(&index, change.key, value));
         let (old, new) = (entries(change.old), entries(change.new));
         // What the store would refuse is refused before the first of them is written.
         new.iter().try_for_each(|(entry, _)| self.check_lengths(entry))?;
-        for (entry, _) in old.difference(&new) {
+        let gone = old.difference(&new).map(|(entry, _)| entry.clone()).collect();
+        Ok((gone, new.difference(&old).cloned().collect()))
+    }
+
+    fn follow(
+        &self,
+        txn: &mut DynWriter<'_>,
+        change: &RecordChange<'_, K, V>,
+        counted: Counted<'_>,
+    ) -> Result<()> {
+        let (gone, new) = self.difference(change)?;
+        for entry in &gone {
             txn.delete(entry)?;
-            self.counts.remove(txn, &self.tail(entry))?;
+            self.counts.remove(txn, &self.tail(entry), counted)?;
         }
-        for (entry, value) in new.difference(&old) {
+        for (entry, value) in &new {
             txn.put(entry, value)?;
-            self.counts.insert(txn, &self.tail(entry))?;
+            self.counts.insert(txn, &self.tail(entry), counted)?;
         }
         Ok(())
     }

@@ -88,6 +88,26 @@ impl Level {
     }
 }
 
+/// Which counts there are: all, or those that a build has come to. It counts from the lowest level to the
+/// highest, and each from its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Counted<'k> {
+    All,
+    /// Those at and behind this key of a level, and those of the levels below it.
+    From(&'k [u8]),
+}
+
+impl Counted<'_> {
+    fn includes(self, level: &Level, key: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::From(reached) if level.all().contains(reached) => key >= reached,
+            // The levels follow each other in the order of their keys.
+            Self::From(reached) => key < reached,
+        }
+    }
+}
+
 impl Counts {
     pub(super) fn new(entries: &Subspace, counts: &Subspace) -> Self {
         let level = |number: usize| {
@@ -118,11 +138,19 @@ impl Counts {
         self.levels.last().map(|level| level.key(tail)).unwrap_or_default()
     }
 
-    /// Counts an entry that has come.
-    pub(super) fn insert(&self, txn: &mut DynWriter<'_>, tail: &[u8]) -> Result<()> {
+    /// Counts an entry that has come. A build has counted up to `counted`.
+    pub(super) fn insert(
+        &self,
+        txn: &mut DynWriter<'_>,
+        tail: &[u8],
+        counted: Counted<'_>,
+    ) -> Result<()> {
         let height = height(tail);
         for (below, level) in self.pairs() {
             let key = level.key(tail);
+            if !counted.includes(level, &key) {
+                return Ok(());
+            }
             let (before, count) = level.node_before(txn, &key)?;
             if level.number > height {
                 level.set(txn, &before, count, count.wrapping_add(1))?;
@@ -139,11 +167,19 @@ impl Counts {
         Ok(())
     }
 
-    /// Counts an entry that has gone.
-    pub(super) fn remove(&self, txn: &mut DynWriter<'_>, tail: &[u8]) -> Result<()> {
+    /// Counts an entry that has gone. A build has counted up to `counted`.
+    pub(super) fn remove(
+        &self,
+        txn: &mut DynWriter<'_>,
+        tail: &[u8],
+        counted: Counted<'_>,
+    ) -> Result<()> {
         let height = height(tail);
         for (_, level) in self.pairs() {
             let key = level.key(tail);
+            if !counted.includes(level, &key) {
+                return Ok(());
+            }
             let (before, count) = level.node_before(txn, &key)?;
             let mut rest = count.wrapping_sub(1);
             if level.number <= height {

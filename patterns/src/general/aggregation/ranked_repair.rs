@@ -1,4 +1,4 @@
-//! The counts of a ranked index, checked and mended level by level.
+//! The counts of a ranked index: checked, repaired and built level by level.
 
 use std::ops::ControlFlow;
 
@@ -92,11 +92,11 @@ fn is_node(tail: &[u8], level: &Level) -> bool {
     !tail.is_empty() && height(tail) >= level.number
 }
 
-/// Mends the counts, from the lowest level to the highest and each from its end to its beginning.
+/// Repairs the counts, from the lowest level to the highest and each from its end to its beginning.
 ///
 /// Backwards, since a writer that removes a node hands its count to the node before it: that one is still
-/// to be mended then. A node that a writer adds counts what the level below says, whatever is wrong
-/// before it. So all nodes behind those that were mended last are right, whoever writes meanwhile.
+/// to be repaired then. A node that a writer adds counts what the level below says, whatever is wrong
+/// before it. So all nodes behind those that were repaired last are right, whoever writes meanwhile.
 pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     counts: &Counts,
     store: &S,
@@ -121,7 +121,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
         loop {
             let part = size.transact(store, |txn, batch| {
                 table.check_repair(txn)?;
-                mend(txn, below, level, before.as_deref(), batch)
+                recount(txn, below, level, before.as_deref(), batch)
             })?;
             done.entries += part.visited;
             done.written += part.written;
@@ -141,7 +141,35 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     Ok(())
 }
 
-/// What one transaction of a repair has mended.
+/// One transaction of a build: counts on from `reached`, which the last one returned, and returns where it
+/// came to; `None` after the last level.
+pub(super) fn count_next(
+    counts: &Counts,
+    txn: &mut impl Writer,
+    reached: Option<&[u8]>,
+    batch: usize,
+) -> Result<Option<KeyBuf>> {
+    let mut pairs = counts.pairs();
+    let at = reached.and_then(|key| {
+        let (below, level) = pairs.find(|(_, level)| level.all().contains(key))?;
+        Some((below, level, level.tail(key)))
+    });
+    let (below, level, before) = match at {
+        Some((below, level, tail)) if !tail.is_empty() => (below, level, Some(tail)),
+        // The last level was counted to its beginning, or none was begun.
+        _ => match pairs.next() {
+            Some((below, level)) => (below, level, None),
+            None => return Ok(None),
+        },
+    };
+    let part = recount(txn, below, level, before, batch)?;
+    Ok(match part.from {
+        None if pairs.next().is_none() => None,
+        from => Some(level.key(from.as_deref().unwrap_or_default())),
+    })
+}
+
+/// What one transaction has repaired.
 #[derive(Default)]
 struct Part {
     /// The node that it ended with; `None` at the beginning of the level.
@@ -151,9 +179,9 @@ struct Part {
     removed: u64,
 }
 
-/// Mends the nodes of `level` before the tail `before`, as many as `batch` entries of the level below
+/// Repairs the nodes of `level` before the tail `before`, as many as `batch` entries of the level below
 /// make, and on to the next node. From `before` on all of them are right.
-fn mend(
+fn recount(
     txn: &mut impl Writer,
     below: &Level,
     level: &Level,
