@@ -82,6 +82,8 @@ struct Original {
     bytes: Vec<u8>,
     earlier: Vec<u8>,
     entries: Vec<Entry>,
+    /// How many entries there are with those that are not compared.
+    keys: usize,
     /// How many entries a meta page may speak of.
     lengths: Vec<usize>,
     oracle: Oracle,
@@ -172,7 +174,7 @@ impl Original {
     fn new(mix: &Mix, task: &Task) -> Result<Self> {
         let [(bytes, count), (earlier, copied_at)] = files(mix, task.seed, &task.directory)?;
         let store = options().open(task.directory.join("original"))?;
-        let entries = everything(&store)?;
+        let (entries, keys) = (everything(&store)?, count_keys(&store)?);
         let mut oracle = mix.oracle();
         oracle.advance(task.seed, count);
         // Each of the two files has two meta pages: of its newest transaction and of the one before.
@@ -182,7 +184,7 @@ impl Original {
             oracle.advance(task.seed, number);
             lengths.push(everything(&oracle.rebuilt()?)?.len());
         }
-        Ok(Self { bytes, earlier, entries, lengths, oracle })
+        Ok(Self { bytes, earlier, entries, keys, lengths, oracle })
     }
 
     fn read(&self, mix: &Mix, task: &Task, path: &Path, number: u64) -> Result<Outcome> {
@@ -192,11 +194,12 @@ impl Original {
             Err(error) => return Ok(refused(&error)),
         };
         let Ok(mut entries) = everything(&store) else { return Ok(Outcome::Unreadable) };
+        let left_out = count_keys(&store)?.saturating_sub(entries.len());
         if task.flaw == Flaw::LosesAnEntry && number > 0 {
             // One more where the engine may be without one.
             while self.lengths.contains(&entries.len()) && entries.pop().is_some() {}
         }
-        let outcome = self.compare(mix, task.seed, &store, &entries);
+        let outcome = self.compare(mix, task.seed, &store, &entries, left_out);
         // The patterns read it, whatever it is.
         drop(self.oracle.judge(&store));
         say(number, Said::Writes)?;
@@ -214,8 +217,16 @@ impl Original {
         Ok(if is_sound(path) { outcome } else { Outcome::Spoilt })
     }
 
-    /// With the newest state, or with the earlier one whose number is there.
-    fn compare(&self, mix: &Mix, seed: u64, store: &Lmdb, entries: &[Entry]) -> Outcome {
+    /// With the newest state, or with the earlier one whose number is there. `left_out` is how many entries
+    /// are not compared.
+    fn compare(
+        &self,
+        mix: &Mix,
+        seed: u64,
+        store: &Lmdb,
+        entries: &[Entry],
+        left_out: usize,
+    ) -> Outcome {
         if entries == self.entries {
             return Outcome::Unharmed;
         }
@@ -226,6 +237,8 @@ impl Original {
         match oracle.rebuilt().and_then(|earlier| everything(&earlier)) {
             Ok(earlier) if entries == earlier => Outcome::Earlier,
             Ok(earlier) if entries.len() == earlier.len() => Outcome::Changed,
+            // A damaged value may be compared or left out where it was not before.
+            _ if entries.len() + left_out == self.keys => Outcome::Changed,
             // The number that is there may come from another state than the meta page.
             _ if self.lengths.contains(&entries.len()) => Outcome::Changed,
             _ => Outcome::Miscounted,
@@ -234,6 +247,11 @@ impl Original {
 }
 
 type Entry = (Vec<u8>, Vec<u8>);
+
+/// How many entries there are, compared or not.
+fn count_keys(store: &impl Store) -> keyloom::Result<usize> {
+    Ok(store.snapshot()?.range(KeyRange::all(), Order::Ascending)?.count())
+}
 
 /// All entries by which stores are compared. Everything is read, upward, downward and one by one.
 fn everything(store: &impl Store) -> keyloom::Result<Vec<Entry>> {
