@@ -210,6 +210,21 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         self
     }
 
+    /// [`with`](Table::with), for derived data that must lie outside `all`, which holds the table.
+    pub(crate) fn with_outside<How>(
+        mut self,
+        derived: &impl Attach<K, V, How>,
+        all: &Subspace,
+    ) -> Self {
+        self.upkeep.give(derived.attached(), all);
+        self
+    }
+
+    /// The same table, each write to which is refused with `error`.
+    pub(crate) fn refusing(self, error: Error) -> Self {
+        Self { upkeep: Upkeep::Refused(error), ..self }
+    }
+
     /// Where the records are.
     pub fn space(&self) -> &Subspace {
         &self.space
@@ -653,6 +668,12 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             }
         }
         Ok(())
+    }
+
+    /// An error if a write to the table would be refused whatever it writes, as after a drop. Costs a get
+    /// in the first transaction of a table of a schema, and nothing otherwise.
+    pub(crate) fn expect_writable(&self, txn: &mut impl Writer) -> Result<()> {
+        self.follow(txn).map(drop)
     }
 
     /// What the transaction keeps in step, read by itself unless it has been read before.

@@ -10,6 +10,7 @@ mod common;
 mod common_laws;
 mod damage;
 mod deep;
+mod indexed;
 mod laws;
 mod materialized_path;
 mod nested;
@@ -24,7 +25,10 @@ mod tree_document;
 mod writers;
 
 use keyloom::Subspace;
-use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, NestedSets, TreeDocument};
+use keyloom_patterns::hierarchy::{
+    AdjacencyList, MaterializedPath, NestedSets, NodeId, NodeRecord, TreeDocument, TreeModel,
+};
+use keyloom_patterns::{Index, entry};
 use oracle::Rules;
 
 /// The laws for a model: `model!(name, rules, how one is made in a subspace)`.
@@ -115,3 +119,39 @@ model!(tree_document_laws, Rules::DOCUMENT, TreeDocument::<u32>::new);
 model!(tree_document_in_pieces, Rules::IN_PIECES, |space: &Subspace| {
     TreeDocument::<u32>::new(space).piece_bytes(64)
 });
+
+/// Derived data attached: all laws hold of a tree with a table of its nodes.
+fn with_index<T: TreeModel<Value = u32>>(tree: T) -> T {
+    let by_name = |_: &NodeId, node: &NodeRecord<u32>| entry((node.name(), *node.value()));
+    tree.with(&Index::new(&Subspace::new("by name"), by_name))
+}
+
+model!(indexed_adjacency_list, Rules::UNIQUE_NAMES, |space: &Subspace| {
+    with_index(AdjacencyList::<u32>::new(space).with_unique_names())
+});
+model!(indexed_nested_sets, Rules::NONE, |space: &Subspace| {
+    with_index(NestedSets::<u32>::new(space))
+});
+model!(indexed_paths_of_names, Rules::ORDERED_BY_NAME, |space: &Subspace| {
+    with_index(MaterializedPath::<u32>::new(space).of_names())
+});
+
+mod indexed_laws {
+    use crate::indexed::*;
+    use crate::on_every_store;
+
+    on_every_store! {
+        nodes_rebuilt_equal_nodes_maintained,
+        a_tree_that_forgets_an_operation_is_caught,
+        faults_leave_no_node_half_indexed,
+        work_in_steps_keeps_nodes_indexed,
+        a_rename_in_steps_keeps_nodes_indexed,
+        an_index_is_built_over_nodes_that_are_there,
+        a_tree_that_was_dropped_takes_no_change,
+        a_tree_of_another_definition_is_refused,
+        nodes_of_a_tree_are_written_by_the_tree_alone,
+        a_damaged_record_of_a_node_is_found_and_repaired,
+        an_index_without_a_schema_follows_a_tree,
+        a_node_costs_a_get_and_a_key_more,
+    }
+}

@@ -17,7 +17,7 @@ pub use materialized_path::MaterializedPath;
 pub use nested_sets::NestedSets;
 pub use nested_sets::leaf_ranges::LeafRanges;
 pub use tree::{
-    Children, MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError, TreeNode,
-    Visit,
+    Children, MoveProgress, MoveStep, Nested, NodeCodec, NodeId, NodeRecord, NodeTable, Orphans,
+    Place, Tree, TreeError, TreeModel, TreeNode, Visit,
 };
 pub use tree_document::TreeDocument;

@@ -184,6 +184,7 @@ pub(crate) mod maintained;
 mod owned;
 mod stored;
 mod tables;
+mod trees;
 mod violations;
 
 use std::collections::{BTreeMap, BTreeSet};

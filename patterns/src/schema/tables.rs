@@ -9,6 +9,7 @@ use super::error::SchemaError;
 use super::stored::{
     Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
+use super::trees::refuse_tree;
 use super::{Schema, read_tables};
 use crate::batch::BatchSize;
 use crate::progress::Progress;
@@ -101,6 +102,7 @@ impl<S: Store> Schema<'_, S> {
         self.store.transact(|txn| {
             txn.guarded(|txn| {
                 let (entry, mut stored) = self.read_table(txn, table)?;
+                refuse_tree(&stored, table, name)?;
                 let gone = || SchemaError::Gone { name: format!("{table}.{name}") };
                 stored.get_mut(name).ok_or_else(gone)?.disable();
                 write_entry(txn, &entry, &stored)
@@ -135,6 +137,7 @@ impl<S: Store> Schema<'_, S> {
         in_batches(self.store, batch, progress, |txn, batch| {
             txn.guarded(|txn| {
                 let (entry, stored) = self.read_table(txn, table)?;
+                refuse_tree(&stored, table, name)?;
                 drop_some(txn, &entry, stored, name, batch)
             })
         })

@@ -10,7 +10,7 @@ use super::change::Node;
 use super::link::{Link, TOMBSTONE};
 use super::place::{self, Sibling};
 use crate::hierarchy::tree::{
-    NodeOf, TreeError, VisitOf, encode_node, exists, first_named, unknown,
+    NodeOf, TreeError, VisitOf, encode_node, exists, first_named, stoppable, unknown,
 };
 use crate::hierarchy::{MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeNode};
 use crate::inconsistency::Inconsistency;
@@ -135,6 +135,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
             let link = Link { parent: gap.parent, rank: room.ranks.pop().unwrap_or_default() };
             check_key(&self.child_key(&link, id))?;
             self.write(txn, id, &link, &stored)?;
+            self.records.put(txn, id, &stored)?;
             self.write_anew(txn, gap.parent, &room)?;
             self.put_name(txn, name_key, id)?;
             txn.add(&self.count_key(gap.parent), 1)
@@ -149,6 +150,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
             drop(node);
             let name_key = self.free_name(txn, link.parent, name, id, &[])?;
             self.write(txn, id, &link, &stored)?;
+            self.records.put(txn, id, &stored)?;
             if let Some(key) = name_key
                 && old_name != name
             {
@@ -165,12 +167,14 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
             let mut stored = Vec::new();
             encode_node::<V, C>(node.name()?, value, &mut stored)?;
             drop(node);
+            self.records.put(txn, id, &stored)?;
             self.write(txn, id, &link, &stored)
         })
     }
 
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
         txn.guarded(|txn| {
+            self.records.expect_writable(txn)?;
             if place.is_beside(id) {
                 return self.known(txn, id).map(drop);
             }
@@ -234,6 +238,8 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
             for (id, has_children) in &nodes {
                 self.remove_record(txn, *id, *has_children)?;
             }
+            let ids: Vec<NodeId> = nodes.iter().map(|(id, _)| *id).collect();
+            self.records.delete(txn, &ids)?;
             txn.add(&self.count_key(link.parent), -1)?;
             Ok(nodes.len() as u64)
         })
@@ -260,6 +266,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
             let room = self.room(txn, &gap, children.len(), leaves_gap)?;
             self.remove_entry(txn, &link, id, &name)?;
             self.remove_record(txn, id, !children.is_empty())?;
+            self.records.delete(txn, &[id])?;
             self.write_anew(txn, gap.parent, &room)?;
             for ((child, stored), rank) in children.iter().zip(&room.ranks) {
                 let link = Link { parent: gap.parent, rank: rank.clone() };
@@ -303,10 +310,13 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
-        self.look_through(reader, found)
+        let mut found = stoppable(found);
+        let keys = self.look_through(reader, self.records.outside(&mut found))?;
+        Ok(keys + self.records.check(self, &self.nodes, reader, found)?)
     }
 
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        self.mend(store)
+        let written = self.mend(store)?;
+        Ok(written + self.records.repair(self, &self.nodes, store)?)
     }
 }

@@ -31,6 +31,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         self.collect(parent, trees, &room, &mut writes)?;
         self.write_anew(txn, parent, &room)?;
         writes.apply(txn)?;
+        self.records.put_all(txn, trees)?;
         txn.add(&self.count_key(parent), trees.len() as i64)
     }
 

@@ -12,6 +12,7 @@
 //! | `("child", parent, rank, id)` | the node once more, so that the children of a parent are read in one range |
 //! | `("count", parent)` | a counter: how many children there are |
 //! | `("name", parent, name)` | with [unique names](AdjacencyList::with_unique_names): the id of the child |
+//! | `("value", id)` | only with [derived data](super::tree::records): the name and the value once more |
 //! | `("delete", id)` | only while a subtree is deleted in steps: one of its nodes, whose record is a tombstone then |
 //!
 //! The parent of a root is null. The count of children is a key of its own, which is added to and not read: kept in
@@ -40,7 +41,7 @@
 //! decode, is written again from the child entry, which holds all that it held. Where neither can be read, the node becomes a
 //! [placeholder](Tree::repair) where its entry says that it is, or the last root. A node whose parent is missing becomes
 //! the last root, and so does the node with the smallest id of each cycle. With unique names, a child with the name of an
-//! earlier one gets its id behind the name. Keys beside these four kinds are reported by the check and left alone.
+//! earlier one gets its id behind the name. Keys beside these kinds are reported by the check and left alone.
 //!
 //! A walk down compares each inner node with those above it, so a child entry that closes a circle is the error
 //! [`TreeError::Broken`](super::TreeError::Broken); [`repair`](Tree::repair) removes the entry.
@@ -119,12 +120,13 @@ mod steps;
 use std::fmt;
 use std::marker::PhantomData;
 
-use keyloom::value::Postcard;
-use keyloom::{KeyBuf, Subspace};
+use keyloom::value::{Codec, Postcard};
+use keyloom::{KeyBuf, Result, Subspace};
 
-use super::NodeId;
 #[cfg(doc)]
 use super::Tree;
+use super::tree::NodeRecords;
+use super::{NodeId, NodeTable, TreeModel};
 use link::Link;
 
 /// A tree whose nodes name their parents.
@@ -166,6 +168,7 @@ pub struct AdjacencyList<V, C = Postcard> {
     names: Subspace,
     marks: Subspace,
     unique_names: bool,
+    records: NodeRecords<V, C>,
     types: PhantomData<fn() -> (V, C)>,
 }
 
@@ -193,6 +196,7 @@ impl<V, C> AdjacencyList<V, C> {
             names: space.child("name"),
             marks: space.child("delete"),
             unique_names: false,
+            records: NodeRecords::NONE,
             types: PhantomData,
         }
     }
@@ -215,6 +219,7 @@ impl<V, C> AdjacencyList<V, C> {
     #[must_use]
     pub fn with_unique_names(mut self) -> Self {
         self.unique_names = true;
+        self.records.refuse_option("with_unique_names");
         self
     }
 
@@ -235,9 +240,25 @@ impl<V, C> AdjacencyList<V, C> {
     }
 }
 
+impl<V: 'static, C: Codec<V>> TreeModel for AdjacencyList<V, C> {
+    fn definition(&self) -> String {
+        let names = if self.unique_names { " of unique names" } else { "" };
+        format!("adjacency list{names}")
+    }
+
+    fn with_nodes(self, nodes: NodeTable<V, C>) -> Self {
+        Self { records: NodeRecords::new(nodes), ..self }
+    }
+
+    fn nodes(&self) -> Result<&NodeTable<V, C>> {
+        self.records.table(&self.space)
+    }
+}
+
 impl<V, C> Clone for AdjacencyList<V, C> {
     fn clone(&self) -> Self {
-        let Self { space, nodes, children, counts, names, marks, unique_names, types } = self;
+        let Self { space, nodes, children, counts, names, marks, unique_names, records, types } =
+            self;
         Self {
             space: space.clone(),
             nodes: nodes.clone(),
@@ -246,6 +267,7 @@ impl<V, C> Clone for AdjacencyList<V, C> {
             names: names.clone(),
             marks: marks.clone(),
             unique_names: *unique_names,
+            records: records.clone(),
             types: *types,
         }
     }

@@ -39,6 +39,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     /// Cuts a node off from its parent, and marks it.
     fn begin_deletion(&self, txn: &mut impl Writer, id: NodeId) -> Result<()> {
         txn.guarded(|txn| {
+            self.records.expect_writable(txn)?;
             let (link, node) = self.known(txn, id)?;
             let name = node.name()?.to_owned();
             drop(node);
@@ -62,7 +63,10 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
         let mut size = BatchSize::new(NODES_AT_ONCE.min(most / WRITES));
         while done.step != MoveStep::Finished {
-            let (step, keys) = size.transact(store, |txn, nodes| self.step(txn, nodes))?;
+            let (step, keys) = size.transact(store, |txn, nodes| {
+                self.records.expect_writable(txn)?;
+                self.step(txn, nodes)
+            })?;
             done = MoveProgress { step, keys: done.keys + keys };
             if progress(&done).is_break() {
                 break;
@@ -95,7 +99,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     /// Deletes up to so many children of a marked node, and where these are all, the node: then it is one fewer.
     fn clear(&self, txn: &mut impl Writer, id: NodeId, nodes: usize) -> Result<(usize, u64)> {
         let entries = self.entries_to_clear(txn, id, nodes)?;
-        let mut keys = 0;
+        let (mut keys, mut gone) = (0, Vec::new());
         for (entry, child) in &entries {
             txn.delete(entry)?;
             keys += 1;
@@ -103,6 +107,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 Child::Elsewhere => {}
                 Child::Leaf(child) => {
                     self.remove_record(txn, *child, false)?;
+                    gone.push(*child);
                     keys += 2;
                 }
                 Child::Inner(child) => {
@@ -113,8 +118,10 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         }
         if entries.len() < nodes {
             self.remove_record(txn, id, true)?;
+            gone.push(id);
             keys += 2;
         }
+        self.records.delete(txn, &gone)?;
         Ok((entries.len(), keys))
     }
 

@@ -90,6 +90,16 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(record)
     }
 
+    /// Sets what is derived from a node to what follows from its record.
+    pub(super) fn put_record(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        record: &[u8],
+    ) -> Result<()> {
+        self.records.put(txn, id, record.get(self.layout.header()..).unwrap_or_default())
+    }
+
     pub(super) fn insert_at(
         &self,
         txn: &mut impl Writer,
@@ -106,8 +116,10 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let Some(path) = &placed.path else { return Ok(()) };
         let mut rewrite = Rewrite::default();
         rewrite.spread(layout, txn, &placed)?;
-        rewrite.put(layout, id, path, &self.record(id, name, value)?)?;
-        rewrite.apply(txn)
+        let record = self.record(id, name, value)?;
+        rewrite.put(layout, id, path, &record)?;
+        rewrite.apply(txn)?;
+        self.put_record(txn, id, &record)
     }
 
     pub(super) fn refuse_existing(&self, located: &Located, n: usize, id: NodeId) -> Result<()> {
@@ -135,10 +147,13 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             let mut rewrite = Rewrite::default();
             rewrite.replant(layout, txn, &from, &to)?;
             rewrite.put(layout, id, &to, &renamed)?;
-            return rewrite.apply(txn);
+            rewrite.apply(txn)?;
+            return self.put_record(txn, id, &renamed);
         }
         let (path, record) = self.changeable(txn, id)?;
-        txn.put(&layout.key(&path), &layout.renamed::<V, C>(id, &record, name)?)
+        let renamed = layout.renamed::<V, C>(id, &record, name)?;
+        txn.put(&layout.key(&path), &renamed)?;
+        self.put_record(txn, id, &renamed)
     }
 
     /// In a tree of names, from where to where a node goes by a rename; `None` where it has that name.
@@ -161,7 +176,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     pub(super) fn put_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
         let (path, record) = self.changeable(txn, id)?;
         let node = TreeNode::<&[u8], V, C>::new(id, &record, self.layout.header());
-        txn.put(&self.layout.key(&path), &self.record(id, node.name()?, value)?)
+        let record = self.record(id, node.name()?, value)?;
+        txn.put(&self.layout.key(&path), &record)?;
+        self.put_record(txn, id, &record)
     }
 
     /// From where to where a move goes, if it goes anywhere, and which siblings get other ranks.
@@ -196,6 +213,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         id: NodeId,
         place: Place,
     ) -> Result<()> {
+        self.records.expect_writable(txn)?;
         let (from, placed) = self.move_path(txn, id, place)?;
         let Some(to) = &placed.path else { return Ok(()) };
         let mut rewrite = Rewrite::default();
@@ -218,14 +236,17 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     pub(super) fn delete_at_once(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
         let layout = &self.layout;
         let (path, _) = self.deletable(txn, id)?;
-        let mut rewrite = Rewrite::default();
+        let (mut rewrite, mut gone) = (Rewrite::default(), Vec::new());
         for entry in txn.range(layout.subtree(&path), Order::Ascending)? {
             let (key, record) = entry?;
-            rewrite.writes.delete(&layout.node(layout.id_at(&key, &record)?))?;
+            let id = layout.id_at(&key, &record)?;
+            rewrite.writes.delete(&layout.node(id))?;
+            gone.push(id);
         }
         let nodes = rewrite.writes.len() as u64;
         rewrite.removed.push(layout.subtree(&path));
         rewrite.apply(txn)?;
+        self.records.delete(txn, &gone)?;
         Ok(nodes)
     }
 
@@ -252,7 +273,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         for ((_, from), to) in children.iter().zip(&targets) {
             rewrite.copy(layout, txn, from, to)?;
         }
-        rewrite.apply(txn)
+        rewrite.apply(txn)?;
+        self.records.delete(txn, &[id])
     }
 
     /// The children of a node that is deleted, in order, with their paths.

@@ -83,6 +83,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
         store.transact(|txn| {
+            self.records.expect_writable(txn)?;
             self.refuse_unfinished(txn)?;
             let (from, _) = self.deletable(txn, id)?;
             let steps = Steps { root: id, phase: Phase::Clearing, from, to: None };
@@ -112,6 +113,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// Writes down what will be done, and the root at its new place: so its rank is taken, and how far the copy has come
     /// can be seen at any time by its last key.
     fn begin(&self, txn: &mut impl Writer, id: NodeId, from: Path, to: Path) -> Result<u64> {
+        self.records.expect_writable(txn)?;
         let layout = &self.layout;
         let record = layout.record(txn, id, &from)?.to_vec();
         let record = match layout.names().then(|| layout.segments.name(&to)).flatten() {
@@ -162,6 +164,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     fn step(&self, txn: &mut impl Writer, nodes: usize) -> Result<(MoveStep, u64)> {
+        self.records.expect_writable(txn)?;
         match self.layout.locate(txn, &[])?.steps {
             None => Ok((MoveStep::Finished, 0)),
             Some(steps) if steps.phase == Phase::Clearing => self.clear(txn, &steps, nodes),
@@ -199,15 +202,23 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             // From here on the new place counts.
             steps.phase = Phase::Clearing;
             writes.put(&layout.steps, &steps.encode())?;
+            self.put_renamed(txn, &steps)?;
         }
         let keys = writes.len() as u64;
         writes.apply(txn)?;
         Ok((step, keys))
     }
 
+    /// When a rename in steps takes effect: the record of the node under its new name.
+    fn put_renamed(&self, txn: &mut impl Writer, steps: &Steps) -> Result<()> {
+        let Some(to) = steps.to.as_ref().filter(|_| self.layout.names()) else { return Ok(()) };
+        let record = txn.get(&self.layout.key(to))?.map(|record| record.to_vec());
+        record.map_or(Ok(()), |record| self.put_record(txn, steps.root, &record))
+    }
+
     fn clear(&self, txn: &mut impl Writer, steps: &Steps, nodes: usize) -> Result<(MoveStep, u64)> {
         let layout = &self.layout;
-        let mut writes = SortedWrites::default();
+        let (mut writes, mut gone) = (SortedWrites::default(), Vec::new());
         let Page { entries, last } =
             txn.page(layout.subtree(&steps.from), Order::Ascending, nodes)?;
         for (key, record) in &entries {
@@ -217,7 +228,10 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             let node = layout.node(id);
             match &steps.to {
                 Some(to) => writes.put(&node, &replanted(layout.path(key), &steps.from, to))?,
-                None => writes.delete(&node)?,
+                None => {
+                    writes.delete(&node)?;
+                    gone.push(id);
+                }
             }
         }
         let step = match last {
@@ -230,6 +244,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let keys = writes.len() as u64;
         drop(entries);
         writes.apply(txn)?;
+        self.records.delete(txn, &gone)?;
         Ok((step, keys))
     }
 

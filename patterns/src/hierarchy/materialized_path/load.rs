@@ -81,7 +81,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             let (trees, ranks) = (node.children.iter(), ranks.into_iter());
             open.push(Siblings { parent: Some(node.id), path, trees, ranks });
         }
-        rewrite.apply(txn)
+        rewrite.apply(txn)?;
+        self.records.put_all(txn, trees)
     }
 
     /// Refuses a node that is there already, or has come before.

@@ -140,8 +140,8 @@ use std::ops::{ControlFlow, RangeBounds};
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
-use super::tree::{NodeOf, VisitOf, first_named, follow};
-use super::{MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeNode};
+use super::tree::{NodeOf, NodeRecords, VisitOf, first_named, follow, stoppable};
+use super::{MoveProgress, Nested, NodeId, NodeTable, Orphans, Place, Tree, TreeModel, TreeNode};
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below};
 use steps::Steps;
@@ -156,7 +156,23 @@ use crate::table::get_many;
 /// an error at the first key.
 pub struct MaterializedPath<V, C = Postcard> {
     layout: Layout,
+    records: NodeRecords<V, C>,
     types: PhantomData<fn() -> (V, C)>,
+}
+
+impl<V: 'static, C: Codec<V>> TreeModel for MaterializedPath<V, C> {
+    fn definition(&self) -> String {
+        let segments = if self.layout.names() { "names" } else { "ids" };
+        format!("materialized paths of {segments}")
+    }
+
+    fn with_nodes(self, nodes: NodeTable<V, C>) -> Self {
+        Self { records: NodeRecords::new(nodes), ..self }
+    }
+
+    fn nodes(&self) -> Result<&NodeTable<V, C>> {
+        self.records.table(&self.layout.space)
+    }
 }
 
 impl<V> MaterializedPath<V> {
@@ -181,7 +197,7 @@ impl<V, C> MaterializedPath<V, C> {
     /// let parts = MaterializedPath::<Vec<u8>, Raw>::with_codec(&Subspace::new("parts"));
     /// ```
     pub fn with_codec(space: &Subspace) -> Self {
-        Self { layout: Layout::new(space), types: PhantomData }
+        Self { layout: Layout::new(space), records: NodeRecords::NONE, types: PhantomData }
     }
 
     /// The same with paths of names: unique among siblings, which stand in the order of their names.
@@ -205,13 +221,15 @@ impl<V, C> MaterializedPath<V, C> {
     #[must_use]
     pub fn of_names(mut self) -> Self {
         self.layout.segments = Segments::Names;
+        self.records.refuse_option("of_names");
         self
     }
 }
 
 impl<V, C> Clone for MaterializedPath<V, C> {
     fn clone(&self) -> Self {
-        Self { layout: self.layout.clone(), types: PhantomData }
+        let (layout, records) = (self.layout.clone(), self.records.clone());
+        Self { layout, records, types: PhantomData }
     }
 }
 
@@ -449,10 +467,13 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
-        self.check_all(reader, found)
+        let mut found = stoppable(found);
+        let keys = self.check_all(reader, self.records.outside(&mut found))?;
+        Ok(keys + self.records.check(self, &self.layout.nodes, reader, found)?)
     }
 
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        self.repair_all(store)
+        let keys = self.repair_all(store)?;
+        Ok(keys + self.records.repair(self, &self.layout.nodes, store)?)
     }
 }

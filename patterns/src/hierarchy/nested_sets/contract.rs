@@ -11,12 +11,14 @@ use super::NestedSets;
 use super::change::Going;
 use super::descend::{Children, Descend, Visits};
 use super::labels::{Label, Span};
-use super::layout::{disagreement, header, row_node};
+use super::layout::{Keys, disagreement, header, row_node};
 use super::place::Placed;
 use super::relabel::{Wanted, lacks_room, make_room};
 use super::view::{View, between};
 use super::{check, steps};
-use crate::hierarchy::tree::{NodeOf, VisitOf, depth_bounds, encode_node, exists, unknown};
+use crate::hierarchy::tree::{
+    NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, stoppable, unknown,
+};
 use crate::hierarchy::{MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeNode};
 use crate::inconsistency::Inconsistency;
 use crate::table::get_many;
@@ -175,6 +177,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         txn.guarded(|txn| {
             let mut node = Vec::new();
             encode_node::<V, C>(name, value, &mut node)?;
+            let stored = node.clone();
             let change = {
                 let (view, found) = View::open(&self.keys, &*txn, &[id])?;
                 self.refuse_known(&[id], &found)?;
@@ -182,7 +185,8 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 let gap = view.gap(Placed { id, name, span: None }, place)?;
                 view.place(&gap, &[Going { depth: 0, id, node }], &txn.limits())?
             };
-            change.make(&self.keys, txn).map(drop)
+            change.make(&self.keys, txn)?;
+            self.records.put(txn, id, &stored)
         })
     }
 
@@ -203,6 +207,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
 
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
         txn.guarded(|txn| {
+            self.records.expect_writable(txn)?;
             let change = {
                 let (view, row) = View::of_row(&self.keys, &*txn, id)?;
                 let span = row.span();
@@ -233,6 +238,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             for id in &ids {
                 txn.delete(&self.keys.node(*id))?;
             }
+            self.records.delete(txn, &ids)?;
             Ok(ids.len() as u64)
         })
     }
@@ -249,7 +255,8 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                     _ => self.adopt(&view, id, span, at)?,
                 }
             };
-            change.make(&self.keys, txn).map(drop)
+            change.make(&self.keys, txn)?;
+            self.records.delete(txn, &[id])
         })
     }
 
@@ -280,7 +287,8 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 self.refuse_known(&ids, &found)?;
                 view.place(&gap, &going, &txn.limits())?
             };
-            change.make(&self.keys, txn).map(drop)
+            change.make(&self.keys, txn)?;
+            self.records.put_all(txn, trees)
         })
     }
 
@@ -293,7 +301,11 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     ) -> Result<MoveProgress> {
         let mut written = 0;
         loop {
-            match store.transact(|txn| steps::begin_move(&self.keys, txn, id, place)) {
+            let begun = store.transact(|txn| {
+                self.records.expect_writable(txn)?;
+                steps::begin_move(&self.keys, txn, id, place)
+            });
+            match begun {
                 Err(error) if lacks_room(&error) => {
                     let wanted = Wanted::Move { id, place };
                     let made = make_room(&self.keys, store, wanted, written, &mut progress)?;
@@ -302,7 +314,10 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                     }
                     written = made.keys;
                 }
-                begun => return steps::go_on_from(&self.keys, store, written + begun?, progress),
+                begun => {
+                    let written = written + begun?;
+                    return steps::go_on_from(self.nodes_in_steps(), store, written, progress);
+                }
             }
         }
     }
@@ -313,8 +328,11 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         id: NodeId,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
-        let written = store.transact(|txn| steps::begin_deletion(&self.keys, txn, id))?;
-        steps::go_on_from(&self.keys, store, written, progress)
+        let written = store.transact(|txn| {
+            self.records.expect_writable(txn)?;
+            steps::begin_deletion(&self.keys, txn, id)
+        })?;
+        steps::go_on_from(self.nodes_in_steps(), store, written, progress)
     }
 
     fn finish_steps<S: Store>(
@@ -322,7 +340,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         store: &S,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
-        steps::go_on(&self.keys, store, 0, progress)
+        steps::go_on(self.nodes_in_steps(), store, 0, progress)
     }
 
     fn check(
@@ -330,16 +348,25 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
-        check::check::<_, V, C>(&self.keys, reader, found)
+        let mut found = stoppable(found);
+        let outside = self.records.outside(&mut found);
+        let keys = check::check::<_, V, C>(&self.keys, reader, outside)?;
+        Ok(keys + self.records.check(self, self.keys.positions(), reader, found)?)
     }
 
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        let ended = steps::end(&self.keys, store)?;
-        Ok(ended + check::repair(&self.keys, store)?)
+        let ended = steps::end(self.nodes_in_steps(), store)?;
+        let repaired = check::repair(&self.keys, store)?;
+        let records = self.records.repair(self, self.keys.positions(), store)?;
+        Ok(ended + repaired + records)
     }
 }
 
 impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
+    fn nodes_in_steps(&self) -> (&Keys, &NodeRecords<V, C>) {
+        (&self.keys, &self.records)
+    }
+
     /// What a node spans, or the whole forest.
     fn span_of<'r, R: Reader>(
         &self,

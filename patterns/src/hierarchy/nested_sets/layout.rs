@@ -50,6 +50,11 @@ impl Keys {
         }
     }
 
+    /// Where the positions of nodes are, by their ids.
+    pub(super) fn positions(&self) -> &Subspace {
+        &self.nodes
+    }
+
     pub(super) fn left(&self, left: Label) -> KeyBuf {
         self.lefts.pack(&left)
     }

@@ -151,7 +151,8 @@ use place::Placed;
 use relabel::Wanted;
 use view::{View, between};
 
-use super::{MoveProgress, NodeId, Place, TreeNode};
+use super::tree::NodeRecords;
+use super::{MoveProgress, NodeId, NodeTable, Place, TreeModel, TreeNode};
 #[cfg(doc)]
 use super::{Tree, TreeError};
 
@@ -180,12 +181,28 @@ use super::{Tree, TreeError};
 /// ```
 pub struct NestedSets<V, C = Postcard> {
     keys: Keys,
+    records: NodeRecords<V, C>,
     types: PhantomData<fn() -> (V, C)>,
+}
+
+impl<V: 'static, C: Codec<V>> TreeModel for NestedSets<V, C> {
+    fn definition(&self) -> String {
+        "nested sets".into()
+    }
+
+    fn with_nodes(self, nodes: NodeTable<V, C>) -> Self {
+        Self { records: NodeRecords::new(nodes), ..self }
+    }
+
+    fn nodes(&self) -> Result<&NodeTable<V, C>> {
+        self.records.table(&self.keys.space)
+    }
 }
 
 impl<V, C> Clone for NestedSets<V, C> {
     fn clone(&self) -> Self {
-        Self { keys: self.keys.clone(), types: PhantomData }
+        let (keys, records) = (self.keys.clone(), self.records.clone());
+        Self { keys, records, types: PhantomData }
     }
 }
 
@@ -218,7 +235,7 @@ impl<V, C> NestedSets<V, C> {
     /// let places = NestedSets::<Vec<String>, Json>::with_codec(&Subspace::new("places"));
     /// ```
     pub fn with_codec(space: &Subspace) -> Self {
-        Self { keys: Keys::new(space), types: PhantomData }
+        Self { keys: Keys::new(space), records: NodeRecords::NONE, types: PhantomData }
     }
 }
 
@@ -275,14 +292,15 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         id: NodeId,
         encode: impl FnOnce(&TreeNode<&[u8], V, C>, &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
-        let (left, bytes) = {
+        let (left, header, bytes) = {
             let (view, row) = View::of_row(&self.keys, &*txn, id)?;
             view.refuse_in_steps(Span { first: row.left, last: row.left })?;
             let mut bytes = row.header().to_vec();
             encode(&TreeNode::new(id, row.node(), 0), &mut bytes)?;
-            (row.left, bytes)
+            (row.left, row.header().len(), bytes)
         };
-        txn.put(&self.keys.left(left), &bytes)
+        txn.put(&self.keys.left(left), &bytes)?;
+        self.records.put(txn, id, bytes.get(header..).unwrap_or_default())
     }
 
     /// What deletes a node and gives its children to its parent.

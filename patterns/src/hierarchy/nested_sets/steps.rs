@@ -7,6 +7,7 @@
 
 use std::ops::ControlFlow;
 
+use keyloom::value::Codec;
 use keyloom::{Error, Order, Reader, Result, Store, Writer};
 
 use super::change::{Change, intervals, with_depths};
@@ -16,7 +17,7 @@ use super::place::Placed;
 use super::room::labels_of;
 use super::view::{View, between};
 use crate::batch::BatchSize;
-use crate::hierarchy::tree::unless_newer;
+use crate::hierarchy::tree::{NodeRecords, unless_newer};
 use crate::hierarchy::{MoveProgress, MoveStep, NodeId, Place, TreeNode};
 
 /// The first byte of the record: the format. In the first one labels had 8 bytes.
@@ -190,9 +191,12 @@ impl<R: Reader> View<'_, '_, R> {
     }
 }
 
+/// The layout of a tree, and the table of its nodes.
+type On<'t, V, C> = (&'t Keys, &'t NodeRecords<V, C>);
+
 /// Goes on with what a first transaction has begun, and tells of that one too.
-pub(super) fn go_on_from<S: Store>(
-    keys: &Keys,
+pub(super) fn go_on_from<S: Store, V, C: Codec<V>>(
+    (keys, records): On<'_, V, C>,
     store: &S,
     written: u64,
     mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
@@ -207,16 +211,17 @@ pub(super) fn go_on_from<S: Store>(
     if progress(&begun).is_break() || step == MoveStep::Finished {
         return Ok(begun);
     }
-    go_on(keys, store, written, progress)
+    go_on((keys, records), store, written, progress)
 }
 
 /// Goes on until nothing is under way, or `progress` stops it. So many keys were written before.
-pub(super) fn go_on<S: Store>(
-    keys: &Keys,
+pub(super) fn go_on<S: Store, V, C: Codec<V>>(
+    on: On<'_, V, C>,
     store: &S,
     written: u64,
     mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
 ) -> Result<MoveProgress> {
+    let (keys, _) = on;
     let mut size = BatchSize::new(BATCH);
     let mut plan = None;
     let mut done = MoveProgress { step: MoveStep::Finished, keys: written };
@@ -227,8 +232,7 @@ pub(super) fn go_on<S: Store>(
         {
             plan = Some(Plan::make(keys, &store.snapshot()?, &steps)?);
         }
-        let (step, keys) =
-            size.transact(store, |txn, rows| step(keys, txn, plan.as_ref(), rows))?;
+        let (step, keys) = size.transact(store, |txn, rows| step(on, txn, plan.as_ref(), rows))?;
         done = MoveProgress { step, keys: done.keys + keys };
         if progress(&done).is_break() || step == MoveStep::Finished {
             return Ok(done);
@@ -238,16 +242,17 @@ pub(super) fn go_on<S: Store>(
 
 /// Ends what is under way, for a repair: how many keys were written. An unreadable record is deleted; a move that meets damage
 /// before it has switched is cancelled.
-pub(super) fn end<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
+pub(super) fn end<S: Store, V, C: Codec<V>>(on: On<'_, V, C>, store: &S) -> Result<u64> {
+    let (keys, _) = on;
     let mut written = store.transact(|txn| forget_damaged(keys, txn))?;
-    let outcome = go_on(keys, store, written, |progress| {
+    let outcome = go_on(on, store, written, |progress| {
         written = progress.keys;
         ControlFlow::Continue(())
     });
     match outcome {
         Err(error) if is_damage(&error) => {
             written += store.transact(|txn| cancel(keys, txn))?;
-            Ok(go_on(keys, store, written, |_| ControlFlow::Continue(()))?.keys)
+            Ok(go_on(on, store, written, |_| ControlFlow::Continue(()))?.keys)
         }
         outcome => Ok(outcome?.keys),
     }
@@ -280,17 +285,18 @@ fn is_damage(error: &Error) -> bool {
 }
 
 /// One transaction of it: what is to be done next, and how many keys were written or removed.
-fn step(
-    keys: &Keys,
+fn step<V, C: Codec<V>>(
+    (keys, records): On<'_, V, C>,
     txn: &mut impl Writer,
     plan: Option<&Plan>,
     rows: usize,
 ) -> Result<(MoveStep, u64)> {
+    records.expect_writable(txn)?;
     let steps = under_way(keys, txn.get(&keys.steps)?.as_deref())?;
     match steps {
         None => Ok((MoveStep::Finished, 0)),
         Some(steps) => match (steps.stage, plan.filter(|plan| plan.is_of(&steps))) {
-            (Stage::Clearing, _) => clear(keys, txn, &steps, rows),
+            (Stage::Clearing, _) => clear((keys, records), txn, &steps, rows),
             (Stage::Copying(copied), Some(plan)) => copy(keys, txn, steps, copied, plan, rows),
             // Somebody else has begun another one since the plan was made.
             (Stage::Copying(_), None) => Ok((MoveStep::Copying, 0)),
@@ -374,13 +380,13 @@ fn copy(
 }
 
 /// Removes some rows from where the subtree was, or the record when none is left.
-fn clear(
-    keys: &Keys,
+fn clear<V, C: Codec<V>>(
+    (keys, records): On<'_, V, C>,
     txn: &mut impl Writer,
     steps: &Steps,
     rows: usize,
 ) -> Result<(MoveStep, u64)> {
-    let mut change = Change::default();
+    let (mut change, mut gone) = (Change::default(), Vec::new());
     {
         let page = txn.page(keys.lefts(steps.from), Order::Ascending, rows)?;
         let mut found = Vec::with_capacity(page.entries.len());
@@ -399,11 +405,15 @@ fn clear(
                 }
                 Some(next) => change.put_position(keys, row.id, next.into())?,
                 // A node that was deleted. That of another begins elsewhere.
-                None if at.now.left == row.left => change.writes.delete(key)?,
+                None if at.now.left == row.left => {
+                    change.writes.delete(key)?;
+                    gone.push(row.id);
+                }
                 None => (),
             }
         }
     }
+    records.delete(txn, &gone)?;
     let is_done = change.writes.is_empty();
     if is_done {
         change.writes.delete(&keys.steps)?;

@@ -103,7 +103,7 @@ impl Naive {
 fn with_levels(levels: u32) -> NestedSets<u32> {
     let mut keys = Keys::new(&Subspace::new("tree"));
     keys.labels = LabelSpace { levels };
-    NestedSets { keys, types: PhantomData }
+    NestedSets { keys, records: NodeRecords::NONE, types: PhantomData }
 }
 
 fn place_of(naive: &Naive, moving: Option<NodeId>, [kind, target, at]: [u8; 3]) -> Place {

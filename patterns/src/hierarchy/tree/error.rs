@@ -181,6 +181,17 @@ impl<F: FnMut(Inconsistency) -> ControlFlow<()>> Findings<F> {
     }
 }
 
+/// The same function, which is not called again after it has broken.
+pub(crate) fn stoppable(
+    mut found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+) -> impl FnMut(Inconsistency) -> ControlFlow<()> {
+    let mut stopped = false;
+    move |fault| {
+        stopped = stopped || found(fault).is_break();
+        if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
 /// What decodes, `None` where it does not; an error where its format is newer.
 ///
 /// Only for a definition, the one entry that says how all others of the tree are read: under a newer one this program can

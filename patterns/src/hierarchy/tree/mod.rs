@@ -13,6 +13,7 @@ mod names;
 mod nested;
 mod node;
 mod place;
+pub mod records;
 mod steps;
 
 use std::ops::{Deref, RangeBounds};
@@ -25,12 +26,14 @@ use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
 pub use children::Children;
 pub use error::TreeError;
-pub(crate) use error::{Findings, exists, unknown, unless_newer};
+pub(crate) use error::{Findings, exists, stoppable, unknown, unless_newer};
 pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::Nested;
 pub use node::{TreeNode, Visit};
 pub(crate) use node::{depth_bounds, encode_node, fresh_id, named_placeholder, placeholder};
 pub use place::{Orphans, Place};
+pub(crate) use records::NodeRecords;
+pub use records::{NodeCodec, NodeRecord, NodeTable, TreeModel};
 pub use steps::{MoveProgress, MoveStep};
 
 pub(crate) use nested::{dot_of, dump_of};

@@ -72,6 +72,11 @@ fn split(bytes: &[u8]) -> Result<(u8, &str, &[u8])> {
     }
 }
 
+/// The name in what is stored of a node.
+pub(super) fn stored_name(bytes: &[u8]) -> Result<&str> {
+    Ok(split(bytes)?.1)
+}
+
 fn name_and_value(mut rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = usize::try_from(number::take(&mut rest)?).ok()?;
     rest.split_at_checked(length)
