@@ -21,6 +21,7 @@
 
 pub mod campaign;
 pub mod campaigns;
+pub mod definitions;
 pub mod mix;
 pub mod promises;
 pub mod record;

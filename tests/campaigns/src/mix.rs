@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use keyloom::{DynWriter, Entry, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer};
 
+use crate::definitions::Definitions;
 use crate::workload::{Model, Registered, WatchedBy};
 use crate::workloads;
 
@@ -19,6 +20,7 @@ pub type Watched = (Vec<u8>, Vec<u8>, WatchedBy);
 #[derive(Clone)]
 pub struct Mix {
     workloads: Vec<Arc<dyn Registered>>,
+    definitions: Arc<Definitions>,
 }
 
 impl Mix {
@@ -27,13 +29,13 @@ impl Mix {
     /// # Errors
     /// A name that no workload has.
     pub fn new(name: Option<&str>) -> anyhow::Result<Self> {
-        let mut workloads = workloads::all()?;
+        let (mut workloads, definitions) = workloads::all()?;
         if let Some(name) = name {
             let names: Vec<_> = workloads.iter().map(|workload| workload.name()).collect();
             workloads.retain(|workload| workload.name() == name);
             anyhow::ensure!(!workloads.is_empty(), "no workload {name:?}: there are {names:?}");
         }
-        Ok(Self { workloads })
+        Ok(Self { workloads, definitions: Arc::new(definitions) })
     }
 
     /// The names of the workloads.
@@ -51,7 +53,8 @@ impl Mix {
 
     /// One mix for each workload alone.
     pub fn each(&self) -> impl Iterator<Item = Self> {
-        self.workloads.iter().map(|one| Self { workloads: vec![one.clone()] })
+        let alone = |one: &Arc<dyn Registered>| vec![Arc::clone(one)];
+        self.workloads.iter().map(move |one| Self { workloads: alone(one), ..self.clone() })
     }
 
     /// The `number`-th transaction of the history that comes from a seed, counted from 0.
@@ -78,6 +81,7 @@ impl Mix {
     /// What the patterns say.
     pub fn perform(&self, transaction: u64, number: u64, txn: &mut impl Writer) -> Result<()> {
         let txn = &mut DynWriter::new(txn);
+        self.definitions.write(txn)?;
         for (workload, seed) in self.operations(transaction) {
             workload.perform(seed, txn)?;
         }
@@ -220,6 +224,16 @@ impl Oracle {
     /// # Errors
     /// What cannot be read.
     pub fn findings(&self, txn: &mut impl Writer) -> Result<Vec<String>> {
+        if self.done > 0 {
+            let differences = self.mix.definitions.differences(txn)?.into_iter();
+            let told =
+                differences.map(|key| format!("the definition {key} is not as in the model"));
+            let wrong: Vec<String> = told.collect();
+            if !wrong.is_empty() {
+                // Nothing can be read by them.
+                return Ok(wrong);
+            }
+        }
         let mut wrong = self.checked(txn)?;
         wrong.extend(self.of_each(txn, |model, txn| model.judge(txn))?);
         Ok(wrong)
@@ -239,6 +253,10 @@ impl Oracle {
         ask: impl Fn(&dyn Model, &DynWriter<'_>) -> Result<Vec<String>>,
     ) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
+        if self.done == 0 {
+            // No definitions, and nothing that could be read by them.
+            return Ok(wrong);
+        }
         for (workload, model) in self.mix.workloads.iter().zip(&self.models) {
             let found = ask(&**model, &DynWriter::new(txn))?;
             wrong.extend(found.into_iter().map(|what| format!("{}: {what}", workload.name())));
@@ -252,6 +270,9 @@ impl Oracle {
     /// What the store says.
     pub fn watched(&self, reader: &impl Reader) -> Result<Vec<Watched>> {
         let mut watched = Vec::new();
+        for (key, value) in self.mix.definitions.iter().filter(|_| self.done > 0) {
+            watched.push((key.to_vec(), value.to_vec(), WatchedBy::Model));
+        }
         for (workload, model) in self.mix.workloads.iter().zip(&self.models) {
             for space in workload.subspaces() {
                 for entry in reader.range(space.self_and_children(), Order::Ascending)? {
@@ -270,10 +291,12 @@ impl Oracle {
     /// What the patterns say.
     pub fn rebuilt(&self) -> Result<Memory> {
         let store = Memory::new();
+        if self.done == 0 {
+            return Ok(store);
+        }
         store.transact(|txn| {
-            if self.done > 0 {
-                txn.put(&progress_key(), &self.done.to_be_bytes())?;
-            }
+            txn.put(&progress_key(), &self.done.to_be_bytes())?;
+            self.mix.definitions.write(txn)?;
             self.models.iter().try_for_each(|model| model.rebuild(&mut DynWriter::new(txn)))
         })?;
         Ok(store)

@@ -134,7 +134,7 @@ pub fn updated(file: &str) -> Result<String> {
     if file != CHAPTER {
         return Ok(text);
     }
-    let names = workloads::all()?.into_iter().map(|workload| format!("`{}`", workload.name()));
+    let names = workloads::all()?.0.into_iter().map(|workload| format!("`{}`", workload.name()));
     let names = names.collect::<Vec<_>>().join(", ");
     replaced(&text, BEGIN_WORKLOADS, &format!("{names}\n")).with_context(told)
 }
@@ -226,7 +226,7 @@ fn absent(record: &Record) -> Result<String> {
     if record.workloads.is_empty() {
         return Ok(", workloads not noted".into());
     }
-    let names = workloads::all()?.into_iter().map(|workload| workload.name());
+    let names = workloads::all()?.0.into_iter().map(|workload| workload.name());
     let absent: Vec<_> =
         names.filter(|name| !record.workloads.iter().any(|there| there == name)).collect();
     let without = || format!(", without {}", absent.join(", "));

@@ -7,8 +7,8 @@ use keyloom::{DynWriter, Result, Subspace};
 
 /// Random operations on a pattern, and what they should come to.
 ///
-/// A workload keeps to keys of its own, those of its [subspaces](Workload::subspaces), so that any number of
-/// them share a store and even a transaction.
+/// A workload keeps to keys of its own, those of its [records](Workload::records) and of what is
+/// [derived](Workload::derived) from them, so that any number of them share a store and even a transaction.
 pub trait Workload: Send + Sync + 'static {
     /// One operation; its `Debug` form is what a failure prints.
     type Operation: Debug;
@@ -18,8 +18,13 @@ pub trait Workload: Send + Sync + 'static {
     /// The name on the command line, and of the subspace.
     fn name(&self) -> &'static str;
 
-    /// Where its keys are.
-    fn subspaces(&self) -> Vec<Subspace> {
+    /// Where its records are: only the model knows what they should be.
+    fn records(&self) -> Vec<Subspace> {
+        vec![Subspace::new(self.name()).child("records")]
+    }
+
+    /// Where everything else is, which its own `check` can tell from the records.
+    fn derived(&self) -> Vec<Subspace> {
         vec![Subspace::new(self.name())]
     }
 
@@ -48,15 +53,9 @@ pub trait Workload: Send + Sync + 'static {
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>>;
 
     /// Who notices when an entry of the workload's is deleted or its value is another: a control does that.
-    /// Whatever follows from other entries is the matter of the pattern's own `check`. So is everything but
-    /// the subspace `records`, unless a workload says otherwise.
+    /// Whatever follows from other entries is the matter of the pattern's own `check`.
     fn watched_by(&self, key: &[u8], value: &[u8], _: &Self::Model) -> WatchedBy {
-        match Subspace::new(self.name()).child("records").contains(key) {
-            true => WatchedBy::Model,
-            // A counter that came down to 0 is there or not, which is the same to whoever asks.
-            false if value == [0; 8] => WatchedBy::Nobody,
-            false => WatchedBy::Check,
-        }
+        super::workloads::watched_by(self, key, value)
     }
 
     /// Writes what the model holds into a store that holds nothing of it, by the shortest way: what was
@@ -84,7 +83,7 @@ pub enum WatchedBy {
 pub trait Registered: Send + Sync {
     /// As [`Workload::name`].
     fn name(&self) -> &'static str;
-    /// As [`Workload::subspaces`].
+    /// Where its keys are, in subspaces of which none is within another.
     fn subspaces(&self) -> Vec<Subspace>;
     /// The operation of a seed, to be read.
     fn describe(&self, seed: u64) -> String;
@@ -128,7 +127,11 @@ impl<W: Workload + Clone> Registered for W {
     }
 
     fn subspaces(&self) -> Vec<Subspace> {
-        Workload::subspaces(self)
+        let (mut spaces, records) = (self.derived(), self.records());
+        let is_new = |one: &Subspace| !spaces.iter().any(|space| space.contains(one.prefix()));
+        let records: Vec<Subspace> = records.into_iter().filter(is_new).collect();
+        spaces.extend(records);
+        spaces
     }
 
     fn describe(&self, seed: u64) -> String {

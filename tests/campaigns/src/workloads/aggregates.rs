@@ -219,7 +219,8 @@ impl Workload for Parts {
             || (self.space.child("history").contains(key) && value == [DELETED]);
         match is_unasked {
             true => WatchedBy::Nobody,
-            false => super::derived_in(self.name(), &["by_length"], key),
+            false if self.space.child("by_length").contains(key) => WatchedBy::Check,
+            false => WatchedBy::Model,
         }
     }
 

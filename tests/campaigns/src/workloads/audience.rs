@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Order, Result, Subspace};
+use keyloom::{DynWriter, Memory, Order, Result, Subspace};
 use keyloom_patterns::general::inverted_index::{BitmapExpr, InvertedIndex, one};
-use keyloom_patterns::{Maintained, Table, starting_with};
+use keyloom_patterns::{Attached, Schema, Table, starting_with};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
@@ -22,8 +22,8 @@ pub struct Visitor {
 #[derive(Clone)]
 pub struct Audience {
     table: Table<u16, Visitor>,
-    by_given_id: InvertedIndex<u16, Visitor>,
-    by_key: InvertedIndex<u16, Visitor>,
+    by_given_id: Attached<InvertedIndex<u16, Visitor>>,
+    by_key: Attached<InvertedIndex<u16, Visitor>>,
 }
 
 /// One operation of the pattern.
@@ -74,13 +74,14 @@ fn declare(index: InvertedIndex<u16, Visitor>) -> InvertedIndex<u16, Visitor> {
 }
 
 impl Audience {
-    /// In a subspace of its own.
-    pub fn new() -> Self {
-        let space = Subspace::new("audience");
-        let by_given_id = declare(InvertedIndex::new(&space.child("by_given_id")));
-        let by_key = declare(InvertedIndex::with_keys_as_ids(&space.child("by_key")));
-        let table = Table::new(&space.child("records")).with(&by_given_id).with(&by_key);
-        Self { table, by_given_id, by_key }
+    pub fn new(schema: &Schema<'_, Memory>) -> Result<Self> {
+        let table = schema.table("visitors")?;
+        let by_given_id = schema
+            .derive(&table, "by_given_id", 1, |space| Ok(declare(InvertedIndex::new(space))))?;
+        let by_key = schema.derive(&table, "by_key", 1, |space| {
+            Ok(declare(InvertedIndex::with_keys_as_ids(space)))
+        })?;
+        Ok(Self { table, by_given_id, by_key })
     }
 
     fn visitor(rng: &mut Rng) -> Visitor {
@@ -141,6 +142,14 @@ impl Workload for Audience {
         "audience"
     }
 
+    fn records(&self) -> Vec<Subspace> {
+        vec![self.table.space().clone()]
+    }
+
+    fn derived(&self) -> Vec<Subspace> {
+        vec![self.by_given_id.space(), self.by_key.space()]
+    }
+
     fn operation(&self, rng: &mut Rng) -> Change {
         let some = |rng: &mut Rng| 0..rng.usize(..8);
         match rng.u8(..10) {
@@ -176,8 +185,8 @@ impl Workload for Audience {
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        let mut found = self.by_given_id.check(txn, &self.table)?;
-        found.extend(self.by_key.check(txn, &self.table)?);
+        let mut found = self.by_given_id.check(txn)?;
+        found.extend(self.by_key.check(txn)?);
         Ok(super::told(&found))
     }
 
@@ -186,11 +195,12 @@ impl Workload for Audience {
         let records: BTreeMap<u16, Visitor> =
             self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.records);
+        let (by_given_id, by_key) = (self.by_given_id.at(txn)?, self.by_key.at(txn)?);
         for (key, id) in &model.ids {
-            super::compare(&mut wrong, "an id", self.by_given_id.id_of(txn, key)?, Some(*id));
+            super::compare(&mut wrong, "an id", by_given_id.id_of(txn, key)?, Some(*id));
         }
         let wanted = wanted(model);
-        for index in [&self.by_given_id, &self.by_key] {
+        for index in [by_given_id, by_key] {
             super::compare(&mut wrong, "what is found", &Self::asked(index, txn)?, &wanted);
         }
         Ok(wrong)

@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Order, Result, Subspace};
+use keyloom::{DynWriter, Memory, Order, Result, Subspace};
 use keyloom_patterns::Progress;
 use keyloom_patterns::conceptual::denormalization::Copies;
 use keyloom_patterns::conceptual::joins::{Joins, Links, Lookup};
-use keyloom_patterns::{Index, Maintained, Table, entry};
+use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
-use crate::workload::WatchedBy;
 
 /// A record that carries a copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,9 +23,9 @@ pub struct Post {
 #[derive(Clone)]
 pub struct Blog {
     users: Table<u8, String>,
-    by_author: Index<u16, Post, u8>,
+    by_author: Attached<Index<u16, Post, u8>>,
     posts: Table<u16, Post>,
-    names: Copies<u8, String, u16, Post>,
+    names: Attached<Copies<u8, String, u16, Post>>,
     readers: Links<u8, u8>,
 }
 
@@ -55,31 +54,24 @@ const USERS: u8 = 6;
 const POSTS: u16 = 60;
 
 impl Blog {
-    /// In a subspace of its own.
-    pub fn new() -> Self {
-        let space = Subspace::new("blog");
-        let users = Table::new(&space.child("users"));
-        let by_author = Index::new(&space.child("by_author"), |_, post: &Post| entry(post.author));
-        let posts = Table::new(&space.child("posts")).with(&by_author);
-        let names = Copies::new(
-            &space.child("names"),
-            &users,
-            &by_author,
-            &posts,
-            |name: &String| name.clone(),
-            |post: &mut Post, _, name| post.author_name = name,
-        );
-        // So that both ways are gone: at once, and through a mark.
-        let names = names.inline(4);
-        let users = users.with(&names);
-        Self { users, by_author, posts, names, readers: Links::new(&space.child("readers")) }
+    pub fn new(schema: &Schema<'_, Memory>) -> Result<Self> {
+        let (users, posts) = (schema.table("users")?, schema.table("posts")?);
+        let by_author =
+            schema.index(&posts, "by_author", 1, |_, post: &Post| entry(post.author))?;
+        let names = schema.derive(&users, "names", 1, |space| {
+            let name = |name: &String| name.clone();
+            let set = |post: &mut Post, _: &u8, name| post.author_name = name;
+            // So that both ways are gone: at once, and through a mark.
+            Ok(Copies::in_schema(space, &users, &by_author, name, set)?.inline(4))
+        })?;
+        Ok(Self { users, by_author, posts, names, readers: Links::new(&Subspace::new("readers")) })
     }
 
     /// Works off what did not fit, in steps of the same transaction.
     fn propagate(&self, txn: &mut DynWriter<'_>) -> Result<()> {
         let mut done = Progress::default();
         while !done.finished {
-            done = self.names.propagate_batch(txn, 3, done)?;
+            done = self.names.at(txn)?.propagate_batch(txn, 3, done)?;
         }
         Ok(())
     }
@@ -91,6 +83,15 @@ impl Workload for Blog {
 
     fn name(&self) -> &'static str {
         "blog"
+    }
+
+    fn records(&self) -> Vec<Subspace> {
+        // No check knows which marks there should be.
+        vec![self.users.space().clone(), self.posts.space().clone(), self.names.space()]
+    }
+
+    fn derived(&self) -> Vec<Subspace> {
+        vec![self.by_author.space(), Subspace::new("readers")]
     }
 
     fn operation(&self, rng: &mut Rng) -> Change {
@@ -120,7 +121,7 @@ impl Workload for Blog {
             Change::PutPosts(posts) => {
                 let post =
                     |(id, author): &(u16, u8)| (*id, Post { author: *author, author_name: None });
-                self.names.put_many(txn, posts.iter().map(post))?;
+                self.names.at(txn)?.put_many(txn, posts.iter().map(post))?;
             }
             Change::DeletePost(id) => drop(self.posts.delete(txn, id)?),
             Change::Link(reader, author) => self.readers.link(txn, reader, author)?,
@@ -143,14 +144,10 @@ impl Workload for Blog {
         }
     }
 
-    fn watched_by(&self, key: &[u8], _: &[u8], _: &Model) -> WatchedBy {
-        super::derived_in(self.name(), &["by_author", "readers"], key)
-    }
-
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = super::told(&self.names.check(txn)?);
         wrong.extend(super::told(&self.readers.check(txn)?));
-        wrong.extend(super::told(&self.by_author.check(txn, &self.posts)?));
+        wrong.extend(super::told(&self.by_author.check(txn)?));
         Ok(wrong)
     }
 
@@ -169,10 +166,11 @@ impl Workload for Blog {
         let wanted = model.posts.iter().map(|(id, by)| (*id, *by, name(by), name(by))).collect();
         super::compare(&mut wrong, "the posts", found, wanted);
         // The posts that each reader sees, through the links.
+        let by_author = self.by_author.at(txn)?;
         for reader in 0..USERS {
             let authors = self.readers.rights_of(txn, &reader, Order::Ascending)?;
-            let seen = authors
-                .nested_loop_join(|author| self.by_author.range(txn, *author, Order::Ascending));
+            let seen =
+                authors.nested_loop_join(|author| by_author.range(txn, *author, Order::Ascending));
             let seen = seen.map(|row| row?.1.record_key()).collect::<Result<Vec<u16>>>()?;
             let mut wanted = Vec::new();
             for author in 0..USERS {
@@ -188,7 +186,7 @@ impl Workload for Blog {
     fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
         self.users.put_many(txn, model.users.clone())?;
         let post = |(id, author): (&u16, &u8)| (*id, Post { author: *author, author_name: None });
-        self.names.put_many(txn, model.posts.iter().map(post))?;
+        self.names.at(txn)?.put_many(txn, model.posts.iter().map(post))?;
         self.readers.table().put_many(txn, model.readers.iter().map(|link| (*link, ())))
     }
 }

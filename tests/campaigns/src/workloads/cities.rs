@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{Desc, DynWriter, Order, Result, Subspace};
-use keyloom_patterns::{Index, IndexEntries, Maintained, Table, entry};
+use keyloom::{Desc, DynWriter, Memory, Order, Result, Subspace};
+use keyloom_patterns::{Attached, Index, IndexEntries, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
@@ -22,9 +22,9 @@ pub struct City {
 #[derive(Clone)]
 pub struct Cities {
     table: Table<u16, City>,
-    by_name: Index<u16, City, (String, String)>,
-    by_size: Index<u16, City, (String, Desc<u64>)>,
-    by_tag: Index<u16, City, String>,
+    by_name: Attached<Index<u16, City, (String, String)>>,
+    by_size: Attached<Index<u16, City, (String, Desc<u64>)>>,
+    by_tag: Attached<Index<u16, City, String>>,
 }
 
 /// One operation of the pattern.
@@ -40,18 +40,16 @@ pub enum Change {
 const IDS: u16 = 60;
 
 impl Cities {
-    /// In a subspace of its own.
-    pub fn new() -> Self {
-        let space = Subspace::new("cities");
+    pub fn new(schema: &Schema<'_, Memory>) -> Result<Self> {
+        let table = schema.table("cities")?;
         let by_name =
-            Index::new(&space.child("by_name"), |_, c: &City| entry((&c.country, &c.name)));
-        let by_size = Index::new(&space.child("by_size"), |_, c: &City| match c.population {
+            schema.index(&table, "by_name", 1, |_, c: &City| entry((&c.country, &c.name)))?;
+        let by_size = schema.index(&table, "by_size", 1, |_, c: &City| match c.population {
             0 => IndexEntries::none(),
             some => entry((&c.country, Desc(some))),
-        });
-        let by_tag = Index::new(&space.child("by_tag"), |_, c: &City| c.tags.iter().collect());
-        let table = Table::new(&space.child("records")).with(&by_name).with(&by_size).with(&by_tag);
-        Self { table, by_name, by_size, by_tag }
+        })?;
+        let by_tag = schema.index(&table, "by_tag", 1, |_, c: &City| c.tags.iter().collect())?;
+        Ok(Self { table, by_name, by_size, by_tag })
     }
 
     fn city(rng: &mut Rng) -> City {
@@ -73,6 +71,14 @@ impl Workload for Cities {
 
     fn name(&self) -> &'static str {
         "cities"
+    }
+
+    fn records(&self) -> Vec<Subspace> {
+        vec![self.table.space().clone()]
+    }
+
+    fn derived(&self) -> Vec<Subspace> {
+        vec![self.by_name.space(), self.by_size.space(), self.by_tag.space()]
     }
 
     fn operation(&self, rng: &mut Rng) -> Change {
@@ -108,7 +114,7 @@ impl Workload for Cities {
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         for index in [self.by_name.untyped(), self.by_size.untyped(), self.by_tag.untyped()] {
-            wrong.extend(super::told(&index.check(txn, &self.table)?));
+            wrong.extend(super::told(&index.check(txn)?));
         }
         Ok(wrong)
     }
@@ -121,7 +127,7 @@ impl Workload for Cities {
         // And what a user would ask.
         for tag in ["x", "y", "z"] {
             let mut ids: Vec<u16> = Vec::new();
-            for found in self.by_tag.range(txn, tag, Order::Ascending)? {
+            for found in self.by_tag.at(txn)?.range(txn, tag, Order::Ascending)? {
                 ids.push(found?.record_key()?);
             }
             let with_tag = model.iter().filter(|(_, city)| city.tags.iter().any(|one| one == tag));

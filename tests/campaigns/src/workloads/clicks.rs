@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use keyloom::{Desc, DynWriter, Order, Result, Subspace};
+use keyloom::{Desc, DynWriter, Memory, Order, Result, Subspace};
 use keyloom_patterns::general::aggregation::{Contributions, Event, RankedIndex, RollUp, Totals};
-use keyloom_patterns::{Maintained, Table, entry};
+use keyloom_patterns::{Attached, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
@@ -22,9 +22,9 @@ pub struct Click {
 #[derive(Clone)]
 pub struct Clicks {
     table: Table<u16, Click>,
-    totals: Totals<u16, Click, (String, String)>,
-    ranked: RankedIndex<u16, Click, (String, Desc<i64>)>,
-    roll_up: RollUp<u16, Click>,
+    totals: Attached<Totals<u16, Click, (String, String)>>,
+    ranked: Attached<RankedIndex<u16, Click, (String, Desc<i64>)>>,
+    roll_up: Attached<RollUp<u16, Click>>,
 }
 
 /// One operation of the pattern.
@@ -48,22 +48,20 @@ const IDS: u16 = 300;
 const SITES: [&str; 4] = ["", "a", "a\0", "b.org"];
 
 impl Clicks {
-    /// In a subspace of its own.
-    pub fn new() -> Self {
-        let space = Subspace::new("clicks");
-        let totals = Totals::new(&space.child("totals"), |_, c: &Click| {
+    pub fn new(schema: &Schema<'_, Memory>) -> Result<Self> {
+        let table = schema.table("clicks")?;
+        let totals = schema.totals(&table, "totals", 1, |_, c: &Click| {
             Contributions::from_iter([((&c.site, "clicks"), 1), ((&c.site, "bytes"), c.bytes)])
-        });
-        let ranked = RankedIndex::new(&space.child("ranked"), |_, c: &Click| {
-            entry((&c.site, Desc(c.bytes)))
-        });
-        let roll_up = RollUp::new(&space.child("roll_up"), &[60, 600], |_, c: &Click| {
-            Some(Event::new(&c.site, c.second, c.bytes))
-        })
-        .unwrap_or_else(|error| unreachable!("the widths fill each other: {error}"));
-        let table = Table::new(&space.child("records"));
-        let table = table.with(&totals).with(&ranked).with(&roll_up);
-        Self { table, totals, ranked, roll_up }
+        })?;
+        let ranked = schema.derive(&table, "ranked", 1, |space| {
+            Ok(RankedIndex::new(space, |_, c: &Click| entry((&c.site, Desc(c.bytes)))))
+        })?;
+        let roll_up = schema.derive(&table, "roll_up", 1, |space| {
+            RollUp::new(space, &[60, 600], |_, c: &Click| {
+                Some(Event::new(&c.site, c.second, c.bytes))
+            })
+        })?;
+        Ok(Self { table, totals, ranked, roll_up })
     }
 
     fn click(rng: &mut Rng) -> Click {
@@ -79,6 +77,14 @@ impl Workload for Clicks {
 
     fn name(&self) -> &'static str {
         "clicks"
+    }
+
+    fn records(&self) -> Vec<Subspace> {
+        vec![self.table.space().clone()]
+    }
+
+    fn derived(&self) -> Vec<Subspace> {
+        vec![self.totals.space(), self.ranked.space(), self.roll_up.space()]
     }
 
     fn operation(&self, rng: &mut Rng) -> Change {
@@ -116,9 +122,9 @@ impl Workload for Clicks {
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        let mut found = self.totals.check(txn, &self.table)?;
-        found.extend(self.ranked.check(txn, &self.table)?);
-        found.extend(self.roll_up.check(txn, &self.table)?);
+        let mut found = self.totals.check(txn)?;
+        found.extend(self.ranked.check(txn)?);
+        found.extend(self.roll_up.check(txn)?);
         Ok(super::told(&found))
     }
 
@@ -128,16 +134,17 @@ impl Workload for Clicks {
             self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.records);
         // And what a user would ask.
+        let (totals, ranked) = (self.totals.at(txn)?, self.ranked.at(txn)?);
         for site in SITES {
             let clicks: Vec<&Click> = records.values().filter(|click| click.site == site).collect();
             let bytes: i64 = clicks.iter().map(|click| click.bytes).sum();
-            super::compare(&mut wrong, "a sum", self.totals.get(txn, (site, "bytes"))?, bytes);
+            super::compare(&mut wrong, "a sum", totals.get(txn, (site, "bytes"))?, bytes);
             let before = clicks.iter().filter(|click| click.bytes > 25).count() as u64;
-            let rank = self.ranked.rank(txn, site, (site, Desc(25_i64)))?;
+            let rank = ranked.rank(txn, site, (site, Desc(25_i64)))?;
             super::compare(&mut wrong, "a rank", rank, before);
             let within = clicks.iter().filter(|click| (-100..333).contains(&click.second));
             let within: i64 = within.map(|click| click.bytes).sum();
-            let (total, _) = self.roll_up.total(txn, site, -100..333)?;
+            let (total, _) = self.roll_up.at(txn)?.total(txn, site, -100..333)?;
             super::compare(&mut wrong, "a sum over an interval", total, within);
         }
         Ok(wrong)

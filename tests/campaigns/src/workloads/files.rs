@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Order, Result, Subspace};
+use keyloom::{DynWriter, Memory, Order, Result, Subspace};
 use keyloom_patterns::hierarchy::path::{LabelPath, PathTokenizer};
-use keyloom_patterns::{Lquery, Ltxtquery, Maintained, PathHierarchy, PathPattern, Table};
+use keyloom_patterns::{Attached, Lquery, Ltxtquery, PathHierarchy, PathPattern, Schema, Table};
 
 use super::compare;
 use crate::Workload;
@@ -14,7 +14,7 @@ use crate::Workload;
 #[derive(Clone)]
 pub struct Files {
     table: Table<u8, Vec<String>>,
-    by_path: PathHierarchy<u8, Vec<String>>,
+    by_path: Attached<PathHierarchy<u8, Vec<String>>>,
 }
 
 /// One operation of the patterns.
@@ -29,12 +29,13 @@ type Model = BTreeMap<u8, Vec<String>>;
 const NAMES: [&str; 6] = ["usr", "lib", "bin", "a.txt", "", "u\0"];
 
 impl Files {
-    /// In a subspace of its own.
-    pub fn new() -> Self {
-        let space = Subspace::new("files");
+    pub fn new(schema: &Schema<'_, Memory>) -> Result<Self> {
+        let table = schema.table("files")?;
         let paths = |_: &u8, paths: &Vec<String>| paths.clone();
-        let by_path = PathHierarchy::new(&space.child("by_path"), PathTokenizer::new(), paths);
-        Self { table: Table::new(&space.child("records")).with(&by_path), by_path }
+        let by_path = schema.derive(&table, "by_path", 1, |space| {
+            Ok(PathHierarchy::new(space, PathTokenizer::new(), paths))
+        })?;
+        Ok(Self { table, by_path })
     }
 }
 
@@ -63,6 +64,14 @@ impl Workload for Files {
         "files"
     }
 
+    fn records(&self) -> Vec<Subspace> {
+        vec![self.table.space().clone()]
+    }
+
+    fn derived(&self) -> Vec<Subspace> {
+        vec![self.by_path.space()]
+    }
+
     fn operation(&self, rng: &mut Rng) -> Change {
         match rng.u8(..4) {
             0 => Change::Delete(rng.u8(..30)),
@@ -87,14 +96,15 @@ impl Workload for Files {
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        Ok(super::told(&self.by_path.check(txn, &self.table)?))
+        Ok(super::told(&self.by_path.check(txn)?))
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         let there = self.table.range(txn, (), Order::Ascending)?.collect::<Result<Model>>()?;
         compare(&mut wrong, "the files", &there, model);
-        let tokenizer = self.by_path.tokenizer();
+        let by_path = self.by_path.at(txn)?;
+        let tokenizer = by_path.tokenizer();
         let of = |(id, paths): (&u8, &Vec<String>)| {
             paths.iter().map(|path| (tokenizer.path(path), *id)).collect::<Vec<_>>()
         };
@@ -104,10 +114,10 @@ impl Workload for Files {
         for token in ["", "/usr", "usr", "/usr/lib"] {
             let above = tokenizer.path_of_token(token);
             let below = entries.iter().filter(|(path, _)| above.is_ancestor_of(path));
-            let found = self.by_path.below(txn, token, Order::Ascending)?;
+            let found = by_path.below(txn, token, Order::Ascending)?;
             let found = found.map(|found| found?.record_key()).collect::<Result<Vec<u8>>>()?;
             compare(&mut wrong, token, found, below.clone().map(|(_, id)| *id).collect());
-            let counts = self.by_path.facets(txn, token)?;
+            let counts = by_path.facets(txn, token)?;
             let deeper = below.filter(|(path, _)| path.nlevel() > above.nlevel());
             let counted = counts.iter().map(|facet| facet.count).sum::<u64>();
             compare(&mut wrong, "the sum of facets", counted, deeper.count() as u64);
@@ -116,7 +126,7 @@ impl Workload for Files {
             let matching = entries.iter().filter(|(path, _)| pattern.matches(path));
             let mut wanted: Vec<u8> = matching.map(|(_, id)| *id).collect();
             for order in [Order::Ascending, Order::Descending] {
-                let found = self.by_path.matching(txn, &pattern, order)?;
+                let found = by_path.matching(txn, &pattern, order)?;
                 let found = found.map(|found| found?.record_key()).collect::<Result<Vec<u8>>>()?;
                 compare(&mut wrong, &pattern.to_string(), found, wanted.clone());
                 wanted.reverse();

@@ -3,20 +3,19 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Subspace, Writer};
-use keyloom_patterns::{Index, Maintained, Table};
+use keyloom::{DynWriter, Memory, Order, Reader, Result, Subspace, Writer};
+use keyloom_patterns::{Attached, Index, Schema, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::Workload;
-use crate::workload::WatchedBy;
 
 /// Accounts, the transfers between them by number, an index of the transfers, and a counter.
 #[derive(Clone)]
 pub struct Ledger {
     accounts: Table<u8, i64>,
     transfers: Table<u64, Transfer>,
-    by_account: Index<u64, Transfer, (u8, String)>,
-    counter: KeyBuf,
+    by_account: Attached<Index<u64, Transfer, (u8, String)>>,
+    counter: Subspace,
 }
 
 /// Money moved from one account to another.
@@ -35,18 +34,13 @@ pub struct Books {
 }
 
 impl Ledger {
-    /// In a subspace of its own.
-    pub fn new() -> Self {
-        let space = Subspace::new("ledger");
-        let by_account = Index::new(&space.child("by_account"), |_, t: &Transfer| {
+    pub fn new(schema: &Schema<'_, Memory>) -> Result<Self> {
+        let transfers = schema.table("transfers")?;
+        let by_account = schema.index(&transfers, "by_account", 1, |_, t: &Transfer| {
             [(t.from, "from"), (t.to, "to")].iter().collect()
-        });
-        Self {
-            accounts: Table::new(&space.child("accounts")),
-            transfers: Table::new(&space.child("transfers")).with(&by_account),
-            by_account,
-            counter: space.pack("counter"),
-        }
+        })?;
+        let accounts = schema.table("accounts")?;
+        Ok(Self { accounts, transfers, by_account, counter: Subspace::new(&("ledger", "counter")) })
     }
 
     /// The last transfers are kept, so that a store does not grow for ever.
@@ -61,13 +55,23 @@ impl Workload for Ledger {
         "ledger"
     }
 
+    fn records(&self) -> Vec<Subspace> {
+        // The counter is a record too.
+        let tables = [self.accounts.space(), self.transfers.space(), &self.counter];
+        tables.map(Subspace::clone).into()
+    }
+
+    fn derived(&self) -> Vec<Subspace> {
+        vec![self.by_account.space()]
+    }
+
     fn operation(&self, rng: &mut Rng) -> Transfer {
         let from = rng.u8(..10);
         Transfer { from, to: (from + rng.u8(1..10)) % 10, amount: rng.i64(1..1_000) }
     }
 
     fn perform(&self, transfer: &Transfer, txn: &mut DynWriter<'_>) -> Result<()> {
-        let number = u64::try_from(txn.counter(&self.counter)?).unwrap_or_default();
+        let number = u64::try_from(txn.counter(self.counter.prefix())?).unwrap_or_default();
         self.transfers.put(txn, &number, transfer)?;
         for (account, change) in [(transfer.from, -transfer.amount), (transfer.to, transfer.amount)]
         {
@@ -77,7 +81,7 @@ impl Workload for Ledger {
         if let Some(old) = number.checked_sub(Self::KEPT) {
             self.transfers.delete(txn, &old)?;
         }
-        txn.add(&self.counter, 1)
+        txn.add(self.counter.prefix(), 1)
     }
 
     fn imitate(&self, transfer: &Transfer, books: &mut Books) {
@@ -86,13 +90,8 @@ impl Workload for Ledger {
         *books.accounts.entry(transfer.to).or_default() += transfer.amount;
     }
 
-    /// Accounts and the counter are records too.
-    fn watched_by(&self, key: &[u8], _: &[u8], _: &Books) -> WatchedBy {
-        super::derived_in(self.name(), &["by_account"], key)
-    }
-
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        Ok(super::told(&self.by_account.check(txn, &self.transfers)?))
+        Ok(super::told(&self.by_account.check(txn)?))
     }
 
     fn judge(&self, txn: &DynWriter<'_>, books: &Books) -> Result<Vec<String>> {
@@ -104,7 +103,7 @@ impl Workload for Ledger {
         let transfers: Vec<(u64, Transfer)> =
             self.transfers.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the transfers", transfers, books.kept());
-        let counted = txn.counter(&self.counter)?;
+        let counted = txn.counter(self.counter.prefix())?;
         super::compare(&mut wrong, "the counter", counted, books.transfers.len() as i64);
         Ok(wrong)
     }
@@ -116,7 +115,7 @@ impl Workload for Ledger {
         self.transfers.put_many(txn, books.kept())?;
         match books.transfers.len() {
             0 => Ok(()),
-            some => txn.add(&self.counter, some as i64),
+            some => txn.add(self.counter.prefix(), some as i64),
         }
     }
 }

@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{
-    Desc, DynWriter, Error, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer,
-};
+use keyloom::{Desc, DynWriter, Error, Memory, Order, Result, Subspace};
 use keyloom_patterns::general::aggregation::contribution;
 use keyloom_patterns::schema::State;
 use keyloom_patterns::{AnyParts, Attached, Index, IndexEntries, Schema, Table, Totals, entry};
@@ -33,9 +31,6 @@ pub struct Members {
     indexes: [MemberIndex; 3],
     /// Members by town. Deferred, as the last of the indexes is.
     totals: Attached<Totals<u8, Member, String>>,
-    /// The definitions, as the schema has written them into a store of its own. Each store of a campaign gets a
-    /// copy of them with the first operation, so the handles are valid there.
-    definitions: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// One operation of the pattern.
@@ -53,7 +48,6 @@ pub enum Operation {
 /// What should be there.
 #[derive(Clone, Default)]
 pub struct Model {
-    is_open: bool,
     members: BTreeMap<u8, Member>,
     /// What the members were at the last drain that have changed since.
     queued: BTreeMap<u8, Option<Member>>,
@@ -65,13 +59,7 @@ const BY_EMAIL: usize = 1;
 const BY_AGE: usize = 2;
 
 impl Members {
-    /// In a schema of its own.
-    ///
-    /// # Errors
-    /// None: the store of the definitions is in memory.
-    pub fn new() -> Result<Self> {
-        let store = Memory::new();
-        let schema = Schema::open(&store, "members")?;
+    pub fn new(schema: &Schema<'_, Memory>) -> Result<Self> {
         let table = schema.table("members")?;
         let indexes = [
             schema
@@ -93,27 +81,7 @@ impl Members {
         let totals = schema.derive_deferred(&table, "totals", 1, |space| {
             Ok(Totals::new(space, |_, m: &Member| contribution(&m.town, 1)))
         })?;
-        let snapshot = store.snapshot()?;
-        let definitions = snapshot.range(KeyRange::all(), Order::Ascending)?;
-        let definitions =
-            definitions.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())));
-        let definitions = definitions.collect::<Result<_>>()?;
-        Ok(Self { table, indexes, totals, definitions })
-    }
-
-    /// Whether a store has the definitions.
-    fn is_open(&self, txn: &DynWriter<'_>) -> Result<bool> {
-        match self.definitions.first() {
-            Some((key, _)) => Ok(txn.get(key)?.is_some()),
-            None => Ok(true),
-        }
-    }
-
-    fn open(&self, txn: &mut DynWriter<'_>) -> Result<()> {
-        if self.is_open(txn)? {
-            return Ok(());
-        }
-        self.definitions.iter().try_for_each(|(key, value)| txn.put(key, value))
+        Ok(Self { table, indexes, totals })
     }
 
     fn queues(&self) -> impl Iterator<Item = Subspace> {
@@ -197,7 +165,6 @@ impl Workload for Members {
     }
 
     fn perform(&self, operation: &Operation, txn: &mut DynWriter<'_>) -> Result<()> {
-        self.open(txn)?;
         match operation {
             Operation::Put(id, member) => {
                 let holder = match &member.email {
@@ -229,7 +196,6 @@ impl Workload for Members {
     }
 
     fn imitate(&self, operation: &Operation, model: &mut Model) {
-        model.is_open = true;
         match operation {
             Operation::Put(id, member) if model.is_taken(*id, member) => {}
             Operation::Put(id, member) => model.set(*id, Some(member.clone())),
@@ -240,40 +206,29 @@ impl Workload for Members {
         }
     }
 
-    fn subspaces(&self) -> Vec<Subspace> {
-        let of_key = |(key, _): &(Vec<u8>, Vec<u8>)| Subspace::from_bytes(key);
-        let mut spaces: Vec<Subspace> = self.definitions.iter().map(of_key).collect();
-        spaces.push(self.table.space().clone());
-        spaces.extend(self.indexes.iter().map(|index| index.space()));
-        spaces.push(self.totals.space());
-        spaces.extend(self.queues());
-        spaces
+    fn records(&self) -> Vec<Subspace> {
+        self.queues().chain([self.table.space().clone()]).collect()
+    }
+
+    fn derived(&self) -> Vec<Subspace> {
+        let indexes = self.indexes.iter().map(|index| index.space());
+        indexes.chain([self.totals.space()]).collect()
     }
 
     fn watched_by(&self, key: &[u8], value: &[u8], _: &Model) -> WatchedBy {
-        match () {
-            () if self.table.space().contains(key) => WatchedBy::Model,
+        match self.queues().any(|queue| queue.contains(key)) {
             // What a queued member was, nothing else knows.
-            () if self.queues().any(|queue| queue.contains(key)) => {
-                WatchedBy::ModelFrom(usize::MAX)
-            }
-            () if self.totals.space().contains(key) && value == [0; 8] => WatchedBy::Nobody,
-            () if self.totals.space().contains(key) => WatchedBy::Check,
-            () if self.indexes.iter().any(|index| index.space().contains(key)) => WatchedBy::Check,
-            // The next id matters to programs that declare something new.
-            () if *key == *keyloom::pack(&("keyloom", "next id")) => WatchedBy::Nobody,
-            () => WatchedBy::Model,
+            true => WatchedBy::ModelFrom(usize::MAX),
+            false => super::watched_by(self, key, value),
         }
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        if self.is_open(txn)? {
-            for index in &self.indexes {
-                wrong.extend(super::told(&index.check(txn)?));
-            }
-            wrong.extend(super::told(&self.totals.check(txn)?));
+        for index in &self.indexes {
+            wrong.extend(super::told(&index.check(txn)?));
         }
+        wrong.extend(super::told(&self.totals.check(txn)?));
         Ok(wrong)
     }
 
@@ -282,10 +237,6 @@ impl Workload for Members {
         let records: BTreeMap<u8, Member> =
             self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.members);
-        super::compare(&mut wrong, "the definitions", self.is_open(txn)?, model.is_open);
-        if !model.is_open {
-            return Ok(wrong);
-        }
         for index in &self.indexes {
             super::compare(&mut wrong, "the state", index.state(txn)?, State::Readable);
         }
@@ -310,10 +261,6 @@ impl Workload for Members {
     }
 
     fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
-        if !model.is_open {
-            return Ok(());
-        }
-        self.open(txn)?;
         // The members at the last drain.
         let mut drained = model.members.clone();
         for (id, old) in &model.queued {

@@ -15,40 +15,47 @@ mod trees;
 
 use std::sync::Arc;
 
-use keyloom::{Result, Subspace};
+use keyloom::{Memory, Result};
+use keyloom_patterns::Schema;
 
+use crate::Workload;
+use crate::definitions::Definitions;
 use crate::workload::{Registered, WatchedBy};
 
-/// All workloads. A pattern joins every campaign here.
+/// All workloads, and the definitions of what they declare in a schema. A pattern joins every campaign here.
 ///
 /// # Errors
-/// Errors of a schema that a workload declares in memory.
-pub fn all() -> Result<Vec<Arc<dyn Registered>>> {
-    Ok(vec![
+/// Errors of the schema, which is declared in memory.
+pub fn all() -> Result<(Vec<Arc<dyn Registered>>, Definitions)> {
+    let store = Memory::new();
+    let schema = Schema::open(&store, "campaign")?;
+    let all: Vec<Arc<dyn Registered>> = vec![
         Arc::new(entries::Entries),
-        Arc::new(blog::Blog::new()),
-        Arc::new(cities::Cities::new()),
-        Arc::new(clicks::Clicks::new()),
-        Arc::new(ledger::Ledger::new()),
-        Arc::new(members::Members::new()?),
-        Arc::new(places::Places::new()),
+        Arc::new(blog::Blog::new(&schema)?),
+        Arc::new(cities::Cities::new(&schema)?),
+        Arc::new(clicks::Clicks::new(&schema)?),
+        Arc::new(ledger::Ledger::new(&schema)?),
+        Arc::new(members::Members::new(&schema)?),
+        Arc::new(places::Places::new(&schema)?),
         Arc::new(aggregates::Parts::new()),
-        Arc::new(audience::Audience::new()),
-        Arc::new(files::Files::new()),
+        Arc::new(audience::Audience::new(&schema)?),
+        Arc::new(files::Files::new(&schema)?),
         Arc::new(trees::adjacency_list()),
         Arc::new(trees::materialized_path()),
         Arc::new(trees::materialized_path_of_names()),
         Arc::new(trees::nested_sets()),
         Arc::new(trees::tree_document()),
-    ])
+    ];
+    Ok((all, Definitions::of(&store)?))
 }
 
-/// Who watches an entry of a workload that derives what is in these of its parts, and nothing else.
-fn derived_in(workload: &str, parts: &[&str], key: &[u8]) -> WatchedBy {
-    let space = Subspace::new(workload);
-    match parts.iter().any(|part| space.child(*part).contains(key)) {
-        true => WatchedBy::Check,
-        false => WatchedBy::Model,
+/// Who watches an entry, if it is as its subspace says.
+pub fn watched_by<W: Workload + ?Sized>(workload: &W, key: &[u8], value: &[u8]) -> WatchedBy {
+    match workload.records().iter().any(|space| space.self_and_children().contains(key)) {
+        true => WatchedBy::Model,
+        // A counter that came down to 0 is there or not, which is the same to a query.
+        false if value == [0; 8] => WatchedBy::Nobody,
+        false => WatchedBy::Check,
     }
 }
 

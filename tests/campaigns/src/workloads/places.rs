@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Order, Result, Subspace};
+use keyloom::{DynWriter, Memory, Order, Result, Subspace};
 use keyloom_patterns::{
-    BoundingBox, Circle, ExtentIndex, Maintained, PointIndex, Position, SpaceTimeIndex, Table,
+    Attached, BoundingBox, Circle, ExtentIndex, PointIndex, Position, Schema, SpaceTimeIndex, Table,
 };
 
 use crate::Workload;
@@ -18,9 +18,9 @@ type Place = Option<(f64, f64)>;
 #[derive(Clone)]
 pub struct Places {
     table: Table<u16, Place>,
-    index: PointIndex<u16, Place>,
-    extents: ExtentIndex<u16, Place>,
-    events: SpaceTimeIndex<u16, Place>,
+    index: Attached<PointIndex<u16, Place>>,
+    extents: Attached<ExtentIndex<u16, Place>>,
+    events: Attached<SpaceTimeIndex<u16, Place>>,
 }
 
 /// Some degrees to every side of a place.
@@ -52,22 +52,22 @@ const LATITUDES: [f64; 6] = [-90.0, -45.0, 0.0, 45.0, 89.99, 90.0];
 const LONGITUDES: [f64; 6] = [-180.0, -90.0, 0.0, 90.0, 179.99, 180.0];
 
 impl Places {
-    /// In a subspace of its own.
-    pub fn new() -> Self {
-        let space = Subspace::new("places");
-        let index = PointIndex::new(&space.child("by_place"), |_, place: &Place| {
-            place.map(|(latitude, longitude)| Position::new(latitude, longitude)).transpose()
-        });
-        let extents = ExtentIndex::new(&space.child("by_extent"), |_, place: &Place| {
-            place.map(around).transpose()
-        });
-        let events = SpaceTimeIndex::new(&space.child("by_event"), BIN, |_, place: &Place| {
-            place.map(|at| Ok((Position::new(at.0, at.1)?, time(at)))).transpose()
-        })
-        .unwrap_or_else(|error| unreachable!("the width is one: {error}"));
-        let table = Table::new(&space.child("records"));
-        let table = table.with(&index).with(&extents).with(&events);
-        Self { table, index, extents, events }
+    pub fn new(schema: &Schema<'_, Memory>) -> Result<Self> {
+        let table = schema.table("places")?;
+        let index = schema.derive(&table, "by_place", 1, |space| {
+            Ok(PointIndex::new(space, |_, place: &Place| {
+                place.map(|(latitude, longitude)| Position::new(latitude, longitude)).transpose()
+            }))
+        })?;
+        let extents = schema.derive(&table, "by_extent", 1, |space| {
+            Ok(ExtentIndex::new(space, |_, place: &Place| place.map(around).transpose()))
+        })?;
+        let events = schema.derive(&table, "by_event", 1, |space| {
+            SpaceTimeIndex::new(space, BIN, |_, place: &Place| {
+                place.map(|at| Ok((Position::new(at.0, at.1)?, time(at)))).transpose()
+            })
+        })?;
+        Ok(Self { table, index, extents, events })
     }
 
     fn place(rng: &mut Rng) -> Place {
@@ -82,22 +82,23 @@ impl Places {
     /// The ids of what a circle and a box have in them, of all of them by distance, of what overlaps the box, and of
     /// what was in the circle at some times.
     fn asked(&self, txn: &DynWriter<'_>) -> Result<[Vec<u16>; 5]> {
+        let index = self.index.at(txn)?;
         let (circle, area, from) = areas()?;
-        let circle = self.index.within(circle).in_ranges(5)?.points(txn)?;
-        let area = self.index.within(area).points(txn)?;
+        let circle = index.within(circle).in_ranges(5)?.points(txn)?;
+        let area = index.within(area).points(txn)?;
         let mut circle = circle.map(|point| point?.record_key()).collect::<Result<Vec<u16>>>()?;
         let mut area = area.map(|point| point?.record_key()).collect::<Result<Vec<u16>>>()?;
         circle.sort_unstable();
         area.sort_unstable();
-        let nearest = self.index.nearest(txn, from)?;
+        let nearest = index.nearest(txn, from)?;
         let nearest = nearest.map(|near| near?.record_key()).collect::<Result<_>>()?;
         let (_, edges, _) = areas()?;
-        let overlapping = self.extents.overlapping(edges).extents(txn)?;
+        let overlapping = self.extents.at(txn)?.overlapping(edges).extents(txn)?;
         let mut overlapping =
             overlapping.map(|extent| extent?.record_key()).collect::<Result<Vec<u16>>>()?;
         overlapping.sort_unstable();
         let (whole, ..) = areas()?;
-        let events = self.events.within(whole, TIMES).points(txn)?;
+        let events = self.events.at(txn)?.within(whole, TIMES).points(txn)?;
         let mut events = events.map(|event| event?.record_key()).collect::<Result<Vec<u16>>>()?;
         events.sort_unstable();
         Ok([circle, area, nearest, overlapping, events])
@@ -155,6 +156,14 @@ impl Workload for Places {
         "places"
     }
 
+    fn records(&self) -> Vec<Subspace> {
+        vec![self.table.space().clone()]
+    }
+
+    fn derived(&self) -> Vec<Subspace> {
+        vec![self.index.space(), self.extents.space(), self.events.space()]
+    }
+
     fn operation(&self, rng: &mut Rng) -> Change {
         match rng.u8(..10) {
             0..5 => Change::Put(rng.u16(..IDS), Self::place(rng)),
@@ -182,9 +191,9 @@ impl Workload for Places {
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        let mut found = self.index.check(txn, &self.table)?;
-        found.extend(self.extents.check(txn, &self.table)?);
-        found.extend(self.events.check(txn, &self.table)?);
+        let mut found = self.index.check(txn)?;
+        found.extend(self.extents.check(txn)?);
+        found.extend(self.events.check(txn)?);
         Ok(super::told(&found))
     }
 
