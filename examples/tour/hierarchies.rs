@@ -6,29 +6,45 @@ use std::io::Read;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use keyloom::{Result, Store, Subspace, Writer};
-use keyloom_patterns::BatchSize;
-use keyloom_patterns::hierarchy::{MaterializedPath, Nested, Tree, TreeDocument};
+use keyloom::value::Postcard;
+use keyloom::{Reader, Result, Store, Subspace};
+use keyloom_patterns::hierarchy::{
+    MaterializedPath, Nested, NodeCodec, NodeId, NodeRecord, Tree, TreeDocument, TreeModel,
+};
+use keyloom_patterns::{Attached, BatchSize, Index, entry};
 
 use crate::cities;
 use crate::options::Options;
 use crate::report::{act, ask, grouped, some_of};
-use crate::{Step, TourResult, TourStore};
+use crate::{Step, Tour, TourResult, TourStore};
+
+/// Bytes, as far as the listing says.
+type Size = Option<u64>;
 
 pub struct Hierarchies {
-    /// Sizes in bytes, as far as they are known.
-    files: MaterializedPath<Option<u64>>,
-    copy: TreeDocument<Option<u64>>,
+    files: MaterializedPath<Size>,
+    by_name: Attached<Index<NodeId, NodeRecord<Size>, String>, NodeCodec<Postcard>>,
+    copy: TreeDocument<Size>,
     /// Inhabitants.
     world: TreeDocument<u64>,
 }
 
 impl Hierarchies {
-    pub fn new() -> Self {
+    pub fn new(tour: &Tour<'_>) -> Result<Self> {
+        let files =
+            tour.schema.tree("directories", |space| MaterializedPath::new(space).of_names())?;
+        let by_name =
+            tour.schema.index(files.nodes()?, "by_name", 1, |_, node| entry(node.name()))?;
         let space = Subspace::new("tour").child("hierarchies");
-        let files = MaterializedPath::new(&space.child("files")).of_names();
         let copy = TreeDocument::new(&space.child("copy"));
-        Self { files, copy, world: TreeDocument::new(&space.child("world")) }
+        Ok(Self { files, by_name, copy, world: TreeDocument::new(&space.child("world")) })
+    }
+
+    /// The names from the root of the tree to a node.
+    fn path(&self, reader: &impl Reader, id: NodeId) -> Result<String> {
+        let (above, node) = (self.files.ancestors(reader, id)?, self.files.get(reader, id)?);
+        let path = above.iter().rev().chain(&node);
+        Ok(path.map(|node| node.name()).collect::<Result<Vec<_>>>()?.join("/"))
     }
 }
 
@@ -43,14 +59,21 @@ impl Step for Hierarchies {
             world.load(None, &countries(&options.data)?)?;
             self.world.write_in_steps(store, &world)?;
         }
+        self.by_name.build(store)?;
         // The last directory: where it is, all are.
         if self.files.node_at(&store.snapshot()?, ["yaml-tests"])?.is_some() {
             return Ok(());
         }
         let files = directory_tree(&options.data)?;
-        store.transact(|txn| txn.delete_range(self.files.space().range()))?;
-        BatchSize::new(100)
-            .transact_all(store, &files, |txn, batch| self.files.load(txn, None, batch))?;
+        // A tour that was stopped here goes on after the directories that it has loaded.
+        BatchSize::new(100).transact_all(store, &files, |txn, batch| {
+            for directory in batch {
+                if self.files.node_at(txn, [&*directory.name])?.is_none() {
+                    self.files.load(txn, None, std::slice::from_ref(directory))?;
+                }
+            }
+            Ok(())
+        })?;
         Ok(())
     }
 
@@ -69,6 +92,11 @@ impl Step for Hierarchies {
                 Ok((some_of(&lines, 5, "files and directories"), ()))
             },
         )?;
+        ask(store, "Where are the files named README.md? (an index of the nodes)", |snapshot| {
+            let found = self.by_name.query().prefix("README.md").keys(snapshot)?;
+            let paths = found.items.iter().map(|id| self.path(snapshot, *id));
+            Ok((some_of(&paths.collect::<Result<Vec<_>>>()?, 5, "files"), ()))
+        })?;
         act(store, "All of it into one document, in one call (tree aggregation)", |store| {
             store.transact(|txn| match self.copy.descendant_count(txn, None)? {
                 0 => self.copy.copy_from(txn, &self.files),

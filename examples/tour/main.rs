@@ -69,7 +69,7 @@ const STEPS: [NewStep; 12] = [
     |tour| Ok(Box::new(enumerable_keys::EnumerableKeys::new(tour))),
     |tour| Ok(Box::new(dimensionality_reduction::DimensionalityReduction::new(tour)?)),
     |tour| Ok(Box::new(inverted_index::Inverted::new(tour)?)),
-    |_| Ok(Box::new(hierarchies::Hierarchies::new())),
+    |tour| Ok(Box::new(hierarchies::Hierarchies::new(tour)?)),
     |tour| Ok(Box::new(joins::JoinsStep::new(tour))),
     |tour| Ok(Box::new(denormalization::Denormalization::new(tour)?)),
     |tour| Ok(Box::new(index_without_transactions::IndexWithoutTransactions::new(tour))),
