@@ -3,13 +3,14 @@
 
 use std::hint::black_box;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Desc, Lmdb, Memory, Order, Reader, Store, Subspace};
+use keyloom::{Desc, Lmdb, Memory, Order, Reader, Store};
 use keyloom_patterns::general::aggregation::{
     Contributions, Event, RankedIndex, RollUp, Seen, Sketches, Summary, Totals,
 };
-use keyloom_patterns::{Table, entry};
+use keyloom_patterns::{Attached, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 const RECORDS: u32 = 100_000;
@@ -32,25 +33,47 @@ fn click(id: u32) -> Click {
     }
 }
 
-fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
-    let space = Subspace::new("bench");
-    let totals = Totals::new(&space.child("totals"), |_, c: &Click| {
-        Contributions::from_iter([((c.site, 0), 1), ((c.site, 1), c.bytes)])
-    });
-    let ranked =
-        RankedIndex::new(&space.child("ranked"), |_, c: &Click| entry((c.site, Desc(c.bytes))));
+type Clicks = Table<u32, Click>;
+
+fn totals<S: Store>(
+    schema: &Schema<'_, S>,
+    clicks: &Clicks,
+) -> Attached<Totals<u32, Click, (u8, u8)>> {
+    let bytes = |_: &u32, c: &Click| {
+        Contributions::from_iter([((c.site, 0_u8), 1), ((c.site, 1), c.bytes)])
+    };
+    schema.totals(clicks, "totals", 1, bytes).unwrap()
+}
+
+fn ranked<S: Store>(
+    schema: &Schema<'_, S>,
+    clicks: &Clicks,
+) -> Attached<RankedIndex<u32, Click, (u8, Desc<i64>)>> {
+    let by_bytes = |_: &u32, c: &Click| entry((c.site, Desc(c.bytes)));
+    schema.derive(clicks, "ranked", 1, |space| Ok(RankedIndex::new(space, by_bytes))).unwrap()
+}
+
+fn roll_up<S: Store>(schema: &Schema<'_, S>, clicks: &Clicks) -> Attached<RollUp<u32, Click>> {
+    let event = |_: &u32, c: &Click| Some(Event::new(c.site, c.second, c.bytes));
     let widths = [60, 3_600, 86_400];
-    let roll_up = RollUp::new(&space.child("roll_up"), &widths, |_, c: &Click| {
-        Some(Event::new(c.site, c.second, c.bytes))
-    })
-    .unwrap();
-    let users =
-        Sketches::new(&space.child("users"), 11, |_, c: &Click| Seen::one(c.site, c.user)).unwrap();
-    let bare = Table::<u32, Click>::new(&space.child("clicks"));
-    let all = bare.clone().with(&totals).with(&ranked).with(&roll_up).with(&users);
+    schema.derive(clicks, "roll_up", 1, |space| RollUp::new(space, &widths, event)).unwrap()
+}
+
+fn users<S: Store>(schema: &Schema<'_, S>, clicks: &Clicks) -> Attached<Sketches<u32, Click>> {
+    let seen = |_: &u32, c: &Click| Seen::one(c.site, c.user);
+    schema.derive(clicks, "users", 1, |space| Sketches::new(space, 11, seen)).unwrap()
+}
+
+fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
+    let schema = Schema::open(store, "bench").unwrap();
+    let all = schema.table("clicks").unwrap();
+    let (totals, ranked) = (totals(&schema, &all), ranked(&schema, &all));
+    let (roll_up, users) = (roll_up(&schema, &all), users(&schema, &all));
     store.transact(|txn| (0..RECORDS).try_for_each(|id| all.put(txn, &id, &click(id)))).unwrap();
     let mut group = c.benchmark_group(format!("aggregation/{name}"));
     let snapshot = store.snapshot().unwrap();
+    let (totals, ranked) = (totals.at(&snapshot).unwrap(), ranked.at(&snapshot).unwrap());
+    let (roll_up, users) = (roll_up.at(&snapshot).unwrap(), users.at(&snapshot).unwrap());
     let by_site = ranked.index().grouped_by(1);
     group.throughput(Throughput::Elements(50));
     group.bench_function("distinct sites by skip scan", |b| {
@@ -81,32 +104,38 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.bench_function("a distinct count", |b| b.iter(|| users.estimate(&snapshot, 7).unwrap()));
     drop(snapshot);
     group.throughput(Throughput::Elements(100));
-    let tables = [
-        ("nothing", bare.clone()),
-        ("totals", bare.clone().with(&totals)),
-        ("a ranked index", bare.clone().with(&ranked)),
-        ("a roll-up", bare.clone().with(&roll_up)),
-        ("sketches", bare.with(&users)),
-    ];
-    // Each has records of its own, since it maintains what the others do not.
-    for ((attached, table), from) in tables.iter().zip((1..).map(|n| n * RECORDS)) {
-        let ids = from..from + RECORDS / 10;
-        store.transact(|txn| table.put_many(txn, ids.clone().map(|id| (id, click(id))))).unwrap();
-        let (mut n, mut round) = (0, 0);
-        group.bench_function(format!("100 puts that change a value, {attached} attached"), |b| {
-            b.iter(|| {
-                (n, round) = ((n + 700) % (RECORDS / 10), round + 1);
-                let changed = |id: u32| Click { bytes: i64::from(round), ..click(id) };
-                let ids = ids.start + n..ids.start + n + 100;
-                store
-                    .transact(|txn| {
-                        ids.clone().try_for_each(|id| table.put(txn, &id, &changed(id)))
-                    })
-                    .unwrap();
-            });
-        });
-    }
+    // Each in a table of its own.
+    changes(&mut group, store, "nothing", |_, _| ());
+    changes(&mut group, store, "totals", |schema, clicks| drop(self::totals(schema, clicks)));
+    changes(&mut group, store, "a ranked index", |schema, clicks| {
+        drop(self::ranked(schema, clicks))
+    });
+    changes(&mut group, store, "a roll-up", |schema, clicks| drop(self::roll_up(schema, clicks)));
+    changes(&mut group, store, "sketches", |schema, clicks| drop(self::users(schema, clicks)));
     group.finish();
+}
+
+fn changes<S: Store>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    store: &S,
+    derived: &str,
+    derive: impl FnOnce(&Schema<'_, S>, &Clicks),
+) {
+    const SOME: u32 = RECORDS / 10;
+    let schema = Schema::open(store, derived).unwrap();
+    let table = schema.table("clicks").unwrap();
+    derive(&schema, &table);
+    store.transact(|txn| table.put_many(txn, (0..SOME).map(|id| (id, click(id))))).unwrap();
+    let (mut n, mut round) = (0, 0);
+    group.bench_function(format!("100 puts that change a value, {derived} derived"), |b| {
+        b.iter(|| {
+            (n, round) = ((n + 700) % SOME, round + 1);
+            let changed = |id: u32| Click { bytes: i64::from(round), ..click(id) };
+            store
+                .transact(|txn| (n..n + 100).try_for_each(|id| table.put(txn, &id, &changed(id))))
+                .unwrap();
+        });
+    });
 }
 
 fn aggregation(c: &mut Criterion) {

@@ -5,9 +5,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Order, Store, Subspace};
-use keyloom_patterns::general::composite_key_index::Found;
-use keyloom_patterns::{Index, Table, entry};
+use keyloom::{Lmdb, Memory, Order, Store};
+use keyloom_patterns::{Schema, entry};
 use serde::{Deserialize, Serialize};
 
 const RECORDS: u32 = 100_000;
@@ -29,10 +28,10 @@ fn person(id: u32) -> Person {
 }
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
-    let space = Subspace::new("bench");
+    let schema = Schema::open(store, "bench").unwrap();
+    let people = schema.table::<u32, Person>("people").unwrap();
     let by_city =
-        Index::new(&space.child("by_city"), |_, p: &Person| entry((p.state, p.city, &p.name)));
-    let people = Table::<u32, Person>::new(&space.child("people")).with(&by_city);
+        schema.index(&people, "by_city", 1, |_, p| entry((p.state, p.city, &p.name))).unwrap();
     store
         .transact(|txn| (0..RECORDS).try_for_each(|id| people.put(txn, &id, &person(id))))
         .unwrap();
@@ -43,20 +42,19 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
         n
     };
     let snapshot = store.snapshot().unwrap();
-    let in_city = by_city.count(&snapshot, (7, 3)).unwrap();
+    let in_city = by_city.query().prefix((7, 3)).count(&snapshot).unwrap();
     group.throughput(Throughput::Elements(in_city));
     group.bench_function("entries of a city", |b| {
         b.iter(|| {
+            let by_city = by_city.at(&snapshot).unwrap();
             let found = by_city.range(&snapshot, (7, 3), Order::Ascending).unwrap();
             found.map(|found| found.unwrap().record_key().unwrap()).fold(0, u32::wrapping_add)
         });
     });
     group.bench_function("records of a city", |b| {
         b.iter(|| {
-            let page = by_city.query().prefix((7, 3)).limit(1_000).page(&snapshot).unwrap();
-            let ids: Vec<u32> =
-                page.items.iter().map(|found| Found::record_key(found).unwrap()).collect();
-            black_box(people.get_many(&snapshot, &ids).unwrap().len())
+            let page = by_city.query().prefix((7, 3)).limit(1_000).records(&snapshot).unwrap();
+            black_box(page.items.len())
         });
     });
     drop(snapshot);

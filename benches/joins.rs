@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Order, Reader, Result, Store, Subspace};
+use keyloom::{Lmdb, Order, Reader, Result, Store};
 use keyloom_patterns::conceptual::joins::{BuildSide, Joins, KeySet, Lookup};
-use keyloom_patterns::{BatchSize, Index, Table, entry};
+use keyloom_patterns::{Attached, BatchSize, Index, Schema, Table, entry};
 
 const USERS: u32 = 1_000_000;
 const POSTS: u32 = 2_000_000;
@@ -19,20 +19,19 @@ fn name(user: u32) -> &'static str {
 }
 
 struct Blog {
-    by_name: Index<u32, String, String>,
+    by_name: Attached<Index<u32, String, String>>,
     users: Table<u32, String>,
-    by_author: Index<u32, (u32, String), u32>,
+    by_author: Attached<Index<u32, (u32, String), u32>>,
     posts: Table<u32, (u32, String)>,
 }
 
 impl Blog {
     fn filled(store: &impl Store) -> Self {
-        let space = Subspace::new("blog");
-        let by_name = Index::new(&space.child("by_name"), |_, name: &String| entry(name));
-        let by_author =
-            Index::new(&space.child("by_author"), |_, post: &(u32, String)| entry(post.0));
-        let users = Table::new(&space.child("users")).with(&by_name);
-        let posts = Table::new(&space.child("posts")).with(&by_author);
+        let schema = Schema::open(store, "blog").unwrap();
+        let (users, posts) = (schema.table("users").unwrap(), schema.table("posts").unwrap());
+        let by_name = schema.index(&users, "by_name", 1, |_, name: &String| entry(name)).unwrap();
+        let of = |_: &u32, post: &(u32, String)| entry(post.0);
+        let by_author = schema.index(&posts, "by_author", 1, of).unwrap();
         let mut size = BatchSize::new(50_000);
         let ids: Vec<u32> = (0..USERS).collect();
         let user = |id: &u32| (*id, name(*id).to_owned());
@@ -46,7 +45,8 @@ impl Blog {
     }
 
     fn johns<R: Reader>(&self, reader: &R) -> impl Iterator<Item = Result<u32>> {
-        let johns = self.by_name.range(reader, "John", Order::Ascending).unwrap();
+        let by_name = self.by_name.at(reader).unwrap();
+        let johns = by_name.range(reader, "John", Order::Ascending).unwrap();
         johns.map(|found| found?.record_key())
     }
 }
@@ -70,7 +70,8 @@ fn joins(c: &mut Criterion) {
     group.throughput(Throughput::Elements(POSTS.into()));
     group.bench_function("posts of 400,000 Johns, merge join", |b| {
         b.iter(|| {
-            let posts = blog.by_author.range(&snapshot, (), Order::Ascending).unwrap();
+            let by_author = blog.by_author.at(&snapshot).unwrap();
+            let posts = by_author.range(&snapshot, (), Order::Ascending).unwrap();
             let posts = posts.map(|found| {
                 let found = found?;
                 Ok((found.parts()?, found.record_key()?))

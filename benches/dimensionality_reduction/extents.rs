@@ -2,8 +2,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Store, Subspace};
-use keyloom_patterns::{BoundingBox, ExtentIndex, Table};
+use keyloom::{Lmdb, Memory, Store};
+use keyloom_patterns::{BoundingBox, ExtentIndex, Schema};
 
 const EXTENTS: u32 = 100_000;
 const QUERIES: usize = 64;
@@ -36,16 +36,17 @@ fn bounding_box([south, west, north, east]: Edges) -> keyloom::Result<BoundingBo
 }
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
-    let space = Subspace::new("bench");
-    let index = ExtentIndex::new(&space.child("by_extent"), |_, edges: &Edges| {
-        bounding_box(*edges).map(Some)
-    });
-    let table = Table::<u32, Edges>::new(&space.child("things")).with(&index);
+    let schema = Schema::open(store, "bench").unwrap();
+    let table = schema.table::<u32, Edges>("things").unwrap();
+    let extent = |_: &u32, edges: &Edges| bounding_box(*edges).map(Some);
+    let index = schema.derive(&table, "by_extent", 1, |space| Ok(ExtentIndex::new(space, extent)));
+    let index = index.unwrap();
     let all: Vec<(u32, Edges)> = (0..EXTENTS).zip(boxes(None)).collect();
     all.chunks(10_000).for_each(|some| store.transact(|txn| table.put_many(txn, some)).unwrap());
     let mut group = c.benchmark_group(format!("extents/{name}"));
     {
         let snapshot = store.snapshot().unwrap();
+        let index = index.at(&snapshot).unwrap();
         for side in SIDES {
             let areas = boxes(Some(side)).take(QUERIES).map(|edges| bounding_box(edges).unwrap());
             let areas: Vec<BoundingBox> = areas.collect();

@@ -1,8 +1,8 @@
 //! Points: circles, boxes and the nearest, in memory.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use keyloom::{Memory, Store, Subspace};
-use keyloom_patterns::{BoundingBox, Circle, PointIndex, Position, Table};
+use keyloom::{Memory, Store};
+use keyloom_patterns::{BoundingBox, Circle, PointIndex, Position, Schema};
 
 type Place = (f64, f64);
 
@@ -21,14 +21,15 @@ fn places() -> Vec<Place> {
 
 pub fn points(c: &mut Criterion) {
     let mut group = c.benchmark_group("points");
-    let index = PointIndex::new(&Subspace::new("by_place"), |_, (latitude, longitude): &Place| {
-        Position::new(*latitude, *longitude).map(Some)
-    });
-    let table = Table::<u32, Place>::new(&Subspace::new("places")).with(&index);
-    let places = places();
     let store = Memory::new();
+    let schema = Schema::open(&store, "bench").unwrap();
+    let table = schema.table::<u32, Place>("places").unwrap();
+    let position = |_: &u32, place: &Place| Position::new(place.0, place.1).map(Some);
+    let index = schema.derive(&table, "by_place", 1, |space| Ok(PointIndex::new(space, position)));
+    let (index, places) = (index.unwrap(), places());
     store.transact(|txn| table.put_many(txn, (0..).zip(places.iter().copied()))).unwrap();
     let snapshot = store.snapshot().unwrap();
+    let index = index.at(&snapshot).unwrap();
     let at = Position::new(48.85, 2.35).unwrap();
     for kilometres in [50, 300, 1_000] {
         let circle = Circle::new(at, f64::from(kilometres) * 1e3).unwrap();
