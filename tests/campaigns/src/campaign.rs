@@ -138,12 +138,21 @@ impl Context {
 
     /// The same with another budget and no bar, for a control.
     pub fn quietly(&self, count: u64) -> Self {
+        self.quiet(self.seed, Budget::Count(count))
+    }
+
+    /// The same with another seed and no bar.
+    fn reseeded(&self, n: u64) -> Self {
+        self.quiet(self.seed.wrapping_add(n), self.budget)
+    }
+
+    fn quiet(&self, seed: u64, budget: Budget) -> Self {
         Self {
-            seed: self.seed,
+            seed,
             mix: self.mix.clone(),
             episode: None,
             campaign: self.campaign,
-            budget: Budget::Count(count),
+            budget,
             bar: ProgressBar::hidden(),
             begun: Instant::now(),
             directory: self.directory.clone(),
@@ -298,21 +307,44 @@ impl Control {
         Self::new(name, held.then_some(()).ok_or_else(|| tally.told()))
     }
 
+    /// A control of something broken, or of nothing broken if no failure is expected.
+    ///
+    /// A few random operations may not show what is broken. Then `attack` runs again with another seed: what
+    /// is missed in one of a hundred runs would be missed in one of ten thousand million.
+    ///
+    /// # Errors
+    /// Errors of `attack`.
+    pub fn within(
+        context: &Context,
+        name: &str,
+        expected: &str,
+        mut attack: impl FnMut(&Context) -> Result<Tally>,
+    ) -> Result<Self> {
+        const ATTEMPTS: u64 = 5;
+        if expected.is_empty() {
+            return Ok(Self::sound(name, &attack(context)?));
+        }
+        let mut control = Self::of(name, &attack(context)?, expected);
+        for n in 1..ATTEMPTS {
+            if control.held {
+                break;
+            }
+            control = Self::of(name, &attack(&context.reseeded(n))?, expected);
+        }
+        Ok(control)
+    }
+
     /// A control for each flaw, with what a failure must say of it; nothing where nothing is broken.
     ///
     /// # Errors
-    /// Those of `attack`.
+    /// Errors of `attack`.
     pub fn each<F: Copy + fmt::Debug>(
+        context: &Context,
         flaws: &[(F, &str)],
-        mut attack: impl FnMut(F) -> Result<Tally>,
+        mut attack: impl FnMut(&Context, F) -> Result<Tally>,
     ) -> Result<Vec<Self>> {
         let control = |&(flaw, expected): &(F, &str)| {
-            let (name, tally) = (format!("{flaw:?}"), attack(flaw)?);
-            Ok(if expected.is_empty() {
-                Self::sound(name, &tally)
-            } else {
-                Self::of(name, &tally, expected)
-            })
+            Self::within(context, &format!("{flaw:?}"), expected, |context| attack(context, flaw))
         };
         flaws.iter().map(control).collect()
     }

@@ -88,7 +88,7 @@ impl Campaign for Backups {
             (Flaw::OtherMode, "has mode 644"),
             (Flaw::LeavesPart, "is left behind"),
         ];
-        Control::each(&flaws, |flaw| attack(&context.quietly(60), flaw))
+        Control::each(&context.quietly(60), &flaws, attack)
     }
 }
 

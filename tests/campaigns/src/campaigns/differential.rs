@@ -54,8 +54,8 @@ impl Campaign for Differential {
             (Flaw::MovingSnapshot, "Kept|kept"),
             (Flaw::DeleteRangeKeepsFirst, "should be"),
         ];
-        Control::each(&flaws, |flaw| {
-            attack(&context, |history| on("it", replay(&Bent::new(flaw), history)))
+        Control::each(&context, &flaws, |context, flaw| {
+            attack(context, |history| on("it", replay(&Bent::new(flaw), history)))
         })
     }
 }

@@ -90,7 +90,7 @@ impl Campaign for ReadOnly {
             (Flaw::Circular, "without a remedy"),
             (Flaw::LetsWritersIn, "a writer may open the store"),
         ];
-        Control::each(&flaws, |flaw| attack(&context.quietly(4), flaw))
+        Control::each(&context.quietly(4), &flaws, attack)
     }
 }
 

@@ -64,7 +64,7 @@ impl Campaign for Damage {
             (Flaw::Scribbles, "is damaged after a write|writing to a file that was called clean"),
             (Flaw::LosesAnEntry, "entries are lost in a file"),
         ];
-        Control::each(&flaws, |flaw| attack(&context.quietly(200), flaw))
+        Control::each(&context.quietly(200), &flaws, attack)
     }
 }
 

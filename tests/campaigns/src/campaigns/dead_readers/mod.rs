@@ -77,7 +77,7 @@ impl Campaign for DeadReaders {
         ];
         // One store of each room.
         let few = KILLS_PER_STORE * ROOMS.len() as u64;
-        Control::each(&flaws, |flaw| attack(&context.quietly(few), flaw))
+        Control::each(&context.quietly(few), &flaws, attack)
     }
 }
 

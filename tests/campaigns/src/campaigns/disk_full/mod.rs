@@ -57,7 +57,7 @@ impl Campaign for DiskFull {
             (Flaw::BlamesTheDisk, "on a full disk: "),
             (Flaw::TwoCommits, "transactions are there instead of"),
         ];
-        Control::each(&flaws, |flaw| attack(&context.quietly(4), flaw))
+        Control::each(&context.quietly(4), &flaws, attack)
     }
 }
 

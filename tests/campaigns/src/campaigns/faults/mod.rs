@@ -64,16 +64,17 @@ impl Campaign for Faults {
             (Flaw::RollbackKeeps, "as it must not be"),
             (Flaw::ConflictKeeps, "as it must not be"),
         ];
-        let mut controls = Control::each(&flaws, |flaw| attack(&context, &[&Broken(flaw)]))?;
+        let mut controls =
+            Control::each(&context, &flaws, |context, flaw| attack(context, &[&Broken(flaw)]))?;
         let careless = [
             (Part::Writing, "as it must not be|came to Ok"),
             (Part::Reading, "is a wrong answer"),
             (Part::LongWork, "in a repair"),
         ];
         for (part, expected) in careless {
-            let tally = attack(&context, &[&Careless(part)])?;
             let name = format!("errors are not looked at: {part:?}");
-            controls.push(Control::of(name, &tally, expected));
+            let attack = |context: &Context| attack(context, &[&Careless(part)]);
+            controls.push(Control::within(&context, &name, expected, attack)?);
         }
         Ok(controls)
     }

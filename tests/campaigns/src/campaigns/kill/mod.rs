@@ -161,8 +161,8 @@ impl Campaign for Kill {
                 Habit::NeverEnds => Duration::from_secs(1),
                 _ => PATIENCE,
             };
-            let tally = Attack::new(&context.quietly(ENOUGH), forms, habit, patience).run()?;
-            controls.push(Control::of(name, &tally, expected));
+            let attack = |context: &Context| Attack::new(context, forms, habit, patience).run();
+            controls.push(Control::within(&context.quietly(ENOUGH), name, expected, attack)?);
         }
         // One opening of some thousand meets the moment; the first that does ends it.
         const MANY: u64 = 100_000;

@@ -148,7 +148,7 @@ const BROKEN: &[(Mode, &[Broken])] = &[
             ("nothing is broken", Flaw::None, Promise::AllButLast, ""),
             ("as if it lost nothing", Flaw::None, Promise::All, "between"),
             ("data are not synced", Flaw::DataNotSynced, Promise::AllButLast, DAMAGED),
-            ("a flush does not wait", Flaw::FlushNotSynced, Promise::AllButLast, "between"),
+            ("a flush does not wait", Flaw::FlushNotSynced, Promise::AllButLast, DAMAGED),
         ],
     ),
     (
@@ -164,8 +164,8 @@ const BROKEN: &[(Mode, &[Broken])] = &[
 
 /// Records a job, and judges it as if it were broken.
 ///
-/// A recording that begins with nothing has few moments to cut the power at, and a flaw may show at none of
-/// them. Then others are made, with other seeds.
+/// A recording has few moments to cut the power at, and a flaw may show at none of them. Then others are made,
+/// with other seeds.
 fn attack_broken(
     context: &Context,
     job: &Job,
@@ -200,7 +200,7 @@ fn attack_broken(
     for broken in broken {
         let mut control = attack(broken, job.seed)?;
         let is_flawed = !broken.3.is_empty();
-        for n in (1..MOST_RECORDINGS).take_while(|_| is_flawed && start.is_none()) {
+        for n in (1..MOST_RECORDINGS).take_while(|_| is_flawed) {
             if control.held {
                 break;
             }

@@ -70,7 +70,7 @@ impl Campaign for Syscalls {
             (Flaw::NeverReopens, "does not go on|one fault was|passes for one that failed"),
             (Flaw::AcksEarly, "were acknowledged"),
         ];
-        Control::each(&flaws, |flaw| attack(&context.quietly(FAULTS_PER_CONTROL), flaw))
+        Control::each(&context.quietly(FAULTS_PER_CONTROL), &flaws, attack)
     }
 }
 
