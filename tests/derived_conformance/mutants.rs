@@ -20,6 +20,7 @@ enum Flaw {
     ForgetsOld,
     ForgetsNew,
     IgnoresLastOfMany,
+    TruncatesBatches,
     WritesUnchanged,
     ReadsAll,
     ReadsRecords,
@@ -100,6 +101,8 @@ impl<D: Maintained<Key = u32, Value = Sale>> Flawed<D> {
             Flaw::ForgetsNew => {
                 changes.iter_mut().filter(|one| is_update(one)).for_each(|one| one.new = None);
             }
+            // A build gives it new records only, and other laws shorter batches.
+            Flaw::TruncatesBatches if changes.iter().all(is_update) => changes.truncate(10),
             Flaw::IgnoresLastOfMany if changes.len() > 1 => drop(changes.pop()),
             Flaw::WritesUnchanged => {
                 changes.iter_mut().filter(|one| one.old == one.new).for_each(|one| one.old = None);
@@ -367,5 +370,6 @@ caught! {
     a_repair_that_adds_twice: Sums, AddsTwice, Repairers;
     a_repair_in_one_transaction: Composite, RepairsAtOnce, Bounded;
     an_update_with_state_outside_the_store: Composite, RemembersChanged, Build;
+    an_update_that_truncates_long_batches: Composite, TruncatesBatches, Deferred;
     an_update_outside_of_the_subspace: Composite, WritesOutside, Drop;
 }

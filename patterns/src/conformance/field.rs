@@ -35,13 +35,23 @@ pub(super) struct Field<'t, T: Subject> {
 impl<'t, T: Subject> Field<'t, T> {
     /// Clears the store and declares a table with derived data.
     pub(super) fn new(subject: &'t T, store: &impl Store) -> Result<Self> {
+        Self::declare(subject, store, false)
+    }
+
+    /// As [`new`](Field::new), with derived data that are deferred.
+    pub(super) fn deferred(subject: &'t T, store: &impl Store) -> Result<Self> {
+        Self::declare(subject, store, true)
+    }
+
+    fn declare(subject: &'t T, store: &impl Store, is_deferred: bool) -> Result<Self> {
         store.transact(|txn| txn.delete_range(KeyRange::all()))?;
         let schema = Schema::open(store, "conformance")?;
         let records = schema.table("records")?;
-        let (derived, space) = derive(&schema, subject, &records, "derived")?;
-        store.transact(|txn| {
-            neighbours(&space).iter().try_for_each(|key| txn.put(key, b"neighbour"))
-        })?;
+        let (derived, space) = derive(&schema, subject, &records, "derived", is_deferred)?;
+        // Directly before deferred data is their queue.
+        let neighbours = neighbours(&space);
+        let neighbours = neighbours.iter().filter(|_| !is_deferred);
+        store.transact(|txn| neighbours.clone().try_for_each(|key| txn.put(key, b"neighbour")))?;
         Ok(Self { subject, records, derived, space, model: BTreeMap::new() })
     }
 
@@ -154,7 +164,7 @@ impl<'t, T: Subject> Field<'t, T> {
         drop(snapshot);
         let schema = Schema::open(store, "conformance")?;
         let records = schema.table("records")?;
-        let (rebuilt, space) = derive(&schema, self.subject, &records, "rebuilt")?;
+        let (rebuilt, space) = derive(&schema, self.subject, &records, "rebuilt", false)?;
         rebuilt.build(store)?;
         let mut built = dump(&store.snapshot()?, space.self_and_children())?;
         built.retain(|_, value| !self.subject.is_neutral(value));
@@ -173,12 +183,17 @@ fn derive<T: Subject>(
     subject: &T,
     records: &Table<T::Key, T::Value>,
     name: &str,
+    is_deferred: bool,
 ) -> Result<(Attached<T::Kind>, Subspace)> {
     let assigned = RefCell::new(None);
-    let derived = schema.derive(records, name, 1, |space| {
+    let make = |space: &Subspace| {
         assigned.replace(Some(space.clone()));
         subject.make(space)
-    })?;
+    };
+    let derived = match is_deferred {
+        true => schema.derive_deferred(records, name, 1, make)?,
+        false => schema.derive(records, name, 1, make)?,
+    };
     let space = assigned.take().ok_or_else(|| Error::other("the schema assigned no subspace"))?;
     Ok((derived, space))
 }

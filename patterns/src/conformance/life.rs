@@ -1,12 +1,12 @@
-//! Laws of builds and drops.
+//! Laws of builds, drains and drops.
 
 use std::ops::ControlFlow;
 
 use keyloom::{KeyRange, Store, Writer, pack};
 
-use super::field::{Change, Field, RECORDS, difference, dump_all, neighbours};
+use super::field::{Change, Field, RECORDS, Random, difference, dump_all, neighbours};
 use super::{Fidelity, Outcome, Subject, ensure};
-use crate::schema::Schema;
+use crate::schema::{Maintained, Schema};
 
 pub(super) fn build<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outcome {
     for batch in [1, 2, 5] {
@@ -46,6 +46,36 @@ fn changes<T: Subject>(batch: usize) -> Vec<Change> {
         (RECORDS - 2, of(None)),
         (0, of(Some(4))),
     ]
+}
+
+pub(super) fn deferred<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
+    if !Field::new(subject, store)?.derived.pattern().can_be_deferred() {
+        return Ok(());
+    }
+    let mut random = Random(seed);
+    for batch in [1, 5, 100] {
+        let mut field = Field::deferred(subject, store)?;
+        let drain = |field: &Field<'_, T>| -> Outcome {
+            field.derived.drain_with(store, batch, |_| ControlFlow::Continue(()))?;
+            field.answers(&store.snapshot()?, &format!("after a drain in batches of {batch}"))
+        };
+        for _ in 0..4 {
+            // Most records change more than once between two drains.
+            for _ in 0..6 {
+                field.commit(store, &random.changes::<T>(8))?;
+            }
+            drain(&field)?;
+        }
+        // All records change in one drain.
+        let last = if T::FIDELITY == Fidelity::Growing { 0 } else { 4 };
+        for version in 0..=last {
+            let all: Vec<_> = (0..RECORDS).map(|n| (n, Some(version))).collect();
+            field.commit(store, &all)?;
+            drain(&field)?;
+        }
+        field.intact(store, &format!("after drains in batches of {batch}"))?;
+    }
+    Ok(())
 }
 
 pub(super) fn drop_data<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outcome {

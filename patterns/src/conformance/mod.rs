@@ -346,5 +346,6 @@ laws! {
     Repairers, "two repairs beside each other and beside writers leave intact data", repairs::repairers;
     Bounded, "transactions of builds and repairs have a bounded size", repairs::bounded;
     Build, "a build beside writers leaves intact data", life::build;
+    Deferred, "after each drain, deferred data are those of the records", life::deferred;
     Drop, "disabled data are not written, and dropped data leave no key", life::drop_data;
 }
