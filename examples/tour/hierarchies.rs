@@ -64,12 +64,13 @@ impl Step for Hierarchies {
         if self.files.node_at(&store.snapshot()?, ["yaml-tests"])?.is_some() {
             return Ok(());
         }
-        let files = directory_tree(&options.data)?;
-        // A tour that was stopped here goes on after the directories that it has loaded.
-        BatchSize::new(100).transact_all(store, &files, |txn, batch| {
-            for directory in batch {
-                if self.files.node_at(txn, [&*directory.name])?.is_none() {
-                    self.files.load(txn, None, std::slice::from_ref(directory))?;
+        let mut pieces = Vec::new();
+        split(None, directory_tree(&options.data)?, &mut pieces);
+        // A tour that was stopped here goes on after what it has loaded.
+        BatchSize::new(100).transact_all(store, &pieces, |txn, batch| {
+            for (parent, directory) in batch {
+                if self.files.get(txn, directory.id)?.is_none() {
+                    self.files.load(txn, *parent, std::slice::from_ref(directory))?;
                 }
             }
             Ok(())
@@ -135,6 +136,27 @@ impl Step for Hierarchies {
             },
         )
     }
+}
+
+/// The parent of a subtree, and the subtree.
+type Piece = (Option<NodeId>, Nested<Size>);
+
+/// Divides trees into subtrees that fit a transaction of every store, each after the one with its parent.
+fn split(parent: Option<NodeId>, trees: Vec<Nested<Size>>, pieces: &mut Vec<Piece>) {
+    const MOST: usize = 500;
+    for mut tree in trees {
+        if nodes(&tree) <= MOST {
+            pieces.push((parent, tree));
+            continue;
+        }
+        let (id, below) = (tree.id, std::mem::take(&mut tree.children));
+        pieces.push((parent, tree));
+        split(Some(id), below.into(), pieces);
+    }
+}
+
+fn nodes(tree: &Nested<Size>) -> usize {
+    1 + tree.children.iter().map(nodes).sum::<usize>()
 }
 
 /// The files and directories, each directory in the order of its names.
