@@ -1,6 +1,7 @@
 //! A walk over entries that leaves some of them out, by stepping over them or by a new range.
 
 use std::fmt;
+use std::iter::{self, FusedIterator};
 
 use keyloom::{Entry, KeyRange, Order, Reader, Result};
 
@@ -141,4 +142,19 @@ impl<R: Reader> fmt::Debug for Walk<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Walk").field("explain", &self.explain).finish_non_exhaustive()
     }
+}
+
+/// The items of `step`, up to its end or its first error.
+pub(crate) fn until_error<T>(
+    step: impl FnMut() -> Result<Option<T>>,
+) -> impl FusedIterator<Item = Result<T>> {
+    let mut step = Some(step);
+    iter::from_fn(move || {
+        let next = step.as_mut()?().transpose();
+        if !matches!(next, Some(Ok(_))) {
+            step = None;
+        }
+        next
+    })
+    .fuse()
 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{ControlFlow, Deref};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Entry, Error, Order, Pack, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Error, Order, Reader, Result, Store, Subspace, Writer};
 
 use crate::derived::{self, AsEntries, Attach, Derived, DerivedEntries, DerivedEntry};
 use crate::inconsistency::Inconsistency;
@@ -127,8 +127,8 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         reader: &'r Q,
         left: &L,
         order: Order,
-    ) -> Result<Linked<Q::Entries<'r>, L, R>> {
-        Linked::new(self.table.space(), reader, left, order)
+    ) -> Result<impl Iterator<Item = Result<R>> + use<'r, Q, L, R, V, C>> {
+        linked(self.table.space(), reader, left, order)
     }
 
     /// The lefts of a right, in `order`. Costs one get more in a schema.
@@ -140,14 +140,14 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         reader: &'r Q,
         right: &R,
         order: Order,
-    ) -> Result<Linked<Q::Entries<'r>, R, L>>
+    ) -> Result<impl Iterator<Item = Result<L>> + use<'r, Q, L, R, V, C>>
     where
         C: Codec<V>,
     {
         if let Some(attached) = &self.attached {
             attached.at(reader)?;
         }
-        Linked::new(&self.reversed.space, reader, right, order)
+        linked(&self.reversed.space, reader, right, order)
     }
 }
 
@@ -355,44 +355,19 @@ impl<L: RecordKey, R: RecordKey, V: 'static> Maintained for Reversed<L, R, V> {
     }
 }
 
-/// What is linked to one end: the other ends, in order.
-pub struct Linked<I, A, B> {
-    entries: I,
-    space: Subspace,
-    ends: PhantomData<fn() -> (A, B)>,
-}
-
-impl<I, A: Pack, B> Linked<I, A, B> {
-    fn new<'r, Q: Reader<Entries<'r> = I>>(
-        space: &Subspace,
-        reader: &'r Q,
-        end: &A,
-        order: Order,
-    ) -> Result<Self> {
-        // As one element: an end that is a tuple stands nested in the pair.
-        let entries = reader.range(space.range_of(&(end,)), order)?;
-        Ok(Self { entries, space: space.clone(), ends: PhantomData })
-    }
-}
-
-impl<I, Y, A: RecordKey, B: RecordKey> Iterator for Linked<I, A, B>
-where
-    I: Iterator<Item = Result<Entry<Y>>>,
-    Y: Deref<Target = [u8]>,
-{
-    type Item = Result<B>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let other_end = |(key, _): Entry<Y>| {
-            let ends = self.space.unpack::<(A, B)>(&key);
-            ends.map(|(_, other)| other).map_err(|error| Error::from(error).at(&key))
-        };
-        Some(self.entries.next()?.and_then(other_end))
-    }
-}
-
-impl<I, A, B> fmt::Debug for Linked<I, A, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Linked").field("space", &self.space).finish_non_exhaustive()
-    }
+/// The other ends of what is linked to one end, in order.
+fn linked<'r, Q: Reader, A: RecordKey, B: RecordKey>(
+    space: &Subspace,
+    reader: &'r Q,
+    end: &A,
+    order: Order,
+) -> Result<impl Iterator<Item = Result<B>> + use<'r, Q, A, B>> {
+    // As one element: an end that is a tuple stands nested in the pair.
+    let entries = reader.range(space.range_of(&(end,)), order)?;
+    let space = space.clone();
+    Ok(entries.map(move |entry| {
+        let (key, _) = entry?;
+        let ends = space.unpack::<(A, B)>(&key);
+        ends.map(|(_, other)| other).map_err(|error| Error::from(error).at(&key))
+    }))
 }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::vec;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyBuf, Reader, Result};
 
 use crate::table::{RecordKey, Table};
+use crate::walk::until_error;
 
 /// The right side of a lookup join: a table, and how it is asked. A reference to a table is one
 /// with the defaults.
@@ -69,92 +69,52 @@ impl<K, V, C> fmt::Debug for Lookup<K, V, C> {
     }
 }
 
-/// Each row with the record of its key; see [`Joins::lookup_join`](super::Joins::lookup_join).
-pub struct LookupJoin<'r, I, T, R, K, V, C, F> {
-    rows: I,
-    reader: &'r R,
+/// Each row with the record of its key, or `None`.
+pub(super) fn lookup_join<T, K: RecordKey, V, C: Codec<V>, O: Into<Option<K>>>(
+    mut rows: impl Iterator<Item = Result<T>>,
+    reader: &impl Reader,
     lookup: Lookup<K, V, C>,
-    key: F,
-    /// What is known of the table: what this batch asked for, and what is remembered.
-    known: HashMap<KeyBuf, Option<Arc<V>>>,
-    joined: vec::IntoIter<(T, Option<Arc<V>>)>,
-    ended: bool,
+    mut key: impl FnMut(&T) -> O,
+) -> impl Iterator<Item = Result<(T, Option<Arc<V>>)>> {
+    // The records of this batch, and those that are remembered.
+    let mut known = HashMap::new();
+    let mut joined = Vec::new().into_iter();
+    let mut ended = false;
+    until_error(move || {
+        while joined.as_slice().is_empty() && !ended {
+            let batch = rows.by_ref().take(lookup.batch).collect::<Result<Vec<T>>>()?;
+            ended = batch.len() < lookup.batch;
+            let space = lookup.table.space();
+            let pack = |row: &T| key(row).into().map(|key| space.pack(&key));
+            let keys: Vec<Option<KeyBuf>> = batch.iter().map(pack).collect();
+            lookup.read(reader, &keys, &mut known)?;
+            let record = |key: Option<KeyBuf>| known.get(&key?).cloned().flatten();
+            let pair = |(row, key)| (row, record(key));
+            joined = batch.into_iter().zip(keys).map(pair).collect::<Vec<_>>().into_iter();
+            if known.len() > lookup.remember {
+                known.clear();
+            }
+        }
+        Ok(joined.next())
+    })
 }
 
-impl<'r, I, T, R, K, V, C, F, O> LookupJoin<'r, I, T, R, K, V, C, F>
-where
-    I: Iterator<Item = Result<T>>,
-    R: Reader,
-    K: RecordKey,
-    C: Codec<V>,
-    F: FnMut(&T) -> O,
-    O: Into<Option<K>>,
-{
-    pub(super) fn new(rows: I, reader: &'r R, lookup: Lookup<K, V, C>, key: F) -> Self {
-        let joined = Vec::new().into_iter();
-        Self { rows, reader, lookup, key, known: HashMap::new(), joined, ended: false }
-    }
-
-    fn join_batch(&mut self) -> Result<()> {
-        let rows = self.rows.by_ref().take(self.lookup.batch).collect::<Result<Vec<T>>>()?;
-        self.ended = rows.len() < self.lookup.batch;
-        let space = self.lookup.table.space();
-        let pack = |row: &T| (self.key)(row).into().map(|key| space.pack(&key));
-        let keys: Vec<Option<KeyBuf>> = rows.iter().map(pack).collect();
-        self.learn(&keys)?;
-        let record = |key: Option<KeyBuf>| self.known.get(&key?).cloned().flatten();
-        let joined: Vec<_> =
-            rows.into_iter().zip(keys).map(|(row, key)| (row, record(key))).collect();
-        self.joined = joined.into_iter();
-        if self.known.len() > self.lookup.remember {
-            self.known.clear();
-        }
-        Ok(())
-    }
-
-    /// Reads the records of those keys that are not known, each once and in the order of the store,
+impl<K: RecordKey, V, C: Codec<V>> Lookup<K, V, C> {
+    /// Reads the records of the keys that are not known, each once and in the order of the store,
     /// whose pages are then visited in order too.
-    fn learn(&mut self, keys: &[Option<KeyBuf>]) -> Result<()> {
+    fn read(
+        &self,
+        reader: &impl Reader,
+        keys: &[Option<KeyBuf>],
+        known: &mut HashMap<KeyBuf, Option<Arc<V>>>,
+    ) -> Result<()> {
         let mut unknown: Vec<&KeyBuf> =
-            keys.iter().flatten().filter(|key| !self.known.contains_key(*key)).collect();
+            keys.iter().flatten().filter(|key| !known.contains_key(*key)).collect();
         unknown.sort_unstable();
         unknown.dedup();
-        let records = Table::<K, V, C>::read_many(self.reader, &unknown)?;
+        let records = Table::<K, V, C>::read_many(reader, &unknown)?;
         let records = records.into_iter().map(|record| record.map(Arc::new));
-        self.known.extend(unknown.into_iter().cloned().zip(records));
+        known.extend(unknown.into_iter().cloned().zip(records));
         Ok(())
-    }
-}
-
-impl<I, T, R, K, V, C, F, O> Iterator for LookupJoin<'_, I, T, R, K, V, C, F>
-where
-    I: Iterator<Item = Result<T>>,
-    R: Reader,
-    K: RecordKey,
-    C: Codec<V>,
-    F: FnMut(&T) -> O,
-    O: Into<Option<K>>,
-{
-    type Item = Result<(T, Option<Arc<V>>)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(row) = self.joined.next() {
-                return Some(Ok(row));
-            }
-            if self.ended {
-                return None;
-            }
-            if let Err(error) = self.join_batch() {
-                self.ended = true;
-                return Some(Err(error));
-            }
-        }
-    }
-}
-
-impl<I, T, R, K, V, C, F> fmt::Debug for LookupJoin<'_, I, T, R, K, V, C, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LookupJoin").field("lookup", &self.lookup).finish_non_exhaustive()
     }
 }

@@ -92,23 +92,23 @@
 //! (2015). The algorithms are those of every relational database.
 
 mod hash;
-mod inner;
 mod links;
 mod lookup;
 mod merge;
 mod nested;
 
+use std::sync::Arc;
+
 use keyloom::value::Codec;
 use keyloom::{Order, Pack, Reader, Result};
 
-pub use hash::{BuildSide, HashJoin, KeySet, SemiJoin};
-pub use inner::Inner;
-pub use links::{Linked, Links, Reversed};
-pub use lookup::{Lookup, LookupJoin};
-pub use merge::MergeJoin;
-pub use nested::NestedLoopJoin;
+pub use hash::{BuildSide, KeySet};
+pub use links::{Links, Reversed};
+pub use lookup::Lookup;
 
+use self::nested::pairs;
 use crate::table::RecordKey;
+use crate::walk::until_error;
 
 /// The joins, for every iterator of `Result<T>`; see the [module](self).
 pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
@@ -126,7 +126,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         reader: &'r R,
         lookup: impl Into<Lookup<K, V, C>>,
         key: F,
-    ) -> Inner<LookupJoin<'r, Self, T, R, K, V, C, F>>
+    ) -> impl Iterator<Item = Result<(T, Arc<V>)>>
     where
         R: Reader,
         K: RecordKey,
@@ -134,7 +134,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         F: FnMut(&T) -> O,
         O: Into<Option<K>>,
     {
-        Inner(self.left_lookup_join(reader, lookup, key))
+        inner(self.left_lookup_join(reader, lookup, key))
     }
 
     /// Each row with the record of its key, or `None`. Otherwise as
@@ -144,7 +144,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         reader: &'r R,
         lookup: impl Into<Lookup<K, V, C>>,
         key: F,
-    ) -> LookupJoin<'r, Self, T, R, K, V, C, F>
+    ) -> impl Iterator<Item = Result<(T, Option<Arc<V>>)>>
     where
         R: Reader,
         K: RecordKey,
@@ -152,7 +152,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         F: FnMut(&T) -> O,
         O: Into<Option<K>>,
     {
-        LookupJoin::new(self, reader, lookup.into(), key)
+        lookup::lookup_join(self, reader, lookup.into(), key)
     }
 
     /// Each row with each of the rows of `side` that have its key.
@@ -179,14 +179,14 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         self,
         side: &BuildSide<K, V>,
         key: F,
-    ) -> Inner<HashJoin<'_, Self, T, K, V, F>>
+    ) -> impl Iterator<Item = Result<(T, Arc<V>)>>
     where
         T: Clone,
         K: Pack,
         F: FnMut(&T) -> O,
         O: Into<Option<K>>,
     {
-        Inner(self.left_hash_join(side, key))
+        inner(self.left_hash_join(side, key))
     }
 
     /// Each row with each of the rows of `side` that have its key, or with `None`.
@@ -197,14 +197,16 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         self,
         side: &BuildSide<K, V>,
         key: F,
-    ) -> HashJoin<'_, Self, T, K, V, F>
+    ) -> impl Iterator<Item = Result<(T, Option<Arc<V>>)>>
     where
         T: Clone,
         K: Pack,
         F: FnMut(&T) -> O,
         O: Into<Option<K>>,
     {
-        HashJoin::new(self, side, key)
+        let mut key = key;
+        let mut matches = move |row: &T| key(row).into().map_or(&[][..], |key| side.get(&key));
+        pairs(self, move |row| Ok(matches(row).iter().cloned().map(Ok)))
     }
 
     /// Each row with each of the rows of `right` that have the same key, where both sides come in
@@ -247,7 +249,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         order: Order,
         left_key: F,
         right_key: G,
-    ) -> Inner<MergeJoin<Self, J, T, U, F, G>>
+    ) -> impl Iterator<Item = Result<(T, U)>>
     where
         T: Clone,
         U: Clone,
@@ -256,7 +258,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         F: FnMut(&T) -> P,
         G: FnMut(&U) -> P,
     {
-        Inner(self.left_merge_join(right, order, left_key, right_key))
+        inner(self.left_merge_join(right, order, left_key, right_key))
     }
 
     /// Each row with each of the rows of `right` that have the same key, or with `None`. Otherwise
@@ -267,7 +269,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         order: Order,
         left_key: F,
         right_key: G,
-    ) -> MergeJoin<Self, J, T, U, F, G>
+    ) -> impl Iterator<Item = Result<(T, Option<U>)>>
     where
         T: Clone,
         U: Clone,
@@ -276,7 +278,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         F: FnMut(&T) -> P,
         G: FnMut(&U) -> P,
     {
-        MergeJoin::new(self, right, order, left_key, right_key)
+        merge::merge_join(self, right, order, left_key, right_key)
     }
 
     /// Each row with each of the rows that `open` finds for it, such as a range of an index.
@@ -298,26 +300,26 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     ///
     /// # Errors
     /// As the rows of both sides, and as `open`.
-    fn nested_loop_join<U, J, F>(self, open: F) -> Inner<NestedLoopJoin<Self, J, T, F>>
+    fn nested_loop_join<U, J, F>(self, open: F) -> impl Iterator<Item = Result<(T, U)>>
     where
         T: Clone,
         J: Iterator<Item = Result<U>>,
         F: FnMut(&T) -> Result<J>,
     {
-        Inner(self.left_nested_loop_join(open))
+        inner(self.left_nested_loop_join(open))
     }
 
     /// Each row with each of the rows that `open` finds for it, or with `None`.
     ///
     /// # Errors
     /// As [`nested_loop_join`](Joins::nested_loop_join).
-    fn left_nested_loop_join<U, J, F>(self, open: F) -> NestedLoopJoin<Self, J, T, F>
+    fn left_nested_loop_join<U, J, F>(self, open: F) -> impl Iterator<Item = Result<(T, Option<U>)>>
     where
         T: Clone,
         J: Iterator<Item = Result<U>>,
         F: FnMut(&T) -> Result<J>,
     {
-        NestedLoopJoin::new(self, open)
+        pairs(self, open)
     }
 
     /// The rows whose key is in `keys`, each once however often it is there.
@@ -337,27 +339,46 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     ///
     /// # Errors
     /// As the rows.
-    fn semi_join<K, F, O>(self, keys: &KeySet<K>, key: F) -> SemiJoin<'_, Self, T, K, F>
+    fn semi_join<K, F, O>(self, keys: &KeySet<K>, key: F) -> impl Iterator<Item = Result<T>>
     where
         K: Pack,
         F: FnMut(&T) -> O,
         O: Into<Option<K>>,
     {
-        SemiJoin::new(self, keys, key, true)
+        matching(self, keys, key, true)
     }
 
     /// The rows whose key is not in `keys`, those without a key among them.
     ///
     /// # Errors
     /// As the rows.
-    fn anti_join<K, F, O>(self, keys: &KeySet<K>, key: F) -> SemiJoin<'_, Self, T, K, F>
+    fn anti_join<K, F, O>(self, keys: &KeySet<K>, key: F) -> impl Iterator<Item = Result<T>>
     where
         K: Pack,
         F: FnMut(&T) -> O,
         O: Into<Option<K>>,
     {
-        SemiJoin::new(self, keys, key, false)
+        matching(self, keys, key, false)
     }
 }
 
 impl<T, I: Iterator<Item = Result<T>>> Joins<T> for I {}
+
+/// The rows of a left outer join that match something.
+fn inner<T, U>(
+    rows: impl Iterator<Item = Result<(T, Option<U>)>>,
+) -> impl Iterator<Item = Result<(T, U)>> {
+    rows.filter_map(|row| row.map(|(left, right)| Some((left, right?))).transpose())
+}
+
+/// The rows whose key is in `keys`, or those whose key is not.
+fn matching<T, K: Pack, O: Into<Option<K>>>(
+    mut rows: impl Iterator<Item = Result<T>>,
+    keys: &KeySet<K>,
+    mut key: impl FnMut(&T) -> O,
+    wanted: bool,
+) -> impl Iterator<Item = Result<T>> {
+    let mut matches =
+        move |row: &T| key(row).into().is_some_and(|key| keys.contains(&key)) == wanted;
+    until_error(move || rows.find(|row| row.as_ref().map_or(true, &mut matches)).transpose())
+}
