@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::{Memory, Store, Subspace};
-use keyloom_patterns::general::dimensionality_reduction::curve::{Dimension, Hilbert, Morton};
+use keyloom_patterns::general::dimensionality_reduction::curve::{Dimension, Morton};
 use keyloom_patterns::{Circle, CurveIndex, Position, SpaceTimeIndex, Table};
 
 const CELLS: usize = 1_024;
@@ -69,31 +69,6 @@ fn morton<M: Morton<N>, const N: usize>(
     group.finish();
 }
 
-fn hilbert(c: &mut Criterion) {
-    let mut group = c.benchmark_group("curve");
-    group.throughput(Throughput::Elements(CELLS as u64));
-    let cells = cells::<_, 2>(|number| number as u32);
-    for order in [16, 32] {
-        let curve = Hilbert::new(order).unwrap();
-        let indexes = cells.iter().map(|&cell| curve.encode(cell)).collect::<Vec<_>>();
-        group.bench_function(format!("encode/Hilbert, order {order}"), |b| {
-            b.iter(|| {
-                for &cell in black_box(&cells) {
-                    black_box(curve.encode(cell));
-                }
-            });
-        });
-        group.bench_function(format!("decode/Hilbert, order {order}"), |b| {
-            b.iter(|| {
-                for &index in black_box(&indexes) {
-                    black_box(curve.decode(index));
-                }
-            });
-        });
-    }
-    group.finish();
-}
-
 fn curve(c: &mut Criterion) {
     morton::<u64, 2>(c, "u64", |number| number as u32);
     morton::<u64, 3>(c, "u64", |number| number as u32);
@@ -101,7 +76,6 @@ fn curve(c: &mut Criterion) {
     morton::<u128, 2>(c, "u128", |number| number);
     morton::<u128, 3>(c, "u128", |number| number);
     morton::<u128, 4>(c, "u128", |number| number);
-    hilbert(c);
 }
 
 const RECORDS: u32 = 100_000;

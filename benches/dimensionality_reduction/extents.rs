@@ -3,7 +3,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Store};
-use keyloom_patterns::{BoundingBox, ExtentIndex, Schema};
+use keyloom_patterns::{BoundingBox, ExtentIndex, Scan, Schema};
 
 const EXTENTS: u32 = 100_000;
 const QUERIES: usize = 64;

@@ -2,7 +2,7 @@
 
 use keyloom::{Memory, Store, Subspace};
 use keyloom_patterns::general::dimensionality_reduction::{AreaQuery, CellBounds};
-use keyloom_patterns::{Circle, Explain, PointIndex, Position, Table};
+use keyloom_patterns::{Circle, Explain, PointIndex, Position, Scan, Table};
 
 use crate::Drawn;
 use crate::card::Card;

@@ -1,8 +1,7 @@
-//! The two curves, through a grid of 8 by 8 cells.
+//! The Z-order curve through a grid of 8 by 8 cells.
 
-use keyloom_patterns::general::dimensionality_reduction::curve::{Hilbert, Morton};
+use keyloom_patterns::general::dimensionality_reduction::curve::Morton;
 
-use crate::Drawn;
 use crate::card::Card;
 
 /// The bits of a coordinate.
@@ -11,29 +10,27 @@ const ORDER: u32 = 3;
 const SIDE: u32 = 38;
 const TOP: u32 = 34;
 
-pub fn picture() -> Drawn<String> {
+pub fn picture() -> String {
     let mut card = Card::new(
-        700,
+        530,
         372,
-        "The Z-order curve and the Hilbert curve",
-        "Both curves through 8 by 8 cells. The Z-order curve leaps where a square ends and the next one begins; \
-         the Hilbert curve always goes on in a neighbouring cell.",
+        "The Z-order curve",
+        "The curve through 8 by 8 cells. It leaps where a square ends and the next one begins.",
     );
-    let hilbert = Hilbert::new(ORDER)?;
-    draw(&mut card, 20, "Z-order", Morton::<2>::decode);
-    draw(&mut card, 376, "Hilbert", |code| hilbert.decode(code));
+    draw(&mut card);
     card.text(
         20,
         362,
         "From the cell at the lower left on; a leap to a cell that is no neighbour is dashed.",
     );
-    Ok(card.finish())
+    card.finish()
 }
 
-fn draw(card: &mut Card, left: u32, title: &str, cell: impl Fn(u64) -> [u32; 2]) {
+fn draw(card: &mut Card) {
+    let (left, cell) = (20, |code: u64| Morton::<2>::decode(code));
     let cells = 1 << ORDER;
     let side = SIDE * cells;
-    card.text(left, TOP - 12, title);
+    card.text(left, TOP - 12, "Z-order");
     let lines = (0..=cells).map(|n| n * SIDE);
     let grid =
         lines.map(|at| format!("M{left} {y}h{side}M{x} {TOP}v{side}", y = TOP + at, x = left + at));

@@ -1,4 +1,4 @@
-//! Draws the pictures of the book's chapter on dimensionality reduction: curves by the library's own codes, and
+//! Draws the pictures of the book's chapter on dimensionality reduction: the curve by the library's own codes, and
 //! what its queries read of real cities.
 //!
 //! ```text
@@ -51,7 +51,7 @@ fn directory() -> PathBuf {
 fn pictures() -> Drawn<Vec<(String, String)>> {
     let cities = cities::read()?;
     let mut pictures = vec![
-        ("curves.svg".to_owned(), curves::picture()?),
+        ("curves.svg".to_owned(), curves::picture()),
         ("antimeridian.svg".to_owned(), antimeridian::picture(&cities)?),
         ("pole.svg".to_owned(), pole::picture(&cities)?),
     ];

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use keyloom::{Reader, Result, Store};
-use keyloom_patterns::general::dimensionality_reduction::{Cell, Everywhere};
+use keyloom_patterns::general::dimensionality_reduction::Cell;
 use keyloom_patterns::schema::State;
 use keyloom_patterns::{Attached, Circle, PointIndex, Polygon, Position, Table};
 
@@ -124,7 +124,7 @@ impl Step for DimensionalityReduction {
             Ok((vec![format!("{inside} Swiss cities, and {beyond} beyond the border")], ()))
         })?;
         ask(store, "Where are the most? (all of them in cells of 2 characters)", |snapshot| {
-            let cells = self.by_position.at(snapshot)?.within(Everywhere).grid(snapshot, 10)?;
+            let cells = self.by_position.at(snapshot)?.within(Cell::WORLD).grid(snapshot, 10)?;
             let mut cells = cells.collect::<Result<Vec<(Cell, u64)>>>()?;
             cells.sort_by_key(|(_, count)| Reverse(*count));
             let line = |(cell, count): &(Cell, u64)| format!("{cell}: {}", grouped(*count));

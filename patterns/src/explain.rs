@@ -1,6 +1,9 @@
 //! What a query touched.
 
 use std::fmt;
+use std::iter::FusedIterator;
+
+use keyloom::Result;
 
 /// What a query that can read more than it returns has read so far.
 ///
@@ -29,5 +32,65 @@ impl fmt::Display for Explain {
             f,
             "{ranges} ranges, {seeks} seeks, {keys_scanned} keys scanned, {keys_returned} returned"
         )
+    }
+}
+
+/// The results of a query that counts what it reads.
+///
+/// ```
+/// use keyloom::{Memory, Order, Store, Subspace, Writer};
+/// use keyloom_patterns::{Grouping, Scan};
+/// let log = Subspace::new("log"); // machine, second
+/// let store = Memory::new();
+/// store.transact(|txn| (0..9).try_for_each(|n| txn.put(&log.pack(&(n % 3, n)), b"")))?;
+/// let snapshot = store.snapshot()?;
+/// let mut machines = Grouping::new(&log, 1).values(&snapshot, (), Order::Ascending)?;
+/// assert_eq!(machines.by_ref().collect::<keyloom::Result<Vec<u8>>>()?, [0, 1, 2]);
+/// assert_eq!(machines.explain().keys_scanned, 9);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub trait Scan: FusedIterator {
+    /// What the query has read so far.
+    fn explain(&self) -> Explain;
+}
+
+/// What a scan reads with.
+pub(crate) trait Reading {
+    fn explain(&self) -> Explain;
+}
+
+/// The items that `step` reads, up to the end or the first error.
+pub(crate) fn scan<W: Reading, T>(
+    walk: W,
+    step: impl FnMut(&mut W) -> Result<Option<T>>,
+) -> impl Scan<Item = Result<T>> {
+    Steps { walk, step, has_ended: false }
+}
+
+struct Steps<W, F> {
+    walk: W,
+    step: F,
+    has_ended: bool,
+}
+
+impl<W, T, F: FnMut(&mut W) -> Result<Option<T>>> Iterator for Steps<W, F> {
+    type Item = Result<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_ended {
+            return None;
+        }
+        let next = (self.step)(&mut self.walk).transpose();
+        self.has_ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl<W, T, F: FnMut(&mut W) -> Result<Option<T>>> FusedIterator for Steps<W, F> {}
+
+impl<W: Reading, T, F: FnMut(&mut W) -> Result<Option<T>>> Scan for Steps<W, F> {
+    fn explain(&self) -> Explain {
+        self.walk.explain()
     }
 }

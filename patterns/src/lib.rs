@@ -80,7 +80,7 @@ pub use conceptual::denormalization::Copies;
 pub use conceptual::joins::{Joins, Links};
 pub use continuation::{Continuation, Page, UnreadableEntry};
 pub use derived::{Derived, DerivedEntries, RecordChange};
-pub use explain::Explain;
+pub use explain::{Explain, Scan};
 pub use general::aggregation::{Grouping, RankedIndex, RollUp, Sketches, Totals};
 pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
 pub use general::composite_key_index::{Index, IndexEntries, IndexError, IndexQuery, entry};

@@ -3,10 +3,8 @@
 use std::collections::HashSet;
 
 use keyloom::{Memory, Store, Subspace};
-use keyloom_patterns::general::dimensionality_reduction::{
-    Area, Cell, CoverPart, Everywhere, Relation,
-};
-use keyloom_patterns::{BoundingBox, Circle, PointIndex, Polygon, Position, Table};
+use keyloom_patterns::general::dimensionality_reduction::{Area, Cell, CoverPart, Relation};
+use keyloom_patterns::{BoundingBox, Circle, PointIndex, Polygon, Position, Scan, Table};
 
 type Degrees = (f64, f64);
 
@@ -46,7 +44,7 @@ fn areas() -> Vec<Box<dyn Area>> {
         Box::new(BoundingBox::new(-25.0, 170.0, -10.0, -170.0).unwrap()),
         Box::new(BoundingBox::new(80.0, -180.0, 90.0, 180.0).unwrap()),
         Box::new(Polygon::new(&ring).unwrap()),
-        Box::new(Everywhere),
+        Box::new(Cell::WORLD),
     ]
 }
 

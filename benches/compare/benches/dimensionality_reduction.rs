@@ -20,7 +20,9 @@ use keyloom::{DynWriter, Lmdb, Reader, Store, Subspace, pack};
 use keyloom_compare::compare;
 use keyloom_patterns::derived::{RecordChange, SortedWrites};
 use keyloom_patterns::general::dimensionality_reduction::EARTH_RADIUS;
-use keyloom_patterns::{BoundingBox, Circle, DerivedEntries, Explain, PointIndex, Position, Table};
+use keyloom_patterns::{
+    BoundingBox, Circle, DerivedEntries, Explain, PointIndex, Position, Scan, Table,
+};
 use rstar::RTree;
 use rstar::primitives::GeomWithData;
 use rusqlite::{CachedStatement, Connection, Statement};

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Error, Fault, Faulty, Metered, Reader, Store};
-use keyloom_patterns::Maintained;
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::general::dimensionality_reduction::curve::Morton;
+use keyloom_patterns::{Maintained, Scan};
 
 use super::fixture::Numbers;
 use crate::laws::{clear, counts, refused, writing};

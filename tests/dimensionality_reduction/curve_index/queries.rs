@@ -3,8 +3,8 @@
 use std::ops::RangeBounds;
 
 use keyloom::Store;
-use keyloom_patterns::Continuation;
 use keyloom_patterns::general::dimensionality_reduction::curve::Morton;
+use keyloom_patterns::{Continuation, Scan};
 use proptest::prelude::*;
 
 use super::fixture::{Numbers, Range, numbers, ranges};

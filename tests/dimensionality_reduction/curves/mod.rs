@@ -1,7 +1,6 @@
 //! The curves, against constructions that go bit by bit and cell by cell.
 
 mod dimension;
-mod hilbert;
 mod morton;
 mod next_inside;
 mod ranges;

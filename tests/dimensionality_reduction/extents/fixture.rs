@@ -1,9 +1,10 @@
 //! A table of things with an extent, and what must be found of them.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
-use keyloom::{Reader, Store, Subspace};
-use keyloom_patterns::general::dimensionality_reduction::{ExtentQuery, Extents};
+use keyloom::{Result, Store, Subspace};
+use keyloom_patterns::general::dimensionality_reduction::{ExtentQuery, Located};
 use keyloom_patterns::{BoundingBox, ExtentIndex, Index, IndexEntries, Position, Table, entry};
 
 use super::boxes::{Edges, POLE, TURN, degrees};
@@ -60,7 +61,9 @@ impl Things {
     }
 }
 
-pub fn ids<R: Reader>(extents: Extents<'_, '_, R, u16>) -> Vec<u16> {
+pub fn ids<B: Deref<Target = [u8]>>(
+    extents: impl Iterator<Item = Result<Located<B, u16, BoundingBox>>>,
+) -> Vec<u16> {
     let mut ids: Vec<u16> = extents.map(|extent| extent.unwrap().record_key().unwrap()).collect();
     ids.sort_unstable();
     ids

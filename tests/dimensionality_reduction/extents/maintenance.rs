@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{KeyRange, Metered, Store, Writer};
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{BoundingBox, Maintained, Position, Table};
+use keyloom_patterns::{BoundingBox, Maintained, Position, Scan, Table};
 
 use super::fixture::{Degrees, Things, ids};
 use crate::laws::{clear, counts, writing};

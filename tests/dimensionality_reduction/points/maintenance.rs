@@ -1,7 +1,7 @@
 //! An index of points: maintained, checked, repaired, and what it costs.
 
 use keyloom::{Metered, Store};
-use keyloom_patterns::Circle;
+use keyloom_patterns::{Circle, Scan};
 
 use super::fixture::{Places, position};
 use crate::laws::{clear, counts, writing};

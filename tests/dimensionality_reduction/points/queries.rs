@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::{Memory, Store};
 use keyloom_patterns::general::dimensionality_reduction::{Area, Cell, CellBounds, Relation};
-use keyloom_patterns::{BoundingBox, Circle, Polygon, Position};
+use keyloom_patterns::{BoundingBox, Circle, Polygon, Position, Scan};
 use proptest::prelude::*;
 
 use super::fixture::{Places, keys, place, places, position, radius};
@@ -352,7 +352,7 @@ fn occupied_cells_cost_a_seek_each_however_full_they_are() {
         |n: u32| (f64::from(n % 2) * 40.0 + f64::from(n) * 1e-4, f64::from(n / 2 % 2) * 90.0);
     places.put(&store, &(0..2_000).map(cloud).collect::<Vec<_>>());
     let snapshot = store.snapshot().unwrap();
-    let everywhere = keyloom_patterns::general::dimensionality_reduction::Everywhere;
+    let everywhere = keyloom_patterns::general::dimensionality_reduction::Cell::WORLD;
     let mut cells = places.index.within(everywhere).occupied(&snapshot, 12).unwrap();
     assert_eq!(cells.by_ref().map(Result::unwrap).count(), 4);
     let explain = cells.explain();

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use flate2::read::MultiGzDecoder;
 use keyloom::{Memory, Store, Subspace};
-use keyloom_patterns::{Circle, DerivedEntries, PointIndex};
+use keyloom_patterns::{Circle, DerivedEntries, PointIndex, Scan};
 use serde::Deserialize;
 
 use super::fixture::position;

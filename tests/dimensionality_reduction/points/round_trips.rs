@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use keyloom::{Entry, KeyRange, Memory, Order, Reader, Result, Store};
-use keyloom_patterns::Circle;
+use keyloom_patterns::{Circle, Scan};
 
 use super::fixture::{Places, position};
 use crate::laws::clear;

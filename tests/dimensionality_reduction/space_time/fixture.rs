@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use keyloom::{Store, Subspace};
-use keyloom_patterns::general::dimensionality_reduction::{Area, CellBounds, Everywhere, Relation};
+use keyloom_patterns::general::dimensionality_reduction::{Area, Cell, CellBounds, Relation};
 use keyloom_patterns::{BoundingBox, Circle, Maintained, Polygon, Position, SpaceTimeIndex, Table};
 use proptest::prelude::*;
 
@@ -99,7 +99,7 @@ impl Shape {
             Self::Circle(circle) => circle,
             Self::Rectangle(rectangle) => rectangle,
             Self::Triangle(triangle) => triangle,
-            Self::Everywhere => &Everywhere,
+            Self::Everywhere => &Cell::WORLD,
         }
     }
 }

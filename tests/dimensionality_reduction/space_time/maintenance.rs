@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Error, Metered, Reader, Store};
-use keyloom_patterns::Circle;
 use keyloom_patterns::Maintained;
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::general::dimensionality_reduction::Everywhere;
+use keyloom_patterns::general::dimensionality_reduction::Cell;
+use keyloom_patterns::{Circle, Scan};
 
 use super::fixture::{Event, Events, WIDTH_MS, position};
 use crate::laws::{clear, counts, writing};
@@ -29,10 +29,10 @@ pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl
         store.transact(|txn| after.table.put(txn, &7, &Some((1.0, 1.0, 1)))).unwrap();
         for events in [&before, &after] {
             let snapshot = store.snapshot().unwrap();
-            let error = events.index.within(Everywhere, 0..1).count(&snapshot).unwrap_err();
+            let error = events.index.within(Cell::WORLD, 0..1).count(&snapshot).unwrap_err();
             let Error::BadOption { what, value, why } = &error else { panic!("{error:?}") };
             assert_eq!(*what, "the width of the time bins");
-            let stored = if events.index.within(Everywhere, ..).page(&snapshot, 1, None).is_err() {
+            let stored = if events.index.within(Cell::WORLD, ..).page(&snapshot, 1, None).is_err() {
                 value
             } else {
                 panic!("a page was given")
@@ -42,7 +42,7 @@ pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl
         }
         repaired(&after, store);
         let snapshot = store.snapshot().unwrap();
-        assert_eq!(after.index.within(Everywhere, ..).count(&snapshot).unwrap(), 5);
+        assert_eq!(after.index.within(Cell::WORLD, ..).count(&snapshot).unwrap(), 5);
         assert_eq!(after.faults(store), [""; 0]);
     }
 }

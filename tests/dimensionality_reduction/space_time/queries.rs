@@ -4,8 +4,8 @@ use std::ops::RangeBounds;
 
 use keyloom::{Reader, Store};
 use keyloom_patterns::general::dimensionality_reduction::space_time::SpaceTimeQuery;
-use keyloom_patterns::general::dimensionality_reduction::{Area, Everywhere};
-use keyloom_patterns::{Circle, Continuation};
+use keyloom_patterns::general::dimensionality_reduction::{Area, Cell};
+use keyloom_patterns::{Circle, Continuation, Scan};
 use proptest::prelude::*;
 
 use super::fixture::{
@@ -115,7 +115,7 @@ pub fn bins_in_which_nothing_is_cost_nothing(store: &impl Store) {
     assert!(explain.seeks <= 2 + bins * (1 + 3), "{explain}");
     assert!(explain.keys_scanned <= 2 * bins, "{explain}");
     let (from, to) = (2, 12_345_677);
-    let mut none = all.index.within(Everywhere, from..=to).points(&snapshot).unwrap();
+    let mut none = all.index.within(Cell::WORLD, from..=to).points(&snapshot).unwrap();
     assert!(none.next().is_none());
     assert_eq!((none.explain().seeks, none.explain().keys_scanned), (3, 0));
 }
@@ -146,9 +146,9 @@ pub fn earthquakes_are_found_where_and_when_they_were(store: &impl Store) {
         }
         assert!(hits > 1_000, "{hits}");
         let snapshot = store.snapshot().unwrap();
-        let whole = all.index.within(Everywhere, first..=last);
+        let whole = all.index.within(Cell::WORLD, first..=last);
         assert_eq!(whole.count(&snapshot).unwrap(), 1_707);
-        let rest = all.index.within(Everywhere, first + 1..last);
+        let rest = all.index.within(Cell::WORLD, first + 1..last);
         assert_eq!(rest.count(&snapshot).unwrap(), 1_705);
     }
 }
@@ -182,7 +182,7 @@ fn times_are_divided_as_bounds_say() {
         all.put(&store, &[(0.0, 0.0, from), (0.0, 0.0, to)]);
         let snapshot = store.snapshot().unwrap();
         let count =
-            |times: Times| all.index.within(Everywhere, times).count(&snapshot).unwrap() as usize;
+            |times: Times| all.index.within(Cell::WORLD, times).count(&snapshot).unwrap() as usize;
         use std::ops::Bound::{Excluded, Included, Unbounded};
         for times in [
             (Included(from), Included(to)),

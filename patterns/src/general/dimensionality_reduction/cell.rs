@@ -176,6 +176,9 @@ impl Area for Cell {
     }
 
     fn relation(&self, cell: &CellBounds) -> Relation {
+        if self.bits == 0 {
+            return Relation::Inside;
+        }
         let own = Cell::bounds(self);
         let is_off = cell.south > own.north
             || cell.north < own.south

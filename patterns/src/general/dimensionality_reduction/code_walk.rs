@@ -1,13 +1,13 @@
 //! A walk along a curve, through the stretches of a cover.
 
-use std::fmt;
 use std::ops::Deref;
 
 use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, Subspace};
 
 use super::cover::{Cover, Run};
+use super::located::{Covered, Located};
 use super::query::MOST_RANGES;
-use crate::explain::Explain;
+use crate::explain::{Explain, Reading};
 use crate::general::composite_key_index::Found;
 use crate::select::within;
 use crate::table::RecordKey;
@@ -75,18 +75,6 @@ impl Patience {
 /// Which records a query takes, by their keys.
 pub(super) type Only<'q, K> = &'q dyn Fn(&K) -> bool;
 
-/// What is found at a code: an entry of an index, and what it covers.
-pub(super) trait Placed: Sized {
-    /// What the reader hands out.
-    type Bytes: Deref<Target = [u8]>;
-    /// The key of the record.
-    type Key: RecordKey;
-
-    fn of(found: Found<Self::Bytes, Self::Key>) -> Result<Self>;
-
-    fn found(&self) -> &Found<Self::Bytes, Self::Key>;
-}
-
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -141,10 +129,6 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         self.go_on(space, cover);
     }
 
-    pub(super) fn explain(&self) -> Explain {
-        self.walk.explain
-    }
-
     /// The first entry of a range, wherever the walk is.
     pub(super) fn first(&mut self, range: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
         self.walk.seek(range)?;
@@ -156,22 +140,22 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     /// The next of those that `has` takes, and whose records `only` takes, with its code. Only what lies across
     /// the border is shown to `has`.
     #[inline]
-    pub(super) fn next_placed<P: Placed<Bytes = R::Bytes<'r>>>(
+    pub(super) fn next_placed<K: RecordKey, P: Covered>(
         &mut self,
         has: impl Fn(&P) -> bool,
-        only: Option<Only<'_, P::Key>>,
-    ) -> Result<Option<(u64, P)>> {
+        only: Option<Only<'_, K>>,
+    ) -> Result<Option<(u64, Located<R::Bytes<'r>, K, P>)>> {
         self.next_in_finer(has, only, |_| Cover::none())
     }
 
     /// The same, where `cover` gives a cover of the same region in so many ranges, for when more of them pay.
     #[inline]
-    pub(super) fn next_in_finer<P: Placed<Bytes = R::Bytes<'r>>>(
+    pub(super) fn next_in_finer<K: RecordKey, P: Covered>(
         &mut self,
         has: impl Fn(&P) -> bool,
-        only: Option<Only<'_, P::Key>>,
+        only: Option<Only<'_, K>>,
         cover: impl Fn(usize) -> Cover,
-    ) -> Result<Option<(u64, P)>> {
+    ) -> Result<Option<(u64, Located<R::Bytes<'r>, K, P>)>> {
         while let Some(entry) = self.step()? {
             let found = Found::new(&self.space, entry)?;
             let code = found.parts_as()?;
@@ -181,15 +165,15 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
                 self.useless(code, is_first, &cover)?;
                 continue;
             }
-            let placed = P::of(found)?;
-            if place == Place::Across && !has(&placed) {
+            let located = Located::of(found)?;
+            if place == Place::Across && !has(located.place()) {
                 self.useless(code, is_first, &cover)?;
                 continue;
             }
             self.useless = 0;
-            if is_taken(only, placed.found())? {
+            if is_taken(only, located.entry())? {
                 self.walk.explain.keys_returned += 1;
-                return Ok(Some((code, placed)));
+                return Ok(Some((code, located)));
             }
         }
         Ok(None)
@@ -311,9 +295,9 @@ where
     only.map_or(Ok(true), |only| Ok(only(&found.record_key()?)))
 }
 
-impl<R: Reader> fmt::Debug for CodeWalk<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CodeWalk").field("explain", &self.explain()).finish_non_exhaustive()
+impl<R: Reader> Reading for CodeWalk<'_, R> {
+    fn explain(&self) -> Explain {
+        self.walk.explain
     }
 }
 

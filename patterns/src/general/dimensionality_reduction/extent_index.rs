@@ -1,17 +1,15 @@
 //! An index of the extents of records.
 
 use std::fmt;
-use std::ops::Deref;
 
 use keyloom::{Result, Subspace};
 
 use super::area::BoundingBox;
-use super::code_walk::Placed;
 use super::extent_query::ExtentQuery;
 use super::on_index::stands_on_index;
 use super::position::Position;
 use super::xz::{Wanted, code};
-use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
+use crate::general::composite_key_index::{Index, IndexEntries, entry};
 use crate::parts::AnyParts;
 use crate::table::RecordKey;
 
@@ -182,47 +180,3 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
 }
 
 stands_on_index!(ExtentIndex; |_| "extents");
-
-/// An extent in an [`ExtentIndex`], and the record that it is of.
-#[derive(Clone, Debug)]
-pub struct Extent<B, K> {
-    found: Found<B, K>,
-    bounds: BoundingBox,
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey> Placed for Extent<B, K> {
-    type Bytes = B;
-    type Key = K;
-
-    #[inline]
-    fn of(found: Found<B, K>) -> Result<Self> {
-        let (south, west, north, east) = found.covered()?;
-        Ok(Self { found, bounds: BoundingBox::stored([south, west, north, east]) })
-    }
-
-    fn found(&self) -> &Found<B, K> {
-        &self.found
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K> Extent<B, K> {
-    /// What it extends over.
-    pub fn bounds(&self) -> &BoundingBox {
-        &self.bounds
-    }
-
-    /// The entry of the index.
-    pub fn entry(&self) -> &Found<B, K> {
-        &self.found
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey> Extent<B, K> {
-    /// The key of the record.
-    ///
-    /// # Errors
-    /// When the bytes there are not a `K`.
-    pub fn record_key(&self) -> Result<K> {
-        self.found.record_key()
-    }
-}

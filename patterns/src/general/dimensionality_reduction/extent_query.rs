@@ -7,12 +7,12 @@ use keyloom::{Reader, Result, Subspace};
 use super::area::BoundingBox;
 use super::code_walk::{CodeWalk, Only};
 use super::cover::Cover;
-use super::extent_index::Extent;
+use super::located::Located;
 use super::page::page;
 use super::query::{RANGES, at_most, count};
 use super::xz::{Wanted, cover};
 use crate::continuation::{Continuation, Page};
-use crate::explain::Explain;
+use crate::explain::{Scan, scan};
 use crate::table::RecordKey;
 
 /// A query for extents; see [`ExtentIndex::overlapping`](super::ExtentIndex::overlapping).
@@ -84,13 +84,24 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     ///
     /// # Errors
     /// What the store says; the iterator too.
-    pub fn extents<R: Reader>(self, reader: &R) -> Result<Extents<'_, 'q, R, K>> {
+    pub fn extents<'r, R: Reader>(
+        self,
+        reader: &'r R,
+    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K>>
+    {
         let cover = self.cover();
         Ok(self.walk(reader, cover))
     }
 
-    fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Extents<'_, 'q, R, K> {
-        Extents { walk: CodeWalk::new(reader, &self.space, cover), query: self }
+    fn walk<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        cover: Cover,
+    ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K> {
+        scan(CodeWalk::new(reader, &self.space, cover), move |walk| {
+            let wants = |extent: &_| self.wants(extent);
+            Ok(walk.next_placed(wants, self.only)?.map(|(_, extent)| extent))
+        })
     }
 
     /// How many there are. Reads all of them.
@@ -112,7 +123,7 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<Extent<R::Bytes<'r>, K>>> {
+    ) -> Result<Page<Located<R::Bytes<'r>, K, BoundingBox>>> {
         let (query, space) = (self.name(), self.space.clone());
         let walk = |from: Option<u64>| {
             let cover = self.cover().from(from);
@@ -122,47 +133,11 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     }
 }
 
-/// The extents that a query finds, in the order of their codes.
-pub struct Extents<'r, 'q, R: Reader, K> {
-    walk: CodeWalk<'r, R>,
-    query: ExtentQuery<'q, K>,
-}
-
-impl<R: Reader, K> Extents<'_, '_, R, K> {
-    /// What was read so far.
-    pub fn explain(&self) -> Explain {
-        self.walk.explain()
-    }
-}
-
-impl<R: Reader, K> fmt::Debug for Extents<'_, '_, R, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Extents")
-            .field("walk", &self.walk)
-            .field("query", &self.query)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<K> ExtentQuery<'_, K> {
     fn wants(&self, extent: &BoundingBox) -> bool {
         match self.wanted {
             Wanted::Overlapping => extent.overlaps(&self.area),
             Wanted::Inside => extent.is_inside(&self.area),
         }
-    }
-}
-
-impl<'r, R: Reader, K: RecordKey> Iterator for Extents<'r, '_, R, K> {
-    type Item = Result<Extent<R::Bytes<'r>, K>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let query = &self.query;
-        let wants = |extent: &Extent<_, _>| query.wants(extent.bounds());
-        let next = self.walk.next_placed(wants, query.only);
-        if next.is_err() {
-            self.walk.end();
-        }
-        next.map(|found| found.map(|(_, extent)| extent)).transpose()
     }
 }

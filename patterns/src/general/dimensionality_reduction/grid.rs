@@ -5,24 +5,11 @@ use keyloom::{Error, Reader, Result};
 use super::area::Area;
 use super::cell::Cell;
 use super::query::Points;
-use crate::explain::Explain;
+use crate::explain::{Explain, Reading};
 use crate::table::RecordKey;
 
-/// The cells of one size in which there are points, each with their number; see
-/// [`AreaQuery::grid`](super::AreaQuery::grid).
-///
-/// All of them, however many there are: they come one at a time, and none is kept.
-#[derive(Debug)]
-pub struct Grid<'r, 'q, R: Reader, K, A>(InCells<'r, 'q, R, K, A>);
-
-/// The cells of one size in which there are points; see
-/// [`AreaQuery::occupied`](super::AreaQuery::occupied).
-#[derive(Debug)]
-pub struct Occupied<'r, 'q, R: Reader, K, A>(InCells<'r, 'q, R, K, A>);
-
 /// Points, cell by cell.
-#[derive(Debug)]
-struct InCells<'r, 'q, R: Reader, K, A> {
+pub(super) struct InCells<'r, 'q, R: Reader, K, A> {
     points: Points<'r, 'q, R, K, A>,
     bits: u32,
     /// The code of the first point of the next cell.
@@ -30,7 +17,7 @@ struct InCells<'r, 'q, R: Reader, K, A> {
 }
 
 impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
-    fn open(points: Points<'r, 'q, R, K, A>, bits: u32) -> Result<Self> {
+    pub(super) fn open(points: Points<'r, 'q, R, K, A>, bits: u32) -> Result<Self> {
         if bits > u64::BITS {
             return Err(Error::BadOption {
                 what: "the bits of the cells",
@@ -57,7 +44,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
         Ok(code.is_some() && self.ahead.is_none())
     }
 
-    fn counted(&mut self) -> Result<Option<(Cell, u64)>> {
+    /// The next cell, with the number of its points.
+    pub(super) fn counted(&mut self) -> Result<Option<(Cell, u64)>> {
         let Some(cell) = self.cell()? else { return Ok(None) };
         let mut count = 1;
         while self.is_in(&cell)? {
@@ -67,66 +55,23 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
     }
 
     /// Steps through a cell that holds little, and seeks the next one behind a cell that holds much.
-    fn occupied(&mut self) -> Result<Option<Cell>> {
+    pub(super) fn occupied(&mut self) -> Result<Option<Cell>> {
         let Some(cell) = self.cell()? else { return Ok(None) };
-        for _ in 0..self.points.steps_per_seek() {
+        for _ in 0..self.points.walk.steps_per_seek() {
             if !self.is_in(&cell)? {
                 return Ok(Some(cell));
             }
         }
         match cell.codes().end().checked_add(1) {
-            Some(behind) => self.points.skip_to(behind),
-            None => self.points.end(),
+            Some(behind) => self.points.walk.skip_to(behind),
+            None => self.points.walk.end(),
         }
         Ok(Some(cell))
     }
-
-    /// What comes next. Nothing more after a failure.
-    fn or_end<T>(&mut self, next: Result<Option<T>>) -> Option<Result<T>> {
-        if next.is_err() {
-            self.ahead = None;
-            self.points.end();
-        }
-        next.transpose()
-    }
 }
 
-impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Grid<'r, 'q, R, K, A> {
-    pub(super) fn open(points: Points<'r, 'q, R, K, A>, bits: u32) -> Result<Self> {
-        Ok(Self(InCells::open(points, bits)?))
-    }
-
-    /// What was read so far.
-    pub fn explain(&self) -> Explain {
-        self.0.points.explain()
-    }
-}
-
-impl<R: Reader, K: RecordKey, A: Area> Iterator for Grid<'_, '_, R, K, A> {
-    type Item = Result<(Cell, u64)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.0.counted();
-        self.0.or_end(next)
-    }
-}
-
-impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Occupied<'r, 'q, R, K, A> {
-    pub(super) fn open(points: Points<'r, 'q, R, K, A>, bits: u32) -> Result<Self> {
-        Ok(Self(InCells::open(points, bits)?))
-    }
-
-    /// What was read so far.
-    pub fn explain(&self) -> Explain {
-        self.0.points.explain()
-    }
-}
-
-impl<R: Reader, K: RecordKey, A: Area> Iterator for Occupied<'_, '_, R, K, A> {
-    type Item = Result<Cell>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.0.occupied();
-        self.0.or_end(next)
+impl<R: Reader, K, A> Reading for InCells<'_, '_, R, K, A> {
+    fn explain(&self) -> Explain {
+        self.points.explain()
     }
 }

@@ -13,7 +13,7 @@
 //! | what is within an [`Area`]: a [`Circle`], a [`BoundingBox`], a [`Polygon`], or a program's own | [`within`](PointIndex::within) and [`points`](AreaQuery::points), [`page`](AreaQuery::page) |
 //! | the same, the nearest to a place first | [`by_distance`](AreaQuery::by_distance), [`page_by_distance`](AreaQuery::page_by_distance) |
 //! | what is nearest, without a radius | [`nearest`](PointIndex::nearest) |
-//! | how many are there, in all or in each [`Cell`] of a [`Grid`] | [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) |
+//! | how many are there, in all or in each [`Cell`] of a grid | [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) |
 //! | what lies in one cell, such as a geohash | [`in_cell`](PointIndex::in_cell) |
 //! | those only that something else has found | [`only`](AreaQuery::only) |
 //! | what will be read for it, and what was | [`cover_parts`](AreaQuery::cover_parts), [`Explain`](crate::Explain) |
@@ -121,6 +121,7 @@ mod extent_index;
 mod extent_query;
 mod grid;
 mod interval;
+mod located;
 mod nearest;
 pub(crate) mod on_index;
 mod overlap;
@@ -136,12 +137,12 @@ pub use area::{Area, BoundingBox, CellBounds, Circle, Relation};
 pub use cell::Cell;
 pub use cover_part::CoverPart;
 pub use curve_index::CurveIndex;
-pub use extent_index::{Extent, ExtentIndex};
-pub use extent_query::{ExtentQuery, Extents};
-pub use grid::{Grid, Occupied};
-pub use nearest::{Nearest, NearestPoint};
-pub use point_index::{FoundPoints, Point, PointIndex};
+pub use extent_index::ExtentIndex;
+pub use extent_query::ExtentQuery;
+pub use located::Located;
+pub use nearest::NearestPoint;
+pub use point_index::PointIndex;
 pub use polygon::Polygon;
 pub use position::{EARTH_RADIUS, Position};
-pub use query::{AreaQuery, Everywhere, Points};
+pub use query::AreaQuery;
 pub use space_time::SpaceTimeIndex;

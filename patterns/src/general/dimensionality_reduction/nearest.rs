@@ -2,18 +2,16 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::fmt;
 use std::ops::Deref;
 
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
 use super::area::{Area, Relation, farthest, nearest};
 use super::cell::{Cell, code};
-use super::code_walk::{Only, Placed, is_taken};
-use super::point_index::Point;
+use super::code_walk::{Only, is_taken};
+use super::located::Located;
 use super::position::{Centre, Haversine, Position};
-use super::query::Everywhere;
-use crate::explain::Explain;
+use crate::explain::{Explain, Reading};
 use crate::general::composite_key_index::Found;
 use crate::select::within;
 use crate::table::RecordKey;
@@ -23,13 +21,12 @@ const ENTRIES_PER_READ: usize = 16;
 /// A cell that could be divided so many times more is large.
 const LEVELS_OF_LARGE: u32 = 2;
 
-/// Points in the order of their distance from a position; see
-/// [`PointIndex::nearest`](super::PointIndex::nearest).
+/// A walk through points in the order of their distance from a position.
 ///
 /// Best first: stretches of the curve wait in a queue with the points, by the least distance that a point there
 /// can have. The nearest stretch is read, or divided where it holds much; a point that comes out of the queue
 /// is nearer than everything that was not read.
-pub struct Nearest<'r, 'q, R: Reader, K, A = Everywhere> {
+pub(super) struct Nearest<'r, 'q, R: Reader, K, A> {
     reader: &'r R,
     space: Subspace,
     centre: Centre,
@@ -41,19 +38,10 @@ pub struct Nearest<'r, 'q, R: Reader, K, A = Everywhere> {
     explain: Explain,
 }
 
-impl<R: Reader, K, A> fmt::Debug for Nearest<'_, '_, R, K, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nearest")
-            .field("from", &self.centre.position)
-            .field("explain", &self.explain)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A point, and how far it is.
 #[derive(Clone, Debug)]
 pub struct NearestPoint<B, K> {
-    point: Point<B, K>,
+    point: Located<B, K, Position>,
     haversine: Haversine,
 }
 
@@ -64,7 +52,7 @@ impl<B: Deref<Target = [u8]>, K> NearestPoint<B, K> {
     }
 
     /// The point.
-    pub fn point(&self) -> &Point<B, K> {
+    pub fn point(&self) -> &Located<B, K, Position> {
         &self.point
     }
 }
@@ -171,13 +159,13 @@ impl<B: Deref<Target = [u8]>, K> PartialEq for Candidate<B, K> {
 impl<B: Deref<Target = [u8]>, K> Eq for Candidate<B, K> {}
 
 impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
-    pub(super) fn open(
+    pub(super) fn new(
         reader: &'r R,
         space: &Subspace,
         from: Position,
         area: A,
         only: Option<Only<'q, K>>,
-    ) -> Result<Self> {
+    ) -> Self {
         let mut nearest = Self {
             reader,
             space: space.clone(),
@@ -189,12 +177,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
             explain: Explain { ranges: 1, ..Explain::default() },
         };
         nearest.push(Stretch::world());
-        Ok(nearest)
-    }
-
-    /// What was read so far. The range is the whole index.
-    pub fn explain(&self) -> Explain {
-        self.explain
+        nearest
     }
 
     /// Begins behind what came before.
@@ -248,18 +231,18 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         for (number, entry) in self.reader.range(range, Order::Ascending)?.enumerate() {
             self.explain.keys_scanned += 1;
             let found = Found::new(&self.space, entry?)?;
-            let code = Point::code(&found)?;
+            let code: u64 = found.parts_as()?;
             // What lies at one place stays together.
             if number >= ENTRIES_PER_READ && before != Some(code) {
                 return Ok(Some(code));
             }
             before = Some(code);
-            self.take(Point::of(found)?)?;
+            self.take(Located::of(found)?)?;
         }
         Ok(None)
     }
 
-    fn take(&mut self, point: Point<R::Bytes<'r>, K>) -> Result<()> {
+    fn take(&mut self, point: Located<R::Bytes<'r>, K, Position>) -> Result<()> {
         if !self.area.contains(&point.position()) {
             return Ok(());
         }
@@ -292,7 +275,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         }
     }
 
-    fn step(&mut self) -> Result<Option<NearestPoint<R::Bytes<'r>, K>>> {
+    /// The next point.
+    pub(super) fn step(&mut self) -> Result<Option<NearestPoint<R::Bytes<'r>, K>>> {
         while let Some(candidate) = self.queue.pop() {
             match candidate {
                 Candidate::Stretch(_, stretch) => self.explore(stretch)?,
@@ -306,14 +290,9 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
     }
 }
 
-impl<'r, R: Reader, K: RecordKey, A: Area> Iterator for Nearest<'r, '_, R, K, A> {
-    type Item = Result<NearestPoint<R::Bytes<'r>, K>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step();
-        if next.is_err() {
-            self.queue.clear();
-        }
-        next.transpose()
+impl<R: Reader, K, A> Reading for Nearest<'_, '_, R, K, A> {
+    /// The range is the whole index.
+    fn explain(&self) -> Explain {
+        self.explain
     }
 }

@@ -1,18 +1,18 @@
 //! An index of the positions of records.
 
 use std::fmt;
-use std::ops::Deref;
 
 use keyloom::{Order, Reader, Result, Subspace};
 
 use super::area::Area;
 use super::cell::{Cell, code};
-use super::code_walk::Placed;
-use super::nearest::Nearest;
+use super::located::Located;
+use super::nearest::NearestPoint;
 use super::on_index::stands_on_index;
 use super::position::Position;
 use super::query::AreaQuery;
-use crate::general::composite_key_index::{Found, FoundEntries, Index, entry};
+use crate::explain::Scan;
+use crate::general::composite_key_index::{Index, entry};
 use crate::parts::AnyParts;
 use crate::select::within;
 use crate::table::RecordKey;
@@ -89,7 +89,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     /// place are read together.
     ///
     /// Some of the records, or pages of them: [`within`](PointIndex::within) an area, or
-    /// [`Everywhere`](super::Everywhere), and [`by_distance`](AreaQuery::by_distance) or
+    /// [`Cell::WORLD`], and [`by_distance`](AreaQuery::by_distance) or
     /// [`page_by_distance`](AreaQuery::page_by_distance).
     ///
     /// # Errors
@@ -98,8 +98,8 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         &self,
         reader: &'r R,
         from: Position,
-    ) -> Result<Nearest<'r, 'static, R, K>> {
-        Nearest::open(reader, self.index.space(), from, super::Everywhere, None)
+    ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, R, K, V>> {
+        self.within(Cell::WORLD).by_distance(reader, from)
     }
 
     /// The records in a cell, in the order of their codes: one range. A [`Cell`] is an area as well, for what else
@@ -111,75 +111,11 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         &self,
         reader: &'r R,
         cell: Cell,
-    ) -> Result<FoundPoints<R::Entries<'r>, K>> {
-        Ok(FoundPoints(self.index.range(reader, within(cell.codes()), Order::Ascending)?))
+    ) -> Result<impl Iterator<Item = Result<Located<R::Bytes<'r>, K, Position>>> + use<'r, R, K, V>>
+    {
+        let found = self.index.range(reader, within(cell.codes()), Order::Ascending)?;
+        Ok(found.map(|found| Located::of(found?)))
     }
 }
 
 stands_on_index!(PointIndex; |_| "points");
-
-/// A position in a [`PointIndex`], and the record that is there.
-#[derive(Clone, Debug)]
-pub struct Point<B, K> {
-    found: Found<B, K>,
-    position: Position,
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey> Placed for Point<B, K> {
-    type Bytes = B;
-    type Key = K;
-
-    #[inline]
-    fn of(found: Found<B, K>) -> Result<Self> {
-        let (latitude, longitude) = found.covered()?;
-        Ok(Self { found, position: Position::stored(latitude, longitude) })
-    }
-
-    fn found(&self) -> &Found<B, K> {
-        &self.found
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K> Point<B, K> {
-    /// Where it is.
-    pub fn position(&self) -> Position {
-        self.position
-    }
-
-    /// The entry of the index.
-    pub fn entry(&self) -> &Found<B, K> {
-        &self.found
-    }
-
-    #[inline]
-    pub(super) fn code(found: &Found<B, K>) -> Result<u64> {
-        found.parts_as()
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey> Point<B, K> {
-    /// The key of the record.
-    ///
-    /// # Errors
-    /// When the bytes there are not a `K`.
-    pub fn record_key(&self) -> Result<K> {
-        self.found.record_key()
-    }
-}
-
-/// The points of one range.
-#[derive(Debug)]
-pub struct FoundPoints<I, K>(FoundEntries<I, K>);
-
-impl<I, B, K> Iterator for FoundPoints<I, K>
-where
-    I: Iterator<Item = Result<keyloom::Entry<B>>>,
-    B: Deref<Target = [u8]>,
-    K: RecordKey,
-{
-    type Item = Result<Point<B, K>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(self.0.next()?.and_then(Point::of))
-    }
-}

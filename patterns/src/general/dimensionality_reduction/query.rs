@@ -4,18 +4,18 @@ use std::fmt;
 
 use keyloom::{Error, Order, Reader, Result, Subspace};
 
-use super::area::{Area, Relation};
-use super::cell::OnSphere;
+use super::area::Area;
+use super::cell::{Cell, OnSphere};
 use super::code_walk::{CodeWalk, FIRST_RANGES, Only, first_ranges};
 use super::cover::Cover;
 use super::cover_part::CoverPart;
-use super::grid::{Grid, Occupied};
+use super::grid::InCells;
+use super::located::Located;
 use super::nearest::{Nearest, NearestPoint, Rank};
 use super::page::page;
-use super::point_index::Point;
 use super::position::Position;
 use crate::continuation::{Continuation, Page};
-use crate::explain::Explain;
+use crate::explain::{Explain, Reading, Scan, scan};
 use crate::table::RecordKey;
 
 /// A query for the points in an area; see [`PointIndex::within`](super::PointIndex::within).
@@ -119,12 +119,26 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     ///
     /// # Errors
     /// What the store says; the iterator too.
-    pub fn points<R: Reader>(self, reader: &R) -> Result<Points<'_, 'q, R, K, A>> {
-        let cover = self.cover(first_ranges(reader));
-        Ok(self.walk(reader, cover))
+    pub fn points<'r, R: Reader>(
+        self,
+        reader: &'r R,
+    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, Position>>> + use<'r, 'q, R, K, A>>
+    {
+        Ok(Self::scan(self.walk(reader)))
     }
 
-    fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Points<'_, 'q, R, K, A> {
+    fn scan<'r, R: Reader>(
+        points: Points<'r, 'q, R, K, A>,
+    ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, Position>>> + use<'r, 'q, R, K, A> {
+        scan(points, |points| Ok(points.step()?.map(|(_, point)| point)))
+    }
+
+    fn walk<R: Reader>(self, reader: &R) -> Points<'_, 'q, R, K, A> {
+        let cover = self.cover(first_ranges(reader));
+        self.walk_through(reader, cover)
+    }
+
+    fn walk_through<R: Reader>(self, reader: &R, cover: Cover) -> Points<'_, 'q, R, K, A> {
         let walk = CodeWalk::new(reader, &self.space, cover);
         let walk = if self.ranges.is_none() { walk.that_refines(reader) } else { walk };
         Points { walk, area: self.area, only: self.only }
@@ -143,8 +157,12 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     ///
     /// # Errors
     /// [`Error::BadOption`] for more than 64 bits; what the store says, the iterator too.
-    pub fn grid<R: Reader>(self, reader: &R, bits: u32) -> Result<Grid<'_, 'q, R, K, A>> {
-        Grid::open(self.points(reader)?, bits)
+    pub fn grid<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        bits: u32,
+    ) -> Result<impl Scan<Item = Result<(Cell, u64)>> + use<'r, 'q, R, K, A>> {
+        Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::counted))
     }
 
     /// The cells of so many bits in which there are points, in the order of their codes.
@@ -154,20 +172,29 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     ///
     /// # Errors
     /// As [`grid`](AreaQuery::grid).
-    pub fn occupied<R: Reader>(self, reader: &R, bits: u32) -> Result<Occupied<'_, 'q, R, K, A>> {
-        Occupied::open(self.points(reader)?, bits)
+    pub fn occupied<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        bits: u32,
+    ) -> Result<impl Scan<Item = Result<Cell>> + use<'r, 'q, R, K, A>> {
+        Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::occupied))
     }
 
     /// The points, the nearest to `from` first.
     ///
     /// # Errors
     /// What the store says; the iterator too.
-    pub fn by_distance<R: Reader>(
+    pub fn by_distance<'r, R: Reader>(
         self,
-        reader: &R,
+        reader: &'r R,
         from: Position,
-    ) -> Result<Nearest<'_, 'q, R, K, A>> {
-        Nearest::open(reader, &self.space, from, self.area, self.only)
+    ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, 'q, R, K, A>>
+    {
+        Ok(scan(self.nearest(reader, from), Nearest::step))
+    }
+
+    fn nearest<R: Reader>(self, reader: &R, from: Position) -> Nearest<'_, 'q, R, K, A> {
+        Nearest::new(reader, &self.space, from, self.area, self.only)
     }
 
     /// At most `limit` of the points, the nearest to `from` first, beginning behind `after`.
@@ -186,11 +213,12 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         // The continuation names a distance and a record, which stand in the order of the answer.
         let answers = self.name().child(&(self.space.prefix(), from.latitude(), from.longitude()));
         let whole = answers.range();
-        let mut nearest = self.by_distance(reader, from)?;
+        let mut nearest = self.nearest(reader, from);
         if let Some(after) = after {
             let rest = Continuation::resume(Some(after), whole.clone(), Order::Ascending)?;
             nearest.resume(Rank::behind(&answers, &rest)?);
         }
+        let mut nearest = scan(nearest, Nearest::step);
         let items = nearest.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
         let has_more = limit > 0 && nearest.next().transpose()?.is_some();
         let next = items.last().filter(|_| has_more).map(|last| {
@@ -212,11 +240,11 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<Point<R::Bytes<'r>, K>>> {
+    ) -> Result<Page<Located<R::Bytes<'r>, K, Position>>> {
         let (query, space) = (self.name(), self.space.clone());
         let walk = |from: Option<u64>| {
             let cover = self.cover(first_ranges(reader)).from(from);
-            Ok(self.walk(reader, cover))
+            Ok(Self::scan(self.walk_through(reader, cover)))
         };
         page(&query, (&space, 1), limit, after, walk)
     }
@@ -229,76 +257,29 @@ pub(super) fn count<P>(mut found: impl Iterator<Item = Result<P>>) -> Result<u64
     Ok(count)
 }
 
-/// The points in an area, in the order of their codes.
-pub struct Points<'r, 'q, R: Reader, K, A> {
-    walk: CodeWalk<'r, R>,
+/// A walk through the points in an area.
+pub(super) struct Points<'r, 'q, R: Reader, K, A> {
+    pub(super) walk: CodeWalk<'r, R>,
     area: A,
     only: Option<Only<'q, K>>,
 }
 
-impl<R: Reader, K, A> Points<'_, '_, R, K, A> {
-    /// What was read so far.
-    pub fn explain(&self) -> Explain {
-        self.walk.explain()
-    }
-}
-
-impl<R: Reader, K, A> fmt::Debug for Points<'_, '_, R, K, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Points").field("walk", &self.walk).finish_non_exhaustive()
-    }
-}
-
-type CodedPoint<B, K> = (u64, Point<B, K>);
+type CodedPoint<B, K> = (u64, Located<B, K, Position>);
 
 impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
-    /// Lets nothing more come, as after a failure.
-    pub(super) fn end(&mut self) {
-        self.walk.end();
-    }
-
-    /// Leaves out what lies before a code, which no point was read of yet.
-    pub(super) fn skip_to(&mut self, code: u64) {
-        self.walk.skip_to(code);
-    }
-
-    pub(super) fn steps_per_seek(&self) -> usize {
-        self.walk.steps_per_seek()
-    }
-
-    /// The next point, behind its code.
+    /// The next point, after its code.
     pub(super) fn step(&mut self) -> Result<Option<CodedPoint<R::Bytes<'r>, K>>> {
         let area = &self.area;
         self.walk.next_in_finer(
-            |point: &Point<_, _>| area.contains(&point.position()),
+            |position: &Position| area.contains(position),
             self.only,
             |ranges| Cover::of(&OnSphere(area), ranges),
         )
     }
 }
 
-impl<'r, R: Reader, K: RecordKey, A: Area> Iterator for Points<'r, '_, R, K, A> {
-    type Item = Result<Point<R::Bytes<'r>, K>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step();
-        if next.is_err() {
-            self.end();
-        }
-        next.map(|found| found.map(|(_, point)| point)).transpose()
-    }
-}
-
-/// All positions.
-#[derive(Clone, Copy, Debug)]
-pub struct Everywhere;
-
-impl Area for Everywhere {
-    fn contains(&self, _: &Position) -> bool {
-        true
-    }
-
-    fn relation(&self, _: &super::area::CellBounds) -> Relation {
-        Relation::Inside
+impl<R: Reader, K, A> Reading for Points<'_, '_, R, K, A> {
+    fn explain(&self) -> Explain {
+        self.walk.explain()
     }
 }

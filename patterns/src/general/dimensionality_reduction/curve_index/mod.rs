@@ -60,15 +60,15 @@ use std::ops::{Deref, RangeBounds};
 use keyloom::key::{DecodeError, Packer, Unpacker};
 use keyloom::{Error, Pack, Result, Subspace, Unpack};
 
-use super::code_walk::Placed;
 use super::curve::{Dimension, Morton};
+use super::located::Covered;
 use super::on_index::stands_on_index;
 use crate::fnv::Fnv;
 use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
 use crate::parts::AnyParts;
 use crate::table::RecordKey;
 
-pub use query::{CurvePoints, CurveQuery};
+pub use query::CurveQuery;
 
 /// An index of the records of a [`Table`](crate::Table) by `N` numbers, 2 to 4 of them; see the [module](self).
 ///
@@ -231,46 +231,10 @@ impl<'k, const N: usize> Unpack<'k> for Values<N> {
     }
 }
 
-/// Numbers in a [`CurveIndex`], and the record that has them.
-#[derive(Clone, Debug)]
-pub struct CurvePoint<B, K, const N: usize> {
-    found: Found<B, K>,
-    values: [f64; N],
-}
-
-impl<B, K, const N: usize> CurvePoint<B, K, N> {
-    /// The numbers, as the function of the index gave them.
-    pub fn values(&self) -> [f64; N] {
-        self.values
-    }
-
-    /// The entry of the index.
-    pub fn entry(&self) -> &Found<B, K> {
-        &self.found
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey, const N: usize> CurvePoint<B, K, N> {
-    /// The key of the record.
-    ///
-    /// # Errors
-    /// When the bytes there are not a `K`.
-    pub fn record_key(&self) -> Result<K> {
-        self.found.record_key()
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey, const N: usize> Placed for CurvePoint<B, K, N> {
-    type Bytes = B;
-    type Key = K;
-
+impl<const N: usize> Covered for [f64; N] {
     #[inline]
-    fn of(found: Found<B, K>) -> Result<Self> {
+    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
         let Values(values) = found.covered()?;
-        Ok(Self { found, values })
-    }
-
-    fn found(&self) -> &Found<B, K> {
-        &self.found
+        Ok(values)
     }
 }

@@ -10,11 +10,12 @@ use super::super::code_walk::{CodeWalk, Only, first_ranges, refuse_others};
 use super::super::cover::{Cover, Region};
 use super::super::curve::Morton;
 use super::super::interval::{Interval, all_of};
+use super::super::located::Located;
 use super::super::page::page;
 use super::super::query::{at_most, count};
-use super::{CurvePoint, Quantizer};
+use super::Quantizer;
 use crate::continuation::{Continuation, Page};
-use crate::explain::Explain;
+use crate::explain::{Scan, scan};
 use crate::table::RecordKey;
 
 /// A query for the records whose numbers are in a box; see [`CurveIndex::within`](super::CurveIndex::within).
@@ -165,12 +166,21 @@ where
     /// # Errors
     /// [`Error::BadOption`] when there are entries of other dimensions in the index; what the store says; the
     /// iterator too.
-    pub fn points<R: Reader>(self, reader: &R) -> Result<CurvePoints<'_, 'q, R, K, N>> {
+    pub fn points<'r, R: Reader>(
+        self,
+        reader: &'r R,
+    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, [f64; N]>>> + use<'r, 'q, R, K, N>>
+    {
         let cover = self.cover(reader);
         self.walk(reader, cover)
     }
 
-    fn walk<R: Reader>(self, reader: &R, cover: Cover) -> Result<CurvePoints<'_, 'q, R, K, N>> {
+    fn walk<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        cover: Cover,
+    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, [f64; N]>>> + use<'r, 'q, R, K, N>>
+    {
         let mut walk = CodeWalk::new(reader, &self.space, cover);
         if self.ranges.is_none() {
             walk = walk.that_refines(reader);
@@ -180,7 +190,11 @@ where
             value: self.index.to_string(),
             why: "entries of other dimensions would be missed: declare those, or repair the index",
         })?;
-        Ok(CurvePoints { walk, bounds: self.bounds, cells: self.cells, only: self.only })
+        Ok(scan(walk, move |walk| {
+            let has = |values: &_| self.bounds.contain(*values);
+            let finer = |ranges| Cover::of(&self.cells, ranges);
+            Ok(walk.next_in_finer(has, self.only, finer)?.map(|(_, point)| point))
+        }))
     }
 
     /// How many there are. Reads all of them.
@@ -200,51 +214,12 @@ where
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<CurvePoint<R::Bytes<'r>, K, N>>> {
+    ) -> Result<Page<Located<R::Bytes<'r>, K, [f64; N]>>> {
         let (query, space) = (self.bounds.name(), self.space.clone());
         let walk = |from: Option<u64>| {
             let cover = self.cover(reader).from(from);
             self.walk(reader, cover)
         };
         page(&query, (&space, 1), limit, after, walk)
-    }
-}
-
-/// The points in a box, in the order of their codes.
-pub struct CurvePoints<'r, 'q, R: Reader, K, const N: usize> {
-    walk: CodeWalk<'r, R>,
-    bounds: Bounds<N>,
-    cells: Cells<N>,
-    only: Option<Only<'q, K>>,
-}
-
-impl<R: Reader, K, const N: usize> CurvePoints<'_, '_, R, K, N> {
-    /// What was read so far.
-    pub fn explain(&self) -> Explain {
-        self.walk.explain()
-    }
-}
-
-impl<R: Reader, K, const N: usize> fmt::Debug for CurvePoints<'_, '_, R, K, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CurvePoints").field("walk", &self.walk).finish_non_exhaustive()
-    }
-}
-
-impl<'r, R: Reader, K: RecordKey, const N: usize> Iterator for CurvePoints<'r, '_, R, K, N>
-where
-    u64: Morton<N, Coordinate = u32>,
-{
-    type Item = Result<CurvePoint<R::Bytes<'r>, K, N>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let bounds = self.bounds;
-        let has = |point: &CurvePoint<_, _, N>| bounds.contain(point.values());
-        let finer = |ranges| Cover::of(&self.cells, ranges);
-        let next = self.walk.next_in_finer(has, self.only, finer);
-        if next.is_err() {
-            self.walk.end();
-        }
-        next.map(|found| found.map(|(_, point)| point)).transpose()
     }
 }

@@ -67,24 +67,23 @@
 mod query;
 
 use std::fmt;
-use std::ops::{Deref, RangeBounds};
+use std::ops::RangeBounds;
 use std::time::Duration;
 
 use keyloom::{Error, Result, Subspace};
 
 use super::area::{Area, Relation};
 use super::cell::{OnSphere, coordinates};
-use super::code_walk::Placed;
 use super::cover::Region;
 use super::curve::Morton;
 use super::interval::{Interval, all_of};
 use super::on_index::stands_on_index;
 use super::position::Position;
-use crate::general::composite_key_index::{Found, Index, IndexEntries, entry};
+use crate::general::composite_key_index::{Index, IndexEntries, entry};
 use crate::parts::AnyParts;
 use crate::table::RecordKey;
 
-pub use query::{Events, SpaceTimeQuery};
+pub use query::SpaceTimeQuery;
 
 /// An index of the records of a [`Table`](crate::Table) by where and when they are; see the [module](self).
 ///
@@ -276,55 +275,5 @@ impl<A: Area> Region<3> for InBin<A> {
         let ([west, south], [east, north]) = self.area.hull();
         let corner = |x: u32, y: u32, time| [x >> MORE_BITS, y >> MORE_BITS, time];
         (corner(west, south, self.times.first), corner(east, north, self.times.last))
-    }
-}
-
-/// An event in a [`SpaceTimeIndex`], and the record that it is of.
-#[derive(Clone, Debug)]
-pub struct Event<B, K> {
-    found: Found<B, K>,
-    position: Position,
-    time: i64,
-}
-
-impl<B, K> Event<B, K> {
-    /// Where it is.
-    pub fn position(&self) -> Position {
-        self.position
-    }
-
-    /// When it is, in milliseconds since 1970.
-    pub fn time(&self) -> i64 {
-        self.time
-    }
-
-    /// The entry of the index.
-    pub fn entry(&self) -> &Found<B, K> {
-        &self.found
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey> Event<B, K> {
-    /// The key of the record.
-    ///
-    /// # Errors
-    /// When the bytes there are not a `K`.
-    pub fn record_key(&self) -> Result<K> {
-        self.found.record_key()
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey> Placed for Event<B, K> {
-    type Bytes = B;
-    type Key = K;
-
-    #[inline]
-    fn of(found: Found<B, K>) -> Result<Self> {
-        let (latitude, longitude, time) = found.covered()?;
-        Ok(Self { found, position: Position::stored(latitude, longitude), time })
-    }
-
-    fn found(&self) -> &Found<B, K> {
-        &self.found
     }
 }

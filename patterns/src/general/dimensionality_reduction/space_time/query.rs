@@ -10,11 +10,13 @@ use super::super::cell::OnSphere;
 use super::super::code_walk::{CodeWalk, Only, first_ranges, refuse_others};
 use super::super::cover::Cover;
 use super::super::interval::Interval;
+use super::super::located::Located;
 use super::super::page::page;
+use super::super::position::Position;
 use super::super::query::{at_most, count};
-use super::{Bins, Event, InBin, LAST_CELL};
+use super::{Bins, InBin, LAST_CELL};
 use crate::continuation::{Continuation, Page};
-use crate::explain::Explain;
+use crate::explain::{Explain, Reading, Scan, scan};
 use crate::general::composite_key_index::Found;
 use crate::select::within;
 use crate::table::RecordKey;
@@ -115,15 +117,22 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
     /// # Errors
     /// [`Error::BadOption`] when there are entries of another width in the index; what the store says; the
     /// iterator too.
-    pub fn points<R: Reader>(self, reader: &R) -> Result<Events<'_, 'q, R, K, A>> {
+    pub fn points<'r, R: Reader>(
+        self,
+        reader: &'r R,
+    ) -> Result<
+        impl Scan<Item = Result<Located<R::Bytes<'r>, K, (Position, i64)>>> + use<'r, 'q, R, K, A>,
+    > {
         self.walk(reader, None)
     }
 
-    fn walk<R: Reader>(
+    fn walk<'r, R: Reader>(
         self,
-        reader: &R,
+        reader: &'r R,
         from: Option<(i64, u64)>,
-    ) -> Result<Events<'_, 'q, R, K, A>> {
+    ) -> Result<
+        impl Scan<Item = Result<Located<R::Bytes<'r>, K, (Position, i64)>>> + use<'r, 'q, R, K, A>,
+    > {
         let resumed = from.map(|(bin, _)| bin);
         let bins = self.bins().map(|(first, last)| (resumed.unwrap_or(first), last));
         let mut walk = CodeWalk::new(reader, &self.space, Cover::none());
@@ -136,7 +145,8 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
             why: "entries of another width would be missed: declare that one, or repair the index",
         })?;
         let ranges = self.ranges.unwrap_or_else(|| first_ranges(reader));
-        Ok(Events { walk, bins, bin: 0, from, ranges, whole: None, query: self })
+        let events = Events { walk, bins, bin: 0, from, ranges, whole: None, query: self };
+        Ok(scan(events, Events::step))
     }
 
     /// How many there are. Reads all of them.
@@ -156,7 +166,7 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<Event<R::Bytes<'r>, K>>> {
+    ) -> Result<Page<Located<R::Bytes<'r>, K, (Position, i64)>>> {
         let (query, space) = (self.name(), self.space.clone());
         let walk = |from: Option<(u64, i64, u64)>| {
             self.walk(reader, from.map(|(_, bin, code)| (bin, code)))
@@ -165,8 +175,8 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
     }
 }
 
-/// The events in an area at some times, bin by bin.
-pub struct Events<'r, 'q, R: Reader, K, A> {
+/// A walk through the events in an area at some times, bin by bin.
+struct Events<'r, 'q, R: Reader, K, A> {
     query: SpaceTimeQuery<'q, K, A>,
     walk: CodeWalk<'r, R>,
     /// The one that the walk is in.
@@ -181,25 +191,18 @@ pub struct Events<'r, 'q, R: Reader, K, A> {
     whole: Option<Cover>,
 }
 
-impl<R: Reader, K, A> Events<'_, '_, R, K, A> {
-    /// What was read so far, in all bins together.
-    pub fn explain(&self) -> Explain {
+impl<R: Reader, K, A> Reading for Events<'_, '_, R, K, A> {
+    fn explain(&self) -> Explain {
         self.walk.explain()
     }
 }
 
-impl<R: Reader, K, A> fmt::Debug for Events<'_, '_, R, K, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Events").field("walk", &self.walk).finish_non_exhaustive()
-    }
-}
-
 impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
-    fn step(&mut self) -> Result<Option<Event<R::Bytes<'r>, K>>> {
+    fn step(&mut self) -> Result<Option<Located<R::Bytes<'r>, K, (Position, i64)>>> {
         loop {
             let SpaceTimeQuery { area, times, only, .. } = &self.query;
             let is_at = |time| times.is_some_and(|(first, last)| first <= time && time <= last);
-            let has = |event: &Event<_, _>| is_at(event.time()) && area.contains(&event.position());
+            let has = |(position, time): &(Position, i64)| is_at(*time) && area.contains(position);
             let finer = |ranges| Cover::of(&self.query.region(self.bin), ranges);
             if let Some((_, event)) = self.walk.next_in_finer(has, *only, finer)? {
                 return Ok(Some(event));
@@ -238,18 +241,5 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
             return Cover::of(&region, ranges);
         }
         self.whole.get_or_insert_with(|| Cover::of(&region, ranges)).clone()
-    }
-}
-
-impl<'r, R: Reader, K: RecordKey, A: Area> Iterator for Events<'r, '_, R, K, A> {
-    type Item = Result<Event<R::Bytes<'r>, K>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step();
-        if next.is_err() {
-            self.walk.end();
-            self.bins = None;
-        }
-        next.transpose()
     }
 }
