@@ -132,7 +132,7 @@ fn reads(c: &mut Criterion, name: &str, store: &impl Store, index: &InvertedInde
     });
     group.bench_function("value_counts of 300 cities", |b| {
         b.iter(|| {
-            let counts = index.value_counts::<_, u16>(&snapshot, "city", (), Order::Ascending);
+            let counts = index.value_counts::<_, u16, _>(&snapshot, "city", (), Order::Ascending);
             black_box(counts.unwrap().map(|count| count.unwrap().1).sum::<u64>())
         });
     });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::key::Subspace;
 use keyloom::{Metered, Order, Reader, Result, Store};
-use keyloom_patterns::{Grouping, Index, Table, entry};
+use keyloom_patterns::{Grouping, Index, Scan, Table, entry};
 
 use crate::laws::clear;
 
@@ -60,7 +60,7 @@ pub fn the_click_stream_of_the_catalogue_is_answered_from_keys_alone(store: &(im
 
     // Distinct users per site, and who they are.
     let users =
-        by_site.grouped_by(2).values::<_, (String, u16)>(&snapshot, "site 3", Order::Ascending);
+        by_site.grouped_by(2).values::<_, (String, u16), _>(&snapshot, "site 3", Order::Ascending);
     let users: BTreeSet<u16> = users.unwrap().map(|pair| pair.unwrap().1).collect();
     let expected: BTreeSet<u16> =
         visits.iter().filter(|(_, site, _)| site == "site 3").map(|(user, ..)| *user).collect();

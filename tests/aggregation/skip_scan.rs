@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use keyloom::key::Subspace;
 use keyloom::{Entry, KeyRange, Memory, Metered, Order, Reader, Result, Store, Writer};
-use keyloom_patterns::{AnyParts, Explain, Grouping, Select, within};
+use keyloom_patterns::{AnyParts, Explain, Grouping, Scan, Select, within};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -107,7 +107,7 @@ fn scans_are_right(
 
     if elements == 1 {
         let words: Vec<String> = firsts.iter().map(|key| key.0.clone()).collect();
-        let values = by.values::<_, String>(&snapshot, Range(select), order).unwrap();
+        let values = by.values::<_, String, _>(&snapshot, Range(select), order).unwrap();
         assert_eq!(values.map(Result::unwrap).collect::<Vec<_>>(), words);
         for part in 0..5u8 {
             let found = selected.iter().filter(|key| key.1 == part).map(|key| (*key).clone());
@@ -155,7 +155,7 @@ pub fn a_hundred_groups_cost_a_hundred_ranges_whatever_they_hold(store: &(impl S
         let by = Grouping::new(&space, 1);
         for order in [Order::Ascending, Order::Descending] {
             let (found, cost) =
-                metered.measure(|_| by.values::<_, u32>(&snapshot, (), order).unwrap().count());
+                metered.measure(|_| by.values::<_, u32, _>(&snapshot, (), order).unwrap().count());
             // One range begins, 99 skip, and one finds that there is no more.
             assert_eq!((found, cost.ranges), (100, 101));
             assert!(cost.keys_read <= 400, "{cost}");
@@ -182,7 +182,7 @@ fn groups_of_few_entries_are_stepped_over() {
     let snapshot = store.snapshot().unwrap();
     let by = Grouping::new(&space, 1);
     let (found, cost) =
-        store.measure(|_| by.values::<_, u32>(&snapshot, (), Order::Ascending).unwrap().count());
+        store.measure(|_| by.values::<_, u32, _>(&snapshot, (), Order::Ascending).unwrap().count());
     assert_eq!((found, cost.ranges, cost.keys_read), (334, 1, 1_000));
 }
 
@@ -200,7 +200,7 @@ fn long_groups_are_sought_and_short_ones_behind_them_stepped_over_again() {
     let snapshot = store.snapshot().unwrap();
     let by = Grouping::new(&space, 1);
     let (found, cost) =
-        store.measure(|_| by.values::<_, u32>(&snapshot, (), Order::Ascending).unwrap().count());
+        store.measure(|_| by.values::<_, u32, _>(&snapshot, (), Order::Ascending).unwrap().count());
     assert_eq!(found, 1_050);
     assert!(cost.ranges <= 60, "{cost}: eight short ones were sought before it was noticed");
     assert!(cost.keys_read <= 3_000 + 300, "{cost}");
@@ -249,7 +249,7 @@ fn where_a_page_is_at_hand_it_is_used_up_before_another_range_is_begun() {
             .unwrap();
         let snapshot = store.snapshot().unwrap();
         let paged = Paged(&snapshot);
-        let mut scan = by.values::<_, u32>(&paged, (), Order::Ascending).unwrap();
+        let mut scan = by.values::<_, u32, _>(&paged, (), Order::Ascending).unwrap();
         assert_eq!(scan.by_ref().count(), groups as usize);
         assert_eq!(scan.explain().seeks, seeks, "{}", scan.explain());
     }

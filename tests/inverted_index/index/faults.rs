@@ -73,7 +73,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     };
     assert_eq!(reading(&directs), [0, 1 + 4, 1 + 4, 0]);
     let values = || {
-        let values = index.value_counts::<_, String>(&snapshot, "city", (), Order::Ascending);
+        let values = index.value_counts::<_, String, _>(&snapshot, "city", (), Order::Ascending);
         assert_eq!(
             values.unwrap().map(Result::unwrap).collect::<Vec<_>>(),
             [("Oslo".into(), 1_001)]
@@ -95,7 +95,7 @@ pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
     let ask = || -> Result<(u64, u64, usize, usize, usize)> {
         let snapshot = faulty.snapshot()?;
         let index = &of.index;
-        let counts = index.value_counts::<_, String>(&snapshot, "site", (), Order::Ascending)?;
+        let counts = index.value_counts::<_, String, _>(&snapshot, "site", (), Order::Ascending)?;
         let counts = counts.collect::<Result<Vec<_>>>()?.len();
         let any = index.any_term(&snapshot, "city", ())?.count(&snapshot)?;
         let direct = index.directs(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
@@ -246,7 +246,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
         let snapshot = store.snapshot().unwrap();
         named(index.term("member", true).unwrap().count(&snapshot).unwrap_err());
         named(index.any_term(&snapshot, "member", true).unwrap_err());
-        let counts = index.value_counts::<_, bool>(&snapshot, "member", (), Order::Ascending);
+        let counts = index.value_counts::<_, bool, _>(&snapshot, "member", (), Order::Ascending);
         named(counts.unwrap().find_map(Result::err).unwrap());
         let faults = index.check(&snapshot, &of.table).unwrap();
         assert!(faults.iter().any(|fault| fault.key[..] == *key), "{faults:?}");

@@ -58,9 +58,10 @@ pub fn compare<K: RecordKey + Ord + Clone + Debug>(
         for value in model.values().flat_map(|user| values(field, user)) {
             *counts.entry(value).or_default() += 1;
         }
-        let found = index.value_counts::<_, String>(reader, field, (), Order::Ascending).unwrap();
+        let found =
+            index.value_counts::<_, String, _>(reader, field, (), Order::Ascending).unwrap();
         assert_eq!(found.collect::<Result<BTreeMap<_, _>>>().unwrap(), counts);
-        let found = index.values::<_, String>(reader, field, (), Order::Descending).unwrap();
+        let found = index.values::<_, String, _>(reader, field, (), Order::Descending).unwrap();
         let wanted: Vec<String> = counts.keys().rev().cloned().collect();
         assert_eq!(found.collect::<Result<Vec<_>>>().unwrap(), wanted);
         assert_eq!(index.distinct(reader, field, ()).unwrap(), counts.len() as u64);

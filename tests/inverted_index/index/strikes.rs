@@ -107,7 +107,8 @@ fn strikes_are_found_and_counted() {
     for (_, strike) in all.iter().filter(|(_, s)| !s.state.is_empty()) {
         *states.entry(strike.state.clone()).or_default() += 1;
     }
-    let counts = index.value_counts::<_, String>(&snapshot, "state", (), Order::Ascending).unwrap();
+    let counts =
+        index.value_counts::<_, String, _>(&snapshot, "state", (), Order::Ascending).unwrap();
     assert_eq!(counts.collect::<Result<BTreeMap<_, _>>>().unwrap(), states);
     assert_eq!(index.check(&snapshot, &table).unwrap(), []);
 }

@@ -100,7 +100,7 @@ pub fn values_are_selected_by_what_they_are(store: &impl Store) {
     let years = index.distinct(&snapshot, "month", (2020,)).unwrap();
     assert_eq!(years, 6);
     let counts =
-        index.value_counts::<_, (u16, u8)>(&snapshot, "month", (2020, 6), Order::Ascending);
+        index.value_counts::<_, (u16, u8), _>(&snapshot, "month", (2020, 6), Order::Ascending);
     assert_eq!(counts.unwrap().collect::<Result<Vec<_>>>().unwrap(), [((2020, 6), 10)]);
 }
 
@@ -120,9 +120,9 @@ pub fn a_selection_of_another_type_is_refused(store: &impl Store) {
             refused(index.any_term(&snapshot, $field, $select), stringify!($select));
             refused(index.distinct(&snapshot, $field, $select), stringify!($select));
             let order = Order::Ascending;
-            refused(index.values::<_, u32>(&snapshot, $field, $select, order), stringify!($select));
+            refused(index.values::<_, u32, _>(&snapshot, $field, $select, order), stringify!($select));
             refused(
-                index.value_counts::<_, u32>(&snapshot, $field, $select, order),
+                index.value_counts::<_, u32, _>(&snapshot, $field, $select, order),
                 stringify!($select),
             );
         )* };

@@ -121,9 +121,9 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// # Errors
     /// As the rows; as [`Table::get_many`](crate::Table::get_many). The rows of the batch that
     /// fails do not come out.
-    fn lookup_join<'r, R, K, V, C, F, O>(
+    fn lookup_join<R, K, V, C, F, O>(
         self,
-        reader: &'r R,
+        reader: &R,
         lookup: impl Into<Lookup<K, V, C>>,
         key: F,
     ) -> impl Iterator<Item = Result<(T, Arc<V>)>>
@@ -139,9 +139,9 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
 
     /// Each row with the record of its key, or `None`. Otherwise as
     /// [`lookup_join`](Joins::lookup_join).
-    fn left_lookup_join<'r, R, K, V, C, F, O>(
+    fn left_lookup_join<R, K, V, C, F, O>(
         self,
-        reader: &'r R,
+        reader: &R,
         lookup: impl Into<Lookup<K, V, C>>,
         key: F,
     ) -> impl Iterator<Item = Result<(T, Option<Arc<V>>)>>

@@ -1,11 +1,11 @@
 //! Streaming group-by: one value per group of sorted entries.
 
-use std::fmt;
 use std::ops::Deref;
 
 use keyloom::{Entry, KeyBuf, Result, Subspace, Unpack, unpack};
 
 use super::grouping::Grouping;
+use crate::walk::until_error;
 
 /// An entry of a group, as [`Grouping::fold`] hands it to its function.
 #[derive(Clone, Copy, Debug)]
@@ -40,88 +40,42 @@ impl<'e> Member<'e> {
     }
 }
 
-/// One value per group: what [`Grouping::fold`] returns.
-pub struct Folded<I, A, F> {
+/// One value per group of `entries`; see [`Grouping::fold`].
+pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
     grouping: Grouping,
-    /// `None` once they have ended or failed.
-    entries: Option<I>,
+    mut entries: impl Iterator<Item = Result<Entry<B>>>,
     start: A,
-    fold: F,
-    /// The group that is being folded, as the subspace of its keys, and what it has come to.
-    open: Option<(Subspace, A)>,
-}
-
-impl<I, A: Clone, F> Folded<I, A, F> {
-    pub(super) fn new(grouping: Grouping, entries: I, start: A, fold: F) -> Self {
-        Self { grouping, entries: Some(entries), start, fold, open: None }
-    }
-}
-
-impl<B, I, A, F> Folded<I, A, F>
-where
-    B: Deref<Target = [u8]>,
-    I: Iterator<Item = Result<Entry<B>>>,
-    A: Clone,
-    F: FnMut(&mut A, Member<'_>) -> Result<()>,
-{
-    /// Takes one entry; gives the group before it where it begins another.
-    fn take(&mut self, (key, value): &Entry<B>) -> Result<Option<(KeyBuf, A)>> {
-        // Looking for the end of each element costs several times as much as this.
-        let is_new = self.open.as_ref().is_none_or(|(open, _)| !open.contains(key));
-        let done = match is_new {
-            true => {
-                let group = Subspace::from_bytes(self.grouping.prefix(key)?);
-                self.open.replace((group, self.start.clone()))
-            }
-            false => None,
-        };
-        if let Some((group, state)) = &mut self.open {
-            (self.fold)(state, Member { key, rest_at: group.prefix().len(), value })?;
-        }
-        Ok(done.map(closed))
-    }
-}
-
-/// A group that is complete, with its key.
-fn closed<A>((group, value): (Subspace, A)) -> (KeyBuf, A) {
-    (KeyBuf::from_slice(group.prefix()), value)
-}
-
-impl<B, I, A, F> Iterator for Folded<I, A, F>
-where
-    B: Deref<Target = [u8]>,
-    I: Iterator<Item = Result<Entry<B>>>,
-    A: Clone,
-    F: FnMut(&mut A, Member<'_>) -> Result<()>,
-{
-    type Item = Result<(KeyBuf, A)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while let Some(entries) = &mut self.entries {
-            let taken = match entries.next() {
-                Some(entry) => entry.and_then(|entry| self.take(&entry)),
-                None => {
-                    self.entries = None;
-                    break;
-                }
+    mut fold: impl FnMut(&mut A, Member<'_>) -> Result<()>,
+) -> impl Iterator<Item = Result<(KeyBuf, A)>> {
+    // The group that is being folded, as the subspace of its keys, and what it has come to.
+    let mut open: Option<(Subspace, A)> = None;
+    let closed = |(group, value): (Subspace, A)| (KeyBuf::from_slice(group.prefix()), value);
+    let mut has_ended = false;
+    until_error(move || {
+        while !has_ended {
+            let Some((key, value)) = entries.next().transpose()? else {
+                has_ended = true;
+                break;
             };
-            match taken {
-                Ok(None) => {}
-                Ok(Some(done)) => return Some(Ok(done)),
-                Err(error) => {
-                    (self.entries, self.open) = (None, None);
-                    return Some(Err(error));
+            // Looking for the end of each element costs several times as much as this.
+            let is_new = open.as_ref().is_none_or(|(open, _)| !open.contains(&key));
+            let done = match is_new {
+                true => {
+                    let group = Subspace::from_bytes(grouping.prefix(&key)?);
+                    open.replace((group, start.clone()))
                 }
+                false => None,
+            };
+            if let Some((group, state)) = &mut open {
+                let member = Member { key: &key, rest_at: group.prefix().len(), value: &value };
+                fold(state, member)?;
+            }
+            if done.is_some() {
+                return Ok(done.map(closed));
             }
         }
-        self.open.take().map(closed).map(Ok)
-    }
-}
-
-impl<I, A, F> fmt::Debug for Folded<I, A, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Folded").field("grouping", &self.grouping).finish_non_exhaustive()
-    }
+        Ok(open.take().map(closed))
+    })
 }
 
 /// Count, sum, smallest and largest of some numbers.

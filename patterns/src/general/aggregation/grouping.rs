@@ -7,8 +7,9 @@ use keyloom::{
     Entry, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack, pack, unpack,
 };
 
-use super::group_by::{Folded, Member};
-use super::skip_scan::{Groups, InEach, Values};
+use super::group_by::{Member, folded};
+use super::skip_scan::{Groups, InEach};
+use crate::explain::{Scan, scan};
 use crate::parts::AnyParts;
 use crate::select::Select;
 use crate::walk::Walk;
@@ -108,7 +109,7 @@ impl<P> Grouping<P> {
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace, Writer};
-    /// use keyloom_patterns::Grouping;
+    /// use keyloom_patterns::{Grouping, Scan};
     /// let log = Subspace::new("log"); // machine, second
     /// let store = Memory::new();
     /// store.transact(|txn| (0..1_000).try_for_each(|n| txn.put(&log.pack(&(n % 2, n)), b"")))?;
@@ -123,14 +124,14 @@ impl<P> Grouping<P> {
     ///
     /// # Errors
     /// What the store says; the iterator, also when a key is no tuple or has too few elements.
-    pub fn first_of_each<'r, R: Reader>(
+    pub fn first_of_each<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
-        select: impl Select<P>,
+        select: S,
         order: Order,
-    ) -> Result<Groups<'r, R>> {
-        let range = select.key_range(&self.space);
-        Groups::open(&self.untyped(), reader, range, order, order == Order::Descending)
+    ) -> Result<impl Scan<Item = Result<Entry<R::Bytes<'r>>>> + 'r + use<'r, R, P, S>> {
+        let far = order == Order::Descending;
+        Ok(scan(self.groups(reader, select, order, far)?, Groups::one))
     }
 
     /// The last entry of each group with selected entries, in the order of the keys; `order` is that
@@ -138,14 +139,14 @@ impl<P> Grouping<P> {
     ///
     /// # Errors
     /// As [`first_of_each`](Grouping::first_of_each).
-    pub fn last_of_each<'r, R: Reader>(
+    pub fn last_of_each<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
-        select: impl Select<P>,
+        select: S,
         order: Order,
-    ) -> Result<Groups<'r, R>> {
-        let range = select.key_range(&self.space);
-        Groups::open(&self.untyped(), reader, range, order, order == Order::Ascending)
+    ) -> Result<impl Scan<Item = Result<Entry<R::Bytes<'r>>>> + 'r + use<'r, R, P, S>> {
+        let far = order == Order::Ascending;
+        Ok(scan(self.groups(reader, select, order, far)?, Groups::one))
     }
 
     /// The groups with selected entries: the distinct values of their leading elements.
@@ -154,15 +155,25 @@ impl<P> Grouping<P> {
     ///
     /// # Errors
     /// As [`first_of_each`](Grouping::first_of_each), and the iterator when a group is not a `T`.
-    pub fn values<'r, R: Reader, T: for<'k> Unpack<'k>>(
+    pub fn values<'r, R: Reader, T: for<'k> Unpack<'k> + 'r, S: Select<P>>(
+        &self,
+        reader: &'r R,
+        select: S,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<T>> + 'r + use<'r, R, P, T, S>> {
+        Ok(scan(self.groups(reader, select, order, false)?, Groups::value))
+    }
+
+    /// A walk through the groups with selected entries, which meets one end of each: the first that it comes to, or the
+    /// `far` one.
+    pub(crate) fn groups<'r, R: Reader>(
         &self,
         reader: &'r R,
         select: impl Select<P>,
         order: Order,
-    ) -> Result<Values<'r, R, T>> {
-        let range = select.key_range(&self.space);
-        let groups = Groups::open(&self.untyped(), reader, range, order, false)?;
-        Ok(Values { groups, value: PhantomData })
+        far: bool,
+    ) -> Result<Groups<'r, R>> {
+        Groups::open(&self.untyped(), reader, select.key_range(&self.space), order, far)
     }
 
     /// The selected entries that go on with `rest` behind the elements of their group, whichever that
@@ -186,16 +197,17 @@ impl<P> Grouping<P> {
     ///
     /// # Errors
     /// As [`first_of_each`](Grouping::first_of_each).
-    pub fn in_each<'r, R: Reader>(
+    pub fn in_each<'r, R: Reader, S: Select<P>, Q: Pack>(
         &self,
         reader: &'r R,
-        select: impl Select<P>,
-        rest: impl Pack,
+        select: S,
+        rest: Q,
         order: Order,
-    ) -> Result<InEach<'r, R>> {
+    ) -> Result<impl Scan<Item = Result<Entry<R::Bytes<'r>>>> + 'r + use<'r, R, P, S, Q>> {
         let range = select.key_range(&self.space);
         let walk = Walk::open(reader, range.clone(), order)?;
-        Ok(InEach { grouping: self.untyped(), walk, range, rest: pack(&rest) })
+        let walk = InEach { grouping: self.untyped(), walk, range, rest: pack(&rest) };
+        Ok(scan(walk, InEach::one))
     }
 
     /// One value for each group of `entries`, which must come sorted, as ranges and skip scans give
@@ -227,14 +239,19 @@ impl<P> Grouping<P> {
     ///
     /// # Errors
     /// The iterator: what `entries` and `fold` say, and a key that belongs to no group.
-    pub fn fold<B, I, A, F>(&self, entries: I, start: A, fold: F) -> Folded<I, A, F>
+    pub fn fold<B, I, A, F>(
+        &self,
+        entries: I,
+        start: A,
+        fold: F,
+    ) -> impl Iterator<Item = Result<(KeyBuf, A)>> + use<B, I, A, F, P>
     where
         B: Deref<Target = [u8]>,
         I: Iterator<Item = Result<Entry<B>>>,
         A: Clone,
         F: FnMut(&mut A, Member<'_>) -> Result<()>,
     {
-        Folded::new(self.untyped(), entries, start, fold)
+        folded(self.untyped(), entries, start, fold)
     }
 }
 

@@ -105,10 +105,10 @@ mod skip_scan;
 mod totals;
 mod totals_repair;
 
-pub use group_by::{DistinctCount, Folded, Member, Summary};
+pub use group_by::{DistinctCount, Member, Summary};
 pub use grouping::Grouping;
 pub use ranked::RankedIndex;
 pub use roll_up::{Event, RollUp};
 pub use sketches::{Seen, Sketches};
-pub use skip_scan::{Groups, InEach, Values};
-pub use totals::{Contributions, TotalEntries, Totals, contribution};
+pub(crate) use skip_scan::Groups;
+pub use totals::{Contributions, Totals, contribution};

@@ -1,16 +1,13 @@
-//! The iterators of skip scans.
-
-use std::fmt;
-use std::marker::PhantomData;
+//! The walks of skip scans.
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Unpack};
 
 use super::grouping::Grouping;
-use crate::explain::Explain;
+use crate::explain::{Explain, Reading};
 use crate::walk::{Left, Walk};
 
-/// One entry per group: what [`Grouping::first_of_each`] and [`Grouping::last_of_each`] return.
-pub struct Groups<'r, R: Reader> {
+/// A walk through one entry per group.
+pub(crate) struct Groups<'r, R: Reader> {
     grouping: Grouping,
     walk: Walk<'r, R>,
     range: KeyRange<'static>,
@@ -32,11 +29,6 @@ impl<'r, R: Reader> Groups<'r, R> {
     ) -> Result<Self> {
         let walk = Walk::open(reader, range.clone(), order)?;
         Ok(Self { grouping: grouping.clone(), walk, range, far, group: None, ahead: None })
-    }
-
-    /// What the scan has read so far.
-    pub fn explain(&self) -> Explain {
-        self.walk.explain
     }
 
     /// The first entry of the next group that the walk meets.
@@ -66,7 +58,8 @@ impl<'r, R: Reader> Groups<'r, R> {
         Ok(far.unwrap_or(near))
     }
 
-    fn one(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
+    /// The entry of the next group.
+    pub(crate) fn one(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         let Some(mut entry) = self.near()? else { return Ok(None) };
         match self.far {
             true => {
@@ -81,55 +74,21 @@ impl<'r, R: Reader> Groups<'r, R> {
     }
 }
 
-impl<'r, R: Reader> Iterator for Groups<'r, R> {
-    type Item = Result<Entry<R::Bytes<'r>>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.one();
-        if next.is_err() {
-            self.walk.end();
-            (self.group, self.ahead) = (None, None);
-        }
-        next.transpose()
+impl<R: Reader> Groups<'_, R> {
+    /// The elements of the next group.
+    pub(crate) fn value<T: for<'k> Unpack<'k>>(&mut self) -> Result<Option<T>> {
+        self.one()?.map(|(key, _)| self.grouping.group(&key)).transpose()
     }
 }
 
-impl<R: Reader> fmt::Debug for Groups<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Groups").field("walk", &self.walk).finish_non_exhaustive()
+impl<R: Reader> Reading for Groups<'_, R> {
+    fn explain(&self) -> Explain {
+        self.walk.explain
     }
 }
 
-/// The distinct values of leading elements: what [`Grouping::values`] returns.
-pub struct Values<'r, R: Reader, P> {
-    pub(super) groups: Groups<'r, R>,
-    pub(super) value: PhantomData<fn() -> P>,
-}
-
-impl<R: Reader, P> Values<'_, R, P> {
-    /// What the scan has read so far.
-    pub fn explain(&self) -> Explain {
-        self.groups.explain()
-    }
-}
-
-impl<R: Reader, P: for<'k> Unpack<'k>> Iterator for Values<'_, R, P> {
-    type Item = Result<P>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.groups.next()?;
-        Some(entry.and_then(|(key, _)| self.groups.grouping.group(&key)))
-    }
-}
-
-impl<R: Reader, P> fmt::Debug for Values<'_, R, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.groups.fmt(f)
-    }
-}
-
-/// The entries of every group that go on in one way: what [`Grouping::in_each`] returns.
-pub struct InEach<'r, R: Reader> {
+/// A walk through the entries of every group that go on in one way.
+pub(super) struct InEach<'r, R: Reader> {
     pub(super) grouping: Grouping,
     pub(super) walk: Walk<'r, R>,
     pub(super) range: KeyRange<'static>,
@@ -138,12 +97,8 @@ pub struct InEach<'r, R: Reader> {
 }
 
 impl<'r, R: Reader> InEach<'r, R> {
-    /// What the scan has read so far.
-    pub fn explain(&self) -> Explain {
-        self.walk.explain
-    }
-
-    fn one(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
+    /// The next entry.
+    pub(super) fn one(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         let order = self.walk.order();
         let mut met = self.walk.step()?;
         while let Some(entry) = met {
@@ -167,20 +122,8 @@ impl<'r, R: Reader> InEach<'r, R> {
     }
 }
 
-impl<'r, R: Reader> Iterator for InEach<'r, R> {
-    type Item = Result<Entry<R::Bytes<'r>>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.one();
-        if next.is_err() {
-            self.walk.end();
-        }
-        next.transpose()
-    }
-}
-
-impl<R: Reader> fmt::Debug for InEach<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InEach").field("walk", &self.walk).finish_non_exhaustive()
+impl<R: Reader> Reading for InEach<'_, R> {
+    fn explain(&self) -> Explain {
+        self.walk.explain
     }
 }

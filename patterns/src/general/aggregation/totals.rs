@@ -147,14 +147,25 @@ impl<K, V, P> Totals<K, V, P> {
     /// # Errors
     /// What the store says; the iterator, also [`Error::NotACounter`](keyloom::Error::NotACounter), and
     /// when parts are not a `P`.
-    pub fn range<'r, R: Reader>(
+    pub fn range<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
-        select: impl Select<P>,
+        select: S,
         order: Order,
-    ) -> Result<TotalEntries<R::Entries<'r>, P>> {
+    ) -> Result<impl Iterator<Item = Result<(P, i64)>> + 'r + use<'r, R, S, K, V, P>>
+    where
+        P: for<'k> Unpack<'k>,
+    {
         let entries = reader.range(select.key_range(&self.space), order)?;
-        Ok(TotalEntries { entries, space: self.space.clone(), parts: PhantomData })
+        let space = self.space.clone();
+        let total = move |entry: Entry<R::Bytes<'r>>| match read(&entry)? {
+            0 => Ok(None),
+            total => match space.unpack(&entry.0) {
+                Ok(parts) => Ok(Some((parts, total))),
+                Err(error) => Err(Error::from(error).at(&entry.0)),
+            },
+        };
+        Ok(entries.filter_map(move |entry| entry.and_then(&total).transpose()))
     }
 
     /// The sum of all totals that are selected. Costs one range; reads all of them.
@@ -338,37 +349,4 @@ pub(super) fn read<B: Deref<Target = [u8]>>((key, value): &Entry<B>) -> Result<i
         key: keyloom::key::display(key).to_string().into(),
         bytes: value.len(),
     })
-}
-
-/// The totals that a query on [`Totals`] finds.
-pub struct TotalEntries<I, P> {
-    entries: I,
-    space: Subspace,
-    parts: PhantomData<fn() -> P>,
-}
-
-impl<I, P> fmt::Debug for TotalEntries<I, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TotalEntries").field("space", &self.space).finish_non_exhaustive()
-    }
-}
-
-impl<I, B, P> Iterator for TotalEntries<I, P>
-where
-    I: Iterator<Item = Result<Entry<B>>>,
-    B: Deref<Target = [u8]>,
-    P: for<'k> Unpack<'k>,
-{
-    type Item = Result<(P, i64)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let total = |entry: Entry<B>| match read(&entry)? {
-            0 => Ok(None),
-            total => match self.space.unpack(&entry.0) {
-                Ok(parts) => Ok(Some((parts, total))),
-                Err(error) => Err(Error::from(error).at(&entry.0)),
-            },
-        };
-        self.entries.find_map(|entry| entry.and_then(total).transpose())
-    }
 }

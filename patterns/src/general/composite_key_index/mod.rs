@@ -94,6 +94,7 @@ use crate::derived::{
     self, AsEntries, AsIndex, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange,
     SortedWrites,
 };
+use crate::explain::{Scan, scan};
 use crate::general::aggregation::{Grouping, Groups};
 use crate::inconsistency::Inconsistency;
 use crate::parts::{AnyParts, PackAs, Parts};
@@ -421,30 +422,47 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     ///
     /// # Errors
     /// As [`range`](Index::range); the iterator, also for an entry with fewer elements.
-    pub fn first_of_each<'r, R: Reader>(
+    pub fn first_of_each<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
-        select: impl Select<P>,
+        select: S,
         parts: usize,
         order: Order,
-    ) -> Result<FoundEntries<Groups<'r, R>, K, P>> {
-        let entries = self.grouped_by(parts).first_of_each(reader, select, order)?;
-        Ok(FoundEntries::new(entries, &self.space))
+    ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K, P>>> + 'r + use<'r, R, S, K, V, P>>
+    where
+        P: 'r,
+    {
+        let far = order == Order::Descending;
+        Ok(self.found_groups(self.grouped_by(parts).groups(reader, select, order, far)?))
     }
 
     /// The last selected entry of each group, as [`first_of_each`](Index::first_of_each).
     ///
     /// # Errors
     /// As [`first_of_each`](Index::first_of_each).
-    pub fn last_of_each<'r, R: Reader>(
+    pub fn last_of_each<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
-        select: impl Select<P>,
+        select: S,
         parts: usize,
         order: Order,
-    ) -> Result<FoundEntries<Groups<'r, R>, K, P>> {
-        let entries = self.grouped_by(parts).last_of_each(reader, select, order)?;
-        Ok(FoundEntries::new(entries, &self.space))
+    ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K, P>>> + 'r + use<'r, R, S, K, V, P>>
+    where
+        P: 'r,
+    {
+        let far = order == Order::Ascending;
+        Ok(self.found_groups(self.grouped_by(parts).groups(reader, select, order, far)?))
+    }
+
+    fn found_groups<'r, R: Reader>(
+        &self,
+        groups: Groups<'r, R>,
+    ) -> impl Scan<Item = Result<Found<R::Bytes<'r>, K, P>>> + 'r + use<'r, R, K, V, P>
+    where
+        P: 'r,
+    {
+        let space = self.space.clone();
+        scan(groups, move |groups| groups.one()?.map(|entry| Found::new(&space, entry)).transpose())
     }
 
     /// The groups that the first `parts` parts make: for their distinct values, loose index ranges and

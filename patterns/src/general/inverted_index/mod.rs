@@ -153,8 +153,8 @@ pub(crate) use chunk_ids::ChunkIds;
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use dense_ids::DenseIds;
+pub use expression::BitmapExpr;
 pub(crate) use expression::Evaluation;
-pub use expression::{BitmapExpr, ExprIds};
 pub use index::{
     FieldValues, InvertedIndex, InvertedIndexError, SelectValues, SelectedValues, one,
 };

@@ -1,5 +1,6 @@
 //! Ids, one by one and in pages, from whatever gives chunks.
 
+use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 use keyloom::{KeyRange, Order, Result, Subspace};
@@ -123,6 +124,8 @@ impl<C: Chunks> Iterator for IdWalk<C> {
         self.next_id().transpose()
     }
 }
+
+impl<C: Chunks> FusedIterator for IdWalk<C> {}
 
 /// All offsets of a chunk.
 const WHOLE: RangeInclusive<u16> = 0..=(CHUNK_IDS - 1) as u16;

@@ -6,6 +6,7 @@ mod roaring;
 mod stored;
 mod write;
 
+use std::iter::FusedIterator;
 use std::ops::{RangeBounds, RangeInclusive};
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
@@ -175,18 +176,18 @@ impl Bitmap {
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains), the iterator too.
-    pub fn ids<'r, R: Reader>(
+    pub fn ids<'r, R: Reader, B: RangeBounds<u64>>(
         &self,
         reader: &'r R,
-        range: impl RangeBounds<u64>,
+        range: B,
         order: Order,
-    ) -> Result<Ids<'r, R>> {
+    ) -> Result<impl FusedIterator<Item = Result<u64>> + 'r + use<'r, R, B>> {
         match id_range(&range) {
             Some(range) => {
                 let chunks = self.chunks(reader, &range, order)?;
-                Ok(Ids(IdWalk::new(chunks, range, order)))
+                Ok(IdWalk::new(chunks, range, order))
             }
-            None => Ok(Ids(IdWalk::empty())),
+            None => Ok(IdWalk::empty()),
         }
     }
 
@@ -293,16 +294,4 @@ pub struct BeyondUniverse {
     pub id: u64,
     /// What ids must be below.
     pub universe: u64,
-}
-
-/// The ids of a [`Bitmap`] in order.
-#[derive(Debug)]
-pub struct Ids<'r, R: Reader>(IdWalk<StoredChunks<'r, R>>);
-
-impl<R: Reader> Iterator for Ids<'_, R> {
-    type Item = Result<u64>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
 }

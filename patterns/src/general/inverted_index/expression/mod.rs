@@ -85,7 +85,6 @@ mod within_chunk;
 
 pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;
-pub use read::ExprIds;
 use tree::Tree;
 pub(crate) use within_chunk::{ChunkExpr, ChunkMachine, Leaf};
 

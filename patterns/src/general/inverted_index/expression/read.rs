@@ -1,6 +1,6 @@
 //! What an expression is asked.
 
-use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::RangeBounds;
 
 use keyloom::{Order, Reader, Result, Subspace, Writer};
@@ -155,15 +155,15 @@ impl BitmapExpr {
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count), the iterator too, which is at its end then.
-    pub fn ids<'r, R: Reader>(
+    pub fn ids<'r, R: Reader, B: RangeBounds<u64>>(
         &self,
         reader: &'r R,
-        range: impl RangeBounds<u64>,
+        range: B,
         order: Order,
-    ) -> Result<ExprIds<'r, R>> {
-        let Some(range) = id_range(&range) else { return Ok(ExprIds(IdWalk::empty())) };
+    ) -> Result<impl FusedIterator<Item = Result<u64>> + 'r + use<'r, R, B>> {
+        let Some(range) = id_range(&range) else { return Ok(IdWalk::empty()) };
         let chunks = Evaluation::new(self, reader, &range, order)?;
-        Ok(ExprIds(IdWalk::new(chunks, range, order)))
+        Ok(IdWalk::new(chunks, range, order))
     }
 
     /// At most `limit` of the [`ids`](BitmapExpr::ids) in `range`, but at least one, beginning behind `after`.
@@ -265,22 +265,5 @@ impl BitmapExpr {
             bitmap.replace_with(txn, writes)?;
             Ok(count)
         })
-    }
-}
-
-/// The ids of an expression; see [`BitmapExpr::ids`].
-pub struct ExprIds<'r, R: Reader>(IdWalk<Evaluation<'r, R>>);
-
-impl<R: Reader> Iterator for ExprIds<'_, R> {
-    type Item = Result<u64>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
-}
-
-impl<R: Reader> fmt::Debug for ExprIds<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ExprIds").finish_non_exhaustive()
     }
 }

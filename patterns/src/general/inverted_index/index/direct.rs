@@ -1,6 +1,7 @@
 //! The direct index: what the fields of a record hold, by its id.
 
 use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -13,9 +14,10 @@ use super::columns::ColumnWalk;
 use super::for_reports::FieldKind;
 use crate::general::composite_key_index::pack_one;
 use crate::general::inverted_index::Container;
-use crate::general::inverted_index::bitmap::{Ids, id_range, place_of};
+use crate::general::inverted_index::bitmap::{id_range, place_of};
 use crate::general::inverted_index::column::{Integers, Values, block_of};
 use crate::table::{RecordKey, get_many};
+use crate::walk::until_error;
 
 /// What a field holds, each value packed.
 type Packed = SmallVec<[KeyBuf; 1]>;
@@ -46,23 +48,24 @@ pub struct DirectEntry {
 
 impl fmt::Debug for DirectEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |values: PackedValues<'_>| -> Vec<String> {
-            values.map(|value| display(value).to_string()).collect()
-        };
-        f.debug_map().entries(self.fields().map(|(name, values)| (name, shown(values)))).finish()
+        let shown = self.fields().map(|(name, values)| {
+            (name, values.map(|value| display(value).to_string()).collect::<Vec<_>>())
+        });
+        f.debug_map().entries(shown).finish()
     }
 }
 
 impl DirectEntry {
     /// The fields that hold something, in the order of their declaration.
-    pub fn fields(&self) -> impl Iterator<Item = (&str, PackedValues<'_>)> {
-        self.fields.iter().map(|(name, values)| (&**name, PackedValues(values.iter())))
+    pub fn fields(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = &[u8]>)> {
+        self.fields.iter().map(|(name, values)| (&**name, values.iter().map(|value| &value[..])))
     }
 
-    /// What a field holds, packed; nothing where it is absent.
-    pub fn packed(&self, field: &str) -> PackedValues<'_> {
+    /// What a field holds, each value as its packed element: the bytes that stand for it in the keys of the index.
+    /// Nothing where the field is absent.
+    pub fn packed<'e>(&'e self, field: &str) -> impl Iterator<Item = &'e [u8]> + use<'e> {
         let found = self.fields().find(|(name, _)| *name == field);
-        found.map_or(PackedValues([].iter()), |(_, values)| values)
+        found.into_iter().flat_map(|(_, values)| values)
     }
 
     /// What a field holds, in order; nothing where it is absent.
@@ -78,18 +81,6 @@ impl DirectEntry {
         if !values.is_empty() {
             self.fields.push((Arc::clone(name), values));
         }
-    }
-}
-
-/// The values of a field, each as its packed element: the bytes that stand for it in the keys of the index.
-#[derive(Clone, Debug)]
-pub struct PackedValues<'e>(std::slice::Iter<'e, KeyBuf>);
-
-impl<'e> Iterator for PackedValues<'e> {
-    type Item = &'e [u8];
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|value| &value[..])
     }
 }
 
@@ -157,22 +148,33 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///
     /// # Errors
     /// What the store says; the iterator, as [`direct`](InvertedIndex::direct).
-    pub fn directs<'r, R: Reader>(
+    pub fn directs<'r, R: Reader, B: RangeBounds<u64>>(
         &self,
         reader: &'r R,
-        ids: impl RangeBounds<u64>,
+        ids: B,
         order: Order,
-    ) -> Result<DirectEntries<'r, R>> {
-        let Some(ids) = id_range(&ids) else {
-            return Ok(DirectEntries { ids: None, columns: Vec::new() });
-        };
-        let columns = self.fields.iter().map(|field| {
-            let (name, kind) = (Arc::clone(&field.name), field.function.kind());
-            let columns = ColumnWalk::open(reader, &field.column, &ids, order)?;
-            Ok(FieldColumns { name, kind, columns })
+    ) -> Result<impl FusedIterator<Item = Result<(u64, DirectEntry)>> + use<'r, R, B, K, V>> {
+        let range = id_range(&ids);
+        let columns = range.iter().flat_map(|ids| {
+            self.fields.iter().map(move |field| {
+                let (name, kind) = (Arc::clone(&field.name), field.function.kind());
+                let columns = ColumnWalk::open(reader, &field.column, ids, order)?;
+                Ok(FieldColumns { name, kind, columns })
+            })
         });
-        let columns = columns.collect::<Result<_>>()?;
-        Ok(DirectEntries { ids: Some(self.all.ids(reader, ids, order)?), columns })
+        let mut columns: Vec<FieldColumns<'r, R>> = columns.collect::<Result<_>>()?;
+        let mut ids =
+            range.map(|ids| self.all.ids(reader, ids, order)).transpose()?.into_iter().flatten();
+        Ok(until_error(move || {
+            let Some(id) = ids.next().transpose()? else { return Ok(None) };
+            let (mut entry, (block, place)) = (DirectEntry::default(), block_of(id));
+            for FieldColumns { name, kind, columns } in &mut columns {
+                let Some(column) = columns.column(block)? else { continue };
+                let values = kind.packed(column, place);
+                entry.hold(name, values.map_err(|error| columns.at(block, error))?);
+            }
+            Ok(Some((id, entry)))
+        }))
     }
 }
 
@@ -181,44 +183,4 @@ struct FieldColumns<'r, R: Reader + 'r> {
     name: Arc<str>,
     kind: FieldKind,
     columns: ColumnWalk<R::Entries<'r>, R::Bytes<'r>>,
-}
-
-/// Entries of the direct index with their ids: what [`directs`](InvertedIndex::directs) returns.
-pub struct DirectEntries<'r, R: Reader> {
-    /// `None` once it has ended or failed.
-    ids: Option<Ids<'r, R>>,
-    columns: Vec<FieldColumns<'r, R>>,
-}
-
-impl<R: Reader> fmt::Debug for DirectEntries<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fields: Vec<&str> = self.columns.iter().map(|field| &*field.name).collect();
-        f.debug_struct("DirectEntries").field("fields", &fields).finish_non_exhaustive()
-    }
-}
-
-impl<R: Reader> DirectEntries<'_, R> {
-    fn one(&mut self) -> Result<Option<(u64, DirectEntry)>> {
-        let next = self.ids.as_mut().and_then(Iterator::next).transpose()?;
-        let Some(id) = next else { return Ok(None) };
-        let (mut entry, (block, place)) = (DirectEntry::default(), block_of(id));
-        for FieldColumns { name, kind, columns } in &mut self.columns {
-            let Some(column) = columns.column(block)? else { continue };
-            let values = kind.packed(column, place);
-            entry.hold(name, values.map_err(|error| columns.at(block, error))?);
-        }
-        Ok(Some((id, entry)))
-    }
-}
-
-impl<R: Reader> Iterator for DirectEntries<'_, R> {
-    type Item = Result<(u64, DirectEntry)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let one = self.one().transpose();
-        if !matches!(one, Some(Ok(_))) {
-            self.ids = None;
-        }
-        one
-    }
 }

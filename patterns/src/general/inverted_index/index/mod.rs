@@ -89,13 +89,12 @@ use crate::schema::maintained::{Maintained, described};
 use crate::table::{RecordKey, Table};
 
 pub(in crate::general::inverted_index) use columns::{ColumnWalk, block_at};
-pub use direct::{DirectEntries, DirectEntry, PackedValues};
+pub use direct::DirectEntry;
 pub use error::InvertedIndexError;
 pub(super) use fields::null;
 pub use fields::{FieldValues, one};
 pub(super) use for_reports::FieldKind;
 pub use selection::{SelectValues, SelectedValues};
-pub use values::{ValueCounts, Values};
 
 use fields::Function;
 use ids::{Ids, SameIds};

@@ -3,8 +3,9 @@
 use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
 
 use super::fields::{Function, null};
-use super::values::{self, ValueCounts, Values};
+use super::values;
 use super::{InvertedIndex, SelectValues};
+use crate::explain::{Scan, scan};
 use crate::general::aggregation::Grouping;
 use crate::general::composite_key_index::pack_one;
 use crate::general::inverted_index::{BitSliced, BitmapExpr};
@@ -50,7 +51,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// The ids of the records that have a value in this field that is packed already, as
-    /// [`PackedValues`](super::PackedValues) gives it.
+    /// [`DirectEntry::packed`](super::DirectEntry::packed) gives it.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -192,16 +193,17 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///
     /// # Errors
     /// As [`any_term`](InvertedIndex::any_term); the iterator, also when a value is no `P`.
-    pub fn values<'r, R: Reader, P: for<'k> Unpack<'k>>(
+    pub fn values<'r, R: Reader, P: for<'k> Unpack<'k> + 'r, S: SelectValues>(
         &self,
         reader: &'r R,
         field: &str,
-        select: impl SelectValues,
+        select: S,
         order: Order,
-    ) -> Result<Values<'r, R, P>> {
+    ) -> Result<impl Scan<Item = Result<P>> + 'r + use<'r, R, P, S, K, V>> {
         let field = self.values_field(field)?;
         let range = Selected(field.select_alike(reader, &select.selected(), &self.space)?);
-        Ok(Values(Grouping::new(&field.space, 1).values(reader, range, order)?))
+        let groups = Grouping::new(&field.space, 1).groups(reader, range, order, false)?;
+        Ok(scan(groups, |groups| Ok(groups.value()?.map(|(value,)| value))))
     }
 
     /// How many distinct values of a field are selected. A skip scan, as [`values`](InvertedIndex::values).
@@ -226,16 +228,16 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///
     /// # Errors
     /// As [`values`](InvertedIndex::values).
-    pub fn value_counts<'r, R: Reader, P: for<'k> Unpack<'k>>(
+    pub fn value_counts<'r, R: Reader, P: for<'k> Unpack<'k> + 'r, S: SelectValues>(
         &self,
         reader: &'r R,
         field: &str,
-        select: impl SelectValues,
+        select: S,
         order: Order,
-    ) -> Result<ValueCounts<R::Entries<'r>, P>> {
+    ) -> Result<impl Iterator<Item = Result<(P, u64)>> + 'r + use<'r, R, P, S, K, V>> {
         let field = self.values_field(field)?;
         let range = field.select_alike(reader, &select.selected(), &self.space)?;
-        Ok(ValueCounts::new(reader.range(range, order)?, &field.space))
+        Ok(values::value_counts(reader.range(range, order)?, field.space.clone()))
     }
 
     /// How many containers the values of a field have: what it costs to go through all of them. Costs one get.

@@ -1,96 +1,35 @@
 //! The values of a field, and their containers all together.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::iter::Peekable;
-use std::marker::PhantomData;
 use std::ops::Deref;
 
-use keyloom::{Entry, Error, KeyBuf, Reader, Result, Subspace, Unpack};
+use keyloom::{Entry, Error, KeyBuf, Result, Subspace, Unpack};
 
-use crate::explain::Explain;
-use crate::general::aggregation;
 use crate::general::inverted_index::{BitmapExpr, ChunkIds, Chunks, Container, Words};
+use crate::walk::until_error;
 
-/// The distinct values of a field: what [`values`](super::InvertedIndex::values) returns.
-pub struct Values<'r, R: Reader, P>(pub(super) aggregation::Values<'r, R, (P,)>);
-
-impl<R: Reader, P> Values<'_, R, P> {
-    /// What the scan has read so far.
-    pub fn explain(&self) -> Explain {
-        self.0.explain()
-    }
-}
-
-impl<R: Reader, P: for<'k> Unpack<'k>> Iterator for Values<'_, R, P> {
-    type Item = Result<P>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|value| value.map(|(value,)| value))
-    }
-}
-
-impl<R: Reader, P> fmt::Debug for Values<'_, R, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// The distinct values of a field, and of how many records each is: what
-/// [`value_counts`](super::InvertedIndex::value_counts) returns.
-pub struct ValueCounts<I: Iterator, P> {
-    entries: Peekable<I>,
+/// The distinct values in `entries` of a field, and of how many records each is.
+pub(super) fn value_counts<B: Deref<Target = [u8]>, P: for<'k> Unpack<'k>>(
+    entries: impl Iterator<Item = Result<Entry<B>>>,
     space: Subspace,
-    value: PhantomData<fn() -> P>,
-}
-
-impl<I: Iterator, P> ValueCounts<I, P> {
-    pub(super) fn new(entries: I, space: &Subspace) -> Self {
-        Self { entries: entries.peekable(), space: space.clone(), value: PhantomData }
-    }
-}
-
-impl<I: Iterator, P> fmt::Debug for ValueCounts<I, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ValueCounts").field("space", &self.space).finish_non_exhaustive()
-    }
-}
-
-impl<I, B, P> ValueCounts<I, P>
-where
-    I: Iterator<Item = Result<Entry<B>>>,
-    B: Deref<Target = [u8]>,
-    P: for<'k> Unpack<'k>,
-{
-    fn one(&mut self) -> Result<Option<(P, u64)>> {
-        let Some(entry) = self.entries.next().transpose()? else { return Ok(None) };
-        let group = KeyBuf::from_slice(leading(&self.space, &entry.0)?);
+) -> impl Iterator<Item = Result<(P, u64)>> {
+    let mut entries = entries.peekable();
+    until_error(move || {
+        let Some(entry) = entries.next().transpose()? else { return Ok(None) };
+        let group = KeyBuf::from_slice(leading(&space, &entry.0)?);
         let mut count = u64::from(container(&entry)?.len());
         // A failure is left to the next call.
-        while let Some(Ok(next)) = self.entries.peek() {
-            if leading(&self.space, &next.0)? != &group[..] {
+        while let Some(Ok(next)) = entries.peek() {
+            if leading(&space, &next.0)? != &group[..] {
                 break;
             }
             count += u64::from(container(next)?.len());
-            self.entries.next();
+            entries.next();
         }
-        let value = self.space.unpack::<(P,)>(&group);
+        let value = space.unpack::<(P,)>(&group);
         let (value,) = value.map_err(|error| Error::from(error).at(&group))?;
         Ok(Some((value, count)))
-    }
-}
-
-impl<I, B, P> Iterator for ValueCounts<I, P>
-where
-    I: Iterator<Item = Result<Entry<B>>>,
-    B: Deref<Target = [u8]>,
-    P: for<'k> Unpack<'k>,
-{
-    type Item = Result<(P, u64)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.one().transpose()
-    }
+    })
 }
 
 /// The field and the value of the key of a container.
