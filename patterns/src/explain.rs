@@ -59,6 +59,12 @@ pub(crate) trait Reading {
     fn explain(&self) -> Explain;
 }
 
+impl<S: Scan> Reading for S {
+    fn explain(&self) -> Explain {
+        Scan::explain(self)
+    }
+}
+
 /// The items that `step` reads, up to the end or the first error.
 pub(crate) fn scan<W: Reading, T>(
     walk: W,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use keyloom::{Error, Metered, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::hierarchy::path::{LabelPath, Lquery, PathPattern, PathRegex, Paths};
-use keyloom_patterns::{Continuation, Table};
+use keyloom_patterns::{Continuation, Scan, Table};
 
 use crate::language::{TOPICS, lquery, ltxtquery, path};
 use crate::laws::clear;

@@ -11,7 +11,7 @@ use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls};
 use keyloom::lmdb::Durability;
 use keyloom::{KeyRange, Lmdb, Order, Reader, Store, Subspace};
 use keyloom_compare::compare;
-use keyloom_patterns::hierarchy::{LeafRanges, Nested, NestedSets, Tree};
+use keyloom_patterns::hierarchy::{Nested, NestedSets, Tree};
 
 /// Cities of the catalogue, regions and countries that hold them: as many as in the real data.
 const NODES: u64 = 135_233;
@@ -28,10 +28,8 @@ fn main() {
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(MAP_BYTES);
     let store = options.open(directories.0.path()).unwrap();
     let tree = NestedSets::<u32>::new(&Subspace::new("sets"));
-    let ranges = LeafRanges::<u32>::new(&Subspace::new("ranges"));
     let world = [world()];
     store.transact(|txn| tree.load(txn, None, &world)).unwrap();
-    store.transact(|txn| ranges.load(txn, &world)).unwrap();
     let raw = open_raw(&directories.1);
     copy(&store, &raw);
     let snapshot = store.snapshot().unwrap();
@@ -48,21 +46,6 @@ fn main() {
             }),
             ("raw heed", &mut || {
                 black_box(by_hand(database, &txn, &tree));
-            }),
-        ],
-    );
-    compare(
-        "LMDB: all leaves of a root",
-        NODES as usize,
-        ROUNDS,
-        &mut [
-            ("leaf ranges", &mut || {
-                let leaves = ranges.leaves(&snapshot, 0).unwrap();
-                black_box(leaves.map(|leaf| leaf.unwrap().id()).fold(0, u64::wrapping_add));
-            }),
-            ("nested sets", &mut || {
-                let leaves = tree.leaves(&snapshot, 0).unwrap();
-                black_box(leaves.map(|leaf| leaf.unwrap().id()).fold(0, u64::wrapping_add));
             }),
         ],
     );

@@ -15,7 +15,6 @@ pub mod tree_document;
 pub use adjacency_list::AdjacencyList;
 pub use materialized_path::MaterializedPath;
 pub use nested_sets::NestedSets;
-pub use nested_sets::leaf_ranges::LeafRanges;
 pub use tree::{
     Children, MoveProgress, MoveStep, Nested, NodeCodec, NodeId, NodeRecord, NodeTable, Orphans,
     Place, Tree, TreeError, TreeModel, TreeNode, Visit,

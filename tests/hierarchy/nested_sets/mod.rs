@@ -1,7 +1,6 @@
 //! Nested sets: what is theirs beyond the contract of all trees.
 
 mod costs;
-mod leaf_ranges;
 mod repair;
 mod room;
 mod steps;

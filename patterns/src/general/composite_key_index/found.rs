@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyloom::key::Unpacker;
-use keyloom::{Entry, Error, KeyBuf, Result, Subspace, Unpack, unpack};
+use keyloom::{Entry, Error, Result, Subspace, Unpack, unpack};
 
 use super::maintain::Header;
 use crate::parts::{AnyParts, Parts};
@@ -22,9 +22,6 @@ pub struct Found<B, K, P = AnyParts, Q = B> {
     header: Header,
     types: PhantomData<fn() -> (K, P)>,
 }
-
-/// The entry of a unique index that was got by its parts.
-pub type FoundByParts<B, K, P> = Found<B, K, P, KeyBuf>;
 
 impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
     #[inline]

@@ -106,7 +106,7 @@ use crate::table::{RecordKey, Table};
 pub(super) use entries::IndexEntry;
 pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
-pub use found::{Found, FoundByParts, FoundEntries};
+pub use found::{Found, FoundEntries};
 pub(crate) use maintain::pack_one;
 pub use query::{IndexQuery, QuerySource};
 
@@ -283,7 +283,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         &self,
         reader: &'r R,
         parts: impl PackAs<P>,
-    ) -> Result<Option<FoundByParts<R::Bytes<'r>, K, P>>> {
+    ) -> Result<Option<Found<R::Bytes<'r>, K, P, KeyBuf>>> {
         if !self.is_unique {
             return Err(Error::BadOption {
                 what: "the index",

@@ -147,7 +147,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
         container: &C,
         numbers: impl RangeBounds<u64>,
         order: Order,
-    ) -> Result<NumberedRecords<R::Entries<'r>, C, V, K>> {
+    ) -> Result<Records<R::Entries<'r>, (C, u64), V, K>> {
         self.records.range(reader, ids(container, numbers), order)
     }
 
@@ -241,9 +241,6 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
         self.records.space().unpack(key).map_err(|error| keyloom::Error::from(error).at(key))
     }
 }
-
-/// The records of a range of [`Enumerated`].
-pub type NumberedRecords<I, C, V, K> = Records<I, (C, u64), V, K>;
 
 /// A sequence that has not come as far as the records of its container.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -90,9 +90,9 @@ mod time_ordered;
 mod walk;
 
 pub use blocks::Blocks;
-pub use enumerated::{Behind, Enumerated, NumberedRecords};
+pub use enumerated::{Behind, Enumerated};
 pub use sequence::Sequence;
 pub use sharded::{Positions, Sharded, ShardedId};
-pub use stamped::{Stamped, StampedRecords};
-pub use time_buckets::{TimeBuckets, TimedRecords};
+pub use stamped::Stamped;
+pub use time_buckets::TimeBuckets;
 pub use time_ordered::{Uuid, first_id_at, id_time_ms, ids_between, time_ordered_id};

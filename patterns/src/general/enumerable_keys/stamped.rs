@@ -63,9 +63,6 @@ impl<C, V, K> fmt::Debug for Stamped<C, V, K> {
     }
 }
 
-/// The records of a range of [`Stamped`].
-pub type StampedRecords<I, C, V, K> = Records<I, (C, Versionstamp), V, K>;
-
 impl<C: RecordKey + Clone, V> Stamped<C, V> {
     /// Containers in `space`, whose records are written with [`Postcard`].
     pub fn new(space: &Subspace) -> Self {
@@ -142,7 +139,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Stamped<C, V, K> {
         container: &C,
         stamps: impl RangeBounds<Versionstamp>,
         order: Order,
-    ) -> Result<StampedRecords<R::Entries<'r>, C, V, K>> {
+    ) -> Result<Records<R::Entries<'r>, (C, Versionstamp), V, K>> {
         self.records.range(reader, ids(container, stamps), order)
     }
 

@@ -11,9 +11,6 @@ use super::time_ordered::{Uuid, id_time_ms, time_ordered_id};
 use super::walk::ids;
 use crate::table::{RecordKey, Records, Table};
 
-/// The records of a range of [`TimeBuckets`].
-pub type TimedRecords<I, C, V, K> = Records<I, (C, u64, Uuid), V, K>;
-
 /// Records of a container under time-ordered ids, in buckets; see the [module](super).
 ///
 /// The bucket stands before the id, and follows from its time: the order is that of the ids. What the
@@ -149,7 +146,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         container: &C,
         between: impl RangeBounds<Uuid>,
         order: Order,
-    ) -> Result<TimedRecords<R::Entries<'r>, C, V, K>> {
+    ) -> Result<Records<R::Entries<'r>, (C, u64, Uuid), V, K>> {
         let place = |bound: Bound<&Uuid>| {
             Ok::<_, Error>(match bound {
                 Bound::Included(id) => Bound::Included(self.place(*id)?),
@@ -171,7 +168,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         container: &C,
         bucket: u64,
         order: Order,
-    ) -> Result<TimedRecords<R::Entries<'r>, C, V, K>> {
+    ) -> Result<Records<R::Entries<'r>, (C, u64, Uuid), V, K>> {
         self.records.range(reader, ids(container, bucket..=bucket), order)
     }
 

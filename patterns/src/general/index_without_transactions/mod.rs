@@ -113,7 +113,7 @@ use std::marker::PhantomData;
 
 use keyloom::{KeyBuf, Subspace};
 
-pub use query::{Items, Matches};
+pub use query::Matches;
 pub use stamps::Stamps;
 
 use crate::fnv::Fnv;

@@ -46,7 +46,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         &self,
         reader: &'r R,
         container: &C,
-    ) -> Result<Items<'r, R, C, I, V>> {
+    ) -> Result<impl Iterator<Item = Result<(I, V)>> + use<'r, R, C, I, V>> {
         let space = self.updates.child(&(container,));
         let entries = reader.range(space.range(), Order::Ascending)?;
         let container = pack(&(container,));
@@ -245,7 +245,7 @@ impl<R: Reader, C, I, V> fmt::Debug for Matches<'_, R, C, I, V> {
 }
 
 /// The items of a container, with their values.
-pub struct Items<'r, R: Reader, C, I, V> {
+struct Items<'r, R: Reader, C, I, V> {
     index: PropertyIndex<C, I, V>,
     reader: &'r R,
     container: KeyBuf,
@@ -283,11 +283,5 @@ impl<R: Reader, C: RecordKey, I: RecordKey, V: RecordKey> Iterator for Items<'_,
                 return Some(item);
             }
         }
-    }
-}
-
-impl<R: Reader, C, I, V> fmt::Debug for Items<'_, R, C, I, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Items").field("index", &self.index).finish_non_exhaustive()
     }
 }

@@ -367,11 +367,6 @@ impl<'b> Input<'b> {
         }
     }
 
-    /// How many bytes are left.
-    pub(super) fn left(&self) -> usize {
-        self.rest.len()
-    }
-
     pub(super) fn end(&self) -> Result<()> {
         if self.rest.is_empty() { Ok(()) } else { Err(refused("bytes are left over")) }
     }
@@ -391,8 +386,7 @@ pub(super) fn no_row() -> Error {
 /// Stored bytes that are nothing of nested sets.
 #[cold]
 pub(super) fn refused(why: &'static str) -> Error {
-    let why =
-        format!("{why}; run check, then repair or restore this key (leaf ranges: build them anew)");
+    let why = format!("{why}; run check, then repair or restore this key");
     Error::Value { codec: "nested sets", action: "decode", source: why.into() }
 }
 

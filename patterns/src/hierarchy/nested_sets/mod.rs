@@ -15,8 +15,6 @@
 //! [`make_room`](NestedSets::make_room) relabels the window in steps. No label passes another one on its way, so between
 //! the steps the tree is the same, takes changes, and nothing is stored about the steps.
 //!
-//! For trees that do not change there is a simpler form: [`leaf_ranges`].
-//!
 //! # Layout
 //!
 //! | key | value |
@@ -125,7 +123,6 @@ mod contract;
 mod descend;
 mod labels;
 mod layout;
-pub mod leaf_ranges;
 mod place;
 mod relabel;
 mod restore;

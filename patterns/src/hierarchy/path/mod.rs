@@ -82,7 +82,7 @@
 //! | [`PathHierarchy::records`] | as [`page`](PathHierarchy::page), and a get for each record, in one batch |
 //! | [`PathHierarchy::facets`] | 1 range; reads all that lies below |
 //!
-//! What a scan has read is told by [`PathMatches::explain`].
+//! What a scan has read is told by [`Scan::explain`](crate::Scan::explain).
 //!
 //! # When not to use it
 //!
@@ -117,8 +117,8 @@ pub use functions::{first_ancestor, first_descendant, first_match, lca};
 pub use label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
 pub use lquery::Lquery;
 pub use ltxtquery::Ltxtquery;
-pub use path_hierarchy::{Facet, MatchingRecords, PathHierarchy};
+pub use path_hierarchy::{Facet, PathHierarchy};
 pub use pattern::PathPattern;
 pub use regex::PathRegex;
-pub use scan::{PathMatch, PathMatches, Paths};
+pub use scan::{PathMatch, Paths};
 pub use tokenizer::PathTokenizer;

@@ -1,16 +1,15 @@
 //! The path hierarchy of a search engine, as an index of any table.
 
 use std::fmt;
-use std::iter::FusedIterator;
 
 use keyloom::{Order, Reader, Result, Subspace, pack};
 
 use super::label_path::LabelPath;
 use super::pattern::PathPattern;
-use super::scan::{PathMatches, Paths};
+use super::scan::Paths;
 use super::tokenizer::PathTokenizer;
 use crate::continuation::{Continuation, Page};
-use crate::explain::Explain;
+use crate::explain::{Scan, scan};
 use crate::general::aggregation::Grouping;
 use crate::general::composite_key_index::{Found, FoundEntries, Index, IndexEntries, IndexQuery};
 use crate::general::dimensionality_reduction::on_index::stands_on_index;
@@ -241,40 +240,12 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         reader: &'r R,
         pattern: &PathPattern,
         order: Order,
-    ) -> Result<MatchingRecords<'r, R, K>> {
+    ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K>>> + use<'r, R, K, V>> {
         let space = self.index.space().clone();
         let matches = Paths::new(&space).matching(reader, pattern, order)?;
-        Ok(MatchingRecords { matches, space, key: std::marker::PhantomData })
-    }
-}
-
-/// The entries of a [`PathHierarchy`] that a pattern finds.
-pub struct MatchingRecords<'r, R: Reader, K> {
-    matches: PathMatches<'r, R>,
-    space: Subspace,
-    key: std::marker::PhantomData<fn() -> K>,
-}
-
-impl<R: Reader, K> MatchingRecords<'_, R, K> {
-    /// What was read so far.
-    pub fn explain(&self) -> Explain {
-        self.matches.explain()
-    }
-}
-
-impl<'r, R: Reader, K> Iterator for MatchingRecords<'r, R, K> {
-    type Item = Result<Found<R::Bytes<'r>, K>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let found = self.matches.next()?;
-        Some(found.and_then(|found| Found::new(&self.space, found.into_entry())))
-    }
-}
-
-impl<R: Reader, K> FusedIterator for MatchingRecords<'_, R, K> {}
-
-impl<R: Reader, K> fmt::Debug for MatchingRecords<'_, R, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MatchingRecords").field("explain", &self.explain()).finish_non_exhaustive()
+        Ok(scan(matches, move |matches| {
+            let found = matches.next().transpose()?;
+            found.map(|found| Found::new(&space, found.into_entry())).transpose()
+        }))
     }
 }

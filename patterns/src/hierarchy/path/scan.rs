@@ -11,7 +11,7 @@ use super::label_path::LabelPath;
 use super::pattern::PathPattern;
 use super::trail::{Outcome, Trail, literal_range};
 use crate::continuation::{Continuation, Page};
-use crate::explain::Explain;
+use crate::explain::{Explain, Reading, Scan, scan};
 use crate::fnv::Fnv;
 use crate::walk::Walk;
 
@@ -71,7 +71,7 @@ impl Paths {
     ///
     /// A skip scan: it reads the range of the literal beginning of the pattern, and behind a key that does not
     /// match it goes on where the next one can be that does. Costs 1 range, what is found, and for each place
-    /// where keys are left out at most 16 steps and 1 range; see [`PathMatches::explain`].
+    /// where keys are left out at most 16 steps and 1 range; see [`Scan::explain`].
     ///
     /// # Errors
     /// What the store says; the iterator, also when a label is no text.
@@ -80,8 +80,8 @@ impl Paths {
         reader: &'r R,
         pattern: &PathPattern,
         order: Order,
-    ) -> Result<PathMatches<'r, R>> {
-        PathMatches::open(reader, &self.space, pattern, literal_range(pattern, &self.space), order)
+    ) -> Result<impl Scan<Item = Result<PathMatch<R::Bytes<'r>>>> + use<'r, R>> {
+        PathMatches::scan(reader, &self.space, pattern, literal_range(pattern, &self.space), order)
     }
 
     /// At most `limit` of the keys of [`matching`](Paths::matching), beginning behind `after`.
@@ -122,7 +122,7 @@ impl Paths {
             let last = after.last_key(&whole, order)?;
             range = range.resume(order, last.get(answers.prefix().len()..).unwrap_or_default());
         }
-        let mut walk = PathMatches::open(reader, &self.space, pattern, range, order)?;
+        let mut walk = PathMatches::scan(reader, &self.space, pattern, range, order)?;
         let items = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
         let has_more = walk.next().transpose()?.is_some();
         let next = items.last().filter(|_| has_more).map(|last| {
@@ -150,31 +150,29 @@ fn pattern_id(pattern: &PathPattern) -> u64 {
 }
 
 /// The keys that a scan finds, in order.
-pub struct PathMatches<'r, R: Reader> {
+struct PathMatches<'r, R: Reader> {
     walk: Walk<'r, R>,
     trail: Trail,
     range: KeyRange<'static>,
-    /// Where the paths begin.
-    path_at: usize,
 }
 
 impl<'r, R: Reader> PathMatches<'r, R> {
-    fn open(
+    fn scan(
         reader: &'r R,
         space: &Subspace,
         pattern: &PathPattern,
         range: KeyRange<'_>,
         order: Order,
-    ) -> Result<Self> {
+    ) -> Result<impl Scan<Item = Result<PathMatch<R::Bytes<'r>>>> + use<'r, R>> {
         let range = range.into_owned();
         let walk = Walk::open(reader, range.clone(), order)?;
         let trail = Trail::new(pattern, space);
-        Ok(Self { walk, trail, range, path_at: space.prefix().len() })
-    }
-
-    /// What was read so far.
-    pub fn explain(&self) -> Explain {
-        self.walk.explain
+        let matches = Self { walk, trail, range };
+        let path_at = space.prefix().len();
+        Ok(scan(matches, move |matches| {
+            let found = matches.next_match().inspect_err(|_| matches.walk.end())?;
+            Ok(found.map(|(key, value)| PathMatch { key, value, path_at }))
+        }))
     }
 
     fn next_match(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
@@ -198,19 +196,9 @@ impl<'r, R: Reader> PathMatches<'r, R> {
     }
 }
 
-impl<'r, R: Reader> Iterator for PathMatches<'r, R> {
-    type Item = Result<PathMatch<R::Bytes<'r>>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let path_at = self.path_at;
-        let found = self.next_match().inspect_err(|_| self.walk.end()).transpose()?;
-        Some(found.map(|(key, value)| PathMatch { key, value, path_at }))
-    }
-}
-
-impl<R: Reader> fmt::Debug for PathMatches<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PathMatches").field("explain", &self.explain()).finish_non_exhaustive()
+impl<R: Reader> Reading for PathMatches<'_, R> {
+    fn explain(&self) -> Explain {
+        self.walk.explain
     }
 }
 

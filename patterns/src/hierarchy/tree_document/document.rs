@@ -12,11 +12,6 @@ use super::preorder::{DocumentBytes, Preorder, owned, visits};
 use crate::hierarchy::tree::{dot_of, dump_of, first_named, follow_names, unknown};
 use crate::hierarchy::{Nested, NodeId, TreeNode, Visit};
 
-/// A node of a [`Document`].
-pub type DocumentNode<V, C = Postcard> = TreeNode<DocumentBytes, V, C>;
-/// A step of a walk through a [`Document`].
-pub type DocumentVisit<V, C = Postcard> = Visit<DocumentBytes, V, C>;
-
 /// A whole tree in memory, as it was at one version: it is asked, searched and changed without the store, and
 /// [written back](TreeDocument::write) if nobody else has written since.
 ///
@@ -108,7 +103,7 @@ impl<V, C> Document<V, C> {
 
 impl<V, C: Codec<V>> Document<V, C> {
     /// A node, `None` where there is none of this id.
-    pub fn get(&self, id: NodeId) -> Option<DocumentNode<V, C>> {
+    pub fn get(&self, id: NodeId) -> Option<TreeNode<DocumentBytes, V, C>> {
         Some(self.rows.node(self.rows.position(id)?))
     }
 
@@ -129,7 +124,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         &self,
         parent: impl Into<Option<NodeId>>,
         order: Order,
-    ) -> Result<impl Iterator<Item = DocumentNode<V, C>>> {
+    ) -> Result<impl Iterator<Item = TreeNode<DocumentBytes, V, C>>> {
         let children = self.positions_of_children(parent.into(), order)?;
         Ok(children.into_iter().map(|child| self.rows.node(child)))
     }
@@ -155,7 +150,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         &self,
         from: impl Into<Option<NodeId>>,
         depths: impl RangeBounds<u32>,
-    ) -> Result<impl Iterator<Item = DocumentVisit<V, C>>> {
+    ) -> Result<impl Iterator<Item = Visit<DocumentBytes, V, C>>> {
         let from = self.position_of_parent(from.into())?;
         Ok(visits(&self.rows, from, owned(&depths)))
     }
@@ -164,7 +159,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
-    pub fn ancestors(&self, id: NodeId) -> Result<Vec<DocumentNode<V, C>>> {
+    pub fn ancestors(&self, id: NodeId) -> Result<Vec<TreeNode<DocumentBytes, V, C>>> {
         let position = self.position(id)?;
         Ok(self.rows.ancestors(position).map(|above| self.rows.node(above)).collect())
     }
@@ -173,7 +168,11 @@ impl<V, C: Codec<V>> Document<V, C> {
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
-    pub fn sibling(&self, id: NodeId, order: Order) -> Result<Option<DocumentNode<V, C>>> {
+    pub fn sibling(
+        &self,
+        id: NodeId,
+        order: Order,
+    ) -> Result<Option<TreeNode<DocumentBytes, V, C>>> {
         let position = self.position(id)?;
         let mut siblings = self.rows.children(self.rows.parent(position));
         let found = match order {
@@ -239,7 +238,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     pub fn leaves(
         &self,
         from: impl Into<Option<NodeId>>,
-    ) -> Result<impl Iterator<Item = DocumentNode<V, C>>> {
+    ) -> Result<impl Iterator<Item = TreeNode<DocumentBytes, V, C>>> {
         let from = self.position_of_parent(from.into())?;
         let mut rows = match from {
             Some(from) => self.rows.subtree(from),
@@ -277,8 +276,8 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// The iterator yields the errors of `is_meant`, and goes on behind them.
     pub fn find(
         &self,
-        mut is_meant: impl FnMut(&DocumentNode<V, C>) -> Result<bool>,
-    ) -> impl Iterator<Item = Result<Vec<DocumentNode<V, C>>>> {
+        mut is_meant: impl FnMut(&TreeNode<DocumentBytes, V, C>) -> Result<bool>,
+    ) -> impl Iterator<Item = Result<Vec<TreeNode<DocumentBytes, V, C>>>> {
         (0..self.len()).filter_map(move |position| match is_meant(&self.rows.node(position)) {
             Ok(true) => Some(Ok(self.path(position))),
             Ok(false) => None,
@@ -286,7 +285,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         })
     }
 
-    fn path(&self, position: usize) -> Vec<DocumentNode<V, C>> {
+    fn path(&self, position: usize) -> Vec<TreeNode<DocumentBytes, V, C>> {
         let upwards = [position].into_iter().chain(self.rows.ancestors(position));
         let mut path: Vec<_> = upwards.map(|above| self.rows.node(above)).collect();
         path.reverse();

@@ -117,7 +117,7 @@ use std::marker::PhantomData;
 use keyloom::Subspace;
 use keyloom::value::Postcard;
 
-pub use document::{Document, DocumentNode, DocumentVisit};
+pub use document::Document;
 pub use preorder::DocumentBytes;
 
 /// How long a piece is unless told otherwise: 16 pages of an LMDB file, and less than FoundationDB and etcd take as a value.
