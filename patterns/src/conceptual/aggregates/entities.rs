@@ -1,6 +1,5 @@
 //! Many entities in one range.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -40,11 +39,11 @@ impl<K: RecordKey> Aggregates<K> {
     ///
     /// # Errors
     /// What the store says; the iterator, also for what does not decode.
-    pub fn range<'r, R: Reader>(
+    pub fn range<'r, R: Reader, S: Select>(
         &self,
         reader: &'r R,
-        select: impl Select,
-    ) -> Result<Entities<R::Entries<'r>, R::Bytes<'r>, K>> {
+        select: S,
+    ) -> Result<impl Iterator<Item = Result<(K, Entity)>> + use<'r, R, S, K>> {
         let entries = reader.range(select.key_range(self.space()), Order::Ascending)?;
         Ok(Entities { entries, next: None, space: self.space().clone(), key: PhantomData })
     }
@@ -77,19 +76,12 @@ impl Entity {
     }
 }
 
-/// The entities of a range of [`Aggregates`].
-pub struct Entities<I, B, K> {
+struct Entities<I, B, K> {
     entries: I,
     /// The first entry of the next entity.
     next: Option<Entry<B>>,
     space: Subspace,
     key: PhantomData<fn() -> K>,
-}
-
-impl<I, B, K> fmt::Debug for Entities<I, B, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entities").field("space", &self.space).finish_non_exhaustive()
-    }
 }
 
 impl<I, B, K: RecordKey> Entities<I, B, K>

@@ -111,6 +111,6 @@ mod tree;
 pub mod wide_column;
 
 pub use collection::Aggregates;
-pub use entities::{Entities, Entity};
+pub use entities::Entity;
 pub use lists::Place;
 pub use position::Position;

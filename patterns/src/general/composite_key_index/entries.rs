@@ -17,7 +17,7 @@ pub struct IndexEntries<P> {
 
 /// One entry, without what every entry of its record has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct IndexEntry {
+pub(crate) struct IndexEntry {
     pub(crate) parts: KeyBuf,
     pub(crate) covered: KeyBuf,
 }

@@ -113,7 +113,6 @@ use std::marker::PhantomData;
 
 use keyloom::{KeyBuf, Subspace};
 
-pub use query::Matches;
 pub use stamps::Stamps;
 
 use crate::fnv::Fnv;

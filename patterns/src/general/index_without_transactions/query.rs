@@ -1,7 +1,6 @@
 //! Queries: the buckets one after the other, and what still holds of what is found.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
 
 use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result, Subspace, pack, unpack};
@@ -62,7 +61,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         reader: &'r R,
         container: &C,
         value: V,
-    ) -> Result<Matches<'r, R, C, I, V>>
+    ) -> Result<impl Iterator<Item = Result<(V, I)>> + use<'r, R, C, I, V>>
     where
         V: Clone,
     {
@@ -90,12 +89,12 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// # Errors
     /// What the store says, here or from the iterator; there also entries and updates that do not
     /// decode.
-    pub fn items_within<'r, R: Reader>(
+    pub fn items_within<'r, R: Reader, B: RangeBounds<V>>(
         &self,
         reader: &'r R,
         container: &C,
-        values: impl RangeBounds<V>,
-    ) -> Result<Matches<'r, R, C, I, V>>
+        values: B,
+    ) -> Result<impl Iterator<Item = Result<(V, I)>> + use<'r, R, B, C, I, V>>
     where
         V: Clone,
     {
@@ -135,8 +134,7 @@ struct EntryOf<V> {
     stamp: Stamp,
 }
 
-/// The items that a query on a [`PropertyIndex`] finds, with their values.
-pub struct Matches<'r, R: Reader, C, I, V> {
+struct Matches<'r, R: Reader, C, I, V> {
     index: PropertyIndex<C, I, V>,
     reader: &'r R,
     values: (Bound<(V,)>, Bound<(V,)>),
@@ -238,13 +236,6 @@ impl<R: Reader, C: RecordKey, I: RecordKey, V: RecordKey + Clone> Iterator
     }
 }
 
-impl<R: Reader, C, I, V> fmt::Debug for Matches<'_, R, C, I, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Matches").field("next", &self.next).finish_non_exhaustive()
-    }
-}
-
-/// The items of a container, with their values.
 struct Items<'r, R: Reader, C, I, V> {
     index: PropertyIndex<C, I, V>,
     reader: &'r R,

@@ -42,11 +42,9 @@ pub(crate) use nested::{dot_of, dump_of};
 /// [`Sequence`](crate::Sequence).
 pub type NodeId = u64;
 
-/// A node as a model finds it.
-pub type NodeOf<'r, T, R> =
+pub(crate) type NodeOf<'r, T, R> =
     TreeNode<<T as Tree>::Bytes<'r, R>, <T as Tree>::Value, <T as Tree>::Codec>;
-/// A step of a walk through a model.
-pub type VisitOf<'r, T, R> =
+pub(crate) type VisitOf<'r, T, R> =
     Visit<<T as Tree>::Bytes<'r, R>, <T as Tree>::Value, <T as Tree>::Codec>;
 
 /// A hierarchy on ordered keys.
