@@ -11,13 +11,14 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Parts: `team` (u64, Desc<i64>); `name` String; `tag` (String, Option<u8>); `hash` Vec<u8>;
-/// `price` f32.
+/// `price` f32. The keys of `orders` are (u64, u32).
 const PRELUDE: &str = "
 use keyloom::{Desc, Order, Reader};
-use keyloom_patterns::{Index, RankedIndex, Totals, starting_with, within};
+use keyloom_patterns::{Index, RankedIndex, Table, Totals, starting_with, within};
 type Of<P> = Index<u32, String, P>;
 struct I { team: Of<(u64, Desc<i64>)>, name: Of<String>, tag: Of<(String, Option<u8>)>, hash: Of<Vec<u8>>, price: Of<f32>,
-  ranked: RankedIndex<u32, String, (u64, Desc<i64>)>, total: Totals<u32, String, (String, u64)> }
+  ranked: RankedIndex<u32, String, (u64, Desc<i64>)>, total: Totals<u32, String, (String, u64)>,
+  orders: Table<(u64, u32), String> }
 ";
 
 /// A query, and the error that it is: nothing where it compiles.
@@ -44,7 +45,19 @@ const CASES: &[(&str, &str)] = &[
     ("i.total.get(s, (\"a\", 7))", ""),
     ("i.total.sum(s, \"a\")", ""),
     ("i.team.first_of_each(s, 1, 1, Order::Ascending)", ""),
+    ("i.orders.count(s, 7)", ""),
+    ("i.orders.range(s, (7, 1), Order::Ascending)", ""),
+    ("i.orders.page(s, within(7..), Order::Ascending, 10, None)", ""),
     // Those that compiled and found nothing.
+    ("i.orders.count(s, \"7\")", "mismatched parts: `&str` does not select from `(u64, u32)`"),
+    (
+        "i.orders.range(s, (7, \"1\"), Order::Ascending)",
+        "mismatched part: expected `u32`, found `str`",
+    ),
+    (
+        "i.orders.page(s, within(7_u32..), Order::Ascending, 10, None)",
+        "mismatched parts: `Within<u32>` does not select from `(u64, u32)`",
+    ),
     ("i.team.count(s, (1, 50))", "mismatched part: expected `Desc<i64>`, found `{integer}`"),
     ("i.team.count(s, \"1\")", "mismatched parts: `&str` does not select from `(u64, Desc<i64>)`"),
     ("i.team.count(s, 1.0)", "mismatched parts: `{float}` does not select from `(u64, Desc<i64>)`"),

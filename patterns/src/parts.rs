@@ -68,7 +68,7 @@ use uuid::Uuid;
 /// A value that can be the parts of an index entry: a number, a string, bytes, a tuple of these, or
 /// references to them; see the [module](self).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the parts of an index",
+    message = "`{Self}` cannot be a record key or the parts of an index",
     note = "a type of your own becomes one with `keyloom_patterns::impl_parts!`"
 )]
 pub trait Parts: Pack {

@@ -113,6 +113,15 @@ impl<Q: Pack> Within<Q> {
     }
 }
 
+/// What a generic key selects by another type that is packed alike.
+pub(crate) struct Untyped<S>(pub(crate) S);
+
+impl<P, S: Select> Select<P> for Untyped<S> {
+    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        self.0.key_range(space)
+    }
+}
+
 /// The keys of `space` between two bounds, each with what continues it.
 pub(crate) fn key_range_between<Q: Pack>(
     space: &Subspace,

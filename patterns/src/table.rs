@@ -96,17 +96,18 @@ use smallvec::{SmallVec, smallvec};
 use crate::UnreadableEntry;
 use crate::continuation::{Continuation, Page, answers};
 use crate::derived::{Attach, LostRecords, RecordChange, SortedWrites};
+use crate::parts::Parts;
 use crate::schema::{Followed, Owned, queue_key, write_queued};
 use crate::select::Select;
 use crate::upkeep::Upkeep;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
-/// number and string is one.
+/// number and string is one; a type of your own becomes one with [`impl_parts!`](crate::impl_parts).
 ///
 /// If it is [`Borrow`] of another type, that must be packed alike, as `str` is like `String`.
-pub trait RecordKey: Pack + for<'k> Unpack<'k> + 'static {}
+pub trait RecordKey: Pack + for<'k> Unpack<'k> + Parts + 'static {}
 
-impl<K: Pack + for<'k> Unpack<'k> + 'static> RecordKey for K {}
+impl<K: Pack + for<'k> Unpack<'k> + Parts + 'static> RecordKey for K {}
 
 /// Typed records in a subspace; see the [module](self).
 ///
@@ -234,7 +235,7 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     ///
     /// # Errors
     /// What the store says.
-    pub fn count(&self, reader: &impl Reader, select: impl Select) -> Result<u64> {
+    pub fn count(&self, reader: &impl Reader, select: impl Select<K>) -> Result<u64> {
         reader.count(select.key_range(&self.space))
     }
 }
@@ -407,7 +408,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
-        select: impl Select,
+        select: impl Select<K>,
         order: Order,
     ) -> Result<Records<R::Entries<'r>, K, V, C>> {
         let entries = reader.range(select.key_range(&self.space), order)?;
@@ -471,7 +472,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     pub fn page(
         &self,
         reader: &impl Reader,
-        select: impl Select,
+        select: impl Select<K>,
         order: Order,
         limit: usize,
         after: Option<&Continuation>,

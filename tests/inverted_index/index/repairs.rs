@@ -208,6 +208,8 @@ fn a_repair_keeps_what_was_freed_meanwhile() {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Padded(u64);
 
+keyloom_patterns::impl_parts!(Padded);
+
 impl Pack for Padded {
     fn pack(&self, out: &mut Packer) {
         format!("{:05}", self.0).pack(out);

@@ -186,7 +186,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
             let last = self.numbers.last(txn, container)?;
             let old = ids(container, ..=last.saturating_sub(keep));
             // The keys alone: a record that does not decode can be deleted.
-            let range = old.key_range(self.records.space());
+            let range = Select::<(C, u64)>::key_range(&old, self.records.space());
             let page = txn.page(range, Order::Ascending, most)?;
             let keys = page.entries.iter().map(|(key, _)| self.unpack(key));
             let keys = keys.collect::<Result<Vec<(C, u64)>>>()?;

@@ -18,7 +18,8 @@ pub(super) fn ids<C, I: Clone>(container: &C, ids: impl RangeBounds<I>) -> Ids<'
     Ids { container, start: ids.start_bound().cloned(), end: ids.end_bound().cloned() }
 }
 
-impl<C: Pack, I: Pack + Clone> Select for Ids<'_, C, I> {
+// The ids may be those of a bucket, which begin the ids of the records.
+impl<P, C: Pack, I: Pack + Clone> Select<P> for Ids<'_, C, I> {
     fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         // A container that is a tuple stands nested in the key, so it is one element here too.
         let container = space.child(&(self.container,));

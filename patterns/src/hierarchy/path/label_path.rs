@@ -181,6 +181,8 @@ impl Pack for LabelPath {
     }
 }
 
+crate::impl_parts!(LabelPath);
+
 /// All elements up to the end of the tuple, which must be strings.
 impl<'k> Unpack<'k> for LabelPath {
     fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {

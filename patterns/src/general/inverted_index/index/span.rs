@@ -13,7 +13,7 @@ use crate::general::inverted_index::bitmap::place_of;
 use crate::general::inverted_index::dense_ids::read_id;
 use crate::general::inverted_index::{CHUNK_IDS, Container, DenseIds, Words};
 use crate::inconsistency::{Inconsistency, Rule};
-use crate::select::within;
+use crate::select::{Untyped, within};
 use crate::table::{RecordKey, Table, get_many};
 
 /// The fewest ids that are compared together, and a divisor of the ids of a chunk. Who finds one id of a
@@ -232,7 +232,7 @@ fn same_records<K: RecordKey, V, C: Codec<V>>(
     reader: &impl Reader,
     span: &Span,
 ) -> Result<Vec<(u64, K, V)>> {
-    let records = table.range(reader, within(span.0.clone()), Order::Ascending)?;
+    let records = table.range(reader, Untyped(within(span.0.clone())), Order::Ascending)?;
     let records = records.map(|record| record.map(|(key, value)| ((ids.id)(&key), key, value)));
     records.filter(|record| !matches!(record, Ok((id, ..)) if !ids.has(*id))).collect()
 }
