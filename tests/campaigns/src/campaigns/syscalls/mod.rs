@@ -67,7 +67,7 @@ impl Campaign for Syscalls {
             (Flaw::Dies, "the process ended: "),
             (Flaw::Mumbles, "an error without a name"),
             (Flaw::HidesDoubt, "passes for one that failed|told as ReadOnly"),
-            (Flaw::NeverReopens, "does not go on|one fault was|passes for one that failed"),
+            (Flaw::NeverReopens, "does not go on|failed calls were|passes for one that failed"),
             (Flaw::AcksEarly, "were acknowledged"),
         ];
         Control::each(&context.quietly(FAULTS_PER_CONTROL), &flaws, attack)
@@ -187,7 +187,8 @@ impl History<'_> {
         let task = Task { is_lasting: fault.is_several(), ..self.task(directory) };
         let program = task::process(ROLE, &task)?;
         let ended = strace::inject(fault, &program, &directory.join("strace.log"))?;
-        let mut seen = Seen { hit: ended.hit, outcome: "died", ..Seen::default() };
+        let mut seen =
+            Seen { hit: ended.hit, hits: ended.hits, outcome: "died", ..Seen::default() };
         if fault.way == Way::Kill && !seen.hit.is_empty() {
             seen.outcome = "killed";
             self.judge_what_is_left(ended.acked, directory, &mut seen.wrong)?;
@@ -226,8 +227,9 @@ impl History<'_> {
         if let Some(first) = report.errors.first().filter(|_| is_hit) {
             seen.wrong.extend(misnamed(fault, first));
         }
-        if !fault.is_several() && report.errors.len() > 2 {
-            seen.wrong.push(format!("one fault was {} errors", report.errors.len()));
+        if !fault.is_several() && report.errors.len() > seen.hits + 1 {
+            let (hits, errors) = (seen.hits, report.errors.len());
+            seen.wrong.push(format!("{hits} failed calls were {errors} errors"));
         }
         // The engine gives up where it cannot know what is on the disk.
         let variants: Vec<&str> = report.errors.iter().map(|error| &*error.variant).collect();
@@ -352,6 +354,7 @@ fn lock<'t, 'm>(tally: &'m Mutex<&'t mut Tally>) -> Result<MutexGuard<'m, &'t mu
 #[derive(Default)]
 struct Seen {
     hit: String,
+    hits: usize,
     outcome: &'static str,
     errors: Vec<String>,
     wrong: Vec<String>,

@@ -224,6 +224,9 @@ pub(super) struct Ended {
     pub(super) is_stuck: bool,
     /// The first call that failed; empty when it never came so far.
     pub(super) hit: String,
+    /// How many calls failed: strace counts the calls of each thread, and an operation that is tried again may
+    /// run on a new one.
+    pub(super) hits: usize,
     /// How many transactions it said to be committed.
     pub(super) acked: u64,
 }
@@ -241,10 +244,12 @@ pub(super) fn inject(fault: &Fault, program: &Command, log: &Path) -> Result<End
     let status = traced(command, program)?;
     let text = fs::read_to_string(log).context("reading what strace recorded")?;
     let injected = if fault.way == Way::Kill { "killed by SIGKILL" } else { "(INJECTED)" };
-    let hit = text.lines().find(|line| line.contains(injected)).unwrap_or_default().into();
+    let mut all = text.lines().filter(|line| line.contains(injected));
+    let hit = all.next().map(String::from);
+    let hits = usize::from(hit.is_some()) + all.count();
     let acked = text.lines().filter(|line| line.contains(ACKED)).count() as u64;
     let is_stuck = status.code() == Some(OUT_OF_PATIENCE);
-    Ok(Ended { status, is_stuck, hit, acked })
+    Ok(Ended { status, is_stuck, hit: hit.unwrap_or_default(), hits, acked })
 }
 
 fn traced(mut strace: Command, program: &Command) -> Result<ExitStatus> {
