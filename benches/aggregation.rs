@@ -53,13 +53,13 @@ fn ranked<S: Store>(
     schema.derive(clicks, "ranked", 1, |space| Ok(RankedIndex::new(space, by_bytes))).unwrap()
 }
 
-fn roll_up<S: Store>(schema: &Schema<'_, S>, clicks: &Clicks) -> Attached<RollUp<u32, Click>> {
+fn roll_up<S: Store>(schema: &Schema<'_, S>, clicks: &Clicks) -> Attached<RollUp<u32, Click, u8>> {
     let event = |_: &u32, c: &Click| Some(Event::new(c.site, c.second, c.bytes));
     let widths = [60, 3_600, 86_400];
     schema.derive(clicks, "roll_up", 1, |space| RollUp::new(space, &widths, event)).unwrap()
 }
 
-fn users<S: Store>(schema: &Schema<'_, S>, clicks: &Clicks) -> Attached<Sketches<u32, Click>> {
+fn users<S: Store>(schema: &Schema<'_, S>, clicks: &Clicks) -> Attached<Sketches<u32, Click, u8>> {
     let seen = |_: &u32, c: &Click| Seen::one(c.site, c.user);
     schema.derive(clicks, "users", 1, |space| Sketches::new(space, 11, seen)).unwrap()
 }

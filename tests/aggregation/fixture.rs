@@ -31,9 +31,9 @@ pub struct Clicks {
     /// Per site, the heaviest first.
     pub ranked: RankedIndex<u32, Click, (String, Desc<i64>)>,
     /// Bytes per site and time.
-    pub roll_up: RollUp<u32, Click>,
+    pub roll_up: RollUp<u32, Click, String>,
     /// Users per site.
-    pub users: Sketches<u32, Click>,
+    pub users: Sketches<u32, Click, String>,
     pub space: Subspace,
 }
 

@@ -1,7 +1,7 @@
 //! Time-bucket roll-ups.
 
 use keyloom::key::Subspace;
-use keyloom::{Error, Memory, Metered, Order, Store};
+use keyloom::{Error, List, Memory, Metered, Order, Store};
 use keyloom_patterns::Maintained;
 use keyloom_patterns::Table;
 use keyloom_patterns::general::aggregation::{Event, RollUp};
@@ -59,18 +59,16 @@ pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clo
     assert_eq!(cost.keys_written, 3, "the record, one event gone and one new, in the same buckets");
 }
 
-/// Groups that begin with another group, and look like it with an event.
+/// Groups that begin with another group, and look like it with an event; and their amounts.
+const GROUPS: [(&[i64], i64); 5] =
+    [(&[], 1), (&[2], 10), (&[2, 5], 100), (&[2, 5, 5], 1_000), (&[2, 6], 10_000)];
+
 #[test]
 fn groups_of_different_length_do_not_mix() {
     let space = Subspace::new("r");
     let roll_up = RollUp::new(&space, &[10, 100], |id: &u32, time: &i64| {
-        Some(match id % 5 {
-            0 => Event::new((), *time, 1),
-            1 => Event::new("a", *time, 10),
-            2 => Event::new(("a", 5), *time, 100),
-            3 => Event::new(("a", 5, 5), *time, 1_000),
-            _ => Event::new(("a", "b"), *time, 10_000),
-        })
+        let (group, amount) = GROUPS[*id as usize % 5];
+        Some(Event::new(List(group), *time, amount))
     })
     .unwrap();
     let table = Table::<u32, i64>::new(&Subspace::new("t")).with(&roll_up);
@@ -80,26 +78,21 @@ fn groups_of_different_length_do_not_mix() {
     for times in [0..200, 3..8, 5..6, 0..10, 7..173, 90..110] {
         let count = |rest: i64| times.clone().filter(|time| time % 5 == rest).count() as i64;
         let at = || times.clone();
-        let found = [
-            roll_up.total(&snapshot, (), at()),
-            roll_up.total(&snapshot, "a", at()),
-            roll_up.total(&snapshot, ("a", 5), at()),
-            roll_up.total(&snapshot, ("a", 5, 5), at()),
-            roll_up.total(&snapshot, ("a", "b"), at()),
-        ];
+        let found = GROUPS.map(|(group, _)| roll_up.total(&snapshot, List(group), at()));
         let wanted = [1, 10, 100, 1_000, 10_000].into_iter().zip(0..);
         let wanted: Vec<i64> = wanted.map(|(amount, rest)| amount * count(rest)).collect();
         assert_eq!(found.map(|found| found.unwrap().0)[..], wanted, "{times:?}");
     }
-    let mut of_pair = roll_up.events().range(&snapshot, (("a", 5),), Order::Ascending).unwrap();
+    let mut of_pair =
+        roll_up.events().range(&snapshot, (List(GROUPS[2].0),), Order::Ascending).unwrap();
     let first = of_pair.next().unwrap().unwrap();
-    assert_eq!(first.parts_as::<((String, i64), i64, i64)>().unwrap(), (("a".into(), 5), 2, 100));
+    assert_eq!(first.parts_as::<(List<Vec<i64>>, i64, i64)>().unwrap(), (List(vec![2, 5]), 2, 100));
 }
 
 #[test]
 fn widths_that_do_not_fill_each_other_are_refused() {
     let make = |widths: &[i64]| {
-        RollUp::<u32, i64>::new(&Subspace::new("r"), widths, |_, time| {
+        RollUp::<u32, i64, ()>::new(&Subspace::new("r"), widths, |_, time| {
             Some(Event::new((), *time, 1))
         })
     };

@@ -295,7 +295,7 @@ kind! {
 }
 
 kind! {
-    RolledUp, roll_up, RollUp<u32, Sale>, Vec<i64>, neutral |value| value == [0; 8];
+    RolledUp, roll_up, RollUp<u32, Sale, String>, Vec<i64>, neutral |value| value == [0; 8];
     make |space| RollUp::new(space, &[10, 100], |id, sale: &Sale| {
         Some(Event::new(sale.town.as_ref()?, sale.cents, i64::from(*id)))
     });
@@ -315,7 +315,7 @@ kind! {
 }
 
 kind! {
-    Distinct, sketches, Sketches<u32, Sale>, Vec<u64>, by Growing;
+    Distinct, sketches, Sketches<u32, Sale, String>, Vec<u64>, by Growing;
     make |space| Sketches::new(space, 11, |_, sale: &Sale| match &sale.town {
         Some(town) => Seen::one(town, sale.cents),
         None => Seen::none(),

@@ -31,8 +31,8 @@ pub struct Shop {
     pub by_serial: Attached<Index<u32, Sale, u32>>,
     pub totals: Attached<Totals<u32, Sale, String>>,
     pub ranked: Attached<RankedIndex<u32, Sale, (String, i64)>>,
-    pub roll_up: Attached<RollUp<u32, Sale>>,
-    pub sketches: Attached<Sketches<u32, Sale>>,
+    pub roll_up: Attached<RollUp<u32, Sale, String>>,
+    pub sketches: Attached<Sketches<u32, Sale, String>>,
     pub words: Attached<InvertedIndex<u32, Sale>>,
     pub points: Attached<PointIndex<u32, Sale>>,
 }

@@ -21,8 +21,8 @@ use crate::table::{RecordKey, RepairGuard, Table};
 /// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that check,
 /// repair, build, disable and drop them.
 ///
-/// Cheap to clone. `C` is the codec of the table: `Attached<RollUp<u32, City>>` stands for
-/// `Attached<RollUp<u32, City>, Postcard>`.
+/// Cheap to clone. `C` is the codec of the table: `Attached<PointIndex<u32, City>>` stands for
+/// `Attached<PointIndex<u32, City>, Postcard>`.
 pub struct Attached<D: Maintained, C = Postcard> {
     pub(super) derived: D,
     pub(super) declared: Arc<Declared<D::Key, D::Value>>,

@@ -70,9 +70,9 @@ pub fn distinct_users_are_rolled_up_within_the_error_of_a_sketch(store: &impl St
 }
 
 fn estimate(
-    sketches: &Sketches<u32, Visit>,
+    sketches: &Sketches<u32, Visit, (String, u32)>,
     snapshot: &impl keyloom::Reader,
-    select: impl Select,
+    select: impl Select<(String, u32)>,
 ) -> f64 {
     sketches.estimate_together(snapshot, select).unwrap()
 }

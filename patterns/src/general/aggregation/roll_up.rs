@@ -1,14 +1,13 @@
 //! Time-bucket roll-ups: sums over any interval that read raw entries at its edges only.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use keyloom::key::{Unpacker, pack_into};
 use keyloom::value::Codec;
-use keyloom::{
-    DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace, Unpack, pack,
-};
+use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Store, Subspace, Unpack, pack};
 use smallvec::SmallVec;
 
 use super::totals::{Contributions, Totals, read};
@@ -16,22 +15,24 @@ use crate::derived::{Derived, DerivedEntries, RecordChange, SortedWrites};
 use crate::explain::Explain;
 use crate::general::composite_key_index::{Index, IndexEntries};
 use crate::inconsistency::{Inconsistency, Rule};
-use crate::parts::AnyParts;
+use crate::parts::{AnyParts, PackAs, Parts};
 use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
 use crate::schema::maintained::{Maintained, described};
 use crate::select::within;
 use crate::table::{RecordKey, Table};
 
-/// What a record counts in a [`RollUp`]: in which group, when, and how much.
+/// What a record counts in a [`RollUp`]: in which group, when, and how much. `G` is the
+/// [type](crate::parts) of the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct Event<G> {
     /// Packed, as one element.
     group: KeyBuf,
     time: i64,
     amount: i64,
+    of: PhantomData<fn() -> G>,
 }
 
-impl Event {
+impl Event<()> {
     /// `amount` in the group `group` (`()` where there is one only) at `time`, in the unit of the
     /// widths. An amount of 1 counts.
     ///
@@ -42,12 +43,12 @@ impl Event {
     /// use keyloom_patterns::general::aggregation::Event;
     /// let half_a_kilowatt_hour = Event::new("meter 7", 1_700_000_000, 500);
     /// ```
-    pub fn new(group: impl Pack, time: i64, amount: i64) -> Self {
-        Self { group: pack(&(group,)), time, amount }
+    pub fn new<Q: Parts>(group: Q, time: i64, amount: i64) -> Event<Q::Owned> {
+        Event { group: pack(&(group,)), time, amount, of: PhantomData }
     }
 }
 
-type Function<K, V> = dyn Fn(&K, &V) -> Option<Event> + Send + Sync;
+type Function<K, V, G> = dyn Fn(&K, &V) -> Option<Event<G>> + Send + Sync;
 
 /// Sums of events per group and time bucket, maintained with the records of a [`Table`]; see the
 /// [module](crate::general::aggregation).
@@ -70,23 +71,27 @@ type Function<K, V> = dyn Fn(&K, &V) -> Option<Event> + Send + Sync;
 /// assert_eq!((explain.ranges, explain.keys_scanned), (5, 30 + 59 + 1 + 1 + 30));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct RollUp<K, V> {
+///
+/// `G` is the [type](crate::parts) of the groups: `visits` is a `RollUp<u32, (String, i64), String>`.
+pub struct RollUp<K, V, G> {
     space: Subspace,
     events: Index<K, V, AnyParts>,
     buckets: Totals<K, V, AnyParts>,
     /// From the narrowest to the widest; each is a multiple of the one before.
     widths: Arc<[i64]>,
+    group: PhantomData<fn() -> G>,
 }
 
-impl<K, V> Clone for RollUp<K, V> {
+impl<K, V, G> Clone for RollUp<K, V, G> {
     fn clone(&self) -> Self {
-        let Self { space, events, buckets, widths } = self;
+        let Self { space, events, buckets, widths, .. } = self;
+        let (space, widths) = (space.clone(), Arc::clone(widths));
         let (events, buckets) = (events.clone(), buckets.clone());
-        Self { space: space.clone(), events, buckets, widths: Arc::clone(widths) }
+        Self { space, events, buckets, widths, group: PhantomData }
     }
 }
 
-impl<K, V> fmt::Debug for RollUp<K, V> {
+impl<K, V, G> fmt::Debug for RollUp<K, V, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { events, buckets, widths, .. } = self;
         let mut out = f.debug_struct("RollUp");
@@ -101,7 +106,7 @@ struct Span {
     times: Range<i64>,
 }
 
-impl<K: RecordKey, V: 'static> RollUp<K, V> {
+impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
     /// A roll-up in `space` with buckets of these `widths`, from the narrowest to the widest, of the
     /// events that `function` gives. **Nothing else may be in `space`.** The function must be pure.
     ///
@@ -113,11 +118,11 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
     pub fn new(
         space: &Subspace,
         widths: &[i64],
-        function: impl Fn(&K, &V) -> Option<Event> + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Option<Event<G>> + Send + Sync + 'static,
     ) -> Result<Self> {
         refuse_widths(widths)?;
         let widths: Arc<[i64]> = widths.into();
-        let function: Arc<Function<K, V>> = Arc::new(function);
+        let function: Arc<Function<K, V, G>> = Arc::new(function);
         let of_event = Arc::clone(&function);
         let events =
             Index::new(&space.child("events"), move |key, value| match of_event(key, value) {
@@ -130,7 +135,7 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
                 Some(event) => event.contributions(&of_buckets),
                 None => Contributions::none(),
             });
-        Ok(Self { space: space.clone(), events, buckets, widths })
+        Ok(Self { space: space.clone(), events, buckets, widths, group: PhantomData })
     }
 
     /// Where the events and the buckets are.
@@ -164,7 +169,7 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
     pub fn total(
         &self,
         reader: &impl Reader,
-        group: impl Pack,
+        group: impl PackAs<G>,
         times: Range<i64>,
     ) -> Result<(i64, Explain)> {
         let (mut total, mut explain) = (0_i64, Explain::default());
@@ -219,7 +224,7 @@ impl<K: RecordKey, V: 'static> RollUp<K, V> {
     }
 }
 
-impl<K: RecordKey, V: 'static> Maintained for RollUp<K, V> {
+impl<K: RecordKey, V: 'static, G: 'static> Maintained for RollUp<K, V, G> {
     described!(|_| "roll-up", options | roll_up | format!("widths {:?}", roll_up.widths()));
 
     /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of the raw entries, then
@@ -301,7 +306,7 @@ impl<K: RecordKey, V: 'static> Maintained for RollUp<K, V> {
     }
 }
 
-impl<K: RecordKey, V> Derived<K, V> for RollUp<K, V> {
+impl<K: RecordKey, V, G> Derived<K, V> for RollUp<K, V, G> {
     fn subspace(&self) -> Option<&Subspace> {
         Some(&self.space)
     }
@@ -322,7 +327,7 @@ impl<K: RecordKey, V> Derived<K, V> for RollUp<K, V> {
     }
 }
 
-impl Event {
+impl<G> Event<G> {
     /// The parts of the raw entry: group, time, amount.
     fn entry(&self) -> KeyBuf {
         let mut parts = self.group.clone();

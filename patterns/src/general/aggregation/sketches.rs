@@ -1,6 +1,7 @@
 //! Distinct counts by HyperLogLog: about how many different values, in some kilobytes per group.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use smallvec::SmallVec;
 use super::expected::{self, SideBySide};
 use crate::derived::{Derived, LostRecords, RecordChange, SortedWrites};
 use crate::inconsistency::{Inconsistency, Rule};
+use crate::parts::{PackAs, Parts};
 use crate::progress::{Progress, RepairOptions};
 use crate::schema::maintained::{Maintained, described};
 use crate::select::Select;
@@ -23,30 +25,40 @@ use crate::table::{RecordKey, Table, get_many};
 /// How many groups one pass over a table keeps in memory, with their sketches.
 const KEPT: usize = 4_096;
 
-/// The values of a record, each with its group: what the function of [`Sketches`] returns.
-#[derive(Clone, Debug, Default)]
-pub struct Seen(SmallVec<[(KeyBuf, KeyBuf); 1]>);
+/// The values of a record, each with its group: what the function of [`Sketches`] returns. `G` is the
+/// [type](crate::parts) of the groups.
+#[derive(Clone, Debug)]
+pub struct Seen<G> {
+    values: Values,
+    group: PhantomData<fn() -> G>,
+}
 
-impl Seen {
+/// Groups and values, packed.
+type Values = SmallVec<[(KeyBuf, KeyBuf); 1]>;
+
+impl Seen<()> {
     /// The value `value` in the group `group`. Both are packed as keys; values are equal exactly if
     /// their bytes are.
-    pub fn one(group: impl Pack, value: impl Pack) -> Self {
-        Self(SmallVec::from_iter([(pack(&group), pack(&value))]))
+    pub fn one<Q: Parts>(group: Q, value: impl Pack) -> Seen<Q::Owned> {
+        Seen::from_iter([(group, value)])
     }
+}
 
+impl<G> Seen<G> {
     /// Nothing.
     pub fn none() -> Self {
-        Self::default()
+        Self { values: SmallVec::new(), group: PhantomData }
     }
 }
 
-impl<G: Pack, P: Pack> FromIterator<(G, P)> for Seen {
-    fn from_iter<I: IntoIterator<Item = (G, P)>>(all: I) -> Self {
-        Self(all.into_iter().map(|(group, value)| (pack(&group), pack(&value))).collect())
+impl<Q: Parts, P: Pack> FromIterator<(Q, P)> for Seen<Q::Owned> {
+    fn from_iter<I: IntoIterator<Item = (Q, P)>>(all: I) -> Self {
+        let packed = |(group, value)| (pack(&group), pack(&value));
+        Self { values: all.into_iter().map(packed).collect(), group: PhantomData }
     }
 }
 
-type Function<K, V> = dyn Fn(&K, &V) -> Seen + Send + Sync;
+type Function<K, V> = dyn Fn(&K, &V) -> Values + Send + Sync;
 
 /// About how many different values each group has, maintained with the records of a [`Table`]; see
 /// the [module](crate::general::aggregation).
@@ -67,20 +79,24 @@ type Function<K, V> = dyn Fn(&K, &V) -> Seen + Send + Sync;
 /// assert!((4_750.0..5_250.0).contains(&estimate), "{estimate}");
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct Sketches<K, V> {
+///
+/// `G` is the [type](crate::parts) of the groups: `visitors` is a `Sketches<u32, (String, u32), String>`.
+pub struct Sketches<K, V, G> {
     space: Subspace,
     empty: HllSketch,
     function: Arc<Function<K, V>>,
+    group: PhantomData<fn() -> G>,
 }
 
-impl<K, V> Clone for Sketches<K, V> {
+impl<K, V, G> Clone for Sketches<K, V, G> {
     fn clone(&self) -> Self {
-        let Self { space, empty, function } = self;
-        Self { space: space.clone(), empty: empty.clone(), function: Arc::clone(function) }
+        let Self { space, empty, function, .. } = self;
+        let (space, function) = (space.clone(), Arc::clone(function));
+        Self { space, empty: empty.clone(), function, group: PhantomData }
     }
 }
 
-impl<K, V> fmt::Debug for Sketches<K, V> {
+impl<K, V, G> fmt::Debug for Sketches<K, V, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Sketches");
         out.field("space", &self.space).field("log2_registers", &self.empty.lg_config_k());
@@ -88,7 +104,7 @@ impl<K, V> fmt::Debug for Sketches<K, V> {
     }
 }
 
-impl<K, V> Sketches<K, V> {
+impl<K, V, G> Sketches<K, V, G> {
     /// Sketches in `space` of the values that `function` gives, with 2 to the power of `log2_registers`
     /// registers each. **Nothing else may be in `space`.** The function must be pure.
     ///
@@ -108,7 +124,7 @@ impl<K, V> Sketches<K, V> {
     pub fn new(
         space: &Subspace,
         log2_registers: u8,
-        function: impl Fn(&K, &V) -> Seen + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Seen<G> + Send + Sync + 'static,
     ) -> Result<Self> {
         let empty = HllSketch::new(log2_registers, HllType::Hll6);
         let empty = empty.map_err(|_| Error::BadOption {
@@ -116,7 +132,9 @@ impl<K, V> Sketches<K, V> {
             value: format!("2^{log2_registers}"),
             why: "it must be 2^4 to 2^21",
         })?;
-        Ok(Self { space: space.clone(), empty, function: Arc::new(function) })
+        let function = move |key: &K, value: &V| function(key, value).values;
+        let (space, function) = (space.clone(), Arc::new(function));
+        Ok(Self { space, empty, function, group: PhantomData })
     }
 
     /// What the bytes depend on, as a schema stores it.
@@ -133,7 +151,7 @@ impl<K, V> Sketches<K, V> {
     ///
     /// # Errors
     /// [`Error::At`] for what is no sketch, or what the store says.
-    pub fn estimate(&self, reader: &impl Reader, group: impl Pack) -> Result<f64> {
+    pub fn estimate(&self, reader: &impl Reader, group: impl PackAs<G>) -> Result<f64> {
         let key = self.space.pack(&group);
         match reader.get(&key)? {
             // The other estimate of a sketch depends on the order in which the values came.
@@ -147,7 +165,7 @@ impl<K, V> Sketches<K, V> {
     ///
     /// # Errors
     /// As [`estimate`](Sketches::estimate).
-    pub fn estimate_together(&self, reader: &impl Reader, select: impl Select) -> Result<f64> {
+    pub fn estimate_together(&self, reader: &impl Reader, select: impl Select<G>) -> Result<f64> {
         let mut union = self.union()?;
         for entry in reader.range(select.key_range(&self.space), Order::Ascending)? {
             let (key, value) = entry?;
@@ -164,12 +182,12 @@ impl<K, V> Sketches<K, V> {
     fn coupons(&self, key: &K, value: &V) -> Vec<(KeyBuf, Coupon)> {
         let whole = |group: KeyBuf| self.space.prefix().iter().chain(&group).copied().collect();
         let coupon = |value: KeyBuf| Coupon::from_value(raw_bytes::from_slice(&value));
-        let all = (self.function)(key, value).0;
+        let all = (self.function)(key, value);
         all.into_iter().map(|(group, value)| (whole(group), coupon(value))).collect()
     }
 }
 
-impl<K, V> Sketches<K, V> {
+impl<K, V, G> Sketches<K, V, G> {
     /// What a change brings: what the old record had is in there.
     fn new_coupons(&self, change: &RecordChange<'_, K, V>) -> Vec<(KeyBuf, Coupon)> {
         let of = |value: Option<&V>| value.map_or(Vec::new(), |v| self.coupons(change.key, v));
@@ -179,7 +197,7 @@ impl<K, V> Sketches<K, V> {
     }
 }
 
-impl<K: RecordKey, V> Sketches<K, V> {
+impl<K: RecordKey, V, G> Sketches<K, V, G> {
     fn fault(
         &self,
         entry: KeyBuf,
@@ -269,7 +287,7 @@ impl<K: RecordKey, V> Sketches<K, V> {
 #[derive(Default)]
 struct Sketch(Option<HllSketch>);
 
-impl<K: RecordKey, V: 'static> Maintained for Sketches<K, V> {
+impl<K: RecordKey, V: 'static, G: 'static> Maintained for Sketches<K, V, G> {
     described!(|_| "sketches", options | sketches | sketches.options());
 
     /// The sketches that lack a value of a record, and what is no sketch. Values that a sketch holds
@@ -321,7 +339,7 @@ impl<K: RecordKey, V: 'static> Maintained for Sketches<K, V> {
     }
 }
 
-impl<K, V> Derived<K, V> for Sketches<K, V> {
+impl<K, V, G> Derived<K, V> for Sketches<K, V, G> {
     fn subspace(&self) -> Option<&Subspace> {
         Some(self.space())
     }

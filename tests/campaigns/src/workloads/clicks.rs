@@ -24,7 +24,7 @@ pub struct Clicks {
     table: Table<u16, Click>,
     totals: Attached<Totals<u16, Click, (String, String)>>,
     ranked: Attached<RankedIndex<u16, Click, (String, Desc<i64>)>>,
-    roll_up: Attached<RollUp<u16, Click>>,
+    roll_up: Attached<RollUp<u16, Click, String>>,
 }
 
 /// One operation of the pattern.
