@@ -59,6 +59,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::ops::Deref;
 
 use keyloom::key::{BigInt, Versionstamp};
@@ -109,14 +110,11 @@ impl<P: Parts> PrefixOf<P> for () {}
 impl Parts for () {
     type Owned = ();
     type Borrowed<'k> = ();
-    type First = NoPart;
+    // There is none.
+    type First = Infallible;
 }
 
 impl PackAs<()> for () {}
-
-/// The first part of none.
-#[derive(Debug)]
-pub enum NoPart {}
 
 impl<T: Parts + ?Sized> Parts for &T {
     type Owned = T::Owned;

@@ -206,15 +206,15 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// and if a [schema](crate::schema) owns the table: then declare it with
     /// [`Schema::derive`](crate::Schema::derive).
     #[must_use]
-    pub fn with<How>(mut self, derived: &impl Attach<K, V, How>) -> Self {
+    pub fn with<const HOW: u8>(mut self, derived: &impl Attach<K, V, HOW>) -> Self {
         self.upkeep.give(derived.attached(), &self.space);
         self
     }
 
     /// [`with`](Table::with), for derived data that must lie outside `all`, which holds the table.
-    pub(crate) fn with_outside<How>(
+    pub(crate) fn with_outside<const HOW: u8>(
         mut self,
-        derived: &impl Attach<K, V, How>,
+        derived: &impl Attach<K, V, HOW>,
         all: &Subspace,
     ) -> Self {
         self.upkeep.give(derived.attached(), all);

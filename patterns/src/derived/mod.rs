@@ -293,32 +293,29 @@ pub trait DerivedEntries<K, V>: Send + Sync {
 /// What [`Table::with`](crate::Table::with) takes: everything that is [`Derived`], and everything
 /// that is [`DerivedEntries`], for which the difference is written here.
 ///
-/// `How` tells the two apart and is always inferred. (One trait for all of the other would keep every
+/// `HOW` keeps the two apart and is always inferred. (One trait for all of the other would keep every
 /// generic pattern from being [`Derived`] itself: some crate could make it `DerivedEntries` as well.)
-pub trait Attach<K, V, How> {
+pub trait Attach<K, V, const HOW: u8> {
     /// What the table calls at each change.
     fn attached(&self) -> Arc<dyn Derived<K, V>>;
 }
 
 /// How [`Derived`] data are attached: as they are.
-#[derive(Debug)]
-pub enum AsDerived {}
+const AS_DERIVED: u8 = 0;
 
 /// How [`DerivedEntries`] are attached: by their difference.
-#[derive(Debug)]
-pub enum AsEntries {}
+pub(crate) const AS_ENTRIES: u8 = 1;
 
 /// How an [`Index`](crate::Index) is attached, whatever the types of its parts are.
-#[derive(Debug)]
-pub enum AsIndex {}
+pub(crate) const AS_INDEX: u8 = 2;
 
-impl<K, V, D: Derived<K, V> + Clone + 'static> Attach<K, V, AsDerived> for D {
+impl<K, V, D: Derived<K, V> + Clone + 'static> Attach<K, V, AS_DERIVED> for D {
     fn attached(&self) -> Arc<dyn Derived<K, V>> {
         Arc::new(self.clone())
     }
 }
 
-impl<K, V, D: DerivedEntries<K, V> + Clone + 'static> Attach<K, V, AsEntries> for D {
+impl<K, V, D: DerivedEntries<K, V> + Clone + 'static> Attach<K, V, AS_ENTRIES> for D {
     fn attached(&self) -> Arc<dyn Derived<K, V>> {
         Arc::new(Difference(self.clone()))
     }

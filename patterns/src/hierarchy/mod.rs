@@ -16,7 +16,7 @@ pub use adjacency_list::AdjacencyList;
 pub use materialized_path::MaterializedPath;
 pub use nested_sets::NestedSets;
 pub use tree::{
-    Children, MoveProgress, MoveStep, Nested, NodeCodec, NodeId, NodeRecord, NodeTable, Orphans,
-    Place, Tree, TreeError, TreeModel, TreeNode, Visit,
+    Children, MoveProgress, MoveStep, Nested, NodeCodec, NodeId, NodeRecord, Orphans, Place, Tree,
+    TreeError, TreeModel, TreeNode, Visit,
 };
 pub use tree_document::TreeDocument;

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Metered, Store};
+use keyloom::{Metered, Store, unpack};
 use keyloom_patterns::general::inverted_index::{BitmapExpr, CHUNK_IDS};
 use proptest::collection::vec;
 
@@ -62,14 +62,17 @@ pub fn a_batch_is_one_pass_and_can_be_stopped(store: &(impl Store + Clone)) {
     let mut told = Vec::new();
     let (found, cost) = store.measure(|_| {
         batch.counts(&snapshot, |progress| {
-            told.push((progress.records, progress.next_id));
+            let last = progress.position.last.as_deref().map(|id| unpack::<u32>(id).unwrap());
+            told.push((progress.records, last.unwrap(), progress.finished));
             ControlFlow::Continue(())
         })
     });
     assert_eq!(found.unwrap(), [6, 6, 6, 0, 6]);
     assert_eq!(counts(cost), [0, 1 + 3, 3 + 3 * 3, 0], "one range over all ids, one per field");
-    let next = |id: u32| u64::from(id) + 1;
-    assert_eq!(told, [(2, 2), (5, next(chunk + 2)), (6, next(7 * chunk))]);
+    let wanted = [(2, 1), (5, chunk + 2), (6, 7 * chunk)];
+    let wanted = wanted.map(|(records, last)| (records, last, false));
+    assert_eq!(told[..3], wanted);
+    assert_eq!(told[3..], [(6, 7 * chunk, true)]);
 
     let stop = |after: u64| {
         batch.counts(&snapshot, |progress| match progress.records >= after {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, Order, Reader, Result, Store, Subspace, Writer};
 
-use crate::derived::{self, AsEntries, Attach, Derived, DerivedEntries, DerivedEntry};
+use crate::derived::{self, AS_ENTRIES, Attach, Derived, DerivedEntries, DerivedEntry};
 use crate::inconsistency::Inconsistency;
 use crate::progress::{Progress, RepairOptions};
 use crate::schema::{Attached, Maintained, Schema};
@@ -331,7 +331,7 @@ impl<L: RecordKey, R: RecordKey, V: 'static> Maintained for Reversed<L, R, V> {
     }
 
     fn derived(&self) -> Arc<dyn Derived<(L, R), V>> {
-        Attach::<_, _, AsEntries>::attached(self)
+        Attach::<_, _, AS_ENTRIES>::attached(self)
     }
 
     fn check<C: Codec<V>>(

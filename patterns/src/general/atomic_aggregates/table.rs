@@ -64,7 +64,7 @@ impl<K: RecordKey, V, C> AtomicTable<K, V, C> {
 
     /// The same table with `derived` attached, as [`Table::with`].
     #[must_use]
-    pub fn with<How>(self, derived: &impl Attach<K, VersionedRecord<V>, How>) -> Self {
+    pub fn with<const HOW: u8>(self, derived: &impl Attach<K, VersionedRecord<V>, HOW>) -> Self {
         Self { records: self.records.with(derived), ..self }
     }
 

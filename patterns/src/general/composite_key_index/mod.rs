@@ -91,7 +91,7 @@ use keyloom::{DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, 
 
 use crate::continuation::{Continuation, Page, UnreadableEntry, answers};
 use crate::derived::{
-    self, AsEntries, AsIndex, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange,
+    self, AS_ENTRIES, AS_INDEX, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange,
     SortedWrites,
 };
 use crate::explain::{Scan, scan};
@@ -108,7 +108,7 @@ pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
 pub use found::{Found, FoundEntries};
 pub(crate) use maintain::pack_one;
-pub use query::{IndexQuery, QuerySource};
+pub use query::IndexQuery;
 
 use found::no_entry;
 
@@ -529,11 +529,11 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Index<K, V, P> {
 impl<K: RecordKey, V: 'static, P> Index<K, V, P> {
     /// The maintainer, which is the same code for all types of parts.
     pub(crate) fn attached(&self) -> Arc<dyn Derived<K, V>> {
-        Attach::<K, V, AsEntries>::attached(&self.untyped())
+        Attach::<K, V, AS_ENTRIES>::attached(&self.untyped())
     }
 }
 
-impl<K: RecordKey, V: 'static, P: Parts> Attach<K, V, AsIndex> for Index<K, V, P> {
+impl<K: RecordKey, V: 'static, P: Parts> Attach<K, V, AS_INDEX> for Index<K, V, P> {
     fn attached(&self) -> Arc<dyn Derived<K, V>> {
         self.attached()
     }

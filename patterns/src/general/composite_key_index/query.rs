@@ -147,8 +147,8 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
 
 /// An index that can run a query through `reader`, and the table of its records.
 ///
-/// Sealed: implemented for an index, which knows no table, and for one in a schema.
-pub trait QuerySource: Copy + sealed::Sealed {
+/// Not nameable outside of this crate: implemented for an index, which knows no table, and for one in a schema.
+pub trait QuerySource: Copy {
     /// Refuses an index that is not readable.
     ///
     /// # Errors
@@ -157,19 +157,11 @@ pub trait QuerySource: Copy + sealed::Sealed {
     fn require_readable(&self, reader: &impl Reader) -> Result<()>;
 }
 
-mod sealed {
-    pub trait Sealed {}
-}
-
-impl<K, V, P> sealed::Sealed for &Index<K, V, P> {}
-
 impl<K, V, P> QuerySource for &Index<K, V, P> {
     fn require_readable(&self, _: &impl Reader) -> Result<()> {
         Ok(())
     }
 }
-
-impl<K: RecordKey, V: 'static, P: 'static, C> sealed::Sealed for &Attached<Index<K, V, P>, C> {}
 
 impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> QuerySource
     for &Attached<Index<K, V, P>, C>

@@ -85,7 +85,7 @@ impl<C: RecordKey + Clone, V, K> Enumerated<C, V, K> {
 
     /// The same with `derived` attached to the records, as [`Table::with`].
     #[must_use]
-    pub fn with<How>(self, derived: &impl Attach<(C, u64), V, How>) -> Self {
+    pub fn with<const HOW: u8>(self, derived: &impl Attach<(C, u64), V, HOW>) -> Self {
         Self { records: self.records.with(derived), ..self }
     }
 

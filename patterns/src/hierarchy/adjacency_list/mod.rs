@@ -126,7 +126,8 @@ use keyloom::{KeyBuf, Result, Subspace};
 #[cfg(doc)]
 use super::Tree;
 use super::tree::NodeRecords;
-use super::{NodeId, NodeTable, TreeModel};
+use super::tree::NodeTable;
+use super::{NodeId, TreeModel};
 use link::Link;
 
 /// A tree whose nodes name their parents.

@@ -140,8 +140,8 @@ use std::ops::{ControlFlow, RangeBounds};
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
-use super::tree::{NodeOf, NodeRecords, VisitOf, first_named, follow, stoppable};
-use super::{MoveProgress, Nested, NodeId, NodeTable, Orphans, Place, Tree, TreeModel, TreeNode};
+use super::tree::{NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, stoppable};
+use super::{MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeModel, TreeNode};
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below};
 use steps::Steps;

@@ -149,7 +149,8 @@ use relabel::Wanted;
 use view::{View, between};
 
 use super::tree::NodeRecords;
-use super::{MoveProgress, NodeId, NodeTable, Place, TreeModel, TreeNode};
+use super::tree::NodeTable;
+use super::{MoveProgress, NodeId, Place, TreeModel, TreeNode};
 #[cfg(doc)]
 use super::{Tree, TreeError};
 

@@ -33,7 +33,8 @@ pub use node::{TreeNode, Visit};
 pub(crate) use node::{depth_bounds, encode_node, fresh_id, named_placeholder, placeholder};
 pub use place::{Orphans, Place};
 pub(crate) use records::NodeRecords;
-pub use records::{NodeCodec, NodeRecord, NodeTable, TreeModel};
+pub(crate) use records::NodeTable;
+pub use records::{NodeCodec, NodeRecord, TreeModel};
 pub use steps::{MoveProgress, MoveStep};
 
 pub(crate) use nested::{dot_of, dump_of};

@@ -1,7 +1,7 @@
 //! The nodes of a tree as records of a table, from which indexes and other data are derived.
 //!
 //! A tree that is given derived data, or that a [schema](crate::Schema::tree) opens, also keeps the name and
-//! the value of each node in a [`NodeTable`]. Every change of a tree that adds, renames or deletes a node, or
+//! the value of each node in a [`Table`] of [`NodeRecord`]s. Every change of a tree that adds, renames or deletes a node, or
 //! sets its value, writes the table in the same transaction. A move changes neither, and does not write it.
 //!
 //! # Layout
@@ -113,7 +113,7 @@ fn damaged(error: Error) -> Error {
 }
 
 /// The nodes of a tree as records, by id.
-pub type NodeTable<V, C = Postcard> = Table<NodeId, NodeRecord<V>, NodeCodec<C>>;
+pub(crate) type NodeTable<V, C = Postcard> = Table<NodeId, NodeRecord<V>, NodeCodec<C>>;
 
 /// A model of a tree from whose nodes data can be derived.
 ///
@@ -159,7 +159,10 @@ pub trait TreeModel: Tree {
     /// The tree refuses every change that would write `derived` if that lies in the subspace of the tree, among
     /// other data attached to it, or if a [schema](crate::Schema) owns the tree.
     #[must_use]
-    fn with<How>(self, derived: &impl Attach<NodeId, NodeRecord<Self::Value>, How>) -> Self {
+    fn with<const HOW: u8>(
+        self,
+        derived: &impl Attach<NodeId, NodeRecord<Self::Value>, HOW>,
+    ) -> Self {
         let nodes = match self.nodes() {
             Ok(nodes) => nodes.clone(),
             Err(_) => Table::with_codec(&self.space().child("value")),

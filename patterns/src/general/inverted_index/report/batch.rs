@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Subspace};
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Subspace, pack};
 use roaring::RoaringTreemap;
 
 use crate::fnv::ShortKeys;
@@ -16,6 +16,7 @@ use crate::general::inverted_index::index::{ColumnWalk, FieldKind, null};
 use crate::general::inverted_index::{
     BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, Words,
 };
+use crate::progress::Progress;
 use crate::table::RecordKey;
 
 /// Many audiences, computed together from the direct index: what [`InvertedIndex::batch`] returns.
@@ -49,15 +50,6 @@ pub struct BatchError {
     pub bitmap: String,
     /// Where the index is.
     pub index: String,
-}
-
-/// How far the pass of a [`Batch`] has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchProgress {
-    /// Records that were read.
-    pub records: u64,
-    /// All ids below this one are done.
-    pub next_id: u64,
 }
 
 /// What is asked for of a field.
@@ -160,8 +152,8 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     /// How many records each audience has, in their order. Costs one range over the chunks of all ids, and one over the
     /// columns of each field that is asked for.
     ///
-    /// `progress` is told after each chunk of ids; with `ControlFlow::Break` it stops the pass, and what was
-    /// counted so far is returned.
+    /// Calls `progress` after each chunk of ids, with the last packed id as the position, and at the end. If that
+    /// breaks, the pass stops, and the result is that of the records so far.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -189,7 +181,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     pub fn counts(
         &self,
         reader: &impl Reader,
-        progress: impl FnMut(&BatchProgress) -> ControlFlow<()>,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Vec<u64>> {
         let mut counts = vec![0; self.audiences.len()];
         self.pass(reader, progress, |audience, _, words| {
@@ -224,7 +216,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     pub fn bitmaps(
         &self,
         reader: &impl Reader,
-        progress: impl FnMut(&BatchProgress) -> ControlFlow<()>,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Vec<RoaringTreemap>> {
         let mut bitmaps = vec![RoaringTreemap::new(); self.audiences.len()];
         self.pass(reader, progress, |audience, chunk, words| {
@@ -239,7 +231,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     fn pass<R: Reader>(
         &self,
         reader: &R,
-        mut progress: impl FnMut(&BatchProgress) -> ControlFlow<()>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
         mut tell: impl FnMut(usize, u64, &Words),
     ) -> Result<()> {
         let asked = self.fields.iter().filter(|field| field.is_asked()).map(|field| {
@@ -250,7 +242,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         let all = self.index.all();
         let mut chunks = Evaluation::all(&all, reader, ASCENDING)?;
         let mut pass = Pass::new(self.leaves, &self.audiences);
-        let mut done = BatchProgress { records: 0, next_id: 0 };
+        let mut done = Progress::default();
         while let Some(chunk) = chunks.next_chunk(&mut pass.words)? {
             pass.begin(self.all);
             for (field, columns) in &mut asked {
@@ -262,16 +254,14 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
             }
             done.records += pass.records.len() as u64;
             let last = pass.records.last().and_then(|last| id_at(chunk, *last));
-            done.next_id = last.map_or(done.next_id, |last| last.saturating_add(1));
+            done.position.last = last.map(|id| pack(&id)).or(done.position.last);
             pass.finish(chunk, &mut tell)?;
             if progress(&done).is_break() {
                 return Ok(());
             }
         }
-        if done.records == 0 {
-            // It is at its end, so there is nothing to stop.
-            let _ = progress(&done);
-        }
+        // There is nothing left to stop.
+        let _ = progress(&Progress { finished: true, ..done });
         Ok(())
     }
 }

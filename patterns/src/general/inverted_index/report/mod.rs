@@ -51,7 +51,7 @@ use std::fmt;
 
 use keyloom::{Reader, Result, Unpack};
 
-pub use batch::{Batch, BatchError, BatchProgress};
+pub use batch::{Batch, BatchError};
 pub use plan::{ReportExplain, ReportWay};
 pub use rows::{Breakdown, ValueSum};
 
