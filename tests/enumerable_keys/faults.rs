@@ -7,7 +7,7 @@ use keyloom::{DynWriter, Error, Metered, Order, Result, Store, Subspace, Writer}
 use keyloom_patterns::general::enumerable_keys::{
     Blocks, Positions, Sequence, Sharded, Uuid, first_id_at,
 };
-use keyloom_patterns::{Enumerated, TimeBuckets};
+use keyloom_patterns::{Enumerated, Rule, TimeBuckets};
 
 use crate::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, faults_leave_nothing_half_done, refused,
@@ -147,7 +147,7 @@ fn change(txn: &mut DynWriter<'_>) -> Result<()> {
 pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + Clone)) {
     faults_leave_nothing_half_done(store, prepare, change, |store| {
         let behind = mail().check(&store.snapshot().unwrap()).unwrap();
-        behind.iter().map(ToString::to_string).collect()
+        behind.iter().map(|(_, fault)| fault.to_string()).collect()
     });
 }
 
@@ -168,13 +168,13 @@ pub fn check_finds_and_repair_mends_a_sequence_that_is_behind(store: &(impl Stor
         })
         .unwrap();
     let found = mail.check(&store.snapshot().unwrap()).unwrap();
-    assert_eq!(found.len(), 1);
-    assert_eq!((&found[0].container, found[0].counted, found[0].last), (&bob, 1, 7));
+    let [(container, fault)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((container, fault.rule), (&bob, Rule::Wrong));
     assert_eq!(
-        found[0].to_string(),
-        r#"the sequence ("mail", "last", "bob") has come to 1, but there is a record 7"#
+        fault.to_string(),
+        r#"the key ("mail", "last", "bob") has come to 1, but there is a record 7"#
     );
-    store.transact(|txn| found.iter().try_for_each(|f| mail.repair(txn, &f.container))).unwrap();
+    store.transact(|txn| mail.repair(txn, container)).unwrap();
     assert_eq!(mail.check(&store.snapshot().unwrap()).unwrap(), []);
     assert_eq!(store.transact(|txn| mail.append(txn, &bob, &"eight".into())).unwrap(), 8);
     // What is right, or not there, is left as it is.

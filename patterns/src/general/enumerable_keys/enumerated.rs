@@ -3,14 +3,14 @@
 use std::fmt;
 use std::ops::RangeBounds;
 
-use keyloom::key::display;
 use keyloom::value::{Codec, Postcard};
-use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
+use keyloom::{KeyRange, Order, Reader, Result, Subspace, Writer};
 
 use super::Sequence;
 use super::walk::ids;
 use crate::continuation::{Continuation, Page};
 use crate::derived::Attach;
+use crate::inconsistency::{Inconsistency, Rule};
 use crate::select::Select;
 use crate::table::{RecordKey, Records, Table};
 
@@ -196,11 +196,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
     }
 
     /// The containers whose sequence has not come as far as their last record, so that a record would be
-    /// overwritten: somebody wrote round the sequence.
+    /// overwritten, and the fault of the sequence, with [`Rule::Wrong`]: records were written with other numbers.
     ///
     /// # Errors
-    /// What the store says; keys that are not of this kind.
-    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Behind<C>>> {
+    /// Any error of the store; keys of another form.
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<(C, Inconsistency)>> {
         let all = self.records.space().self_and_children();
         let mut found = Vec::new();
         let mut rest = all.clone();
@@ -211,8 +211,9 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
             let last = self.last_record(reader, &container)?;
             let counted = self.numbers.last(reader, &container)?;
             if counted < last {
-                let key = self.numbers.key(&container);
-                found.push(Behind { container, key, counted, last });
+                let fault = Inconsistency::new(self.numbers.key(&container), Rule::Wrong);
+                let text = format!("has come to {counted}, but there is a record {last}");
+                found.push((container, fault.with_text(text)));
             }
         }
         Ok(found)
@@ -239,26 +240,5 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
 
     fn unpack(&self, key: &[u8]) -> Result<(C, u64)> {
         self.records.space().unpack(key).map_err(|error| keyloom::Error::from(error).at(key))
-    }
-}
-
-/// A sequence that has not come as far as the records of its container.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Behind<C> {
-    /// The container.
-    pub container: C,
-    /// The key of the counter.
-    pub key: KeyBuf,
-    /// How far the sequence has come.
-    pub counted: u64,
-    /// The last number that is there.
-    pub last: u64,
-}
-
-impl<C> fmt::Display for Behind<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, counted, last, .. } = self;
-        let key = display(key);
-        write!(f, "the sequence {key} has come to {counted}, but there is a record {last}")
     }
 }

@@ -90,7 +90,7 @@ mod time_ordered;
 mod walk;
 
 pub use blocks::Blocks;
-pub use enumerated::{Behind, Enumerated};
+pub use enumerated::Enumerated;
 pub use sequence::Sequence;
 pub use sharded::{Positions, Sharded, ShardedId};
 pub use stamped::Stamped;

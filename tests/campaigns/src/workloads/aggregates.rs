@@ -226,7 +226,7 @@ impl Workload for Parts {
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = super::told(&self.by_length.check(txn, self.mail.records())?);
-        wrong.extend(super::told(&self.mail.check(txn)?));
+        wrong.extend(self.mail.check(txn)?.iter().map(|(_, fault)| fault.to_string()));
         wrong.extend(super::told(&self.entities.check(txn)?));
         Ok(wrong)
     }
