@@ -77,7 +77,10 @@ const TRANSACTIONS: u64 = 3;
 /// More calls of `write` than a copy of the store takes.
 const WRITES_OF_A_COPY: usize = 64;
 /// One fault is one error, and one more where the handle must be opened again.
-const MOST_TRIES: usize = 3;
+pub(super) const MOST_TRIES: usize = 3;
+
+/// How the report ends of a step that failed so often.
+pub(super) const GAVE_UP: &str = "does not go on";
 
 pub(super) fn store_path(directory: &Path) -> PathBuf {
     directory.join("store")
@@ -175,7 +178,7 @@ impl Script {
                 return Ok(());
             }
         }
-        bail!("transaction {number} does not go on")
+        bail!("transaction {number} {GAVE_UP}")
     }
 
     fn perform(&self, store: &Lmdb, transaction: u64, number: u64) -> keyloom::Result<()> {
@@ -219,7 +222,7 @@ impl Script {
                 fs::remove_dir_all(&copy)?;
             }
         }
-        bail!("{name} does not go on")
+        bail!("{name} {GAVE_UP}")
     }
 
     fn compare(&mut self, copy: &Path) -> Result<()> {
@@ -240,7 +243,7 @@ impl Script {
                 Err(error) => self.hear(step, error),
             }
         }
-        bail!("{step} does not go on")
+        bail!("{step} {GAVE_UP}")
     }
 
     /// Something without the store, once more after an error.
@@ -251,7 +254,7 @@ impl Script {
                 Err(error) => self.hear(step, error),
             }
         }
-        bail!("{step} does not go on")
+        bail!("{step} {GAVE_UP}")
     }
 
     /// The handle, opened if there is none.
