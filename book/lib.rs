@@ -22,32 +22,32 @@ pub mod keys {}
 pub mod transactions {}
 #[doc = include_str!("src/schema.md")]
 pub mod schema {}
-#[doc = include_str!("src/composite_key_index.md")]
-pub mod composite_key_index {}
+#[doc = include_str!("src/index.md")]
+pub mod index {}
 #[doc = include_str!("src/index_table.md")]
 pub mod index_table {}
-#[doc = include_str!("src/aggregation.md")]
-pub mod aggregation {}
-#[doc = include_str!("src/aggregates.md")]
-pub mod aggregates {}
-#[doc = include_str!("src/atomic_aggregates.md")]
-pub mod atomic_aggregates {}
-#[doc = include_str!("src/enumerable_keys.md")]
-pub mod enumerable_keys {}
-#[doc = include_str!("src/dimensionality_reduction.md")]
-pub mod dimensionality_reduction {}
-#[doc = include_str!("src/inverted_index.md")]
-pub mod inverted_index {}
-#[doc = include_str!("src/hierarchies.md")]
-pub mod hierarchies {}
-#[doc = include_str!("src/path_patterns.md")]
-pub mod path_patterns {}
-#[doc = include_str!("src/joins.md")]
-pub mod joins {}
-#[doc = include_str!("src/denormalization.md")]
-pub mod denormalization {}
-#[doc = include_str!("src/index_without_transactions.md")]
-pub mod index_without_transactions {}
+#[doc = include_str!("src/aggregate.md")]
+pub mod aggregate {}
+#[doc = include_str!("src/entity.md")]
+pub mod entity {}
+#[doc = include_str!("src/versioned.md")]
+pub mod versioned {}
+#[doc = include_str!("src/sequence.md")]
+pub mod sequence {}
+#[doc = include_str!("src/spatial.md")]
+pub mod spatial {}
+#[doc = include_str!("src/bitmaps.md")]
+pub mod bitmaps {}
+#[doc = include_str!("src/trees.md")]
+pub mod trees {}
+#[doc = include_str!("src/path.md")]
+pub mod path {}
+#[doc = include_str!("src/join.md")]
+pub mod join {}
+#[doc = include_str!("src/denormalize.md")]
+pub mod denormalize {}
+#[doc = include_str!("src/property_index.md")]
+pub mod property_index {}
 #[doc = include_str!("src/lmdb.md")]
 pub mod lmdb {}
 #[doc = include_str!("src/far_away.md")]

@@ -1,8 +1,8 @@
 //! Derived data built over many records while a writer commits: how long does the writer wait?
 //!
 //! ```text
-//! cargo run --release --example online_build
-//! cargo run --release --example online_build -- --records 100000 --batch 200 --unsynced
+//! cargo run --release -p keyloom-examples --bin online_build
+//! cargo run --release -p keyloom-examples --bin online_build -- --records 100000 --batch 200 --unsynced
 //! ```
 //!
 //! Loads records into an LMDB store, lets one thread change records of it, one to a transaction, and meanwhile builds
@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Store};
-use keyloom_patterns::general::aggregation::{Totals, contribution};
-use keyloom_patterns::general::dimensionality_reduction::{PointIndex, Position};
-use keyloom_patterns::general::inverted_index::{InvertedIndex, one};
+use keyloom_patterns::aggregate::{Totals, contribution};
+use keyloom_patterns::bitmaps::{InvertedIndex, one};
+use keyloom_patterns::spatial::{PointIndex, Position};
 use keyloom_patterns::{Attached, BatchSize, Index, Maintained, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 

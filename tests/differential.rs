@@ -8,13 +8,11 @@
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
 use std::cell::Cell;
 
-use common::{TemporaryLmdb, optimistic_memory};
 use keyloom::conformance::{Operation, operations, replay};
-use keyloom::{KeyRange, Memory, Store, Writer};
+use keyloom::lmdb::Durability;
+use keyloom::{KeyRange, Lmdb, Memory, Store, Writer};
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
 
 /// How many operations are made up. Each runs on three stores.
@@ -26,7 +24,9 @@ const HISTORY_LENGTH: usize = 250;
 #[test]
 fn memory_lmdb_and_an_ordered_map_answer_alike() {
     let cases = u32::try_from(OPERATIONS.div_ceil(HISTORY_LENGTH)).unwrap();
-    let lmdb = TemporaryLmdb::new();
+    let directory = tempfile::tempdir().unwrap();
+    let lmdb = Lmdb::options().durability(Durability::MayLoseStore).open(directory.path()).unwrap();
+    let optimistic = || Memory::builder().optimistic(true).build();
     let (run, kept) = (Cell::new(0), Cell::new(0));
     let found_before = FileFailurePersistence::Direct("proptest-regressions/differential.txt");
     let config = Config {
@@ -42,10 +42,10 @@ fn memory_lmdb_and_an_ordered_map_answer_alike() {
             outcome.map_err(|finding| TestCaseError::fail(format!("{name}: {finding}")))
         };
         on("memory", replay(&Memory::new(), &history))?;
-        on("memory, optimistic", replay(&optimistic_memory(), &history))?;
+        on("memory, optimistic", replay(&optimistic(), &history))?;
         // One file for all histories: pages that were freed are used again.
         lmdb.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-        on("lmdb", replay(&*lmdb, &history))
+        on("lmdb", replay(&lmdb, &history))
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
     println!("{} operations on each of three stores, {} snapshots kept", run.get(), kept.get());

@@ -1,8 +1,8 @@
 //! Which model of a hierarchy? The same operations on all of them, and what each one costs.
 //!
 //! ```text
-//! cargo run --release --example choose_tree
-//! cargo run --release --example choose_tree -- 20000
+//! cargo run --release -p keyloom-examples --bin choose_tree
+//! cargo run --release -p keyloom-examples --bin choose_tree -- 20000
 //! ```
 //!
 //! On a real directory tree (or give it another number of operations): mostly reads, mostly new nodes at the end, many moves.
@@ -15,7 +15,7 @@ mod replay;
 use std::error::Error;
 
 use keyloom::Subspace;
-use keyloom_patterns::hierarchy::{AdjacencyList, MaterializedPath, NestedSets, TreeDocument};
+use keyloom_patterns::trees::{AdjacencyList, MaterializedPath, NestedSets, TreeDocument};
 
 use operations::{MIXES, Operation, directory_tree, operations};
 use replay::{Costs, replay};

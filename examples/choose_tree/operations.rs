@@ -7,8 +7,8 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use keyloom::{Memory, Result, Store, Subspace};
-use keyloom_patterns::hierarchy::tree_document::Document;
-use keyloom_patterns::hierarchy::{Nested, NodeId, Place, TreeDocument};
+use keyloom_patterns::trees::tree_document::Document;
+use keyloom_patterns::trees::{Nested, NodeId, Place, TreeDocument};
 
 pub enum Operation {
     Get(NodeId),
@@ -112,7 +112,7 @@ fn chosen(mix: &Mix, mut number: u32) -> usize {
 
 /// The files and directories of a source tree, with their sizes, each directory in the order of its names.
 pub fn directory_tree() -> std::result::Result<Vec<Nested<u64>>, Box<dyn Error>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/directory-tree.tsv.gz");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/directory-tree.tsv.gz");
     let mut text = String::new();
     MultiGzDecoder::new(File::open(path)?).read_to_string(&mut text)?;
     let mut files: Vec<(Vec<&str>, u64)> = Vec::new();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Metered, Order, Reader, Result, Store};
-use keyloom_patterns::hierarchy::{Nested, Place, Tree};
+use keyloom_patterns::trees::{Nested, Place, Tree};
 
 use crate::operations::Operation;
 

@@ -1,7 +1,7 @@
 //! What is within 2,000 km of Suva: on a map whose ends meet there, and around the meridian at 180 degrees.
 
 use keyloom::Subspace;
-use keyloom_patterns::general::dimensionality_reduction::{CellBounds, CoverPart};
+use keyloom_patterns::spatial::{CellBounds, CoverPart};
 use keyloom_patterns::{Circle, PointIndex, Position};
 
 use crate::Drawn;

@@ -15,7 +15,7 @@ const LONGITUDE: usize = 7;
 
 /// The positions of all cities of the tour.
 pub fn read() -> Drawn<Vec<Position>> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/cities.csv.gz");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/cities.csv.gz");
     let mut rows = csv::Reader::from_reader(MultiGzDecoder::new(File::open(file)?));
     let mut row = StringRecord::new();
     let mut cities = Vec::new();

@@ -1,7 +1,7 @@
 //! What is within 100 km of Paris, and what is read to find it.
 
 use keyloom::{Memory, Store, Subspace};
-use keyloom_patterns::general::dimensionality_reduction::{AreaQuery, CellBounds};
+use keyloom_patterns::spatial::{AreaQuery, CellBounds};
 use keyloom_patterns::{Circle, Explain, PointIndex, Position, Scan, Table};
 
 use crate::Drawn;

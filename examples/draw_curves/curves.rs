@@ -1,6 +1,6 @@
 //! The Z-order curve through a grid of 8 by 8 cells.
 
-use keyloom_patterns::general::dimensionality_reduction::curve::Morton;
+use keyloom_patterns::spatial::curve::Morton;
 
 use crate::card::Card;
 

@@ -2,7 +2,7 @@
 //! what its queries read of real cities.
 //!
 //! ```text
-//! cargo run --example draw_curves      writes book/src/pictures
+//! cargo run -p keyloom-examples --bin draw_curves      writes book/src/pictures
 //! ```
 
 mod antimeridian;
@@ -44,7 +44,7 @@ fn write() -> Drawn<()> {
 }
 
 fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("book/src/pictures")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/src/pictures")
 }
 
 /// The names and the texts of all pictures.
@@ -81,7 +81,10 @@ mod tests {
         for (name, picture) in pictures().unwrap() {
             let file = directory().join(&name);
             let kept = std::fs::read_to_string(&file).unwrap();
-            assert!(kept == picture, "{name}: run `cargo run --example draw_curves`");
+            assert!(
+                kept == picture,
+                "{name}: run `cargo run -p keyloom-examples --bin draw_curves`"
+            );
             assert!(picture.len() < MOST_BYTES, "{name} has {} bytes", picture.len());
             assert!(picture.contains("<title>") && picture.contains("<desc>"), "{name}");
             drawn.insert(name);

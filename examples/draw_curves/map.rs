@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use keyloom_patterns::general::dimensionality_reduction::{
-    Area, Cell, CellBounds, CoverPart, EARTH_RADIUS, Relation,
-};
+use keyloom_patterns::spatial::{Area, Cell, CellBounds, CoverPart, EARTH_RADIUS, Relation};
 use keyloom_patterns::{Circle, Position};
 
 use crate::card::Card;

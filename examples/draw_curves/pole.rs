@@ -1,7 +1,7 @@
 //! What is within 1,500 km of Longyearbyen, the pole included: seen from above the pole, and as the keys have it.
 
 use keyloom::Subspace;
-use keyloom_patterns::general::dimensionality_reduction::CellBounds;
+use keyloom_patterns::spatial::CellBounds;
 use keyloom_patterns::{Circle, PointIndex, Position};
 
 use crate::Drawn;

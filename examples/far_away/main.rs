@@ -2,9 +2,9 @@
 //! writers meet. The tables of the book's chapter on such stores come from here.
 //!
 //! ```text
-//! cargo run --release --example far_away
-//! cargo run --release --example far_away --features postgres,etcd -- postgres://user@host/database
-//! cargo run --release --example far_away --features foundationdb -- fdb:CLUSTER_FILE
+//! cargo run --release -p keyloom-examples --bin far_away
+//! cargo run --release -p keyloom-examples --bin far_away --features postgres,etcd -- postgres://user@host/database
+//! cargo run --release -p keyloom-examples --bin far_away --features foundationdb -- fdb:CLUSTER_FILE
 //! ```
 //!
 //! Everything lies in the subspace `far_away`, which is emptied before and after.

@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 
 use keyloom::{Reader, Store, Subspace, Writer};
-use keyloom_patterns::general::aggregation::{Totals, contribution};
-use keyloom_patterns::general::enumerable_keys::{Sharded, Stamped};
-use keyloom_patterns::hierarchy::{AdjacencyList, NestedSets, NodeId, Place, Tree};
+use keyloom_patterns::aggregate::{Totals, contribution};
+use keyloom_patterns::sequence::{Sharded, Stamped};
+use keyloom_patterns::trees::{AdjacencyList, NestedSets, NodeId, Place, Tree};
 use keyloom_patterns::{Enumerated, Index, Table, TimeBuckets, entry};
 
 use crate::meeting::{Body, meet};

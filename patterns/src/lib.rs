@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use keyloom::{Memory, Order, Store, Subspace};
-//! use keyloom_patterns::{Index, Table, entry};
+//! use keyloom_tables::{Index, Table, entry};
 //! use serde::{Deserialize, Serialize};
 //!
 //! #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -30,72 +30,46 @@
 //! ```
 //!
 //! After a write operation of a pattern has failed, the transaction
-//! [does not commit](keyloom::Writer#a-failed-write), even if the program swallows the error: part of the
+//! [does not commit](https://docs.rs/keyloom/latest/keyloom/trait.Writer.html#a-failed-write), even if the program swallows the error: part of the
 //! operation may have been made, and derived data would be wrong. Read first, in the same transaction, what the
 //! write depends on; or drop the transaction and begin another.
 //!
-//! | module | the question it answers |
+//! | module or crate | the question it answers |
 //! |---|---|
 //! | [`schema`] | which tables and indexes does a store hold, and which program may write to them? |
 //! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
+//! | [`derived`] | how is derived data maintained, checked and repaired, whatever its kind? |
+//! | [`index`] | how are records found by the leading parts of several fields? |
+//! | [`aggregate`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
+//! | [`join`] | how are records of several tables read together? |
+//! | [`denormalize`] | how does a record carry fields of another? |
+//! | [`entity`] | how does one entity of many parts live under one key, without a schema? |
+//! | [`sequence`] | which key comes next, and which were before it? |
+//! | [`versioned`] | how does a change take effect only if the record is still what it was thought to be? |
+//! | [`property_index`] | how are items found by a property, in a store that is atomic for one key at a time? |
+//! | [`spatial`] (feature) | how do many dimensions stand on one ordered key, so that what is near stays near? |
+//! | [`bitmaps`] (feature) | which records have these properties, and how many of each kind are there? |
+//! | [`trees`] (feature) | what lies below what, in four models of one contract? |
+//! | [`trees::path`] | which paths match a pattern, and how few keys tell? |
 //! | [`parts`] | which queries fit the parts of an index? |
 //! | `conformance` (feature) | does a kind of derived data keep the laws that a schema relies on? |
-//! | [`derived`] | how is derived data maintained, checked and repaired, whatever it is? |
-//! | [`general::aggregation`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
-//! | [`general::composite_key_index`] | how are records found by the leading parts of several fields? |
-//! | [`conceptual::aggregates`] | how does one entity of many parts live under one key, without a schema? |
-//! | [`general::atomic_aggregates`] | how does a change take effect only if the record is still what it was thought to be? |
-//! | [`general::dimensionality_reduction`] | how do many dimensions stand on one ordered key, so that what is near stays near? |
-//! | [`general::enumerable_keys`] | which key comes next, and which were before it? |
-//! | [`conceptual::denormalization`] | how does a record carry what belongs to another? |
-//! | [`conceptual::joins`] | how are records of several tables read together? |
-//! | [`hierarchy`] | what lies below what, in four models of one contract? |
-//! | [`hierarchy::path`] | which paths match a pattern, and how few keys tell? |
-//! | [`general::inverted_index`] | which records have these properties, and how many of each kind are there? |
-//! | [`general::index_without_transactions`] | how are items found by a property, in a store that is atomic for one key at a time? |
+//!
+//! Each family is a crate of its own, which a program may name instead: `keyloom-tables`, `keyloom-bitmaps`,
+//! `keyloom-spatial`, `keyloom-trees`.
 
-mod batch;
-pub mod conceptual;
-#[cfg(feature = "conformance")]
-pub mod conformance;
-mod continuation;
-pub mod derived;
-mod explain;
-mod fnv;
-pub mod general;
-pub mod hierarchy;
-mod inconsistency;
-pub mod parts;
-mod progress;
-pub mod schema;
-mod select;
-pub mod table;
-mod upkeep;
-mod walk;
-
-pub use batch::BatchSize;
-pub use conceptual::aggregates::Aggregates;
-pub use conceptual::aggregates::wide_column::WideColumns;
-pub use conceptual::denormalization::Copies;
-pub use conceptual::joins::{Joins, Links};
-pub use continuation::{Continuation, Page, UnreadableEntry};
-pub use derived::{Derived, DerivedEntries, RecordChange};
-pub use explain::{Explain, Scan};
-pub use general::aggregation::{Grouping, RankedIndex, RollUp, Sketches, Totals};
-pub use general::atomic_aggregates::{AtomicTable, Counters, RecordConflict};
-pub use general::composite_key_index::{Index, IndexEntries, IndexError, IndexQuery, entry};
-pub use general::dimensionality_reduction::{
-    BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Polygon, Position, SpaceTimeIndex,
+#[cfg(feature = "bitmaps")]
+pub use keyloom_bitmaps::{
+    self as bitmaps, BitSliced, Bitmap, BitmapExpr, DenseIds, InvertedIndex,
 };
-pub use general::enumerable_keys::{Blocks, Enumerated, Sequence, TimeBuckets};
-pub use general::index_without_transactions::PropertyIndex;
-pub use general::inverted_index::{BitSliced, Bitmap, BitmapExpr, DenseIds, InvertedIndex};
-pub use hierarchy::path::{
+#[cfg(feature = "spatial")]
+pub use keyloom_spatial::{
+    self as spatial, BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Polygon, Position,
+    SpaceTimeIndex,
+};
+pub use keyloom_tables::*;
+#[cfg(feature = "trees")]
+pub use keyloom_trees::path::{
     LabelPath, Lquery, Ltxtquery, PathHierarchy, PathPattern, PathRegex, Paths,
 };
-pub use inconsistency::{Inconsistency, Rule};
-pub use parts::{AnyParts, PackAs, Parts, PrefixOf};
-pub use progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
-pub use schema::{Attached, Maintained, Schema, SchemaError};
-pub use select::{Select, StartingWith, Within, starting_with, within};
-pub use table::{RecordKey, Table, Undecodable};
+#[cfg(feature = "trees")]
+pub use keyloom_trees::{self as trees, DeclareTree};

@@ -30,7 +30,7 @@
 //! by `= ANY` and by range with `ORDER BY … LIMIT`, `INSERT … ON CONFLICT DO UPDATE`, `DELETE`, `BEGIN
 //! … SERIALIZABLE`. On YugabyteDB the key column is declared `ASC`, so that keys are sharded by range
 //! and not by hash; CockroachDB does so anyway. That keyloom works there follows from this, but *was
-//! not run*: run `KEYLOOM_POSTGRES=<address> cargo test --features postgres --test postgres` against yours
+//! not run*: run `KEYLOOM_POSTGRES=<address> cargo test -p keyloom-on-servers --features postgres --test postgres` against yours
 //! first.
 //!
 //! # Transactions
@@ -46,7 +46,7 @@
 //! **Keep transactions short.** PostgreSQL remembers committed transactions one by one as long as others that
 //! began before are open, up to about ten times `max_connections` of them, and older ones in a summary, which
 //! loses conflicts: a transaction that stays open while some thousand others commit can commit although it should
-//! be refused. `tests/postgres/forgotten_conflict.sh` shows it on PostgreSQL 15.18 without keyloom; with
+//! be refused. `tests/on_servers/tests/postgres/forgotten_conflict.sh` shows it on PostgreSQL 15.18 without keyloom; with
 //! `max_connections = 1000` the same transaction is refused. The isolation campaign met it in 2 of 31 runs.
 //!
 //! A snapshot is a `REPEATABLE READ, READ ONLY` transaction: everything committed before the moment it

@@ -53,7 +53,7 @@ impl Name {
     }
 
     /// Whether it is what PostgreSQL lets through when it forgets a conflict of a transaction that is open for
-    /// long: several reads that were overwritten, closed by the clock (`tests/postgres/forgotten_conflict.sh`).
+    /// long: several reads that were overwritten, closed by the clock (`tests/on_servers/tests/postgres/forgotten_conflict.sh`).
     pub fn is_of_forgotten_conflict(self) -> bool {
         matches!(self, Self::G2ItemRealTime | Self::G2RealTime)
     }

@@ -16,7 +16,7 @@ use std::time::Instant;
 use keyloom::lmdb::Durability;
 use keyloom::{Desc, Lmdb, Metered, Order, Reader, Store, Subspace, Writer};
 use keyloom_compare::{Contender, compare};
-use keyloom_patterns::general::aggregation::{Contributions, Member, RankedIndex, Summary, Totals};
+use keyloom_patterns::aggregate::{Contributions, Member, RankedIndex, Summary, Totals};
 use keyloom_patterns::{Grouping, Scan, Table, entry, within};
 use rusqlite::{Connection, Statement};
 

@@ -19,7 +19,7 @@ use keyloom::lmdb::Durability;
 use keyloom::{DynWriter, Lmdb, Reader, Store, Subspace, pack};
 use keyloom_compare::compare;
 use keyloom_patterns::derived::{RecordChange, SortedWrites};
-use keyloom_patterns::general::dimensionality_reduction::EARTH_RADIUS;
+use keyloom_patterns::spatial::EARTH_RADIUS;
 use keyloom_patterns::{
     BoundingBox, Circle, DerivedEntries, Explain, PointIndex, Position, Scan, Table,
 };

@@ -16,7 +16,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Order, Reader, Store, Subspace};
 use keyloom_compare::{Ratio, compare};
-use keyloom_patterns::hierarchy::{MaterializedPath, Nested, Tree};
+use keyloom_patterns::trees::{MaterializedPath, Nested, Tree};
 
 const COUNTRIES: u64 = 245;
 const REGIONS: u64 = 3_800;

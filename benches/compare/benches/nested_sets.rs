@@ -11,7 +11,7 @@ use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls};
 use keyloom::lmdb::Durability;
 use keyloom::{KeyRange, Lmdb, Order, Reader, Store, Subspace};
 use keyloom_compare::compare;
-use keyloom_patterns::hierarchy::{Nested, NestedSets, Tree};
+use keyloom_patterns::trees::{Nested, NestedSets, Tree};
 
 /// Cities of the catalogue, regions and countries that hold them: as many as in the real data.
 const NODES: u64 = 135_233;

@@ -10,7 +10,7 @@ use std::path::Path;
 use keyloom::key::{BigInt, Desc, Versionstamp, pack};
 use keyloom::value::{Codec, MessagePack, Postcard};
 use keyloom::{KeyBuf, Lmdb, Memory, Reader, Store, Subspace, Writer};
-use keyloom_patterns::general::inverted_index::{Bitmap, CHUNK_IDS};
+use keyloom_patterns::bitmaps::{Bitmap, CHUNK_IDS};
 
 fn main() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");

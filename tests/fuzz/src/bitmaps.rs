@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use keyloom::{Memory, Order, Result, Store, Subspace, Writer};
-use keyloom_patterns::general::inverted_index::{Bitmap, CHUNK_IDS};
+use keyloom_patterns::bitmaps::{Bitmap, CHUNK_IDS};
 
 use crate::records::dump;
 

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use keyloom::{Error, KeyBuf, Memory, Order, Store, Subspace, Writer};
 use keyloom_patterns::Maintained;
 use keyloom_patterns::Table;
+use keyloom_patterns::bitmaps::{InvertedIndex, Report, ReportWay, one};
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::general::inverted_index::{InvertedIndex, Report, ReportWay, one};
 
 use crate::records::dump;
 

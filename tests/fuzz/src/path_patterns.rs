@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use arbitrary::{Arbitrary, Unstructured};
 use keyloom::{Memory, Order, Store, Subspace, Writer};
-use keyloom_patterns::hierarchy::path::{
+use keyloom_patterns::trees::path::{
     LabelPath, Lquery, Ltxtquery, PathError, PathPattern, PathRegex, PathTokenizer, Paths,
 };
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use keyloom::{Error, KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
-use keyloom_patterns::hierarchy::{
+use keyloom_patterns::trees::{
     AdjacencyList, MaterializedPath, Nested, NestedSets, Place, Tree, TreeDocument,
 };
 

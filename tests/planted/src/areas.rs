@@ -26,13 +26,13 @@ const AREAS: &[(&str, &[&str])] = &[
     (
         "derived",
         &[
-            "patterns/src/derived/",
-            "patterns/src/table",
-            "patterns/src/general/composite_key_index/",
-            "patterns/src/schema/",
+            "patterns/tables/src/derived/",
+            "patterns/tables/src/table",
+            "patterns/tables/src/index/",
+            "patterns/tables/src/schema/",
         ],
     ),
-    ("patterns", &["patterns/src/conceptual/", "patterns/src/general/", "patterns/src/hierarchy/"]),
+    ("patterns", &["patterns/"]),
 ];
 
 /// What is measured or drawn, and so has no wrong answer that a test could see.
@@ -54,22 +54,14 @@ const AFFINITY: &[(&str, &[&str])] = &[
     ("src/remote/", &["postgres", "etcd", "conformance"]),
     ("src/postgres/", &["postgres"]),
     ("src/etcd/", &["etcd"]),
+    ("patterns/tables/src/schema/", &["schema", "tables"]),
+    ("patterns/tables/src/derived/", &["tables", "schema"]),
+    ("patterns/tables/", &["tables", "keyloom_tables"]),
+    ("patterns/trees/src/path/", &["path", "keyloom_trees"]),
+    ("patterns/trees/", &["models", "keyloom_trees"]),
+    ("patterns/spatial/", &["spatial", "keyloom_spatial"]),
+    ("patterns/bitmaps/", &["bitmaps", "keyloom_bitmaps"]),
     ("src/", &["conformance", "keyloom", "transact", "differential"]),
-    ("/table", &["composite_key_index", "aggregation"]),
-    ("/derived/", &["composite_key_index", "aggregation", "schema"]),
-    ("/hierarchy/path", &["hierarchy_path", "keyloom_patterns"]),
-    ("/hierarchy/", &["hierarchy", "keyloom_patterns"]),
-    ("/dimensionality_reduction/", &["dimensionality_reduction", "keyloom_patterns"]),
-    ("/inverted_index/", &["inverted_index", "keyloom_patterns"]),
-    ("/composite_key_index/", &["composite_key_index"]),
-    ("/schema/", &["schema"]),
-    ("/aggregation/", &["aggregation"]),
-    ("/atomic_aggregates/", &["atomic_aggregates"]),
-    ("/enumerable_keys/", &["enumerable_keys"]),
-    ("/index_without_transactions/", &["index_without_transactions"]),
-    ("/aggregates/", &["aggregates"]),
-    ("/joins/", &["joins"]),
-    ("/denormalization/", &["denormalization"]),
 ];
 
 /// How early a test program runs for a bug in `path`: 0 first.

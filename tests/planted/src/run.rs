@@ -21,6 +21,18 @@ pub fn messages(output: &[u8]) -> impl Iterator<Item = Value> {
     output.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
+/// The packages whose tests may catch a bug.
+const PACKAGES: [&str; 8] = [
+    "keyloom",
+    "keyloom-bitmaps",
+    "keyloom-list-append",
+    "keyloom-on-servers",
+    "keyloom-patterns",
+    "keyloom-spatial",
+    "keyloom-tables",
+    "keyloom-trees",
+];
+
 /// A test program, as cargo built it.
 #[derive(Clone, Debug)]
 struct Program {
@@ -66,7 +78,7 @@ impl Suite {
             "--features",
             features,
         ]);
-        cargo.args(["-p", "keyloom", "-p", "keyloom-patterns", "--lib"]);
+        cargo.args(PACKAGES.iter().flat_map(|name| ["-p", name])).arg("--lib");
         match chosen {
             [] => cargo.arg("--tests"),
             _ => cargo.args(chosen.iter().flat_map(|name| ["--test", name])),

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use keyloom::Reader;
-use keyloom_patterns::general::inverted_index::BitmapExpr;
+use keyloom_patterns::bitmaps::BitmapExpr;
 
 use crate::clicks::{Audience, CATEGORIES, CITIES, SITES};
 

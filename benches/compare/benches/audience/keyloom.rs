@@ -6,9 +6,7 @@ use std::path::Path;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Reader, Store, Subspace};
 use keyloom_patterns::Table;
-use keyloom_patterns::general::inverted_index::{
-    BitmapExpr, InvertedIndex, Report, ReportExplain, ReportWay, one,
-};
+use keyloom_patterns::bitmaps::{BitmapExpr, InvertedIndex, Report, ReportExplain, ReportWay, one};
 use serde::{Deserialize, Serialize};
 
 use crate::clicks::{Audience, Clicks};

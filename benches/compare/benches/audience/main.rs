@@ -26,7 +26,7 @@ use std::time::Instant;
 use ::keyloom::{Lmdb, Store};
 use clicks::{Audience, CATEGORIES, CITIES, Clicks, SITES};
 use keyloom_compare::{Contender, compare};
-use keyloom_patterns::general::inverted_index::ReportWay;
+use keyloom_patterns::bitmaps::ReportWay;
 use rusqlite::Connection;
 use search::Tantivy;
 

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use keyloom::{Store, Subspace};
 use keyloom_compare::{Contender, compare};
-use keyloom_patterns::general::inverted_index::{Bitmap, BitmapExpr};
+use keyloom_patterns::bitmaps::{Bitmap, BitmapExpr};
 use roaring::RoaringBitmap;
 
 use super::{Scratch, random_ids};

@@ -1,7 +1,7 @@
 //! The room that bitmaps take on disk, beside roaring bitmaps in their own format, which are not stored at all.
 
 use keyloom::{Store, Subspace};
-use keyloom_patterns::general::inverted_index::Bitmap;
+use keyloom_patterns::bitmaps::Bitmap;
 use roaring::RoaringBitmap;
 
 use super::{Scratch, random_ids};

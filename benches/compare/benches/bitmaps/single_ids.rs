@@ -3,7 +3,7 @@
 use keyloom::lmdb::LmdbTransaction;
 use keyloom::{Reader, Store, Subspace, Writer};
 use keyloom_compare::{Contender, compare};
-use keyloom_patterns::general::inverted_index::Bitmap;
+use keyloom_patterns::bitmaps::Bitmap;
 use roaring::RoaringBitmap;
 
 use super::pages::Pages;

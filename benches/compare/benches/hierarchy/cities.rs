@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use keyloom_patterns::hierarchy::{Nested, NodeId};
+use keyloom_patterns::trees::{Nested, NodeId};
 
 /// Ids of cities are those of GeoNames, below 2^32; countries and regions have ids above.
 const COUNTRIES: NodeId = 1 << 40;

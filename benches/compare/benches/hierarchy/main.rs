@@ -21,9 +21,7 @@ use cities::Cities;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Reader, Store, Subspace};
 use keyloom_compare::{Ratio, compare};
-use keyloom_patterns::hierarchy::{
-    AdjacencyList, MaterializedPath, NestedSets, NodeId, Place, Tree,
-};
+use keyloom_patterns::trees::{AdjacencyList, MaterializedPath, NestedSets, NodeId, Place, Tree};
 use rusqlite::{Connection, Statement};
 
 /// Each model in a store of its own.

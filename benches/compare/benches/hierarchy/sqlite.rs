@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use keyloom_patterns::hierarchy::{Nested, NodeId};
+use keyloom_patterns::trees::{Nested, NodeId};
 use rusqlite::{Connection, Statement};
 
 const TABLES: &str = "

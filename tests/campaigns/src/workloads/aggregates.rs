@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Order, Result, Subspace, Writer};
-use keyloom_patterns::conceptual::aggregates::wide_column::{NOW, WideColumns};
-use keyloom_patterns::general::atomic_aggregates::VersionedRecord;
+use keyloom_patterns::entity::wide_column::{NOW, WideColumns};
+use keyloom_patterns::versioned::VersionedRecord;
 use keyloom_patterns::{
     Aggregates, AtomicTable, Enumerated, Index, Maintained, RecordConflict, entry,
 };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Memory, Order, Result, Subspace};
-use keyloom_patterns::general::inverted_index::{BitmapExpr, InvertedIndex, one};
+use keyloom_patterns::bitmaps::{BitmapExpr, InvertedIndex, one};
 use keyloom_patterns::{Attached, Schema, Table, starting_with};
 use serde::{Deserialize, Serialize};
 

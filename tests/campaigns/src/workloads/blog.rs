@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 use keyloom::{DynWriter, Memory, Order, Result, Subspace};
 use keyloom_patterns::Progress;
-use keyloom_patterns::conceptual::denormalization::Copies;
-use keyloom_patterns::conceptual::joins::{Joins, Links, Lookup};
+use keyloom_patterns::denormalize::Copies;
+use keyloom_patterns::join::{Joins, Links, Lookup};
 use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use keyloom::{Desc, DynWriter, Memory, Order, Result, Subspace};
-use keyloom_patterns::general::aggregation::{Contributions, Event, RankedIndex, RollUp, Totals};
+use keyloom_patterns::aggregate::{Contributions, Event, RankedIndex, RollUp, Totals};
 use keyloom_patterns::{Attached, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 

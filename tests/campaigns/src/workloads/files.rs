@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Memory, Order, Result, Subspace};
-use keyloom_patterns::hierarchy::path::{LabelPath, PathTokenizer};
+use keyloom_patterns::trees::path::{LabelPath, PathTokenizer};
 use keyloom_patterns::{Attached, Lquery, Ltxtquery, PathHierarchy, PathPattern, Schema, Table};
 
 use super::compare;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use keyloom::{Desc, DynWriter, Error, Memory, Order, Result, Subspace};
-use keyloom_patterns::general::aggregation::contribution;
+use keyloom_patterns::aggregate::contribution;
 use keyloom_patterns::schema::State;
 use keyloom_patterns::{AnyParts, Attached, Index, IndexEntries, Schema, Table, Totals, entry};
 use serde::{Deserialize, Serialize};

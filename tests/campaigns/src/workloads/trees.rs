@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, KeyRange, Memory, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::hierarchy::{
+use keyloom_patterns::trees::{
     AdjacencyList, MaterializedPath, NestedSets, Tree, TreeDocument, TreeError,
 };
 
@@ -13,10 +13,10 @@ use crate::Workload;
 use crate::workload::WatchedBy;
 
 #[allow(dead_code, clippy::unwrap_used, reason = "the tests use all of it, and may panic")]
-#[path = "../../../hierarchy/operations.rs"]
+#[path = "../../../../patterns/trees/tests/models/operations.rs"]
 mod operations;
 #[allow(dead_code, clippy::unwrap_used, reason = "the tests use all of it, and may panic")]
-#[path = "../../../hierarchy/oracle.rs"]
+#[path = "../../../../patterns/trees/tests/models/oracle.rs"]
 mod oracle;
 
 use operations::{Mix, Operation, perform};

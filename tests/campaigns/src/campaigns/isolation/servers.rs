@@ -44,7 +44,7 @@ impl Target for OnPostgres {
     }
 
     /// A transaction that is open for long may get through though it should not, which is PostgreSQL's
-    /// own: `tests/postgres/forgotten_conflict.sh`.
+    /// own: `tests/on_servers/tests/postgres/forgotten_conflict.sh`.
     fn is_known(&self, report: &Report) -> bool {
         report.is_of_forgotten_conflicts()
     }

@@ -1,0 +1,167 @@
+//! Aircraft that struck wildlife: audiences by Boolean expressions, broken down and summed.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+use flate2::read::MultiGzDecoder;
+use keyloom::{Error, Order, Result, Store, Subspace, Writer};
+use keyloom_patterns::bitmaps::{Breakdown, InvertedIndex, ValueSum, one};
+use keyloom_patterns::{Attached, BatchSize, Table};
+use serde::{Deserialize, Serialize};
+
+use crate::options::Options;
+use crate::report::{ask, grouped, is_there, say};
+use crate::{Step, Tour, TourResult, TourStore};
+
+/// How many strikes one transaction puts.
+const BATCH: usize = 10_000;
+
+/// A strike, as the Federal Aviation Administration of the USA has it.
+#[derive(Serialize, Deserialize)]
+struct Strike {
+    #[serde(rename(deserialize = "Origin State"))]
+    state: String,
+    #[serde(rename(deserialize = "Phase of flight"))]
+    phase: String,
+    #[serde(rename(deserialize = "Effect Amount of damage"))]
+    damage: String,
+    #[serde(rename(deserialize = "Wildlife Species"))]
+    species: String,
+    #[serde(rename(deserialize = "Time of day"))]
+    time_of_day: String,
+    #[serde(rename(deserialize = "Cost Total $"))]
+    cost_dollars: i64,
+    #[serde(rename(deserialize = "Speed IAS in knots"))]
+    speed_knots: Option<i64>,
+}
+
+pub struct Inverted {
+    strikes: Table<u32, Strike>,
+    index: Attached<InvertedIndex<u32, Strike>>,
+    loaded: Subspace,
+}
+
+impl Inverted {
+    pub fn new(tour: &Tour<'_>) -> Result<Self> {
+        let strikes = tour.schema.table::<u32, Strike>("strikes")?;
+        let index = tour.schema.derive(&strikes, "strike_index", 1, |space| {
+            Ok(InvertedIndex::with_keys_as_ids(space)
+                .field("state", |_id, strike: &Strike| one(&strike.state))
+                .field("phase", |_, strike| one(&strike.phase))
+                .field("damage", |_, strike| one(&strike.damage))
+                .field("species", |_, strike| one(&strike.species))
+                .field("time of day", |_, strike| one(&strike.time_of_day))
+                .integers("cost", |_, strike| Some(strike.cost_dollars))
+                .integers("speed", |_, strike| strike.speed_knots))
+        })?;
+        Ok(Self { strikes, index, loaded: Subspace::new(&("tour", "loaded")) })
+    }
+}
+
+/// The strikes of the file, numbered.
+fn read(data: &Path) -> TourResult<Vec<(u32, Strike)>> {
+    let path = data.join("birdstrikes.csv.gz");
+    let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let rows = csv::Reader::from_reader(MultiGzDecoder::new(file)).into_deserialize();
+    let strikes = rows.collect::<std::result::Result<Vec<Strike>, _>>();
+    let strikes = strikes.map_err(|error| format!("{} is damaged: {error}", path.display()))?;
+    Ok((0..).zip(strikes).collect())
+}
+
+/// The first rows of a breakdown, and what it took.
+fn lines<P: Display, M: Copy + Ord>(
+    found: &Breakdown<P, M>,
+    most: usize,
+    show: impl Fn(M) -> Result<String>,
+) -> Result<Vec<String>> {
+    let top = found.top(most).into_iter();
+    let top = top.map(|(value, row)| Ok(format!("{value}: {}", show(*row)?)));
+    top.chain([Ok(format!("({})", found.explain.way))]).collect()
+}
+
+/// What strikes cost, which is never less than nothing.
+fn dollars(cost: i128) -> Result<String> {
+    let cost = u64::try_from(cost)
+        .map_err(|_| Error::other(format!("{cost} dollars: no strike costs less than nothing")))?;
+    Ok(format!("{} dollars", grouped(cost)))
+}
+
+impl Step for Inverted {
+    fn name(&self) -> &'static str {
+        "inverted index and direct aggregation"
+    }
+
+    fn load(&self, store: &TourStore, options: &Options) -> TourResult {
+        let loaded = self.loaded.pack("strikes");
+        if is_there(store, &loaded)? {
+            say!("strikes    in the store already");
+            return Ok(());
+        }
+        let started = Instant::now();
+        let strikes = read(&options.data)?;
+        BatchSize::new(BATCH)
+            .transact_all(store, &strikes, |txn, batch| self.strikes.put_many(txn, batch))?;
+        store.transact(|txn| txn.put(&loaded, b""))?;
+        let (count, seconds) = (grouped(strikes.len() as u64), started.elapsed().as_secs_f64());
+        say!("strikes    {count} put with both indexes, in {seconds:.2} s");
+        Ok(())
+    }
+
+    fn ask(&self, store: &TourStore) -> TourResult {
+        let index = self.index.at(&store.snapshot()?)?;
+        let damaged = index.has("damage")? - index.term("damage", "None")?;
+        let audience =
+            index.term("state", "California")? & index.term("phase", "Approach")? & &damaged;
+        ask(store, "Damage on approach in California? (AND, AND NOT)", |snapshot| {
+            let (found, all) = (audience.count(snapshot)?, index.all().count(snapshot)?);
+            Ok((vec![format!("{} of {} strikes", grouped(found), grouped(all))], ()))
+        })?;
+        ask(store, "Of which species? (breakdown)", |snapshot| {
+            let found = index.report(&audience).breakdown::<String>(snapshot, "species")?;
+            Ok((lines(&found, 3, |count| Ok(grouped(count)))?, ()))
+        })?;
+        ask(
+            store,
+            "What did they cost, and at most how much all but a tenth? (bit slices)",
+            |snapshot| {
+                let cost = index.integers_of("cost")?;
+                let sum = dollars(cost.sum(snapshot, Some(&audience))?)?;
+                let most = cost.percentiles(snapshot, Some(&audience), &[90.0])?;
+                let most = most.as_deref().and_then(<[i64]>::first);
+                let most = most.map_or(Ok("nothing".to_owned()), |most| dollars((*most).into()))?;
+                Ok((vec![format!("{sum}, {most}")], ()))
+            },
+        )?;
+        let fast = index.integers_of("speed")?.ge(250);
+        ask(
+            store,
+            "At 250 knots and more, cost by phase of flight? (comparison, sums)",
+            |snapshot| {
+                let found = index.report(&fast).sums::<String>(snapshot, "phase", "cost")?;
+                let show = |sum: ValueSum| {
+                    Ok(format!("{} in {} strikes", dollars(sum.sum)?, grouped(sum.count)))
+                };
+                Ok((lines(&found, 2, show)?, ()))
+            },
+        )?;
+        ask(
+            store,
+            "Where was most damage done at night? (an audience per state, in one pass)",
+            |snapshot| {
+                let states =
+                    index.values::<_, String, _>(snapshot, "state", (), Order::Ascending)?;
+                let states = states.collect::<Result<Vec<String>>>()?;
+                let night = index.term("time of day", "Night")? & &damaged;
+                let of = |state: &String| Ok(&night & index.term("state", state)?);
+                let batch = index.batch(states.iter().map(of).collect::<Result<Vec<_>>>()?)?;
+                let counts = batch.counts(snapshot, |_| ControlFlow::Continue(()))?;
+                let most = states.iter().zip(counts).max_by_key(|(_, count)| *count);
+                let most = most.map(|(state, count)| format!("{state}: {count}"));
+                Ok((most.into_iter().collect(), ()))
+            },
+        )
+    }
+}

@@ -1,0 +1,127 @@
+//! The tour: the patterns of keyloom on real data, one step per pattern.
+//!
+//! ```text
+//! cargo run --release -p keyloom-tour
+//! cargo run --release -p keyloom-tour -- --help
+//! cargo run --release -p keyloom-tour --features postgres -- --store postgres://user@host/database
+//! ```
+
+mod aggregate;
+mod bitmaps;
+mod cities;
+mod countries;
+mod denormalize;
+mod entity;
+mod index;
+mod index_table;
+mod join;
+mod options;
+mod property_index;
+mod report;
+mod sequence;
+mod spatial;
+mod trees;
+mod versioned;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use keyloom::{AnyStore, KeyRange, Metered, Reader, Store};
+use keyloom_patterns::{Schema, Table};
+
+use cities::Cities;
+use countries::Country;
+use options::Options;
+use report::say;
+
+/// Every step works on this store, so that each answer comes with what it touched.
+type TourStore = Metered<AnyStore>;
+type TourResult<T = ()> = Result<T, Box<dyn Error>>;
+
+/// One pattern on real data.
+trait Step {
+    /// The name of the pattern, as in the catalogue.
+    fn name(&self) -> &'static str;
+
+    /// Puts the data of the step into the store, unless it is there already.
+    fn load(&self, store: &TourStore, options: &Options) -> TourResult;
+
+    /// Asks the questions that the pattern answers.
+    fn ask(&self, store: &TourStore) -> TourResult;
+}
+
+/// What several steps work on.
+struct Tour<'s> {
+    schema: Schema<'s, TourStore>,
+    cities: Cities,
+    countries: Table<String, Country>,
+}
+
+/// A step, whose derived data are declared when the tour comes to it.
+type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
+
+const STEPS: [NewStep; 12] = [
+    |tour| Ok(Box::new(index::CompositeKeyIndex::new(tour))),
+    |_| Ok(Box::new(index_table::IndexTable)),
+    |tour| Ok(Box::new(aggregate::Aggregation::new(tour)?)),
+    |tour| Ok(Box::new(entity::Aggregated::new(tour))),
+    |tour| Ok(Box::new(versioned::AtomicAggregates::new(tour))),
+    |tour| Ok(Box::new(sequence::EnumerableKeys::new(tour))),
+    |tour| Ok(Box::new(spatial::DimensionalityReduction::new(tour)?)),
+    |tour| Ok(Box::new(bitmaps::Inverted::new(tour)?)),
+    |tour| Ok(Box::new(trees::Hierarchies::new(tour)?)),
+    |tour| Ok(Box::new(join::JoinsStep::new(tour))),
+    |tour| Ok(Box::new(denormalize::Denormalization::new(tour)?)),
+    |tour| Ok(Box::new(property_index::IndexWithoutTransactions::new(tour))),
+];
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tour: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> TourResult {
+    let Some(options) = Options::from_arguments()? else { return Ok(()) };
+    let store = AnyStore::open(&options.store)?;
+    say!("store      {store}{}", nature(&store));
+    let store = Metered::new(store);
+    let schema = Schema::open(&store, "tour")?;
+    let cities = Cities::declare(&schema)?;
+    let countries = schema.table("countries")?;
+    let tour = Tour { schema, cities, countries };
+    for new_step in STEPS {
+        let step = new_step(&tour)?;
+        say!("\n== {} ==", step.name());
+        step.load(&store, &options)?;
+        step.ask(&store)?;
+    }
+    let keys = store.snapshot()?.count(KeyRange::all())?;
+    say!("\n{keys} keys{}", place(store.inner())?);
+    Ok(())
+}
+
+/// What to know of a store to read its times.
+fn nature(store: &AnyStore) -> &'static str {
+    match store {
+        AnyStore::Memory(_) => ", gone when the tour ends",
+        AnyStore::Lmdb(_) => " (LMDB, every commit synced)",
+        _ => "",
+    }
+}
+
+/// Where the keys are now.
+fn place(store: &AnyStore) -> TourResult<String> {
+    Ok(match store {
+        AnyStore::Memory(_) => " in memory".into(),
+        AnyStore::Lmdb(lmdb) => {
+            let megabytes = lmdb.statistics()?.file_bytes as f64 / 1e6;
+            format!(" in a file of {megabytes:.1} MB; run it again to use them as they are")
+        }
+        _ => "; run it again to use them as they are".into(),
+    })
+}

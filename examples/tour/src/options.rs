@@ -1,0 +1,52 @@
+//! The command line.
+
+use crate::report::say;
+use std::path::{Path, PathBuf};
+
+use crate::TourResult;
+
+const HELP: &str = "\
+The patterns of keyloom on real data.
+
+Usage: tour [OPTIONS]
+
+  --store ADDRESS  the store [default: lmdb:keyloom-tour in the system's temporary directory]
+                     memory:
+                     lmdb:DIRECTORY
+                     postgres://user:password@host:port/database?table=name
+                     etcd://host:port,host:port/name
+                     fdb:CLUSTER_FILE?name=name
+                   the last three with `cargo run --features postgres,etcd,foundationdb`
+  --data DIR       where the data files are [default: examples/data of the source]
+  -h, --help       this text
+";
+
+pub struct Options {
+    /// As [`AnyStore::open`](keyloom::AnyStore::open) takes it.
+    pub store: String,
+    pub data: PathBuf,
+}
+
+impl Options {
+    /// `None` when help was asked for and given.
+    pub fn from_arguments() -> TourResult<Option<Self>> {
+        use lexopt::prelude::*;
+        let mut store = None;
+        let mut data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data");
+        let mut arguments = lexopt::Parser::from_env();
+        while let Some(argument) = arguments.next()? {
+            match argument {
+                Short('h') | Long("help") => {
+                    say!("{}", HELP.trim_end());
+                    return Ok(None);
+                }
+                Long("store") => store = Some(arguments.value()?.string()?),
+                Long("data") => data = arguments.value()?.into(),
+                _ => return Err(format!("{}; see --help", argument.unexpected()).into()),
+            }
+        }
+        let default = || format!("lmdb:{}", std::env::temp_dir().join("keyloom-tour").display());
+        let store = store.unwrap_or_else(default);
+        Ok(Some(Self { store, data }))
+    }
+}

@@ -1,0 +1,176 @@
+//! The tour as its users meet it: a program with a command line.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The arguments that name an LMDB store.
+fn lmdb(directory: &Path) -> String {
+    format!("lmdb:{}", directory.display())
+}
+
+fn tour(arguments: &[&Path]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tour")).args(arguments).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn fails_with(arguments: &[&Path], words: &[&str]) {
+    let output = tour(arguments);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(words.iter().all(|word| said.contains(word)), "{words:?} are not all in: {said}");
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+/// Runs the tour and returns its answers, which are what `zcat cities.csv.gz | grep ',FR,' | wc -l` and
+/// its like say.
+fn answers_are_right(address: &str) -> Vec<String> {
+    let output = tour(&["--store".as_ref(), address.as_ref()]);
+    let text = said(&output);
+    assert!(output.status.success(), "{text}");
+    for answer in [
+        "8,836 cities",
+        "687 cities",
+        "32 cities",
+        "Los Angeles (US), 3,971,883 inhabitants",
+        "Anaheim (US), 350,742 inhabitants",
+        "22 places",
+        "62 of 10,000 strikes",
+        "Unknown bird - medium: 36",
+        "1,241,798 dollars, 46,924",
+        "Climb: 183,001 dollars in 199 strikes",
+        "California: 61",
+        "CR, region 08: 335,007",
+        "by_name is readable: index of version 1, format 1",
+        "246 countries",
+        "Shanghai (CN), 22,315,474 inhabitants",
+        "53,811,747 in 8,836 cities",
+        "3 of 8,836",
+        "855429 keys",
+        "fdb-relational-core/README.md",
+        "Istanbul, Turkey: 14,804,116",
+        "EU: 67,129",
+        "Netherlands Antilles; Bouvet Island; Serbia and Montenegro",
+        "1,915 places; the first is in Turkey; 1,915 copies are stale",
+        "1,915 places; the first is in Türkiye; 0 copies are stale",
+        "les Escaldes: 15,853",
+        "2,377 cities",
+        "Hanga Roa (CL): 2,698 km",
+        "1,401 Swiss cities, and 190 beyond the border",
+        "u0: 12,684",
+        "4,539 files and directories",
+        "docs/sphinx/source/ReleaseNotes.md",
+        "DE: 1",
+    ] {
+        assert!(text.contains(answer), "{answer} is not in: {text}");
+    }
+    let loaded = text.contains("135,233 loaded");
+    assert!(loaded != text.contains("in the store already"), "{text}");
+    let is_answer = |line: &&str| line.starts_with("  ") && !line.contains(" ms;");
+    let answers = text.lines().filter(is_answer).map(String::from);
+    [format!("loaded: {loaded}")].into_iter().chain(answers).collect()
+}
+
+/// The first run loads, the second one does not, and both answer the same.
+fn runs_twice_on(address: &str) {
+    let (first, second) = (answers_are_right(address), answers_are_right(address));
+    assert_eq!((&*first[0], &*second[0]), ("loaded: true", "loaded: false"));
+    assert_eq!(first[1..], second[1..]);
+}
+
+#[test]
+fn it_runs_on_lmdb_and_loads_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("store");
+    runs_twice_on(&lmdb(&store));
+    let text = said(&tour(&["--store".as_ref(), lmdb(&store).as_ref()]));
+    assert!(text.contains(store.to_str().unwrap()), "the directory is printed");
+}
+
+#[test]
+fn it_runs_in_memory() {
+    assert_eq!(answers_are_right("memory:")[0], "loaded: true");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn it_runs_on_postgres_and_loads_once() {
+    let Some(store) = keyloom_testing::servers::stores::postgres::open() else { return };
+    let address = keyloom_testing::servers::stores::postgres::address().unwrap();
+    let table = store.place().rsplit(' ').next().unwrap().to_owned();
+    runs_twice_on(&format!("{address}?table={table}"));
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn it_runs_on_etcd_and_loads_once() {
+    let Some(store) = keyloom_testing::servers::stores::etcd::open() else { return };
+    runs_twice_on(store.place());
+}
+
+#[test]
+fn an_unknown_flag_is_refused_and_help_is_given() {
+    fails_with(&["--fast".as_ref()], &["--fast", "--help"]);
+    fails_with(&["a".as_ref()], &["\"a\"", "--help"]);
+    fails_with(&["--store".as_ref(), "a".as_ref()], &["the address", "lmdb:PATH"]);
+    let help = tour(&["--help".as_ref()]);
+    assert!(help.status.success() && said(&help).contains("Usage"));
+}
+
+#[test]
+fn a_path_that_cannot_be_written_is_named() {
+    fails_with(
+        &["--store".as_ref(), "lmdb:/no/such/directory".as_ref()],
+        &["/no/such/directory", "create it"],
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "text").unwrap();
+    fails_with(&["--store".as_ref(), lmdb(&file).as_ref()], &["not a keyloom store"]);
+}
+
+#[test]
+fn damaged_data_are_named_and_a_later_run_with_good_data_completes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, data) = (directory.path().join("store"), directory.path().join("data"));
+    fs::create_dir(&data).unwrap();
+    let file = data.join("cities.csv.gz");
+    let address = lmdb(&store);
+    let with_data: [&Path; 4] = ["--data".as_ref(), &data, "--store".as_ref(), address.as_ref()];
+    fails_with(&with_data, &["cities.csv.gz"]);
+    let good = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/cities.csv.gz");
+    let good = fs::read(good).unwrap();
+    fs::write(&file, &good[..good.len() / 2]).unwrap();
+    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
+    let mut flipped = good.clone();
+    flipped[good.len() / 3] ^= 0xFF;
+    fs::write(&file, flipped).unwrap();
+    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
+    fs::write(&file, "geoname_id,name\n1,x\n").unwrap();
+    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
+    // What was loaded from the halves does no harm.
+    let text = said(&tour(&["--store".as_ref(), address.as_ref()]));
+    assert!(text.contains("135,233 loaded") && text.contains("855429 keys"), "{text}");
+}
+
+/// As `tour | head -1` does.
+#[test]
+fn a_closed_pipe_ends_the_tour_without_an_error() {
+    let mut tour = Command::new(env!("CARGO_BIN_EXE_tour"))
+        .args(["--store", "memory:"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(tour.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = tour.wait_with_output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(line.starts_with("store"), "{line}");
+    assert!(output.status.success() && !printed.contains("panicked"), "{printed}");
+}

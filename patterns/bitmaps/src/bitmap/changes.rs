@@ -1,0 +1,137 @@
+//! Changes of single ids in the chunks of any number of bitmaps.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use keyloom::{KeyBuf, Reader, Result};
+
+use crate::{Container, Words};
+use keyloom_tables::derived::SortedWrites;
+use keyloom_tables::table::get_many;
+
+/// Ids that are to be set or cleared in chunks, whichever bitmaps these belong to. Where one id of a chunk is
+/// changed more than once, the last change counts.
+///
+/// Each chunk is read once, all of them in one round trip, and written once, if anything in it changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChunkChanges(BTreeMap<KeyBuf, Vec<Change>>);
+
+/// An id, as its offset in the chunk, and whether the chunk is to have it.
+pub(crate) type Change = (u16, bool);
+
+/// What came of the changes of one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChangedChunk<'k> {
+    /// Its key.
+    pub(crate) key: &'k [u8],
+    /// How many ids it had; 0 when it was not there.
+    pub(crate) before: u32,
+    /// How many ids it has now; 0 when it goes.
+    pub(crate) after: u32,
+    /// How many ids were set and cleared that were not so before.
+    pub(crate) changed: u32,
+}
+
+impl ChunkChanges {
+    /// No changes.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets an id in the chunk at `key`.
+    pub(crate) fn set(&mut self, key: KeyBuf, offset: u16) {
+        self.change(key, offset, true);
+    }
+
+    /// Clears an id in the chunk at `key`.
+    pub(crate) fn clear(&mut self, key: KeyBuf, offset: u16) {
+        self.change(key, offset, false);
+    }
+
+    /// Sets or clears an id in the chunk at `key`.
+    pub(crate) fn change(&mut self, key: KeyBuf, offset: u16, is_set: bool) {
+        self.of_chunk(key).push((offset, is_set));
+    }
+
+    /// The changes of the chunk at `key`, to add others to.
+    pub(crate) fn of_chunk(&mut self, key: KeyBuf) -> &mut Vec<Change> {
+        self.0.entry(key).or_default()
+    }
+
+    /// The keys of the chunks, in order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &KeyBuf> {
+        self.0.keys()
+    }
+
+    /// Reads the chunks and collects what is to be written.
+    ///
+    /// # Errors
+    /// What the store says, and where stored bytes are no chunk, naming the key.
+    pub(crate) fn apply(&self, txn: &impl Reader, writes: &mut SortedWrites) -> Result<()> {
+        self.apply_telling(txn, writes, |_| ())
+    }
+
+    /// As [`apply`](ChunkChanges::apply), and tells of each chunk what came of it, in the order of the keys.
+    pub(crate) fn apply_telling(
+        &self,
+        txn: &impl Reader,
+        writes: &mut SortedWrites,
+        tell: impl FnMut(ChangedChunk<'_>),
+    ) -> Result<()> {
+        let keys: Vec<&KeyBuf> = self.keys().collect();
+        self.apply_to(get_many(txn, &keys)?, writes, tell)
+    }
+
+    /// As [`apply_telling`](ChunkChanges::apply_telling), where this is stored at the [keys](ChunkChanges::keys):
+    /// it may have been read with something else.
+    pub(crate) fn apply_to<B: Deref<Target = [u8]>>(
+        &self,
+        stored: impl IntoIterator<Item = Option<B>>,
+        writes: &mut SortedWrites,
+        mut tell: impl FnMut(ChangedChunk<'_>),
+    ) -> Result<()> {
+        let (mut old, mut new) = (Words::new(), Words::new());
+        for ((key, changes), stored) in self.0.iter().zip(stored) {
+            let before = load(&mut old, stored.as_deref()).map_err(|error| error.at(key))?;
+            new.clone_from(&old);
+            make(&mut new, changes);
+            old.xor_words(&new);
+            let (after, changed) = (new.count(), old.count());
+            tell(ChangedChunk { key, before, after, changed });
+            match (changed, after) {
+                (0, _) => (),
+                (_, 0) => writes.delete(key)?,
+                _ => put(writes, key, &new)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Collects a put of a chunk.
+pub(super) fn put(writes: &mut SortedWrites, key: &[u8], words: &Words) -> Result<()> {
+    writes.put_with(key, |bytes| {
+        words.encode(bytes);
+        Ok(())
+    })
+}
+
+fn make(words: &mut Words, changes: &[Change]) {
+    for (offset, is_set) in changes {
+        match is_set {
+            true => words.insert(*offset),
+            false => words.remove(*offset),
+        };
+    }
+}
+
+/// Takes the ids that a chunk has so far, and tells how many they are. What is written anew must have been
+/// sound before, else damage would be hidden.
+fn load(words: &mut Words, stored: Option<&[u8]>) -> Result<u32> {
+    words.clear();
+    let Some(stored) = stored else { return Ok(0) };
+    let container = Container::parse(stored)?;
+    words.or(container);
+    container.verify_as(words)?;
+    Ok(container.len())
+}

@@ -1,0 +1,297 @@
+//! A set of ids in the store.
+
+mod changes;
+mod ids;
+mod roaring;
+mod stored;
+mod write;
+
+use std::iter::FusedIterator;
+use std::ops::{RangeBounds, RangeInclusive};
+
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+
+pub(crate) use changes::{Change, ChunkChanges};
+pub(crate) use ids::{Chunks, IdWalk, id_at, id_range, page, place_of};
+pub(crate) use roaring::{to_roaring, to_treemap};
+use stored::{StoredChunks, container_at};
+
+use keyloom_tables::Inconsistency;
+use keyloom_tables::within;
+use keyloom_tables::{Continuation, Page};
+
+/// A set of ids, numbers of 64 bits, in chunks of [`CHUNK_IDS`](super::CHUNK_IDS); see the
+/// [module](crate).
+///
+/// The set is in the store; this value tells where.
+///
+/// ```
+/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom_bitmaps::Bitmap;
+/// let members = Bitmap::new(&Subspace::new("members"));
+/// let store = Memory::new();
+/// store.transact(|txn| members.insert_many(txn, [7, 3, 1_000_000_007]))?;
+/// let snapshot = store.snapshot()?;
+/// assert!(members.contains(&snapshot, 7)?);
+/// assert_eq!(members.len(&snapshot)?, 3);
+/// let descending = members.ids(&snapshot, .., Order::Descending)?.collect::<Result<Vec<u64>>>()?;
+/// assert_eq!(descending, [1_000_000_007, 7, 3]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bitmap {
+    space: Subspace,
+    /// What ids are below, if anything.
+    universe: Option<u64>,
+}
+
+impl Bitmap {
+    /// A set in `space`, of any ids. **Nothing else may be in `space`.**
+    pub fn new(space: &Subspace) -> Self {
+        Self { space: space.clone(), universe: None }
+    }
+
+    /// The same set, of ids below `ids`: others are refused with [`BeyondUniverse`] when they are inserted or
+    /// removed.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_bitmaps::Bitmap;
+    /// let seats = Bitmap::new(&Subspace::new("seats")).within_universe(400);
+    /// let error = Memory::new().transact(|txn| seats.insert(txn, 400)).unwrap_err();
+    /// assert_eq!(error.to_string(), r#"at key ("seats",): the id 400 is not below 400, the universe of this bitmap; mend the id or make the universe larger"#);
+    /// ```
+    #[must_use]
+    pub fn within_universe(self, ids: u64) -> Self {
+        Self { universe: Some(ids), ..self }
+    }
+
+    /// Where the set is.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// Whether `id` is in the set. Costs one get.
+    ///
+    /// # Errors
+    /// What the store says, and where stored bytes are no chunk, naming the key; so all that reads.
+    pub fn contains(&self, reader: &impl Reader, id: u64) -> Result<bool> {
+        let (chunk, offset) = place_of(id);
+        let key = self.key(chunk);
+        match reader.get(&key)? {
+            Some(bytes) => Ok(container_at(&key, &bytes)?.contains(offset)),
+            None => Ok(false),
+        }
+    }
+
+    /// How many ids there are. Costs one range over all chunks, of which it looks at the beginning.
+    ///
+    /// # Errors
+    /// As [`contains`](Bitmap::contains).
+    pub fn len(&self, reader: &impl Reader) -> Result<u64> {
+        let mut ids = 0;
+        self.chunks(reader, &(0..=u64::MAX), Order::Ascending)?.visit(|_, container| {
+            ids += u64::from(container.len());
+            Ok(true)
+        })?;
+        Ok(ids)
+    }
+
+    /// Whether there are no ids. Costs one range, reads one chunk at the most.
+    ///
+    /// # Errors
+    /// As [`contains`](Bitmap::contains).
+    pub fn is_empty(&self, reader: &impl Reader) -> Result<bool> {
+        Ok(reader.first(self.space.range())?.is_none())
+    }
+
+    /// How many ids lie before `id`. Costs one range over the chunks up to that of `id`.
+    ///
+    /// # Errors
+    /// As [`contains`](Bitmap::contains).
+    pub fn rank(&self, reader: &impl Reader, id: u64) -> Result<u64> {
+        let (last, offset) = place_of(id);
+        let mut ids = 0;
+        self.chunks(reader, &(0..=id), Order::Ascending)?.visit(|chunk, container| {
+            ids += u64::from(match chunk == last {
+                true => container.words().rank(offset),
+                false => container.len(),
+            });
+            Ok(true)
+        })?;
+        Ok(ids)
+    }
+
+    /// The id that `n` others lie before, `None` where there are not so many. Costs one range over the chunks up
+    /// to that of this id.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_bitmaps::Bitmap;
+    /// let even = Bitmap::new(&Subspace::new("even"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| even.replace(txn, (0..100_000).step_by(2)))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(even.select(&snapshot, 40_000)?, Some(80_000));
+    /// assert_eq!(even.rank(&snapshot, 80_000)?, 40_000);
+    /// assert_eq!(even.select(&snapshot, 50_000)?, None);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`contains`](Bitmap::contains).
+    pub fn select(&self, reader: &impl Reader, n: u64) -> Result<Option<u64>> {
+        let (mut left, mut found) = (n, None);
+        self.chunks(reader, &(0..=u64::MAX), Order::Ascending)?.visit(|chunk, container| {
+            let ids = u64::from(container.len());
+            if left < ids {
+                let offset = container.words().select(left as u32);
+                found = offset.and_then(|offset| id_at(chunk, offset));
+                return Ok(false);
+            }
+            left -= ids;
+            Ok(true)
+        })?;
+        Ok(found)
+    }
+
+    /// The smallest id. Costs one range, reads one chunk.
+    ///
+    /// # Errors
+    /// As [`contains`](Bitmap::contains).
+    pub fn first(&self, reader: &impl Reader) -> Result<Option<u64>> {
+        self.ids(reader, .., Order::Ascending)?.next().transpose()
+    }
+
+    /// The largest id. Costs one range, reads one chunk.
+    ///
+    /// # Errors
+    /// As [`contains`](Bitmap::contains).
+    pub fn last(&self, reader: &impl Reader) -> Result<Option<u64>> {
+        self.ids(reader, .., Order::Descending)?.next().transpose()
+    }
+
+    /// The ids in `range`, in `order`. Costs one range over the chunks that `range` touches, as far as the
+    /// iterator comes.
+    ///
+    /// # Errors
+    /// As [`contains`](Bitmap::contains), the iterator too.
+    pub fn ids<'r, R: Reader, B: RangeBounds<u64>>(
+        &self,
+        reader: &'r R,
+        range: B,
+        order: Order,
+    ) -> Result<impl FusedIterator<Item = Result<u64>> + 'r + use<'r, R, B>> {
+        match id_range(&range) {
+            Some(range) => {
+                let chunks = self.chunks(reader, &range, order)?;
+                Ok(IdWalk::new(chunks, range, order))
+            }
+            None => Ok(IdWalk::empty()),
+        }
+    }
+
+    /// At most `limit` of the [`ids`](Bitmap::ids) in `range`, but at least one, beginning behind `after`.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_bitmaps::Bitmap;
+    /// let members = Bitmap::new(&Subspace::new("members"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| members.insert_many(txn, [2, 3, 5, 7, 11]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let one = members.page(&snapshot, 3.., Order::Ascending, 3, None)?;
+    /// assert_eq!(one.items, [3, 5, 7]);
+    /// let two = members.page(&snapshot, 3.., Order::Ascending, 3, one.next.as_ref())?;
+    /// assert_eq!((two.items, two.next), (vec![11], None));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; else as [`contains`](Bitmap::contains).
+    pub fn page(
+        &self,
+        reader: &impl Reader,
+        range: impl RangeBounds<u64>,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<u64>> {
+        let query = Subspace::new(&("bitmap", self.space.prefix()));
+        page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
+    }
+
+    /// All entries that are not as they should be: keys that name no chunk, values that are none, ids out of order
+    /// or beyond the universe. Each error names the key. Costs one range over all chunks.
+    ///
+    /// Reads only look as far as they need to: with damaged bytes they fail or come to a wrong answer, but come
+    /// to an end.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace, Writer};
+    /// use keyloom_bitmaps::Bitmap;
+    /// let members = Bitmap::new(&Subspace::new("members"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| txn.put(&members.space().pack(&4), &[0x11]))?;
+    /// let faults = members.check(&store.snapshot()?)?;
+    /// assert!(faults[0].to_string().starts_with(r#"the key ("members", 4) is wrong: "#), "{faults:?}");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut faults = Vec::new();
+        for entry in reader.range(self.space.self_and_children(), Order::Ascending)? {
+            let (key, value) = entry?;
+            if let Err(error) = stored::verify(&self.space, &key, &value, self.universe) {
+                faults.push(Inconsistency::foreign(KeyBuf::from_slice(&key), error));
+            }
+        }
+        Ok(faults)
+    }
+
+    /// The key of a chunk.
+    pub(crate) fn key(&self, chunk: u64) -> KeyBuf {
+        self.space.pack(&chunk)
+    }
+
+    /// The keys of the chunks that have the ids of a range.
+    pub(crate) fn keys(&self, range: &RangeInclusive<u64>) -> KeyRange<'static> {
+        let chunks = place_of(*range.start()).0..=place_of(*range.end()).0;
+        within(chunks).key_range(&self.space).intersect(self.space.range())
+    }
+
+    fn chunks<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        range: &RangeInclusive<u64>,
+        order: Order,
+    ) -> Result<StoredChunks<'r, R>> {
+        let entries = reader.range(self.keys(range), order)?;
+        Ok(StoredChunks { entries, space: self.space.clone() })
+    }
+
+    /// Refuses an id that is beyond the universe.
+    fn admit(&self, id: u64) -> Result<()> {
+        match self.universe.filter(|universe| id >= *universe) {
+            None => Ok(()),
+            Some(universe) => {
+                Err(Error::other(BeyondUniverse { id, universe }).at(self.space.prefix()))
+            }
+        }
+    }
+}
+
+/// An id is beyond the [universe](Bitmap::within_universe) of a bitmap. Nothing was written. In a
+/// [`keyloom::Error`] it is found by `downcast_ref` of the source of [`Error::At`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the id {id} is not below {universe}, the universe of this bitmap; mend the id or make the universe larger"
+)]
+pub struct BeyondUniverse {
+    /// The id.
+    pub id: u64,
+    /// What ids must be below.
+    pub universe: u64,
+}

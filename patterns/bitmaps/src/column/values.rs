@@ -1,0 +1,321 @@
+//! Columns of values.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 1 | the form: `11` where no id has more than one value, `12` where some have |
+//! | 1 | how many bits a code takes |
+//! | 1 | how many bits the end of a list takes; 0 where there are no lists |
+//! | 1 | how many bits the end of a value takes |
+//! | 2 | how many ids there are up to the last that has a value |
+//! | 4 | how many different values there are |
+//! | | for each value where it ends |
+//! | | the values, packed as in keys, in ascending order |
+//! | | where there are lists: for each id where its list ends |
+//! | | in lists: codes, the number of a value among the different ones; else for each id its code and 1, or 0 for none |
+//!
+//! Each block names its own values. With one dictionary for the whole field a block would be smaller, but every transaction that brings a value would read and write there, a
+//! report would have to look up what the ordinals mean that it met, somebody would have to find out which of
+//! them nobody has any more, and what is stored would depend on the order in which values came.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use keyloom::{KeyBuf, Result};
+
+use super::bits::{self, Bits, width_of};
+use super::{BLOCK_IDS, LISTS, SINGLE, damaged, merge, refuse};
+use keyloom_tables::kit::ShortKeys;
+
+/// The widest that a code or an end may be.
+const MOST_BITS: u8 = 32;
+
+/// The values of a block of ids.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Values<'c> {
+    ids: u16,
+    dictionary: Dictionary<'c>,
+    /// Where the list of each id ends among the codes, if there are lists.
+    ends: Option<Bits<'c>>,
+    codes: Bits<'c>,
+}
+
+/// The different values of a column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dictionary<'c> {
+    /// Its bytes: the ends, then the values.
+    raw: &'c [u8],
+    len: u32,
+    ends: Bits<'c>,
+    values: &'c [u8],
+}
+
+/// The codes of the values of one id, in ascending order where the column is sound.
+#[derive(Clone, Debug)]
+pub(crate) struct Codes<'c> {
+    codes: Bits<'c>,
+    at: usize,
+    end: usize,
+    /// Whether a code stands as one more than it is.
+    is_single: bool,
+}
+
+impl Iterator for Codes<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        if self.at >= self.end {
+            return None;
+        }
+        let code = self.codes.get(self.at) as u32;
+        self.at += 1;
+        if self.is_single { code.checked_sub(1) } else { Some(code) }
+    }
+}
+
+impl<'c> Dictionary<'c> {
+    /// How many values there are.
+    pub(crate) fn len(self) -> usize {
+        self.len as usize
+    }
+
+    /// Bytes that are the same for another dictionary of as many values if and only if these are the same values.
+    pub(crate) fn raw(self) -> &'c [u8] {
+        self.raw
+    }
+
+    /// The value that a code stands for, packed.
+    ///
+    /// # Errors
+    /// When there is no such value.
+    pub(crate) fn value(self, code: u32) -> Result<&'c [u8]> {
+        let from = code.checked_sub(1).map_or(0, |before| self.ends.get(before as usize));
+        let to = self.ends.get(code as usize);
+        let value = self.values.get(from as usize..to as usize);
+        let value = value.filter(|value| code < self.len && !value.is_empty());
+        value.ok_or_else(|| damaged("a code stands for no value"))
+    }
+
+    /// All values, which must be in order.
+    fn all(self) -> Result<Vec<&'c [u8]>> {
+        let values: Vec<&[u8]> =
+            (0..self.len).map(|code| self.value(code)).collect::<Result<_>>()?;
+        match values.is_sorted_by(|a, b| a < b) {
+            true => Ok(values),
+            false => Err(damaged("the values are not in order")),
+        }
+    }
+}
+
+impl<'c> Values<'c> {
+    /// The column of these bytes.
+    ///
+    /// # Errors
+    /// When they are none; the caller adds the key.
+    pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
+        parse(bytes).ok_or_else(|| refuse(bytes, "they are no column of values"))
+    }
+
+    pub(crate) fn dictionary(&self) -> Dictionary<'c> {
+        self.dictionary
+    }
+
+    /// The codes of the values of the id at a place.
+    #[inline]
+    pub(crate) fn codes(&self, place: u16) -> Codes<'c> {
+        let place = usize::from(place);
+        let (at, end) = match self.ends {
+            _ if place >= usize::from(self.ids) => (0, 0),
+            None => (place, place + 1),
+            Some(ends) => {
+                let from = place.checked_sub(1).map_or(0, |before| ends.get(before));
+                // No list has more than all values: damaged ends may lie far apart.
+                let to = ends.get(place).min(from + u64::from(self.dictionary.len));
+                (from as usize, to as usize)
+            }
+        };
+        Codes { codes: self.codes, at, end, is_single: self.ends.is_none() }
+    }
+
+    fn has_lists_in_order(self) -> bool {
+        let Some(ends) = self.ends else { return true };
+        let ends = (0..usize::from(self.ids)).map(|place| ends.get(place));
+        let mut start = 0;
+        ends.into_iter().all(|end| {
+            let before = std::mem::replace(&mut start, end);
+            end.checked_sub(before).is_some_and(|length| length <= u64::from(self.dictionary.len))
+        })
+    }
+
+    /// The places that have values.
+    pub(crate) fn places(self) -> impl Iterator<Item = u16> {
+        (0..self.ids).filter(move |place| self.codes(*place).next().is_some())
+    }
+
+    /// Appends the column that changes make of another one; nothing where no id has a value. Each changed place
+    /// comes once, in order, with all of its values, in order.
+    ///
+    /// # Errors
+    /// Where the other one is not in order: what is written anew must have been sound before, else damage would be
+    /// hidden.
+    pub(crate) fn rewrite(
+        old: Option<Self>,
+        changes: &[(u16, &[KeyBuf])],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut draft = Draft::new(old)?;
+        for (place, change) in merge(old.map_or(0, |old| old.ids), changes) {
+            match (change, old) {
+                (Some(values), _) => draft.add(values),
+                (None, Some(old)) => draft.keep(&old, place)?,
+                (None, None) => draft.end(),
+            }
+        }
+        draft.append(out);
+        Ok(())
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Values<'_>> {
+    let ([form, code_bits, list_bits, value_bits, a, b], rest) = bytes.split_first_chunk()?;
+    let (len, mut rest) = rest.split_first_chunk()?;
+    let (ids, len) = (u16::from_le_bytes([*a, *b]), u32::from_le_bytes(*len));
+    let is_narrow = [code_bits, list_bits, value_bits].into_iter().all(|bits| *bits <= MOST_BITS);
+    if !is_narrow || ids == 0 || u64::from(ids) > BLOCK_IDS {
+        return None;
+    }
+    let (raw, last) = (rest, len.checked_sub(1)?);
+    let value_ends = Bits::take(&mut rest, len as usize, *value_bits)?;
+    let bytes_of_values = value_ends.get(last as usize);
+    // No value is empty, so there are not more of them than bytes.
+    let (values, mut rest) = rest
+        .split_at_checked(bytes_of_values as usize)
+        .filter(|(values, _)| values.len() >= len as usize)?;
+    let raw = raw.get(..raw.len() - rest.len())?;
+    let dictionary = Dictionary { raw, len, ends: value_ends, values };
+    let (ends, codes) = match *form {
+        SINGLE if *list_bits == 0 => (None, ids.into()),
+        LISTS => {
+            let ends = Bits::take(&mut rest, ids.into(), *list_bits)?;
+            (Some(ends), ends.get(usize::from(ids) - 1) as usize)
+        }
+        _ => return None,
+    };
+    let codes = Bits::take(&mut rest, codes, *code_bits)?;
+    rest.is_empty().then_some(Values { ids, dictionary, ends, codes })
+}
+
+/// A column that is being written.
+struct Draft<'d> {
+    /// How many values the old column has, which are in order.
+    old: usize,
+    /// Those of the old column, and behind them those that are new.
+    values: Vec<&'d [u8]>,
+    new: HashMap<&'d [u8], u32, BuildHasherDefault<ShortKeys>>,
+    /// For each id where its codes end.
+    ends: Vec<u32>,
+    /// Numbers of `values`.
+    codes: Vec<u32>,
+}
+
+impl<'d> Draft<'d> {
+    fn new(old: Option<Values<'d>>) -> Result<Self> {
+        if old.is_some_and(|old| !old.has_lists_in_order()) {
+            return Err(damaged("the ends of the lists are not in order"));
+        }
+        let values = old.map_or(Ok(Vec::new()), |old| old.dictionary.all())?;
+        let (old, ends) = (values.len(), Vec::with_capacity(BLOCK_IDS as usize));
+        Ok(Self { old, values, new: HashMap::default(), ends, codes: Vec::new() })
+    }
+
+    fn add(&mut self, values: &'d [KeyBuf]) {
+        for value in values {
+            let known = self.values.get(..self.old).unwrap_or_default();
+            let code = known.binary_search(&&value[..]).map(|code| code as u32);
+            let code = code.unwrap_or_else(|_| {
+                *self.new.entry(value).or_insert_with(|| {
+                    self.values.push(value);
+                    self.values.len() as u32 - 1
+                })
+            });
+            self.codes.push(code);
+        }
+        self.end();
+    }
+
+    /// Takes the codes that an id had.
+    fn keep(&mut self, old: &Values<'_>, place: u16) -> Result<()> {
+        let from = self.codes.len();
+        self.codes.extend(old.codes(place));
+        let kept = self.codes.get(from..).unwrap_or_default();
+        let is_known = kept.last().is_none_or(|last| (*last as usize) < self.old);
+        if !is_known || !kept.is_sorted_by(|a, b| a < b) {
+            return Err(damaged("the codes of an id are not in order"));
+        }
+        self.end();
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.ends.push(self.codes.len() as u32);
+    }
+
+    /// Takes those values away that no id has, and brings the others in order.
+    fn tidy(&mut self) {
+        const UNUSED: u32 = u32::MAX;
+        let mut codes = vec![UNUSED; self.values.len()];
+        for code in &self.codes {
+            codes.get_mut(*code as usize).into_iter().for_each(|code| *code = 0);
+        }
+        let mut used: Vec<u32> =
+            (0..codes.len() as u32).filter(|code| codes.get(*code as usize) == Some(&0)).collect();
+        // All but a few are in order, which a stable sort makes use of.
+        used.sort_by_key(|code| self.values.get(*code as usize));
+        for (code, before) in (0..).zip(&used) {
+            codes.get_mut(*before as usize).into_iter().for_each(|new| *new = code);
+        }
+        self.values =
+            used.iter().filter_map(|code| self.values.get(*code as usize)).copied().collect();
+        for code in &mut self.codes {
+            *code = codes.get(*code as usize).copied().unwrap_or(UNUSED);
+        }
+    }
+
+    fn append(mut self, out: &mut Vec<u8>) {
+        let Some(last) = self.codes.len().checked_sub(1) else { return };
+        self.tidy();
+        let ids = self.ends.partition_point(|end| *end as usize <= last) + 1;
+        self.ends.truncate(ids);
+        let ends = self.ends.iter().map(|end| u64::from(*end));
+        let starts = std::iter::once(0).chain(ends.clone());
+        let is_single = ends.clone().zip(starts).all(|(end, start)| end - start <= 1);
+        let largest = self.values.len() as u64 - u64::from(!is_single);
+        let bytes: usize = self.values.iter().map(|value| value.len()).sum();
+        let (code_bits, value_bits) = (width_of(largest), width_of(bytes as u64));
+        let list_bits = if is_single { 0 } else { width_of(self.codes.len() as u64) };
+        let form = if is_single { SINGLE } else { LISTS };
+        out.extend_from_slice(&[form, code_bits as u8, list_bits as u8, value_bits as u8]);
+        out.extend_from_slice(&(ids as u16).to_le_bytes());
+        out.extend_from_slice(&(self.values.len() as u32).to_le_bytes());
+        let mut end = 0;
+        let value_ends = self.values.iter().map(|value| {
+            end += value.len() as u64;
+            end
+        });
+        bits::append(value_ends, value_bits, out);
+        self.values.iter().for_each(|value| out.extend_from_slice(value));
+        let codes = self.codes.iter().map(|code| u64::from(*code));
+        if is_single {
+            let mut codes = codes;
+            let starts = std::iter::once(0).chain(ends.clone());
+            let of_each = ends.zip(starts).map(|(end, start)| match end > start {
+                true => codes.next().map_or(0, |code| code + 1),
+                false => 0,
+            });
+            bits::append(of_each, code_bits, out);
+        } else {
+            bits::append(ends, list_bits, out);
+            bits::append(codes, code_bits, out);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! How the ids that an expression has in one chunk are computed.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use keyloom::Result;
+
+use super::plan::{Node, Shape};
+use crate::{ChunkIds, Container};
+
+/// How a chunk is combined with another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Set,
+    And,
+    AndNot,
+    Or,
+    Xor,
+    /// The other one without this one.
+    LessFrom,
+}
+
+impl Op {
+    pub(super) fn apply(self, ids: &mut ChunkIds, container: Container<'_>) {
+        match self {
+            Self::Set => ids.set(container),
+            Self::And => ids.and(container),
+            Self::AndNot => ids.and_not(container),
+            Self::Or => ids.or(container),
+            Self::Xor => ids.xor(container),
+            Self::LessFrom => {
+                let mut other = ChunkIds::default();
+                other.set(container);
+                self.apply_ids(ids, &mut other);
+            }
+        }
+    }
+
+    /// `other` has no meaning afterwards if this is [`Op::LessFrom`], and else stays.
+    pub(crate) fn apply_ids(self, ids: &mut ChunkIds, other: &mut ChunkIds) {
+        match self {
+            Self::LessFrom => {
+                other.and_not_ids(ids);
+                std::mem::swap(ids, other);
+            }
+            _ => self.apply_kept(ids, other),
+        }
+    }
+
+    /// The same where `other` is kept by its owner.
+    pub(super) fn apply_kept(self, ids: &mut ChunkIds, other: &ChunkIds) {
+        match self {
+            Self::Set => ids.clone_from(other),
+            Self::And => ids.and_ids(other),
+            Self::AndNot => ids.and_not_ids(other),
+            Self::Or => ids.or_ids(other),
+            Self::Xor => ids.xor_ids(other),
+            Self::LessFrom => self.apply_ids(ids, &mut other.clone()),
+        }
+    }
+}
+
+/// The leaves of an expression, at one chunk.
+pub(super) trait Leaves {
+    /// Whether a node may have ids at a position.
+    fn is_at(&mut self, shape: &Shape, node: usize, at: u64) -> Result<bool>;
+
+    /// Combines ids with what a leaf has at a position, which it is at.
+    fn combine(&mut self, leaf: usize, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()>;
+
+    /// About how many ids a leaf has where it is; more where it takes longer.
+    fn weight(&self, leaf: usize) -> usize;
+}
+
+/// A node that is being computed.
+#[derive(Debug)]
+struct Work {
+    node: usize,
+    /// How many operands are done.
+    done: usize,
+    /// Whether the first of them was written over what was there before.
+    is_set: bool,
+    /// How the node is combined with the one that it is an operand of. Unless this is [`Op::Set`] it has a chunk of its own.
+    op: Op,
+}
+
+impl Work {
+    fn new(node: usize, op: Op) -> Self {
+        Self { node, done: 0, is_set: false, op }
+    }
+}
+
+/// Computes nodes without recursion. Holds a chunk for each that is combined with another: these are made when first needed,
+/// and kept.
+#[derive(Debug, Default)]
+pub(super) struct Machine {
+    work: Vec<Work>,
+    chunks: Vec<ChunkIds>,
+    /// Where operands are sorted.
+    order: Vec<usize>,
+}
+
+impl Machine {
+    /// Makes `out` the ids of the whole expression at a position, which it is at.
+    pub(super) fn compute(
+        &mut self,
+        shape: &mut Shape,
+        leaves: &mut impl Leaves,
+        at: u64,
+        out: &mut ChunkIds,
+    ) -> Result<()> {
+        let root = shape.root();
+        match shape.node(root) {
+            Some(Node::Leaf(leaf)) => return leaves.combine(*leaf, at, Op::Set, out),
+            _ => out.clear(),
+        }
+        self.chunk(0);
+        self.swap(out);
+        self.work.clear();
+        self.begin(shape, leaves, root, Op::Set);
+        let computed = self.run(shape, leaves, at);
+        self.swap(out);
+        computed
+    }
+
+    fn swap(&mut self, out: &mut ChunkIds) {
+        if let Some(first) = self.chunks.first_mut() {
+            std::mem::swap(first, out);
+        }
+    }
+
+    fn run(&mut self, shape: &mut Shape, leaves: &mut impl Leaves, at: u64) -> Result<()> {
+        let mut level = 0;
+        while let Some(mut work) = self.work.pop() {
+            match self.go_on(&mut work, level, shape, leaves, at)? {
+                Some((operand, op)) => {
+                    self.work.push(work);
+                    level += usize::from(op != Op::Set);
+                    self.chunk(level);
+                    self.begin(shape, leaves, operand, op);
+                }
+                None if work.op != Op::Set => {
+                    level -= 1;
+                    if let Some([ids, own]) = self.chunks.get_mut(level..level + 2) {
+                        work.op.apply_ids(ids, own);
+                    }
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that there is a chunk for a level.
+    fn chunk(&mut self, level: usize) {
+        if self.chunks.len() <= level {
+            self.chunks.push(ChunkIds::with_room());
+        }
+    }
+
+    /// Begins to compute a node: of an AND the deep operands first, and then the one with the fewest ids.
+    fn begin(&mut self, shape: &mut Shape, leaves: &impl Leaves, node: usize, op: Op) {
+        self.work.push(Work::new(node, op));
+        let Some(Node::All { with, is_reversed: false, .. }) = shape.node(node) else { return };
+        let with = with.clone();
+        self.order.clear();
+        self.order.extend_from_slice(shape.some(&with));
+        self.order.sort_unstable_by_key(|node| {
+            (Reverse(shape.is_deep(*node)), weight(shape, leaves, *node))
+        });
+        if let Some(operands) = shape.operands.get_mut(with) {
+            operands.copy_from_slice(&self.order);
+        }
+    }
+
+    /// Goes on with a node until it is done, or the next operand must be computed first.
+    fn go_on(
+        &mut self,
+        work: &mut Work,
+        level: usize,
+        shape: &Shape,
+        leaves: &mut impl Leaves,
+        at: u64,
+    ) -> Result<Option<(usize, Op)>> {
+        let Some(ids) = self.chunks.get_mut(level) else { return Ok(None) };
+        while let Some((operand, op)) = work.next(shape, ids) {
+            work.done += 1;
+            let is_certain = op == Op::And || op == Op::LessFrom;
+            let is_first_of_all = op == Op::Set && work.is_all(shape);
+            if !is_certain && !is_first_of_all && !leaves.is_at(shape, operand, at)? {
+                continue;
+            }
+            work.is_set = true;
+            match shape.node(operand) {
+                Some(Node::Leaf(leaf)) => leaves.combine(*leaf, at, op, ids)?,
+                _ => return Ok(Some((operand, op))),
+            }
+        }
+        if !work.is_set {
+            ids.clear();
+        }
+        Ok(None)
+    }
+}
+
+impl Work {
+    fn is_all(&self, shape: &Shape) -> bool {
+        matches!(shape.node(self.node), Some(Node::All { is_reversed: false, .. }))
+    }
+
+    /// The next operand, and how it is combined with those before.
+    fn next(&mut self, shape: &Shape, ids: &mut ChunkIds) -> Option<(usize, Op)> {
+        let of = |places: &Range<usize>, at: usize| shape.some(places).get(at).copied();
+        let first_or = |op| if self.is_set { op } else { Op::Set };
+        match shape.node(self.node)? {
+            Node::Leaf(_) => None,
+            Node::Any(operands) => Some((of(operands, self.done)?, first_or(Op::Or))),
+            Node::Odd(operands) => Some((of(operands, self.done)?, first_or(Op::Xor))),
+            Node::All { with, without, is_reversed: true } => match self.done {
+                0 => Some((of(without, 0)?, Op::Set)),
+                1 => {
+                    if !self.is_set {
+                        ids.clear();
+                    }
+                    Some((of(with, 0)?, Op::LessFrom))
+                }
+                _ => None,
+            },
+            Node::All { with, without, .. } => match self.done.checked_sub(with.len()) {
+                _ if self.is_set && ids.is_empty() => None,
+                None => Some((of(with, self.done)?, first_or(Op::And))),
+                Some(at) => Some((of(without, at)?, Op::AndNot)),
+            },
+        }
+    }
+}
+
+/// About how many ids a node has. Looks no further than to its operands.
+fn weight(shape: &Shape, leaves: &impl Leaves, node: usize) -> usize {
+    let of_leaf = |node: usize| match shape.node(node) {
+        Some(Node::Leaf(leaf)) => leaves.weight(*leaf),
+        _ => usize::MAX / 4,
+    };
+    let of = |places: &Range<usize>| shape.some(places).iter().map(|node| of_leaf(*node));
+    match shape.node(node) {
+        Some(Node::All { with, .. }) => of(with).min().unwrap_or(0),
+        Some(Node::Any(operands) | Node::Odd(operands)) => {
+            of(operands).fold(0, usize::saturating_add)
+        }
+        _ => of_leaf(node),
+    }
+}

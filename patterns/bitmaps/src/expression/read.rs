@@ -1,0 +1,267 @@
+//! What an expression is asked.
+
+use std::iter::FusedIterator;
+use std::ops::RangeBounds;
+
+use keyloom::{Order, Reader, Result, Subspace, Writer};
+use roaring::{RoaringBitmap, RoaringTreemap};
+
+use super::evaluation::Stretch;
+use super::{BitmapExpr, Evaluation, Held};
+use crate::bitmap::{Bitmap, IdWalk, id_at, id_range, page, to_roaring, to_treemap};
+use crate::{CHUNK_IDS, InvertedIndexError, Words};
+use keyloom_tables::Explain;
+use keyloom_tables::kit::Fnv;
+use keyloom_tables::{Continuation, Page};
+
+impl BitmapExpr {
+    /// How many ids there are, at most [`u64::MAX`]. Costs one range for each stored operand. Of two bitmaps the
+    /// containers are counted as they lie in the store; chunks of which a [range](BitmapExpr::range) or a
+    /// [complement](BitmapExpr::complement) has all ids are counted together.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_bitmaps::{Bitmap, BitmapExpr};
+    /// let (free, large) = (Bitmap::new(&Subspace::new("free")), Bitmap::new(&Subspace::new("large")));
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     free.insert_many(txn, [2, 3, 5])?;
+    ///     large.insert_many(txn, [3, 5, 8])
+    /// })?;
+    /// let both = BitmapExpr::from(&free) & &large;
+    /// assert_eq!(both.count(&store.snapshot()?)?, 2);
+    /// assert_eq!(both.complement(..10).count(&store.snapshot()?)?, 8);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says; where stored bytes are no chunk, naming the key.
+    pub fn count(&self, reader: &impl Reader) -> Result<u64> {
+        Ok(self.explain(reader)?.0)
+    }
+
+    /// As [`count`](BitmapExpr::count), and what was read for it: the ranges of the stored operands, and the
+    /// chunks that were met in them. `keys_returned` is the count.
+    ///
+    /// # Errors
+    /// As [`count`](BitmapExpr::count).
+    pub fn explain(&self, reader: &impl Reader) -> Result<(u64, Explain)> {
+        let mut evaluation = Evaluation::all(self, reader, Order::Ascending)?;
+        let count = u64::try_from(evaluation.count()?).unwrap_or(u64::MAX);
+        Ok((count, Explain { keys_returned: count, ..evaluation.explain() }))
+    }
+
+    /// How many ids there are below `id`. Costs one range for each stored operand.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_bitmaps::BitmapExpr;
+    /// use roaring::RoaringBitmap;
+    /// let primes = BitmapExpr::from(RoaringBitmap::from([2, 3, 5, 7]));
+    /// let snapshot = Memory::new();
+    /// let snapshot = snapshot.snapshot()?;
+    /// assert_eq!(primes.rank(&snapshot, 5)?, 2);
+    /// assert_eq!(primes.select(&snapshot, 2)?, Some(5));
+    /// assert_eq!(primes.select(&snapshot, 4)?, None);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`count`](BitmapExpr::count).
+    pub fn rank(&self, reader: &impl Reader, id: u64) -> Result<u64> {
+        match id_range(&..id) {
+            Some(below) => {
+                let cut = self & Self::range(below.clone());
+                let mut evaluation = Evaluation::new(&cut, reader, &below, Order::Ascending)?;
+                Ok(u64::try_from(evaluation.count()?).unwrap_or(u64::MAX))
+            }
+            None => Ok(0),
+        }
+    }
+
+    /// The id that has `n` before it; `None` where there are not so many. Costs one range for each stored
+    /// operand, as far as the id.
+    ///
+    /// # Errors
+    /// As [`count`](BitmapExpr::count).
+    pub fn select(&self, reader: &impl Reader, n: u64) -> Result<Option<u64>> {
+        let mut evaluation = Evaluation::all(self, reader, Order::Ascending)?;
+        let (mut words, mut left) = (Words::new(), n);
+        while let Some(stretch) = evaluation.next_stretch()? {
+            let (chunk, ids) = match stretch {
+                Stretch::Full { first, chunks } => {
+                    let ids = u128::from(chunks) * u128::from(CHUNK_IDS);
+                    match u64::try_from(ids).ok().and_then(|ids| left.checked_sub(ids)) {
+                        Some(less) => left = less,
+                        None => {
+                            return Ok(id_at(first, 0).and_then(|first| first.checked_add(left)));
+                        }
+                    }
+                    continue;
+                }
+                Stretch::Chunk(at) => evaluation.load(at)?,
+            };
+            match left.checked_sub(ids.len().into()) {
+                Some(less) => left = less,
+                None => {
+                    ids.write_to(&mut words);
+                    return Ok(words.select(left as u32).and_then(|at| id_at(chunk, at)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether `id` is one of the ids. Costs one range for each stored operand, of one chunk.
+    ///
+    /// # Errors
+    /// As [`count`](BitmapExpr::count).
+    pub fn contains(&self, reader: &impl Reader, id: u64) -> Result<bool> {
+        Ok(self.ids(reader, id..=id, Order::Ascending)?.next().transpose()?.is_some())
+    }
+
+    /// The smallest id.
+    ///
+    /// # Errors
+    /// As [`count`](BitmapExpr::count).
+    pub fn first(&self, reader: &impl Reader) -> Result<Option<u64>> {
+        self.ids(reader, .., Order::Ascending)?.next().transpose()
+    }
+
+    /// The largest id.
+    ///
+    /// # Errors
+    /// As [`count`](BitmapExpr::count).
+    pub fn last(&self, reader: &impl Reader) -> Result<Option<u64>> {
+        self.ids(reader, .., Order::Descending)?.next().transpose()
+    }
+
+    /// The ids in `range`, in `order`. Costs one range for each stored operand over the chunks that `range`
+    /// touches, as far as the iterator comes.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store};
+    /// use keyloom_bitmaps::BitmapExpr;
+    /// use roaring::RoaringBitmap;
+    /// let even = BitmapExpr::from(RoaringBitmap::from_iter((0..100).step_by(2)));
+    /// let store = Memory::new();
+    /// let snapshot = store.snapshot()?;
+    /// let ids = even.complement(..100).ids(&snapshot, 90.., Order::Descending)?;
+    /// assert_eq!(ids.collect::<Result<Vec<u64>>>()?, [99, 97, 95, 93, 91]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`count`](BitmapExpr::count), the iterator too, which is at its end then.
+    pub fn ids<'r, R: Reader, B: RangeBounds<u64>>(
+        &self,
+        reader: &'r R,
+        range: B,
+        order: Order,
+    ) -> Result<impl FusedIterator<Item = Result<u64>> + 'r + use<'r, R, B>> {
+        let Some(range) = id_range(&range) else { return Ok(IdWalk::empty()) };
+        let chunks = Evaluation::new(self, reader, &range, order)?;
+        Ok(IdWalk::new(chunks, range, order))
+    }
+
+    /// At most `limit` of the [`ids`](BitmapExpr::ids) in `range`, but at least one, beginning behind `after`.
+    ///
+    /// A continuation belongs to this expression, with the content of its bitmaps in memory but whatever its
+    /// stored bitmaps have at the time.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store};
+    /// use keyloom_bitmaps::BitmapExpr;
+    /// use roaring::RoaringBitmap;
+    /// let primes = BitmapExpr::from(RoaringBitmap::from([2, 3, 5, 7, 11]));
+    /// let store = Memory::new();
+    /// let snapshot = store.snapshot()?;
+    /// let one = primes.page(&snapshot, .., Order::Ascending, 3, None)?;
+    /// assert_eq!(one.items, [2, 3, 5]);
+    /// let two = primes.page(&snapshot, .., Order::Ascending, 3, one.next.as_ref())?;
+    /// assert_eq!((two.items, two.next), (vec![7, 11], None));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; else as
+    /// [`count`](BitmapExpr::count).
+    pub fn page(
+        &self,
+        reader: &impl Reader,
+        range: impl RangeBounds<u64>,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<u64>> {
+        let mut hash = Fnv::new();
+        self.hash(&mut hash);
+        let query = Subspace::new(&("bitmap expression", hash.finish()));
+        page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
+    }
+
+    /// The ids in memory, as far as they have 32 bits. Costs one range for each stored operand.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](keyloom::Error::BadOption) naming the first id that has more bits, or for more than 2<sup>32</sup> ids
+    /// in a row; else as [`count`](BitmapExpr::count).
+    pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
+        to_roaring(&mut Evaluation::to_keep(self, reader)?)
+    }
+
+    /// The ids in memory. Costs one range for each stored operand.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row; else as
+    /// [`count`](BitmapExpr::count).
+    pub fn to_treemap(&self, reader: &impl Reader) -> Result<RoaringTreemap> {
+        to_treemap(&mut Evaluation::to_keep(self, reader)?)
+    }
+
+    /// An expression of the same ids as they are now, which are kept in memory: as compact as a stored bitmap, and
+    /// quicker than this expression where it is an operand of many others.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_bitmaps::{Bitmap, BitmapExpr};
+    /// let members = Bitmap::new(&Subspace::new("members"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| members.insert_many(txn, [2, 3]))?;
+    /// let then = BitmapExpr::from(&members).hold(&store.snapshot()?)?;
+    /// store.transact(|txn| members.insert(txn, 5))?;
+    /// let new = BitmapExpr::from(&members) - &then;
+    /// assert_eq!(new.first(&store.snapshot()?)?, Some(5));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row; else as
+    /// [`count`](BitmapExpr::count).
+    pub fn hold(&self, reader: &impl Reader) -> Result<Self> {
+        let held = Held::of_chunks(&mut Evaluation::to_keep(self, reader)?)?;
+        Ok(Self::of_held(held).of_reused_ids(self.has_reused_ids))
+    }
+
+    /// Makes the ids all that a stored bitmap has, and tells how many there are. The bitmap may be an operand
+    /// itself. Costs one range for each stored operand, and writes as [`Bitmap::replace`] does; in between the
+    /// chunks are in memory.
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::IdsAreReused`] for an expression of an [`InvertedIndex`](super::super::InvertedIndex) that gives ids
+    /// out: once a record is deleted, its id goes to another record, which the bitmap would hold too. Nothing changes the bitmap
+    /// when a record does, either. [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row. An
+    /// id beyond the universe of the bitmap; else as [`count`](BitmapExpr::count) and any error of the store. Nothing was written
+    /// unless the store fails while writing.
+    pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {
+        txn.guarded(|txn| {
+            if self.has_reused_ids {
+                return Err(InvertedIndexError::IdsAreReused.into());
+            }
+            let mut chunks = Evaluation::to_keep(self, &*txn)?;
+            let (writes, count) = bitmap.collect(&mut chunks)?;
+            drop(chunks);
+            bitmap.replace_with(txn, writes)?;
+            Ok(count)
+        })
+    }
+}

@@ -1,0 +1,423 @@
+//! Where an expression has ids: the walks over its leaves, and where they meet.
+
+use keyloom::{Reader, Result};
+
+use super::held::HeldWalk;
+use super::leaf::{ChunkWalk, RangeWalk, Span};
+use super::machine::{Leaves, Op};
+use super::plan::{LeafExpr, Node, Shape};
+use crate::container::most_ids;
+use crate::integers::ComparisonWalk;
+use crate::{ChunkIds, Container};
+use keyloom_tables::Explain;
+
+/// Behind all positions.
+pub(super) const END: u64 = u64::MAX;
+
+/// The next positions where there may be ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Next {
+    /// The first; [`END`] where there is none.
+    pub(super) at: u64,
+    /// Behind the last of these positions: behind `at`, unless all of them have all of their ids.
+    pub(super) until: u64,
+    pub(super) is_full: bool,
+}
+
+impl Next {
+    const NONE: Self = Self { at: END, until: END, is_full: false };
+    /// Nothing is known.
+    const UNKNOWN: Self = Self { at: 0, until: 0, is_full: false };
+
+    fn one(at: Option<u64>) -> Self {
+        at.map_or(Self::NONE, |at| Self { at, until: at + 1, is_full: false })
+    }
+
+    /// What is left of it at a position.
+    fn from(self, to: u64) -> Self {
+        Self { at: self.at.max(to), ..self }
+    }
+}
+
+/// A walk over the chunks of a leaf. Nothing is read before it is sought.
+#[derive(Debug)]
+enum Source<'r, R: Reader> {
+    Stored(ChunkWalk<'r, R, (u64,)>),
+    Held(HeldWalk),
+    Range(RangeWalk),
+    Compared(ComparisonWalk<'r, R>),
+}
+
+impl<'r, R: Reader> Source<'r, R> {
+    fn seek(&mut self, to: u64) -> Result<Next> {
+        Ok(match self {
+            Self::Stored(walk) => Next::one(walk.seek(to)?),
+            Self::Held(walk) => Next::one(walk.seek(to)),
+            Self::Compared(walk) => Next::one(walk.seek(to)?),
+            Self::Range(walk) => match walk.seek(to) {
+                Some((at, until)) => Next { at, until, is_full: walk.is_full(at) },
+                None => Next::NONE,
+            },
+        })
+    }
+
+    /// What it has at a position, which it is at; `None` of what must be computed.
+    #[inline]
+    fn container(&self, at: u64) -> Result<Option<Container<'_>>> {
+        match self {
+            Self::Stored(walk) => walk.container(),
+            Self::Held(walk) => Container::parse(walk.value()).map(Some),
+            Self::Range(walk) => Container::parse(walk.value(at)).map(Some),
+            Self::Compared(_) => Ok(None),
+        }
+    }
+}
+
+/// A node whose next positions are being sought.
+#[derive(Clone, Copy, Debug)]
+struct Seek {
+    node: usize,
+    /// Where it is sought from.
+    at: u64,
+    /// Of an AND: the operand that is looked at. Of others: how many were.
+    operand: usize,
+    /// Of an AND: how many operands in a row are at `at`.
+    agree: usize,
+    /// Of an AND: how many of the operands that are taken away were looked at at `at`.
+    taken: usize,
+    /// What is known of the operands so far.
+    next: Next,
+}
+
+impl Seek {
+    fn new(node: usize, at: u64) -> Self {
+        Self { node, at, operand: 0, agree: 0, taken: 0, next: Next::NONE }
+    }
+
+    /// Begins again from another position.
+    fn again(self, at: u64) -> Self {
+        Self::new(self.node, at)
+    }
+}
+
+enum Sought {
+    Found(Next),
+    /// The operand that must be sought first, and from where.
+    First(usize, u64),
+}
+
+/// The walks over all leaves of an expression.
+#[derive(Debug)]
+pub(super) struct Walks<'r, R: Reader> {
+    sources: Vec<Source<'r, R>>,
+    /// What is known of each node.
+    known: Vec<Next>,
+    seeks: Vec<Seek>,
+    /// How often a node was looked at.
+    #[cfg(test)]
+    pub(super) looks: usize,
+}
+
+/// Makes a walk over a leaf.
+pub(super) fn source<'r, R: Reader>(
+    reader: &'r R,
+    span: Span,
+) -> impl FnMut(LeafExpr<'_>) -> Result<SourceOf<'r, R>> {
+    move |leaf| {
+        Ok(SourceOf(match leaf {
+            LeafExpr::Stored(space) => Source::Stored(ChunkWalk::new(reader, space, span)),
+            LeafExpr::Held(held) => Source::Held(HeldWalk::new(held, span)),
+            LeafExpr::Range(ids) => Source::Range(RangeWalk::new(ids, span)),
+            LeafExpr::Compared(comparison) => Source::Compared(comparison.walk(reader, span)),
+        }))
+    }
+}
+
+/// A walk over a leaf that nothing was read of yet.
+pub(super) struct SourceOf<'r, R: Reader>(Source<'r, R>);
+
+impl<'r, R: Reader> Walks<'r, R> {
+    pub(super) fn new(shape: &Shape, sources: Vec<SourceOf<'r, R>>) -> Self {
+        Self {
+            sources: sources.into_iter().map(|source| source.0).collect(),
+            known: vec![Next::UNKNOWN; shape.nodes.len()],
+            seeks: Vec::new(),
+            #[cfg(test)]
+            looks: 0,
+        }
+    }
+
+    /// The first positions from `to` on where a node may have ids. `to` must not be before that of an earlier call.
+    #[inline]
+    pub(super) fn next(&mut self, shape: &Shape, node: usize, to: u64) -> Result<Next> {
+        if let Some(known) = self.known(shape, node, to)? {
+            return Ok(known);
+        }
+        self.seeks.clear();
+        self.seeks.push(Seek::new(node, to));
+        while let Some(mut seek) = self.seeks.pop() {
+            let sought = match shape.node(seek.node) {
+                Some(Node::All { with, without, .. }) => {
+                    self.seek_all(shape, shape.some(with), shape.some(without), &mut seek)?
+                }
+                Some(Node::Any(of)) => self.seek_any(shape, shape.some(of), &mut seek)?,
+                Some(Node::Odd(of)) => self.seek_odd(shape, shape.some(of), &mut seek)?,
+                Some(Node::Leaf(_)) | None => Sought::Found(Next::NONE),
+            };
+            match sought {
+                Sought::Found(next) => self.keep(seek.node, next),
+                Sought::First(operand, at) => {
+                    self.seeks.push(seek);
+                    self.seeks.push(Seek::new(operand, at));
+                }
+            }
+        }
+        Ok(self.known(shape, node, to)?.unwrap_or(Next::NONE))
+    }
+
+    fn keep(&mut self, node: usize, next: Next) {
+        if let Some(known) = self.known.get_mut(node) {
+            *known = next;
+        }
+    }
+
+    /// The same, unless operands must be sought for it.
+    #[inline]
+    fn known(&mut self, shape: &Shape, node: usize, to: u64) -> Result<Option<Next>> {
+        #[cfg(test)]
+        {
+            self.looks += 1;
+        }
+        let Some(known) = self.known.get_mut(node) else { return Ok(Some(Next::NONE)) };
+        if to < known.until || known.at == END {
+            return Ok(Some(known.from(to)));
+        }
+        let Some(Node::Leaf(leaf)) = shape.node(node) else { return Ok(None) };
+        let Some(source) = self.sources.get_mut(*leaf) else { return Ok(Some(Next::NONE)) };
+        *known = source.seek(to)?;
+        Ok(Some(*known))
+    }
+
+    /// Each operand is sought where the furthest of the others is, so what lies between is not read. What is taken away is
+    /// sought only where the others have all ids.
+    fn seek_all(
+        &mut self,
+        shape: &Shape,
+        with: &[usize],
+        without: &[usize],
+        seek: &mut Seek,
+    ) -> Result<Sought> {
+        loop {
+            if let Some(sought) = self.seek_with(shape, with, seek)? {
+                return Ok(sought);
+            }
+            if let Some(sought) = self.seek_without(shape, without, seek)? {
+                return Ok(sought);
+            }
+        }
+    }
+
+    /// Goes on to a position where all operands have all ids; `Some` if the node is there before.
+    fn seek_with(
+        &mut self,
+        shape: &Shape,
+        with: &[usize],
+        seek: &mut Seek,
+    ) -> Result<Option<Sought>> {
+        if seek.agree == with.len() {
+            return Ok(None);
+        }
+        while seek.agree < with.len() {
+            let Some(operand) = with.get(seek.operand).copied() else { break };
+            let Some(next) = self.known(shape, operand, seek.at)? else {
+                return Ok(Some(Sought::First(operand, seek.at)));
+            };
+            if next.at == END {
+                return Ok(Some(Sought::Found(Next::NONE)));
+            }
+            if next.at > seek.at || seek.agree == 0 {
+                (seek.at, seek.agree, seek.next) = (next.at, 0, next);
+            }
+            seek.next.is_full &= next.is_full;
+            seek.next.until = seek.next.until.min(next.until);
+            seek.agree += 1;
+            seek.operand = (seek.operand + 1) % with.len();
+        }
+        seek.next.at = seek.at;
+        Ok((!seek.next.is_full).then(|| Sought::Found(Next::one(Some(seek.at)))))
+    }
+
+    /// Takes away from the position that the others are at, where they have all ids; `None` if nothing is left of it, and
+    /// `seek` begins again after it. Goes on with the operand that it came to, so each is looked at once at a position.
+    fn seek_without(
+        &mut self,
+        shape: &Shape,
+        without: &[usize],
+        seek: &mut Seek,
+    ) -> Result<Option<Sought>> {
+        while let Some(operand) = without.get(seek.taken).copied() {
+            let Some(next) = self.known(shape, operand, seek.at)? else {
+                return Ok(Some(Sought::First(operand, seek.at)));
+            };
+            if next.at > seek.at {
+                seek.next.until = seek.next.until.min(next.at);
+            } else if next.is_full {
+                *seek = seek.again(next.until);
+                return Ok(None);
+            } else {
+                seek.next = Next::one(Some(seek.at));
+            }
+            seek.taken += 1;
+        }
+        Ok(Some(Sought::Found(seek.next)))
+    }
+
+    /// Where the first operand is.
+    fn seek_any(&mut self, shape: &Shape, of: &[usize], seek: &mut Seek) -> Result<Sought> {
+        while let Some(operand) = of.get(seek.operand) {
+            let Some(next) = self.known(shape, *operand, seek.at)? else {
+                return Ok(Sought::First(*operand, seek.at));
+            };
+            if next.at == seek.at && next.is_full {
+                return Ok(Sought::Found(next));
+            }
+            let is_better = next.at < seek.next.at
+                || next.at == seek.next.at && next.is_full && !seek.next.is_full;
+            if is_better {
+                seek.next = next;
+            }
+            seek.operand += 1;
+        }
+        Ok(Sought::Found(seek.next))
+    }
+
+    /// Where the first operand is, unless an even number of them has all ids there.
+    fn seek_odd(&mut self, shape: &Shape, of: &[usize], seek: &mut Seek) -> Result<Sought> {
+        loop {
+            while let Some(operand) = of.get(seek.operand) {
+                let Some(next) = self.known(shape, *operand, seek.at)? else {
+                    return Ok(Sought::First(*operand, seek.at));
+                };
+                seek.next.at = seek.next.at.min(next.at);
+                seek.operand += 1;
+            }
+            let at = seek.next.at;
+            if at == END {
+                return Ok(Sought::Found(Next::NONE));
+            }
+            let mut found = Next { at, until: END, is_full: false };
+            for operand in of {
+                let next = self.known(shape, *operand, at)?.unwrap_or(Next::NONE);
+                if next.at > at {
+                    found.until = found.until.min(next.at);
+                } else if next.is_full {
+                    found.until = found.until.min(next.until);
+                    found.is_full = !found.is_full;
+                } else {
+                    return Ok(Sought::Found(Next::one(Some(at))));
+                }
+            }
+            if found.is_full {
+                return Ok(Sought::Found(found));
+            }
+            *seek = seek.again(found.until);
+        }
+    }
+
+    /// How many ids there are at a position, where that is known without computing them: the count of a leaf, or of two of them.
+    #[inline]
+    pub(super) fn count(&mut self, shape: &Shape, at: u64) -> Result<Option<u32>> {
+        let is_two = |a: &[usize], b: &[usize]| a.len() + b.len() == 2;
+        match shape.node(shape.root()) {
+            Some(Node::Leaf(leaf)) => {
+                let container = self.sources.get(*leaf).map(|source| source.container(at));
+                Ok(container.transpose()?.flatten().map(|container| container.len()))
+            }
+            Some(Node::All { with, without, .. }) => {
+                let (with, without) = (shape.some(with), shape.some(without));
+                if !is_two(with, without) {
+                    return Ok(None);
+                }
+                match (with, without) {
+                    ([a, b], []) => self.of_two(shape, [*a, *b], at, |_, _, both| both),
+                    ([a], [b]) => self.of_two(shape, [*a, *b], at, |a, _, both| a - both),
+                    _ => Ok(None),
+                }
+            }
+            Some(Node::Any(of)) => match shape.some(of) {
+                [a, b] => self.of_two(shape, [*a, *b], at, |a, b, both| a + b - both),
+                _ => Ok(None),
+            },
+            Some(Node::Odd(of)) => match shape.some(of) {
+                [a, b] => self.of_two(shape, [*a, *b], at, |a, b, both| a + b - 2 * both),
+                _ => Ok(None),
+            },
+            None => Ok(Some(0)),
+        }
+    }
+
+    /// What is counted of two leaves by how many ids each has and how many both have, which need not be combined then.
+    #[inline]
+    fn of_two(
+        &mut self,
+        shape: &Shape,
+        of: [usize; 2],
+        at: u64,
+        count: impl Fn(u32, u32, u32) -> u32,
+    ) -> Result<Option<u32>> {
+        let [a, b] = of.map(|node| match shape.node(node) {
+            Some(Node::Leaf(leaf)) => Some(*leaf),
+            _ => None,
+        });
+        let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+        for node in of {
+            if self.next(shape, node, at)?.at != at {
+                return Ok(None);
+            }
+        }
+        let container = |leaf: usize| self.sources.get(leaf).map(|source| source.container(at));
+        let (a, b) = (container(a).transpose()?.flatten(), container(b).transpose()?.flatten());
+        Ok(a.zip(b).map(|(a, b)| count(a.len(), b.len(), a.and_count(b))))
+    }
+
+    /// What was read.
+    pub(super) fn explain(&self) -> Explain {
+        let mut sum = Explain::default();
+        for source in &self.sources {
+            let read = match source {
+                Source::Stored(walk) => walk.explain(),
+                Source::Compared(walk) => walk.explain(),
+                Source::Held(_) | Source::Range(_) => continue,
+            };
+            sum.ranges += read.ranges;
+            sum.seeks += read.seeks;
+            sum.keys_scanned += read.keys_scanned;
+        }
+        sum
+    }
+}
+
+impl<R: Reader> Leaves for Walks<'_, R> {
+    fn is_at(&mut self, shape: &Shape, node: usize, at: u64) -> Result<bool> {
+        Ok(self.next(shape, node, at)?.at == at)
+    }
+
+    fn combine(&mut self, leaf: usize, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()> {
+        let Some(source) = self.sources.get_mut(leaf) else { return Ok(()) };
+        if let Some(container) = source.container(at)? {
+            op.apply(ids, container);
+        } else if let Source::Compared(walk) = source {
+            walk.combine(at, op, ids)?;
+        }
+        Ok(())
+    }
+
+    fn weight(&self, leaf: usize) -> usize {
+        match self.sources.get(leaf) {
+            Some(Source::Stored(walk)) => most_ids(walk.value()),
+            Some(Source::Held(walk)) => most_ids(walk.value()),
+            Some(Source::Range(walk)) => walk.weight(),
+            Some(Source::Compared(_)) | None => usize::MAX / 2,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The direct index: what the fields of a record hold, by its id.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use keyloom::key::{Unpacker, display};
+use keyloom::{KeyBuf, Order, Reader, Result, Unpack};
+use smallvec::SmallVec;
+
+use super::InvertedIndex;
+use super::columns::ColumnWalk;
+use super::for_reports::FieldKind;
+use crate::Container;
+use crate::bitmap::{id_range, place_of};
+use crate::column::{Integers, Values, block_of};
+use keyloom_tables::index::pack_one;
+use keyloom_tables::kit::until_error;
+use keyloom_tables::table::{RecordKey, get_many};
+
+/// What a field holds, each value packed.
+type Packed = SmallVec<[KeyBuf; 1]>;
+
+/// What the fields of one record hold, as the direct index has it.
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_tables::Table;
+/// use keyloom_bitmaps::{InvertedIndex, one};
+/// let index = InvertedIndex::new(&Subspace::new("index"))
+///     .field("tags", |_id, tags: &Vec<String>| tags.iter().collect())
+///     .field("how many", |_, tags| one(tags.len()));
+/// let posts = Table::<u32, Vec<String>>::new(&Subspace::new("posts")).with(&index);
+/// let store = Memory::new();
+/// store.transact(|txn| posts.put(txn, &7, &vec!["rust".into(), "lmdb".into()]))?;
+/// let snapshot = store.snapshot()?;
+/// let entry = index.direct(&snapshot, 0)?.expect("the first record has the first id");
+/// assert_eq!(entry.values::<&str>("tags")?, ["lmdb", "rust"]);
+/// assert_eq!(entry.values::<u64>("how many")?, [2]);
+/// assert!(entry.values::<u64>("else")?.is_empty());
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct DirectEntry {
+    fields: Vec<(Arc<str>, Packed)>,
+}
+
+impl fmt::Debug for DirectEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.fields().map(|(name, values)| {
+            (name, values.map(|value| display(value).to_string()).collect::<Vec<_>>())
+        });
+        f.debug_map().entries(shown).finish()
+    }
+}
+
+impl DirectEntry {
+    /// The fields that hold something, in the order of their declaration.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = &[u8]>)> {
+        self.fields.iter().map(|(name, values)| (&**name, values.iter().map(|value| &value[..])))
+    }
+
+    /// What a field holds, each value as its packed element: the bytes that stand for it in the keys of the index.
+    /// Nothing where the field is absent.
+    pub fn packed<'e>(&'e self, field: &str) -> impl Iterator<Item = &'e [u8]> + use<'e> {
+        let found = self.fields().find(|(name, _)| *name == field);
+        found.into_iter().flat_map(|(_, values)| values)
+    }
+
+    /// What a field holds, in order; nothing where it is absent.
+    ///
+    /// # Errors
+    /// When a value is no `P`.
+    pub fn values<'e, P: Unpack<'e>>(&'e self, field: &str) -> Result<Vec<P>> {
+        let values = self.packed(field);
+        values.map(|value| Ok(P::unpack_element(&mut Unpacker::new(value))?)).collect()
+    }
+
+    fn hold(&mut self, name: &Arc<str>, values: Packed) {
+        if !values.is_empty() {
+            self.fields.push((Arc::clone(name), values));
+        }
+    }
+}
+
+impl FieldKind {
+    /// What the id at a place of a column holds.
+    fn packed(self, column: &[u8], place: u16) -> Result<Packed> {
+        match self {
+            Self::Values => {
+                let column = Values::parse(column)?;
+                let value = |code| column.dictionary().value(code).map(KeyBuf::from_slice);
+                column.codes(place).map(value).collect()
+            }
+            Self::Integers => {
+                let integer = Integers::parse(column)?.get(place);
+                Ok(integer.iter().map(pack_one).collect())
+            }
+        }
+    }
+}
+
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// What the fields of the record with this id hold, if there is one. Costs one get, and one per field, in one round
+    /// trip.
+    ///
+    /// # Errors
+    /// What the store says, and when what is stored is no column of a direct index, naming the key.
+    pub fn direct(&self, reader: &impl Reader, id: u64) -> Result<Option<DirectEntry>> {
+        let ((chunk, offset), (block, place)) = (place_of(id), block_of(id));
+        let mut keys = vec![self.all.key(chunk)];
+        keys.extend(self.fields.iter().map(|field| field.column.pack(&block)));
+        let stored = get_many(reader, &keys)?;
+        let mut stored = keys.iter().zip(stored);
+        let Some((key, Some(all))) = stored.next() else { return Ok(None) };
+        if !Container::parse(&all).map_err(|error| error.at(key))?.contains(offset) {
+            return Ok(None);
+        }
+        let mut entry = DirectEntry::default();
+        for (field, (key, bytes)) in self.fields.iter().zip(stored) {
+            let Some(bytes) = bytes else { continue };
+            let values = field.function.kind().packed(&bytes, place);
+            entry.hold(&field.name, values.map_err(|error| error.at(key))?);
+        }
+        Ok(Some(entry))
+    }
+
+    /// What the fields of records hold, in the order of their ids. Costs one range over the chunks of all ids, and one per
+    /// field over its columns.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
+    /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let all = index.directs(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+    /// let ids: Vec<u64> = all.iter().map(|(id, _)| *id).collect();
+    /// assert_eq!(ids, [3, 4, 9]);
+    /// assert_eq!(all[0].1.values::<String>("city")?, ["Oslo"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says; the iterator, as [`direct`](InvertedIndex::direct).
+    pub fn directs<'r, R: Reader, B: RangeBounds<u64>>(
+        &self,
+        reader: &'r R,
+        ids: B,
+        order: Order,
+    ) -> Result<impl FusedIterator<Item = Result<(u64, DirectEntry)>> + use<'r, R, B, K, V>> {
+        let range = id_range(&ids);
+        let columns = range.iter().flat_map(|ids| {
+            self.fields.iter().map(move |field| {
+                let (name, kind) = (Arc::clone(&field.name), field.function.kind());
+                let columns = ColumnWalk::open(reader, &field.column, ids, order)?;
+                Ok(FieldColumns { name, kind, columns })
+            })
+        });
+        let mut columns: Vec<FieldColumns<'r, R>> = columns.collect::<Result<_>>()?;
+        let mut ids =
+            range.map(|ids| self.all.ids(reader, ids, order)).transpose()?.into_iter().flatten();
+        Ok(until_error(move || {
+            let Some(id) = ids.next().transpose()? else { return Ok(None) };
+            let (mut entry, (block, place)) = (DirectEntry::default(), block_of(id));
+            for FieldColumns { name, kind, columns } in &mut columns {
+                let Some(column) = columns.column(block)? else { continue };
+                let values = kind.packed(column, place);
+                entry.hold(name, values.map_err(|error| columns.at(block, error))?);
+            }
+            Ok(Some((id, entry)))
+        }))
+    }
+}
+
+/// The columns of one field.
+struct FieldColumns<'r, R: Reader + 'r> {
+    name: Arc<str>,
+    kind: FieldKind,
+    columns: ColumnWalk<R::Entries<'r>, R::Bytes<'r>>,
+}

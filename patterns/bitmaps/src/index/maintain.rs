@@ -1,0 +1,236 @@
+//! How an index follows the records.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use keyloom::key::pack_into;
+use keyloom::{DynWriter, KeyBuf, Limits, MAX_KEY_BYTES, Result, Subspace, Writer};
+
+use super::columns::ColumnChanges;
+use super::error::{InvertedIndexError, value_too_long};
+use super::fields::{Function, Held, null};
+use super::{Field, InvertedIndex};
+use crate::bitmap::place_of;
+use crate::dense_ids::Given;
+use crate::{BitSliced, ChunkChanges};
+use keyloom_tables::derived::{Derived, RecordChange, SortedWrites};
+use keyloom_tables::table::{RecordKey, get_many};
+
+/// The most bytes that the number of a chunk takes in a key.
+const CHUNK_BYTES: usize = 8;
+
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// What the fields of a record hold, in the order of their declaration.
+    pub(super) fn held(&self, key: &K, value: &V) -> Vec<Held> {
+        self.fields.iter().map(|field| field.function.held(key, value)).collect()
+    }
+
+    /// Refuses values that no key has room for.
+    pub(super) fn check_lengths(&self, held: &[Held]) -> Result<()> {
+        for (field, held) in self.fields.iter().zip(held) {
+            let Held::Values(values) = held else { continue };
+            for value in values.packed() {
+                let bytes = field.space.prefix().len() + value.len() + CHUNK_BYTES;
+                if bytes > MAX_KEY_BYTES {
+                    return Err(value_too_long(&self.space, &field.name, value, bytes));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a column that the store has no room for in a value.
+    pub(super) fn check_column(&self, key: &[u8], bytes: usize, limits: Limits) -> Result<()> {
+        let limit = limits.max_value_bytes;
+        if bytes <= limit {
+            return Ok(());
+        }
+        let of = self.fields.iter().find(|field| field.column.contains(key));
+        of.map_or(Ok(()), |field| {
+            let (index, field) = (self.space.to_string(), field.name.to_string());
+            Err(InvertedIndexError::ColumnTooLarge { index, field, bytes, limit }.into())
+        })
+    }
+
+    /// The containers that an id is in whose record holds this.
+    pub(super) fn containers_of(&self, id: u64, held: &[Held], mut visit: impl FnMut(KeyBuf)) {
+        visit(self.all.key(place_of(id).0));
+        for (field, held) in self.fields.iter().zip(held) {
+            field.containers(id, held, &mut visit);
+        }
+    }
+
+    /// Collects what turns an id from holding `old` to holding `new`; `None` stands for no record.
+    fn turn<'h>(
+        &self,
+        id: u64,
+        old: Option<&'h [Held]>,
+        new: Option<&'h [Held]>,
+        bits: &mut ChunkChanges,
+        columns: &mut ColumnChanges<'h>,
+    ) {
+        let (chunk, offset) = place_of(id);
+        if old.is_none() != new.is_none() {
+            bits.change(self.all.key(chunk), offset, new.is_some());
+        }
+        for (n, field) in self.fields.iter().enumerate() {
+            let [old, new] = [old, new].map(|held| held.and_then(|held| held.get(n)));
+            if old != new {
+                field.turn(id, old, new, bits);
+            }
+            let [was, is] = [old, new].map(|held| held.filter(|held| held.is_something()));
+            if let Some(held) = is.or(was).filter(|_| was != is) {
+                columns.set(&field.column, id, held, is.is_some());
+            }
+        }
+    }
+}
+
+impl<K, V> Field<K, V> {
+    /// The containers of this field that an id is in whose record holds this.
+    fn containers(&self, id: u64, held: &Held, mut visit: impl FnMut(KeyBuf)) {
+        let chunk = place_of(id).0;
+        self.parts(held, |part| visit(self.container(part, chunk)));
+    }
+
+    /// What in the keys of containers tells those apart that an id is in whose record holds this: packed values,
+    /// or slices.
+    pub(super) fn parts(&self, held: &Held, mut visit: impl FnMut(&[u8])) {
+        match held {
+            Held::Values(values) => match values.packed() {
+                [] => visit(&null()),
+                some => some.iter().for_each(|value| visit(value)),
+            },
+            Held::Integer(None) => {}
+            Held::Integer(Some(integer)) => {
+                BitSliced::slices_of(*integer).for_each(|slice| visit(&[slice]));
+            }
+        }
+    }
+
+    /// The key of the container of a [part](Field::parts).
+    pub(super) fn container(&self, part: &[u8], chunk: u64) -> KeyBuf {
+        if let (Function::Integer(_), [slice]) = (&self.function, part) {
+            return self.space.pack(&(chunk, *slice));
+        }
+        let mut key = KeyBuf::from_slice(self.space.prefix());
+        key.extend_from_slice(part);
+        pack_into(&chunk, &mut key);
+        key
+    }
+
+    fn turn(&self, id: u64, old: Option<&Held>, new: Option<&Held>, bits: &mut ChunkChanges) {
+        if matches!(self.function, Function::Integer(_)) {
+            return self.integers.collect(id, integer(old), integer(new), bits);
+        }
+        let offset = place_of(id).1;
+        if let Some(old) = old {
+            self.containers(id, old, |key| bits.clear(key, offset));
+        }
+        // Of a container that is cleared and set, the latter counts.
+        if let Some(new) = new {
+            self.containers(id, new, |key| bits.set(key, offset));
+        }
+    }
+}
+
+fn integer(held: Option<&Held>) -> Option<i64> {
+    match held {
+        Some(Held::Integer(integer)) => *integer,
+        _ => None,
+    }
+}
+
+impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.space())
+    }
+
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let mut turns = Vec::with_capacity(changes.len());
+        for change in changes {
+            let [old, new] = [change.old, change.new].map(|v| v.map(|v| self.held(change.key, v)));
+            if let Some(new) = &new {
+                self.check_lengths(new)?;
+            }
+            if old != new {
+                turns.push((change.key, old, new));
+            }
+        }
+        let keys = turns.iter().map(|(key, old, new)| (*key, [old.is_some(), new.is_some()]));
+        let (keys, mut bits) = (keys.collect::<Vec<_>>(), ChunkChanges::new());
+        let given = self.ids.follow(txn, &keys, &mut bits, writes)?;
+        let mut columns = ColumnChanges::default();
+        for ((_, old, new), given) in turns.iter().zip(given) {
+            let mut turn = |id, old| self.turn(id, old, new.as_deref(), &mut bits, &mut columns);
+            match given {
+                // A record that had no id was not in the index, whatever it was.
+                Given::New(id) => turn(id, None),
+                Given::Kept(id) | Given::Released(id) => turn(id, old.as_deref()),
+                Given::Never => {}
+            }
+        }
+        let mut counts = Counts::new(&self.fields);
+        let keys: Vec<&KeyBuf> = bits.keys().chain(columns.keys()).collect();
+        let mut stored = get_many(txn, &keys)?.into_iter();
+        bits.apply_to(stored.by_ref(), writes, |chunk| {
+            counts.count(chunk.key, i64::from(chunk.after > 0) - i64::from(chunk.before > 0));
+        })?;
+        let limits = txn.limits();
+        columns.apply(stored, writes, |key, bytes| self.check_column(key, bytes, limits))?;
+        counts.changed().try_for_each(|(key, delta)| txn.add(key, delta))
+    }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        changes.iter().try_for_each(|change| match change.new {
+            Some(new) => self.check_lengths(&self.held(change.key, new)),
+            None => Ok(()),
+        })
+    }
+}
+
+/// How many containers more the fields have.
+struct Counts<'f>(BTreeMap<&'f [u8], Count<'f>>);
+
+struct Count<'f> {
+    /// Where the containers are.
+    space: &'f Subspace,
+    /// Where they are counted.
+    counter: &'f [u8],
+    delta: i64,
+}
+
+impl<'f> Counts<'f> {
+    fn new<K, V>(fields: &'f [Field<K, V>]) -> Self {
+        let fields = fields.iter().filter(|field| matches!(field.function, Function::Values(_)));
+        Self(
+            fields
+                .map(|Field { space, counter, .. }| {
+                    (space.prefix(), Count { space, counter, delta: 0 })
+                })
+                .collect(),
+        )
+    }
+
+    fn count(&mut self, key: &[u8], delta: i64) {
+        if delta == 0 {
+            return;
+        }
+        // The field whose keys begin as this one does lies right before it.
+        let before = (Bound::Unbounded, Bound::Included(key));
+        let field = self.0.range_mut::<[u8], _>(before).next_back();
+        if let Some((_, count)) = field.filter(|(_, count)| count.space.contains(key)) {
+            count.delta += delta;
+        }
+    }
+
+    fn changed(&self) -> impl Iterator<Item = (&'f [u8], i64)> {
+        let changed = self.0.values().filter(|count| count.delta != 0);
+        changed.map(|count| (count.counter, count.delta))
+    }
+}

@@ -1,0 +1,262 @@
+//! What an index is asked.
+
+use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
+
+use super::fields::{Function, null};
+use super::values;
+use super::{InvertedIndex, SelectValues};
+use crate::{BitSliced, BitmapExpr};
+use keyloom_tables::Scan;
+use keyloom_tables::Select;
+use keyloom_tables::aggregate::Grouping;
+use keyloom_tables::index::pack_one;
+use keyloom_tables::kit::scan;
+use keyloom_tables::table::RecordKey;
+
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// The id of the record of `key`, if it has one. Costs one get; where keys are ids, nothing, and then
+    /// there need not be such a record.
+    ///
+    /// # Errors
+    /// What the store says, and when what is stored is no id.
+    pub fn id_of(&self, reader: &impl Reader, key: &K) -> Result<Option<u64>> {
+        self.ids.of(reader, key)
+    }
+
+    /// The keys of the records with these ids, in their order. Costs one get per id, in one round trip.
+    ///
+    /// # Errors
+    /// What the store says, and when what is stored is no key.
+    pub fn keys(
+        &self,
+        reader: &impl Reader,
+        ids: impl IntoIterator<Item = u64>,
+    ) -> Result<Vec<Option<K>>> {
+        self.ids.keys_of(reader, ids)
+    }
+
+    /// The ids of all records.
+    pub fn all(&self) -> BitmapExpr {
+        self.expr(&self.all)
+    }
+
+    /// The ids of the records that have this value in this field. Reads nothing until it is evaluated.
+    ///
+    /// The value must be of the type that the function of the field returns, a tuple with all of its elements. No record has a
+    /// value of another type: such a term is empty. [`any_term`](InvertedIndex::any_term), which reads, refuses it.
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField), [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind).
+    pub fn term<P: Pack>(&self, field: &str, value: P) -> Result<BitmapExpr> {
+        Ok(self.expr(&self.values_field(field)?.bitmap(&pack_one(&value))))
+    }
+
+    /// The ids of the records that have a value in this field that is packed already, as
+    /// [`DirectEntry::packed`](super::DirectEntry::packed) gives it.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
+    /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let user = index.direct(&snapshot, 9)?.expect("it has a record");
+    /// for city in user.packed("city") {
+    ///     assert_eq!(index.packed_term("city", city)?.count(&snapshot)?, 1);
+    /// }
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`term`](InvertedIndex::term).
+    pub fn packed_term(&self, field: &str, value: &[u8]) -> Result<BitmapExpr> {
+        Ok(self.expr(&self.values_field(field)?.bitmap(value)))
+    }
+
+    /// The ids of the records that have any of some values in this field: a value or the leading elements of a tuple, those
+    /// that begin so ([`starting_with`](keyloom_tables::starting_with)), that lie [`within`](keyloom_tables::within) bounds, or all with `()`.
+    /// See [`SelectValues`].
+    ///
+    /// Unites their containers in memory: of each chunk at most 2 bytes per id and value, and at most 4 KiB; then in
+    /// the form that the store would have. Costs one range over them, and up to two reads more where there are none.
+    ///
+    /// What is found is what was there when it was read. A [page](BitmapExpr::page) names its query by the ids in
+    /// memory, so a continuation over this is refused once it is read anew after a write that changed who has
+    /// any of these values.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// use keyloom_tables::{Table, starting_with, within};
+    /// let index = InvertedIndex::new(&Subspace::new("index")).field("name", |_: &u32, name: &String| one(name));
+    /// let towns = Table::<u32, String>::new(&Subspace::new("towns")).with(&index);
+    /// let store = Memory::new();
+    /// let names = ["Oslo", "Paris", "Parma", "Rome"].map(String::from);
+    /// store.transact(|txn| towns.put_many(txn, (0..).zip(names.clone())))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(index.any_term(&snapshot, "name", starting_with("Par"))?.count(&snapshot)?, 2);
+    /// assert_eq!(index.any_term(&snapshot, "name", within(.."Paris"))?.count(&snapshot)?, 1);
+    /// assert!(index.any_term(&snapshot, "name", 5).is_err());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`term`](InvertedIndex::term); [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) where the
+    /// selection is of another type than the values; any error of the store; where stored bytes are no container, naming the
+    /// key.
+    pub fn any_term(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+        select: impl SelectValues,
+    ) -> Result<BitmapExpr> {
+        let (field, selected) = (self.values_field(field)?, select.selected());
+        let mut entries = reader.range(field.select(&selected), Order::Ascending)?;
+        let first = entries.next().transpose()?;
+        let key = first.as_ref().map(|entry| &entry.0[..]);
+        field.refuse_others(reader, &selected, key, &self.space)?;
+        let united = values::unite(first.map(Ok).into_iter().chain(entries), &field.space)?;
+        Ok(united.of_reused_ids(self.reuses_ids()))
+    }
+
+    /// The ids of the records that have no value in this field. Reads nothing before it is asked.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
+    /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let ids = index.absent("city")?.ids(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    /// assert_eq!(ids, [4]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField).
+    pub fn absent(&self, field: &str) -> Result<BitmapExpr> {
+        let field = self.known(field)?;
+        Ok(match field.function {
+            Function::Values(_) => self.expr(&field.bitmap(&null())),
+            Function::Integer(_) => self.all() - field.integers.has(),
+        })
+    }
+
+    /// The ids of the records that have a value in this field. Reads nothing before it is asked.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
+    /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let ids = index.has("city")?.ids(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    /// assert_eq!(ids, [3, 9]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField).
+    pub fn has(&self, field: &str) -> Result<BitmapExpr> {
+        let field = self.known(field)?;
+        Ok(match field.function {
+            Function::Values(_) => self.all() - self.expr(&field.bitmap(&null())),
+            Function::Integer(_) => field.integers.has(),
+        })
+    }
+
+    /// The integers of a field, to compare and to sum.
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField), [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind).
+    pub fn integers_of(&self, field: &str) -> Result<&BitSliced> {
+        let field = self.known(field)?;
+        match field.function {
+            Function::Integer(_) => Ok(&field.integers),
+            Function::Values(_) => Err(self.other_kind(field, "values", "integers")),
+        }
+    }
+
+    /// The distinct values of a field that are selected, in order. A skip scan: costs one range, and per value
+    /// another or the steps over its containers; up to three reads more unless all values, `()`, are selected.
+    ///
+    /// # Errors
+    /// As [`any_term`](InvertedIndex::any_term); the iterator, also when a value is no `P`.
+    pub fn values<'r, R: Reader, P: for<'k> Unpack<'k> + 'r, S: SelectValues>(
+        &self,
+        reader: &'r R,
+        field: &str,
+        select: S,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<P>> + 'r + use<'r, R, P, S, K, V>> {
+        let field = self.values_field(field)?;
+        let range = Selected(field.select_alike(reader, &select.selected(), &self.space)?);
+        let values = Grouping::new(&field.space, 1).values::<R, (P,), _>(reader, range, order)?;
+        Ok(scan(values, |values| Ok(values.next().transpose()?.map(|(value,)| value))))
+    }
+
+    /// How many distinct values of a field are selected. A skip scan, as [`values`](InvertedIndex::values).
+    ///
+    /// # Errors
+    /// As [`any_term`](InvertedIndex::any_term).
+    pub fn distinct(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+        select: impl SelectValues,
+    ) -> Result<u64> {
+        let field = self.values_field(field)?;
+        let range = Selected(field.select_alike(reader, &select.selected(), &self.space)?);
+        let groups =
+            Grouping::new(&field.space, 1).first_of_each(reader, range, Order::Ascending)?;
+        groups.map(|found| found.map(|_| 1)).sum()
+    }
+
+    /// The distinct values of a field that are selected, in order, and of how many records each is. Costs one
+    /// range, and up to three reads more unless all values, `()`, are selected; reads the headers of their containers.
+    ///
+    /// # Errors
+    /// As [`values`](InvertedIndex::values).
+    pub fn value_counts<'r, R: Reader, P: for<'k> Unpack<'k> + 'r, S: SelectValues>(
+        &self,
+        reader: &'r R,
+        field: &str,
+        select: S,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<(P, u64)>> + 'r + use<'r, R, P, S, K, V>> {
+        let field = self.values_field(field)?;
+        let range = field.select_alike(reader, &select.selected(), &self.space)?;
+        Ok(values::value_counts(reader.range(range, order)?, field.space.clone()))
+    }
+
+    /// How many containers the values of a field have: what it costs to go through all of them. Costs one get.
+    ///
+    /// # Errors
+    /// As [`term`](InvertedIndex::term); [`Error::NotACounter`](keyloom::Error::NotACounter), or what the store
+    /// says.
+    pub fn containers(&self, reader: &impl Reader, field: &str) -> Result<u64> {
+        let count = reader.counter(&self.values_field(field)?.counter)?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+}
+
+/// A range that is known.
+struct Selected(KeyRange<'static>);
+
+impl Select for Selected {
+    fn key_range(&self, _: &Subspace) -> KeyRange<'static> {
+        self.0.clone()
+    }
+}

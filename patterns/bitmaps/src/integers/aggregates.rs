@@ -1,0 +1,319 @@
+//! Sums, extremes, ranks and counts of integers.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use keyloom::{Error, Order, Reader, Result};
+
+use super::BitSliced;
+use super::by_value::ByValue;
+use super::slices::{SliceWalk, Slices};
+use crate::bitmap::id_at;
+use crate::expression::Held;
+use crate::expression::leaf::Span;
+use crate::{BitmapExpr, Chunks, Evaluation, Words};
+
+/// Into how many parts a pass for percentiles divides what is left. Of more parts the search takes fewer passes,
+/// but looks at each slice more often: three times in a pass that settles two bits, fifteen times for four.
+const PARTS: i128 = 4;
+
+impl BitSliced {
+    /// How many ids of `filter` have a value; without a filter, how many have one at all. Costs one range over
+    /// the slices, and what the filter costs.
+    ///
+    /// # Errors
+    /// What the store says; where stored bytes are no chunk, naming the key.
+    pub fn count(&self, reader: &impl Reader, filter: Option<&BitmapExpr>) -> Result<u64> {
+        Ok(self.count_and_sum(reader, filter)?.0)
+    }
+
+    /// The sum of the values, which always fits. Costs as [`count`](BitSliced::count).
+    ///
+    /// # Errors
+    /// As [`count`](BitSliced::count).
+    pub fn sum(&self, reader: &impl Reader, filter: Option<&BitmapExpr>) -> Result<i128> {
+        Ok(self.count_and_sum(reader, filter)?.1)
+    }
+
+    /// The sum divided by the count, `None` where there are no values. Costs as [`count`](BitSliced::count).
+    ///
+    /// # Errors
+    /// As [`count`](BitSliced::count).
+    pub fn average(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+    ) -> Result<Option<f64>> {
+        let (count, sum) = self.count_and_sum(reader, filter)?;
+        Ok((count > 0).then(|| sum as f64 / count as f64))
+    }
+
+    /// Both in one pass.
+    ///
+    /// # Errors
+    /// As [`count`](BitSliced::count).
+    pub fn count_and_sum(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+    ) -> Result<(u64, i128)> {
+        let (mut count, mut sum, mut negative) = (0, 0, Words::new());
+        self.for_each_chunk(reader, filter, |_, slices, ids| {
+            count += u64::from(ids.count());
+            negative.clone_from(ids);
+            slices.keep_negative(&mut negative);
+            let has_negative = !negative.is_empty();
+            for (bit, slice) in slices.bits().iter().enumerate() {
+                let Some(slice) = slice else { continue };
+                let mut times = i128::from(slice.and_count_words(ids));
+                if has_negative {
+                    times -= 2 * i128::from(slice.and_count_words(&negative));
+                }
+                sum += times << bit;
+            }
+        })?;
+        Ok((count, sum))
+    }
+
+    /// The smallest value, `None` where there are none. Costs as [`count`](BitSliced::count).
+    ///
+    /// # Errors
+    /// As [`count`](BitSliced::count).
+    pub fn min(&self, reader: &impl Reader, filter: Option<&BitmapExpr>) -> Result<Option<i64>> {
+        self.first_value(reader, filter, Order::Ascending, i64::min)
+    }
+
+    /// The largest value, `None` where there are none. Costs as [`count`](BitSliced::count).
+    ///
+    /// # Errors
+    /// As [`count`](BitSliced::count).
+    pub fn max(&self, reader: &impl Reader, filter: Option<&BitmapExpr>) -> Result<Option<i64>> {
+        self.first_value(reader, filter, Order::Descending, i64::max)
+    }
+
+    fn first_value(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+        order: Order,
+        better: impl Fn(i64, i64) -> i64,
+    ) -> Result<Option<i64>> {
+        let (mut best, mut by_value) = (None, ByValue::default());
+        self.for_each_chunk(reader, filter, |_, slices, ids| {
+            let _ = by_value.visit(slices, ids, order, &mut |value, _| {
+                best = Some(best.map_or(value, |best| better(best, value)));
+                ControlFlow::Break(())
+            });
+        })?;
+        Ok(best)
+    }
+
+    /// The `k` ids with the largest values, and these; the largest first, of equal ones the smaller id. Costs as
+    /// [`count`](BitSliced::count), and memory for `k`.
+    ///
+    /// # Errors
+    /// As [`count`](BitSliced::count).
+    pub fn top(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+        k: usize,
+    ) -> Result<Vec<(u64, i64)>> {
+        let mut best = BTreeSet::new();
+        let mut by_value = ByValue::default();
+        let mut scratch = [Words::new(), Words::new()];
+        self.for_each_chunk(reader, filter, |chunk, slices, ids| {
+            if let Some((Reverse(least), _)) = best.last().filter(|_| best.len() >= k) {
+                keep_above(slices, *least, ids, &mut scratch);
+            }
+            let mut wanted = k;
+            let _ = by_value.visit(slices, ids, Order::Descending, &mut |value, group| {
+                group.for_each(|offset| {
+                    if wanted > 0 {
+                        wanted -= 1;
+                        best.insert((Reverse(value), id_at(chunk, offset).unwrap_or(u64::MAX)));
+                    }
+                });
+                if wanted == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            while best.len() > k {
+                best.pop_last();
+            }
+        })?;
+        Ok(best.into_iter().map(|(Reverse(value), id)| (id, value)).collect())
+    }
+
+    /// How many ids have each value. Costs as [`count`](BitSliced::count), and memory for each value.
+    ///
+    /// # Errors
+    /// As [`count`](BitSliced::count).
+    pub fn counts_by_value(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+    ) -> Result<BTreeMap<i64, u64>> {
+        let (mut counts, mut by_value) = (BTreeMap::new(), ByValue::default());
+        self.for_each_chunk(reader, filter, |_, slices, ids| {
+            let _ = by_value.visit(slices, ids, Order::Ascending, &mut |value, group| {
+                *counts.entry(value).or_default() += group.count();
+                ControlFlow::Continue(())
+            });
+        })?;
+        Ok(counts)
+    }
+
+    /// The percentiles `percents`, from 0 to 100, each by nearest rank: the smallest value that at least so many
+    /// percent of the values do not exceed. So each is a value that is there; 0 gives the smallest and 100 the
+    /// largest. `None` where there are no values.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_bitmaps::BitSliced;
+    /// let ages = BitSliced::new(&Subspace::new("ages"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| ages.set_many(txn, (1..=10).map(|id| (id, id as i64 * 10))))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(ages.percentiles(&snapshot, None, &[50.0, 95.0])?, Some(vec![50, 100]));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// Costs three passes as that of [`count`](BitSliced::count), and one for every two bits of the difference
+    /// between the smallest and the largest value, however many percentiles are asked for. Keeps the ids of the
+    /// filter in memory, as compact as in the store.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for what is no percentage; else as [`count`](BitSliced::count).
+    pub fn percentiles(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+        percents: &[f64],
+    ) -> Result<Option<Vec<i64>>> {
+        // Many passes go over the filter. Of its ids those that have a value are kept: the others may be without end.
+        let (mut count, mut held) = (0, Held::default());
+        self.for_each_chunk(reader, filter, |chunk, _, ids| {
+            count += u64::from(ids.count());
+            if filter.is_some() {
+                held.push(Some(chunk), ids);
+            }
+        })?;
+        let held = filter.map(|_| BitmapExpr::of_held(held));
+        let filter = held.as_ref();
+        let ranks = percents.iter().map(|percent| nearest_rank(*percent, count));
+        let ranks = ranks.collect::<Result<Vec<u64>>>()?;
+        let (Some(min), Some(max)) = (self.min(reader, filter)?, self.max(reader, filter)?) else {
+            return Ok(None);
+        };
+        let mut searches: Vec<Search> =
+            ranks.into_iter().map(|rank| Search { rank, low: min, high: max }).collect();
+        loop {
+            let mut bounds: Vec<i64> = searches.iter().flat_map(Search::bounds).collect();
+            if bounds.is_empty() {
+                return Ok(Some(searches.iter().map(|search| search.low).collect()));
+            }
+            bounds.sort_unstable();
+            bounds.dedup();
+            let counts = self.counts_up_to(reader, filter, &bounds)?;
+            for (bound, count) in bounds.iter().zip(&counts) {
+                searches.iter_mut().for_each(|search| search.narrow(*bound, *count));
+            }
+        }
+    }
+
+    /// How many values do not exceed each of `bounds`.
+    fn counts_up_to(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+        bounds: &[i64],
+    ) -> Result<Vec<u64>> {
+        let mut counts = vec![0; bounds.len()];
+        let [mut found, mut scratch] = [Words::new(), Words::new()];
+        self.for_each_chunk(reader, filter, |_, slices, ids| {
+            for (count, bound) in counts.iter_mut().zip(bounds) {
+                slices.between(&(i64::MIN..=*bound), &mut found, &mut scratch);
+                *count += u64::from(found.and_count(ids));
+            }
+        })?;
+        Ok(counts)
+    }
+
+    /// Calls `visit` with each chunk where ids of the filter have values, and these ids.
+    fn for_each_chunk(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+        mut visit: impl FnMut(u64, &Slices<'_>, &mut Words),
+    ) -> Result<()> {
+        let everything = BitmapExpr::range(..);
+        let mut ids = Words::new();
+        let mut filter = Evaluation::all(filter.unwrap_or(&everything), reader, Order::Ascending)?;
+        let span = Span::of(&(0..=u64::MAX), Order::Ascending);
+        let mut values = SliceWalk::new(reader, self.space(), span);
+        while let Some(chunk) = filter.next_chunk(&mut ids)? {
+            match values.seek(chunk)? {
+                Some(at) if at == chunk => {
+                    let slices = values.slices(at)?;
+                    slices.keep_existing(&mut ids);
+                    if !ids.is_empty() {
+                        visit(chunk, &slices, &mut ids);
+                    }
+                }
+                Some(at) => filter.skip_to(at),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Leaves those ids whose value is larger.
+fn keep_above(slices: &Slices<'_>, least: i64, ids: &mut Words, [found, scratch]: &mut [Words; 2]) {
+    match least.checked_add(1) {
+        Some(from) => {
+            slices.between(&(from..=i64::MAX), found, scratch);
+            ids.and_words(found);
+        }
+        None => ids.clear(),
+    }
+}
+
+/// The rank, from 1, of a percentile.
+fn nearest_rank(percent: f64, count: u64) -> Result<u64> {
+    match (0.0..=100.0).contains(&percent) {
+        true => Ok(((percent * count as f64 / 100.0).ceil() as u64).clamp(1, count.max(1))),
+        false => Err(Error::BadOption {
+            what: "the percentile",
+            value: percent.to_string(),
+            why: "a percentile lies between 0 and 100",
+        }),
+    }
+}
+
+/// A search for the value of a rank: the smallest that so many values do not exceed.
+#[derive(Debug)]
+struct Search {
+    rank: u64,
+    /// It is one of these.
+    low: i64,
+    high: i64,
+}
+
+impl Search {
+    /// What to count the values up to: it divides what is left into [`PARTS`]. Nothing where it is found.
+    fn bounds(&self) -> impl Iterator<Item = i64> + use<> {
+        let (low, width) = (self.low, i128::from(self.high) - i128::from(self.low));
+        let parts = PARTS.min(width + 1);
+        (1..parts).map(move |part| (i128::from(low) + (width + 1) * part / parts - 1) as i64)
+    }
+
+    /// So many values do not exceed `bound`.
+    fn narrow(&mut self, bound: i64, count: u64) {
+        if count >= self.rank {
+            self.high = self.high.min(bound);
+        } else if bound >= self.low {
+            self.low = bound.saturating_add(1);
+        }
+    }
+}

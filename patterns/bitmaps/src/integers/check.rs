@@ -1,0 +1,61 @@
+//! What is wrong with stored integers.
+
+use keyloom::{Order, Reader, Result};
+
+use super::BitSliced;
+use super::slices::{EXISTS, LOWEST, SIGN, SliceWalk, Slices};
+use crate::Words;
+use crate::expression::leaf::Span;
+use keyloom_tables::{Inconsistency, Rule};
+
+impl BitSliced {
+    /// All chunks that are not as they should be: ids out of order, or with a sign or a bit but no value, or with
+    /// a negative zero. Costs one range over all slices.
+    ///
+    /// Reads only look as far as they need to: of such chunks they come to a wrong answer, but to an end.
+    ///
+    /// # Errors
+    /// What the store says; where stored bytes are no chunk, naming the key.
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let span = Span::of(&(0..=u64::MAX), Order::Ascending);
+        let mut walk = SliceWalk::new(reader, &self.space, span);
+        let (mut faults, mut next) = (Vec::new(), Some(0));
+        while let Some(chunk) = next.map_or(Ok(None), |next| walk.seek(next))? {
+            let slices = walk.slices(chunk)?;
+            let key = |slice: u8| self.space.pack(&(chunk, slice));
+            for (slice, container) in slices.all() {
+                if let Err(error) = container.verify() {
+                    faults.push(Inconsistency::foreign(key(slice), error));
+                }
+            }
+            let mut wrong = |slice, text: &'static str| {
+                faults.push(Inconsistency::new(key(slice), Rule::Wrong).with_text(text));
+            };
+            if has_more_than_exist(&slices) {
+                wrong(EXISTS, "lacks ids that have a sign or a bit");
+            }
+            if has_negative_zero(&slices) {
+                wrong(SIGN, "has ids without a bit");
+            }
+            next = span.behind(chunk);
+        }
+        Ok(faults)
+    }
+}
+
+/// Whether an id has a sign or a bit but no value.
+fn has_more_than_exist(slices: &Slices<'_>) -> bool {
+    let mut ids = Words::new();
+    slices.all().for_each(|(_, container)| ids.or(container));
+    let all = ids.count();
+    slices.keep_existing(&mut ids);
+    ids.count() < all
+}
+
+fn has_negative_zero(slices: &Slices<'_>) -> bool {
+    let mut ids = slices.all().find(|(slice, _)| *slice == SIGN).map(|(_, sign)| sign.words());
+    slices.all().filter(|(slice, _)| *slice >= LOWEST).for_each(|(_, bit)| {
+        ids.iter_mut().for_each(|ids| ids.and_not(bit));
+    });
+    ids.is_some_and(|ids| !ids.is_empty())
+}

@@ -1,0 +1,82 @@
+//! Integers compared with constants: the ids whose value lies in a range.
+
+use std::ops::RangeInclusive;
+
+use keyloom::{Reader, Result, Subspace};
+
+use super::slices::SliceWalk;
+use crate::expression::leaf::Span;
+use crate::expression::machine::Op;
+use crate::{ChunkIds, Words};
+use keyloom_tables::Explain;
+use keyloom_tables::kit::Fnv;
+
+/// The ids whose value lies in a range.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    pub(super) space: Subspace,
+    pub(super) values: RangeInclusive<i64>,
+}
+
+impl Comparison {
+    /// Where the integers are.
+    pub(crate) fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The range, which is not empty.
+    pub(crate) fn values(&self) -> &RangeInclusive<i64> {
+        &self.values
+    }
+
+    /// Adds what tells it from others.
+    pub(crate) fn hash(&self, hash: &mut Fnv) {
+        hash.add(&(self.space.prefix().len() as u64).to_be_bytes());
+        hash.add(self.space.prefix());
+        hash.add(&self.values.start().to_be_bytes());
+        hash.add(&self.values.end().to_be_bytes());
+    }
+
+    pub(crate) fn walk<'r, R: Reader>(&self, reader: &'r R, span: Span) -> ComparisonWalk<'r, R> {
+        ComparisonWalk {
+            slices: SliceWalk::new(reader, &self.space, span),
+            values: self.values.clone(),
+            scratch: None,
+            own: ChunkIds::default(),
+        }
+    }
+}
+
+/// A walk over the chunks where there are such ids.
+#[derive(Debug)]
+pub(crate) struct ComparisonWalk<'r, R: Reader> {
+    slices: SliceWalk<'r, R>,
+    values: RangeInclusive<i64>,
+    /// Made when first needed, and kept.
+    scratch: Option<Box<Words>>,
+    /// The ids of a chunk, where they are combined with others.
+    own: ChunkIds,
+}
+
+impl<R: Reader> ComparisonWalk<'_, R> {
+    pub(crate) fn seek(&mut self, to: u64) -> Result<Option<u64>> {
+        self.slices.seek(to)
+    }
+
+    /// Combines ids with those of the chunk at the position `at`, which [`ComparisonWalk::seek`] returned.
+    pub(crate) fn combine(&mut self, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()> {
+        let slices = self.slices.slices(at)?;
+        let scratch = self.scratch.get_or_insert_with(|| Box::new(Words::new()));
+        if op == Op::Set {
+            slices.between(&self.values, ids.as_words(), scratch);
+        } else {
+            slices.between(&self.values, self.own.as_words(), scratch);
+            op.apply_ids(ids, &mut self.own);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn explain(&self) -> Explain {
+        self.slices.explain()
+    }
+}

@@ -1,0 +1,230 @@
+//! The slices of one chunk of integers, and what is found in them.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use keyloom::{Entry, Error, Reader, Result, Subspace};
+
+use crate::expression::leaf::{ChunkWalk, Span};
+use crate::{Container, Words};
+use keyloom_tables::Explain;
+
+/// The slice of the ids that have a value.
+pub(super) const EXISTS: u8 = 0;
+/// The slice of the ids whose value is negative.
+pub(super) const SIGN: u8 = 1;
+/// The slice of the lowest bit of the magnitude.
+pub(super) const LOWEST: u8 = 2;
+/// How many bits a magnitude has; that of [`i64::MIN`] takes all of them.
+const BITS: usize = 64;
+/// How many slices there can be.
+pub(super) const SLICES: usize = LOWEST as usize + BITS;
+
+/// A walk over integers, chunk by chunk.
+pub(super) struct SliceWalk<'r, R: Reader> {
+    walk: ChunkWalk<'r, R, (u64, u8)>,
+    /// The position whose slices were gathered, and these.
+    gathered: Option<u64>,
+    slices: Vec<(u8, Entry<R::Bytes<'r>>)>,
+}
+
+impl<'r, R: Reader> SliceWalk<'r, R> {
+    pub(super) fn new(reader: &'r R, space: &Subspace, span: Span) -> Self {
+        let walk = ChunkWalk::new(reader, space, span);
+        Self { walk, gathered: None, slices: Vec::new() }
+    }
+
+    /// Goes on to the first chunk at or behind a position, and tells where that is.
+    pub(super) fn seek(&mut self, to: u64) -> Result<Option<u64>> {
+        if let Some(at) = self.gathered.filter(|at| *at >= to) {
+            return Ok(Some(at));
+        }
+        self.gathered = None;
+        self.slices.clear();
+        self.walk.seek(to)
+    }
+
+    /// The slices at the position `at`, which [`SliceWalk::seek`] told.
+    pub(super) fn slices(&mut self, at: u64) -> Result<Slices<'_>> {
+        let mut here = if self.gathered == Some(at) { None } else { Some(at) };
+        while here == Some(at) {
+            let slice = self.walk.take().map(|((_, slice), entry)| (slice, entry));
+            self.slices.extend(slice);
+            here = self.walk.step()?;
+        }
+        self.gathered = Some(at);
+        Slices::parse(&self.slices)
+    }
+
+    pub(super) fn explain(&self) -> Explain {
+        self.walk.explain()
+    }
+}
+
+impl<R: Reader> fmt::Debug for SliceWalk<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SliceWalk").field("walk", &self.walk).finish_non_exhaustive()
+    }
+}
+
+/// The integers of one chunk.
+#[derive(Debug)]
+pub(super) struct Slices<'c> {
+    exists: Option<Container<'c>>,
+    sign: Option<Container<'c>>,
+    bits: [Option<Container<'c>>; BITS],
+}
+
+impl<'c> Slices<'c> {
+    fn parse<B: std::ops::Deref<Target = [u8]>>(entries: &'c [(u8, Entry<B>)]) -> Result<Self> {
+        let mut slices = Self { exists: None, sign: None, bits: [None; BITS] };
+        for (slice, (key, value)) in entries {
+            let place = match *slice {
+                EXISTS => Some(&mut slices.exists),
+                SIGN => Some(&mut slices.sign),
+                bit => slices.bits.get_mut(usize::from(bit - LOWEST)),
+            };
+            let place = place.ok_or_else(|| Error::other("integers have no such slice").at(key))?;
+            *place = Some(Container::parse(value).map_err(|error| error.at(key))?);
+        }
+        Ok(slices)
+    }
+
+    /// All slices that there are, by their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u8, Container<'c>)> {
+        let bits = (LOWEST..).zip(&self.bits);
+        let all = [(EXISTS, &self.exists), (SIGN, &self.sign)].into_iter().chain(bits);
+        all.filter_map(|(slice, container)| Some((slice, (*container)?)))
+    }
+
+    /// The slices of the bits, from the lowest to the highest that any id has.
+    pub(super) fn bits(&self) -> &[Option<Container<'c>>] {
+        let width = self.bits.iter().rposition(Option::is_some).map_or(0, |highest| highest + 1);
+        self.bits.get(..width).unwrap_or_default()
+    }
+
+    /// Leaves those ids that have a value.
+    pub(super) fn keep_existing(&self, ids: &mut Words) {
+        and(ids, self.exists);
+    }
+
+    /// Leaves those ids whose value is negative.
+    pub(super) fn keep_negative(&self, ids: &mut Words) {
+        and(ids, self.sign);
+    }
+
+    /// Leaves those ids whose value, if they have one, is not negative.
+    pub(super) fn drop_negative(&self, ids: &mut Words) {
+        if let Some(sign) = self.sign {
+            ids.and_not(sign);
+        }
+    }
+
+    /// Whether a value is negative, of an id that has one.
+    fn is_negative(&self, offset: u16) -> bool {
+        self.sign.is_some_and(|sign| sign.contains(offset))
+    }
+
+    pub(super) fn value(&self, offset: u16) -> Option<i64> {
+        self.exists.filter(|exists| exists.contains(offset))?;
+        Some(signed(self.magnitude(offset), self.is_negative(offset)))
+    }
+
+    pub(super) fn magnitude(&self, offset: u16) -> u64 {
+        let has = |slice: &Option<Container<'_>>| slice.is_some_and(|bit| bit.contains(offset));
+        let bits = self.bits().iter().map(|slice| u64::from(has(slice)));
+        bits.rev().fold(0, |higher, bit| higher << 1 | bit)
+    }
+
+    /// The ids whose value lies in a range.
+    pub(super) fn between(
+        &self,
+        range: &RangeInclusive<i64>,
+        ids: &mut Words,
+        scratch: &mut Words,
+    ) {
+        let (low, high) = (*range.start(), *range.end());
+        ids.clear();
+        if let Some(exists) = self.exists.filter(|_| high >= 0) {
+            let magnitudes = low.max(0).unsigned_abs()..=high.unsigned_abs();
+            self.magnitudes_between(&magnitudes, exists, ids, scratch);
+            self.drop_negative(ids);
+        }
+        if let Some(sign) = self.sign.filter(|_| low < 0) {
+            // There is no negative zero.
+            let least = if high >= -1 { 0 } else { high.unsigned_abs() };
+            let mut negative = Words::new();
+            self.magnitudes_between(&(least..=low.unsigned_abs()), sign, &mut negative, scratch);
+            self.keep_existing(&mut negative);
+            ids.or_words(&negative);
+        }
+    }
+
+    /// The ids of `all` whose magnitude lies in a range.
+    fn magnitudes_between(
+        &self,
+        range: &RangeInclusive<u64>,
+        all: Container<'_>,
+        ids: &mut Words,
+        scratch: &mut Words,
+    ) {
+        let (least, most) = (*range.start(), *range.end());
+        ids.set(all);
+        if least == most {
+            return self.keep_magnitude(least, ids);
+        }
+        if least > 0 {
+            self.magnitudes_from(least, scratch);
+            ids.and_words(scratch);
+        }
+        // No larger one there has more bits.
+        if most >> (self.bits().len().saturating_sub(1)) <= 1 {
+            self.magnitudes_from(most + 1, scratch);
+            ids.and_not_words(scratch);
+        }
+    }
+
+    /// Leaves those ids whose magnitude is this one.
+    fn keep_magnitude(&self, magnitude: u64, ids: &mut Words) {
+        for (bit, slice) in self.bits.iter().enumerate() {
+            match magnitude >> bit & 1 {
+                1 => and(ids, *slice),
+                _ => slice.iter().for_each(|slice| ids.and_not(*slice)),
+            }
+            if ids.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// The ids whose magnitude is at least this one, which is not 0, where those without a value have 0.
+    ///
+    /// From the lowest bit up: with a bit that `least` has, a number must have it too and be large enough in
+    /// the bits below; with one that it has not, having it or being large enough below will do.
+    fn magnitudes_from(&self, least: u64, ids: &mut Words) {
+        let lowest = least.trailing_zeros() as usize;
+        ids.clear();
+        if let Some(slice) = self.bits.get(lowest).copied().flatten() {
+            ids.or(slice);
+        }
+        for (bit, slice) in self.bits.iter().enumerate().skip(lowest + 1) {
+            match (least >> bit & 1, slice) {
+                (1, slice) => and(ids, *slice),
+                (_, Some(slice)) => ids.or(*slice),
+                (_, None) => {}
+            }
+        }
+    }
+}
+
+/// The value that has this magnitude.
+pub(super) fn signed(magnitude: u64, is_negative: bool) -> i64 {
+    if is_negative { 0_i64.wrapping_sub_unsigned(magnitude) } else { magnitude as i64 }
+}
+
+fn and(ids: &mut Words, slice: Option<Container<'_>>) {
+    match slice {
+        Some(slice) => ids.and(slice),
+        None => ids.clear(),
+    }
+}

@@ -1,0 +1,84 @@
+//! Reports through the inverted index: an audience intersected with every value of a field in one scan.
+
+use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, unpack};
+
+use super::window::Window;
+use crate::Container;
+use keyloom_tables::Explain;
+use keyloom_tables::kit::Walk;
+
+/// Where the containers of a field are.
+pub(super) struct Containers<'f> {
+    /// Keys go on with the value and the chunk.
+    pub(super) space: &'f Subspace,
+    /// Those that are of a value.
+    pub(super) range: KeyRange<'static>,
+}
+
+impl Containers<'_> {
+    /// Tells of each value that ids of the window have how many have it.
+    ///
+    /// One walk over the containers, on which those are skipped in whose chunks the window has nothing.
+    pub(super) fn intersect<R: Reader>(
+        &self,
+        reader: &R,
+        window: &Window,
+        mut tell: impl FnMut(&[u8], u64),
+    ) -> Result<Explain> {
+        let mut walk = Walk::open(reader, self.range.clone(), Order::Ascending)?;
+        let mut at = At { value: Subspace::root(), place: 0, count: 0 };
+        let mut tell = |at: &At| {
+            if at.count > 0 {
+                tell(
+                    at.value.prefix().get(self.space.prefix().len()..).unwrap_or_default(),
+                    at.count,
+                );
+            }
+        };
+        let mut next = walk.step()?;
+        while let Some((key, bytes)) = next {
+            if at.count == 0 && at.value.prefix().is_empty() || !at.value.contains(&key) {
+                tell(&at);
+                let leading = self.space.leading(&key, 1);
+                let value = leading.map_err(|error| keyloom::Error::from(error).at(&key))?;
+                at = At { value: Subspace::from_bytes(value), place: 0, count: 0 };
+            }
+            let chunk = unpack::<u64>(key.get(at.value.prefix().len()..).unwrap_or_default());
+            let chunk = chunk.map_err(|error| keyloom::Error::from(error).at(&key))?;
+            at.place = window.seek(at.place, chunk);
+            next = match window.chunk(at.place) {
+                Some(wanted) if wanted == chunk => {
+                    let container = Container::parse(&bytes).map_err(|error| error.at(&key))?;
+                    at.count += u64::from(window.and_count(at.place, container));
+                    walk.step()?
+                }
+                wanted => walk.leave(self.rest(&at.value, wanted))?.next,
+            };
+        }
+        tell(&at);
+        Ok(walk.explain)
+    }
+
+    /// What lies behind the containers of a value before the chunk `wanted`, or behind all of them.
+    fn rest(&self, value: &Subspace, wanted: Option<u64>) -> KeyRange<'static> {
+        let from: KeyBuf;
+        let rest = match wanted {
+            Some(chunk) => {
+                from = value.pack(&chunk);
+                KeyRange::starting_at(&from)
+            }
+            None => KeyRange::behind(value.prefix()),
+        };
+        self.range.clone().intersect(rest).into_owned()
+    }
+}
+
+/// Where the walk is.
+struct At {
+    /// What the keys of the value begin with.
+    value: Subspace,
+    /// The first chunk of the window that is not before the container.
+    place: usize,
+    /// How many ids of the window have the value.
+    count: u64,
+}

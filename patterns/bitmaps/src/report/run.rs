@@ -1,0 +1,211 @@
+//! A report that is being made.
+
+use keyloom::{Error, KeyBuf, Reader, Result, Subspace};
+
+use super::Report;
+use super::intersect::Containers;
+use super::plan::{Known, ReportExplain, ReportWay};
+use super::rows::{Gathered, ValueSum, change};
+use super::tally::Tally;
+use super::walk::Columns;
+use super::window::{Audience, Window};
+use crate::{BitmapExpr, InvertedIndex};
+use keyloom_tables::Explain;
+use keyloom_tables::table::RecordKey;
+
+/// A report of an audience over some fields.
+pub(super) struct Run<'r, R: Reader, K, V> {
+    index: &'r InvertedIndex<K, V>,
+    reader: &'r R,
+    audience: Audience<'r, R>,
+    /// Evaluated already, to choose the way.
+    first: Option<Window>,
+    fields: Vec<Containers<'r>>,
+    /// The columns of the fields, and behind them those of the integers to be summed.
+    columns: Vec<&'r Subspace>,
+    explain: ReportExplain,
+}
+
+impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
+    /// Evaluates the beginning of the audience and chooses the way.
+    pub(super) fn open(
+        report: &'r Report<'_, K, V>,
+        reader: &'r R,
+        names: &[&str],
+        integers: Option<&str>,
+    ) -> Result<Self> {
+        let index = report.index;
+        if names.is_empty() {
+            let why = "an audience is broken down by one field or more; name one";
+            return Err(Error::BadOption { what: "the fields", value: "none".into(), why });
+        }
+        if let Some(integers) = integers {
+            index.integers_of(integers)?;
+        }
+        let fields = names.iter().map(|name| {
+            let (space, range) = index.containers_of_field(name)?;
+            Ok(Containers { space, range })
+        });
+        let fields = fields.collect::<Result<_>>()?;
+        let columns = names.iter().chain(&integers).map(|name| index.columns_of_field(name));
+        let columns = columns.collect::<Result<_>>()?;
+        let containers = names.iter().map(|name| index.containers(reader, name));
+        let containers = containers.collect::<Result<Vec<u64>>>()?;
+        let mut audience = Audience::open(&report.audience, reader)?;
+        let first = audience.next_window()?;
+        let mut known = Known::of(first.as_ref());
+        if first.is_some() {
+            known.of_chunks = index.chunks(reader)?;
+        }
+        let (walk_ns, intersect_ns) = match (integers, containers.as_slice()) {
+            (Some(_), [containers]) => (known.walk_ns(2), known.sums_ns(*containers)),
+            _ => (known.walk_ns(containers.len()), known.intersect_all_ns(&containers)),
+        };
+        let cheaper = match intersect_ns < walk_ns {
+            true => ReportWay::Intersect,
+            false => ReportWay::Walk,
+        };
+        let explain = ReportExplain {
+            way: report.way.unwrap_or(cheaper),
+            ids: 0,
+            containers: containers.iter().sum(),
+            intersect_ns,
+            walk_ns,
+            read: Explain::default(),
+        };
+        Ok(Self { index, reader, audience, first, fields, columns, explain })
+    }
+
+    /// How the report is computed.
+    pub(super) fn way(&self) -> ReportWay {
+        self.explain.way
+    }
+
+    /// The next part of the audience.
+    pub(super) fn next_window(&mut self) -> Result<Option<Window>> {
+        let window = match self.first.take() {
+            Some(first) => Some(first),
+            None => self.audience.next_window()?,
+        };
+        self.explain.ids += window.as_ref().map_or(0, |window| window.ids);
+        Ok(window)
+    }
+
+    /// What was read and done, when there are so many rows.
+    pub(super) fn finish(mut self, rows: usize) -> ReportExplain {
+        let audience = self.audience.explain();
+        self.add(audience);
+        self.explain.read.keys_returned = rows as u64;
+        self.explain
+    }
+
+    fn add(&mut self, read: Explain) {
+        let sum = &mut self.explain.read;
+        sum.ranges += read.ranges;
+        sum.seeks += read.seeks;
+        sum.keys_scanned += read.keys_scanned;
+    }
+
+    /// Counts what is in the window of each combination of values, through the inverted index.
+    pub(super) fn intersect(&mut self, window: &Window, counts: &mut Gathered<u64>) -> Result<()> {
+        self.intersect_from(0, window, &mut KeyBuf::new(), counts)
+    }
+
+    /// The same for the fields from the `n`-th on, where `group` are the values of those before.
+    fn intersect_from(
+        &mut self,
+        n: usize,
+        window: &Window,
+        group: &mut KeyBuf,
+        counts: &mut Gathered<u64>,
+    ) -> Result<()> {
+        let length = group.len();
+        let (mut values, is_last) = (Vec::new(), n + 1 == self.fields.len());
+        let Some(field) = self.fields.get(n) else { return Ok(()) };
+        let read = field.intersect(self.reader, window, |value, count| match is_last {
+            true => {
+                group.extend_from_slice(value);
+                change(counts, group, |sum: &mut u64| *sum += count);
+                group.truncate(length);
+            }
+            false => values.push(KeyBuf::from_slice(value)),
+        })?;
+        let space = field.space.clone();
+        let bitmap = |value: &[u8]| {
+            let prefix: KeyBuf = space.prefix().iter().chain(value).copied().collect();
+            BitmapExpr::stored(&Subspace::from_bytes(&prefix))
+        };
+        self.add(read);
+        if is_last {
+            return Ok(());
+        }
+        let held = BitmapExpr::held(&mut window.chunks())?;
+        for value in values {
+            let with = &held & bitmap(&value);
+            let mut audience = Audience::open(&with, self.reader)?;
+            let part = audience.next_window()?;
+            self.add(audience.explain());
+            group.extend_from_slice(&value);
+            if let Some(part) = part {
+                self.intersect_from(n + 1, &part, group, counts)?;
+            }
+            group.truncate(length);
+        }
+        Ok(())
+    }
+
+    /// The breakdown first, and then for each of its values all slices of the integers again.
+    pub(super) fn intersect_sums(
+        &mut self,
+        window: &Window,
+        field: &str,
+        integers: &str,
+        sums: &mut Gathered<ValueSum>,
+    ) -> Result<()> {
+        let mut counts = Gathered::default();
+        self.intersect(window, &mut counts)?;
+        let held = BitmapExpr::held(&mut window.chunks())?;
+        for value in counts.keys() {
+            let with = &held & self.index.packed_term(field, value)?;
+            let found =
+                self.index.integers_of(integers)?.count_and_sum(self.reader, Some(&with))?;
+            change(sums, value, |total: &mut ValueSum| {
+                total.count += found.0;
+                total.sum += found.1;
+            });
+        }
+        Ok(())
+    }
+
+    /// Counts what the ids of the window have of each combination of values, through the direct index.
+    pub(super) fn walk(&mut self, window: &Window, tally: &mut Tally<u64>) -> Result<()> {
+        let mut columns = self.columns();
+        tally.count(&mut columns, window)?;
+        let read = columns.explain;
+        self.add(read);
+        Ok(())
+    }
+
+    /// Sums up the integers of the ids of the window for each value that they have, through the direct index.
+    pub(super) fn walk_sums(&mut self, window: &Window, tally: &mut Tally<ValueSum>) -> Result<()> {
+        let mut columns = self.columns();
+        tally.sum(&mut columns, window)?;
+        let read = columns.explain;
+        self.add(read);
+        Ok(())
+    }
+
+    fn columns(&self) -> Columns<'_, R> {
+        let ranges = self.columns.len() as u64;
+        let explain = Explain { ranges, ..Explain::default() };
+        Columns { reader: self.reader, fields: &self.columns, explain }
+    }
+}
+
+impl Known {
+    fn of(window: Option<&Window>) -> Self {
+        let Some(window) = window else { return Self { ids: 0, chunks: 0, full: 0, of_chunks: 1 } };
+        let (chunks, full) = (window.len() as u64, window.full() as u64);
+        Self { ids: window.ids, chunks, full, of_chunks: chunks }
+    }
+}

@@ -1,0 +1,246 @@
+//! What reports say, which way they take, and what that costs.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use keyloom::{Cost, Metered, Reader, Store};
+use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS, Report, ReportWay, ValueSum};
+use roaring::RoaringTreemap;
+
+use super::fixture::{Ask, Fixture, User, Users, ask, crowd, users};
+use keyloom_testing::laws::{counts, very_long_property};
+
+const WAYS: [Option<ReportWay>; 3] = [None, Some(ReportWay::Intersect), Some(ReportWay::Walk)];
+
+fn report<'f>(fixture: &'f Fixture, ask: &Ask, way: Option<ReportWay>) -> Report<'f, u32, User> {
+    let report = fixture.index.report(ask.expr(&fixture.index));
+    match way {
+        Some(way) => report.by(way),
+        None => report,
+    }
+}
+
+/// Rows that are counted by looking at the records.
+fn counted<P: Ord>(pairs: impl Iterator<Item = P>) -> Vec<(P, u64)> {
+    let mut counts = BTreeMap::new();
+    pairs.for_each(|value| *counts.entry(value).or_insert(0) += 1);
+    counts.into_iter().collect()
+}
+
+pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
+    very_long_property((users(), ask()), |(users, ask)| {
+        let fixture = Fixture::holding(store, &users);
+        let snapshot = store.snapshot().unwrap();
+        let audience: Vec<&User> = ask.of(&users).map(|(_, user)| user).collect();
+        let tags = counted(audience.iter().flat_map(|user| user.tags.clone()));
+        let both = counted(audience.iter().flat_map(|user| {
+            user.tags.iter().flat_map(|tag| user.city.map(|city| (tag.clone(), city)))
+        }));
+        let mut sums = BTreeMap::<u8, ValueSum>::new();
+        for user in &audience {
+            if let (Some(city), Some(cents)) = (user.city, user.cents) {
+                let sum = sums.entry(city).or_default();
+                (sum.count, sum.sum) = (sum.count + 1, sum.sum + i128::from(cents));
+            }
+        }
+        for way in &WAYS[1..] {
+            let report = report(&fixture, &ask, *way);
+            let found = report.breakdown::<String>(&snapshot, "tag").unwrap();
+            assert_eq!(found.rows, tags, "{way:?}");
+            let (own, explain) = (found.top(2), found.explain);
+            let mut top: Vec<&(String, u64)> = tags.iter().collect();
+            top.sort_by_key(|row| std::cmp::Reverse(row.1));
+            assert_eq!(own, top[..top.len().min(2)]);
+            assert_eq!(explain.read.keys_returned, tags.len() as u64);
+            assert!(way.is_none_or(|way| way == explain.way));
+            let found = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).unwrap();
+            assert_eq!(found.rows, both, "{way:?}");
+            let found = report.sums::<u8>(&snapshot, "city", "cents").unwrap();
+            assert_eq!(found.rows, sums.clone().into_iter().collect::<Vec<_>>(), "{way:?}");
+        }
+    });
+}
+
+/// More ids in a chunk than are looked up one by one.
+pub fn an_audience_of_many_chunks_is_reported_whole(store: &impl Store) {
+    let users = crowd(3, 1_000);
+    let fixture = Fixture::holding(store, &users);
+    let snapshot = store.snapshot().unwrap();
+    let some = Box::new(Ask::Ids(500, 2 * CHUNK_IDS as u32 + 7));
+    let some = Ask::And(some, Box::new(Ask::Everybody));
+    for ask in [Ask::City(0), Ask::Everybody, some] {
+        let expected = counted(ask.of(&users).flat_map(|(_, user)| user.tags.clone()));
+        for way in WAYS {
+            let found = report(&fixture, &ask, way).breakdown::<String>(&snapshot, "tag").unwrap();
+            assert_eq!(found.rows, expected, "{way:?}");
+            assert_eq!(found.explain.ids, ask.of(&users).count() as u64);
+            assert_eq!(found.explain.containers, 6, "two tags in three chunks");
+        }
+    }
+}
+
+/// Gets, ranges, keys read, keys written. The counter of the field is a get; a range counts the chunks, and there is
+/// one for each term of the audience.
+pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    let fixture = Fixture::holding(store, &crowd(4, 60));
+    let store = Metered::new(store.clone());
+    let snapshot = store.snapshot().unwrap();
+    let cost = |ask: Ask, way, work: &dyn Fn(Report<'_, u32, User>)| {
+        let report = report(&fixture, &ask, Some(way));
+        counts(store.measure(|_| work(report)).1)
+    };
+    let breakdown = |report: Report<'_, u32, User>| {
+        report.breakdown::<String>(&snapshot, "tag").map(drop).unwrap();
+    };
+    let all = || Ask::City(1);
+    let (intersect, walk) = (ReportWay::Intersect, ReportWay::Walk);
+    // The audience has 4 chunks, the field 8 containers.
+    assert_eq!(cost(all(), intersect, &breakdown), [1, 3, 1 + 4 + 4 + 8, 0]);
+    // Its ids are in 4 blocks that are far from each other.
+    assert_eq!(cost(all(), walk, &breakdown), [1 + 4, 2, 1 + 4 + 4 + 4, 0]);
+    let nobody = || Ask::City(9);
+    assert_eq!(cost(nobody(), intersect, &breakdown), [1, 1, 1, 0]);
+    assert_eq!(cost(nobody(), walk, &breakdown), [1, 1, 1, 0]);
+
+    let both = |report: Report<'_, u32, User>| {
+        let fields = ["tag", "city"];
+        report.breakdown_by::<(String, u8)>(&snapshot, &fields).map(drop).unwrap();
+    };
+    // For each of the two tags its four containers, and the containers of the one city or of the two.
+    assert_eq!(cost(all(), walk, &both), [2 + 2 * 4, 2, 2 + 4 + 4 + 2 * 4, 0]);
+    assert_eq!(cost(all(), intersect, &both), [2, 3 + 2 * 2, 2 + 4 + 4 + 8 + 2 * (4 + 8), 0]);
+
+    let sums = |report: Report<'_, u32, User>| {
+        report.sums::<String>(&snapshot, "tag", "cents").map(drop).unwrap();
+    };
+    assert_eq!(cost(all(), walk, &sums), [1 + 2 * 4, 2, 1 + 4 + 4 + 2 * 4, 0]);
+    // For each tag its containers again, and the slices of the integers up to 9: which are there, and four bits.
+    assert_eq!(cost(all(), intersect, &sums), [1, 3 + 2 * 2, 1 + 4 + 4 + 8 + 2 * (4 + 4 * 5), 0]);
+}
+
+/// A field with a container in every chunk, of which the audience has the last: one seek for each value.
+pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
+    let fixture = Fixture::holding(store, &crowd(60, 2));
+    let store = Metered::new(store.clone());
+    let snapshot = store.snapshot().unwrap();
+    let last = 59 * CHUNK_IDS as u32;
+    let report = report(&fixture, &Ask::Ids(last, last + 2), Some(ReportWay::Intersect));
+    let (found, cost) = store.measure(|_| report.breakdown::<String>(&snapshot, "tag").unwrap());
+    assert_eq!(found.rows.len(), 2);
+    assert_eq!(found.explain.containers, 120);
+    assert_eq!(cost.gets, 1);
+    // The count of the chunks; the one of all records that is wanted; two values, each of them in a seek or a page that
+    // comes with a range.
+    assert!(cost.ranges <= 1 + 1 + 3, "{cost}");
+    assert!(found.explain.read.keys_scanned <= 120 + 1, "{}", found.explain);
+    if snapshot.entries_at_hand() == 0 {
+        assert!(found.explain.read.keys_scanned < 60, "{}", found.explain);
+    }
+}
+
+pub fn ids_without_a_record_are_left_out(store: &impl Store) {
+    let fixture = Fixture::holding(store, &crowd(2, 40));
+    let (index, snapshot) = (&fixture.index, store.snapshot().unwrap());
+    let (city, everybody) = (index.term("city", 1_u8).unwrap(), BitmapExpr::range(..));
+    // Each of these has ids in every chunk that there can be.
+    let audiences = [
+        (everybody.clone(), 80),
+        (BitmapExpr::all_of::<BitmapExpr>([]), 80),
+        (city.complement(..), 80 - 27),
+        (&everybody ^ &city, 80 - 27),
+        (&city | BitmapExpr::range(20..), 80 - 20 + 7),
+        (&everybody - RoaringTreemap::from_iter([3, 90_000]), 79),
+    ];
+    let batch = index.batch(audiences.iter().map(|(audience, _)| audience)).unwrap();
+    let counts = batch.counts(&snapshot, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(counts, audiences.each_ref().map(|(_, ids)| *ids));
+    for (audience, ids) in &audiences {
+        for way in WAYS {
+            let report = index.report(audience);
+            let report = match way {
+                Some(way) => report.by(way),
+                None => report,
+            };
+            let found = report.breakdown::<String>(&snapshot, "tag").unwrap();
+            assert_eq!(found.rows.iter().map(|row| row.1).sum::<u64>(), *ids, "{audience:?}");
+            assert_eq!(found.explain.ids, *ids, "{audience:?}");
+        }
+    }
+    // A million ids, of which one has a record.
+    let held = (39..1_000_000).filter(|id| id / CHUNK_IDS != 1).collect::<RoaringTreemap>();
+    let explain = index.report(held).breakdown::<String>(&snapshot, "tag").unwrap().explain;
+    assert_eq!((explain.ids, explain.way), (1, ReportWay::Walk));
+}
+
+/// What was read, in about the time of a step to the next key: to seek one takes longer.
+fn steps(cost: Cost) -> u64 {
+    cost.keys_read + 12 * (cost.gets + cost.ranges)
+}
+
+/// The way that a report takes by itself reads no more than three times what either way would have read.
+fn chooses_well(store: &(impl Store + Clone), users: &Users, ask: &Ask, chosen: ReportWay) {
+    let fixture = Fixture::holding(store, users);
+    let store = Metered::new(store.clone());
+    let snapshot = store.snapshot().unwrap();
+    let mut costs = WAYS.map(|way| {
+        let (found, cost) = store
+            .measure(|_| report(&fixture, ask, way).breakdown::<String>(&snapshot, "tag").unwrap());
+        (steps(cost), found)
+    });
+    let [(own, found), intersected, walked] = &mut costs;
+    assert_eq!(found.rows, intersected.1.rows);
+    assert_eq!(found.rows, walked.1.rows);
+    assert_eq!(found.explain.way, chosen, "{}", found.explain);
+    let best = intersected.0.min(walked.0);
+    assert!(*own <= 3 * best, "{own} steps and not {best}: {}", found.explain);
+}
+
+pub fn the_way_that_is_taken_reads_little_more_than_the_better_one(store: &(impl Store + Clone)) {
+    let tagged = |ids: &mut dyn Iterator<Item = u32>, tag: &dyn Fn(u32) -> String| -> Users {
+        let user = |id| User { city: Some(0), tags: vec![tag(id)], cents: None };
+        ids.map(|id| (id, user(id))).collect()
+    };
+    let chunk = CHUNK_IDS as u32;
+    let everybody = 0..1_000;
+    let common = |id: u32| format!("common {}", id % 20);
+    let (few, all) = (Ask::Ids(0, 2), Ask::Ids(0, 1_000));
+    // Values that all have about as many records.
+    let users = tagged(&mut everybody.clone(), &common);
+    chooses_well(store, &users, &few, ReportWay::Walk);
+    chooses_well(store, &users, &all, ReportWay::Intersect);
+    // A value for each record.
+    let rare = |id: u32| format!("rare {id}");
+    let users = tagged(&mut everybody.clone(), &rare);
+    chooses_well(store, &users, &Ask::Ids(0, 10), ReportWay::Walk);
+    // The same, with an id that is far from the others: there are three chunks, and not 120,000.
+    let users = tagged(&mut everybody.clone().chain([chunk, 4_000_000_000]), &rare);
+    chooses_well(store, &users, &Ask::Ids(0, 10), ReportWay::Walk);
+    // A few values are in the chunk of the audience, and in each of many other chunks are values of their own, though
+    // the containers could as well be of ten values.
+    let mut ids = (0..300).chain((1..300).flat_map(|n| (0..10).map(move |m| n * chunk + m)));
+    let users = tagged(&mut ids, &|id| if id < 300 { common(id) } else { rare(id) });
+    chooses_well(store, &users, &Ask::Ids(0, 40), ReportWay::Walk);
+    // Values that are in all chunks, and an audience in one.
+    let mut ids = (0..300).chain((1..60).flat_map(|n| (0..20).map(move |m| n * chunk + m)));
+    let users = tagged(&mut ids, &common);
+    chooses_well(store, &users, &Ask::Ids(0, 300), ReportWay::Walk);
+}
+
+/// To sum by intersecting goes through all slices of the integers again for every value.
+pub fn sums_of_many_slices_are_walked(store: &(impl Store + Clone)) {
+    let mut users = crowd(10, 20);
+    for (id, user) in &mut users {
+        (user.city, user.cents) = (Some((id % 5) as u8), Some(i64::from(*id) * 1_000));
+    }
+    let fixture = Fixture::holding(store, &users);
+    let store = Metered::new(store.clone());
+    let snapshot = store.snapshot().unwrap();
+    let sums = |way| {
+        let report = report(&fixture, &Ask::HasTag, way);
+        store.measure(|_| report.sums::<u8>(&snapshot, "city", "cents").unwrap())
+    };
+    let [(own, cost), (other, other_cost), _] = WAYS.map(sums);
+    assert_eq!(own.rows, other.rows);
+    assert_eq!(own.explain.way, ReportWay::Walk);
+    assert!(2 * cost.keys_read < other_cost.keys_read, "{cost}, {other_cost}");
+}

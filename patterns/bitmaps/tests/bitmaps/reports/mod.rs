@@ -1,0 +1,26 @@
+//! Reports of audiences, and many audiences at once.
+
+use keyloom_testing::on_every_store_and_server;
+
+mod batch;
+mod breakdowns;
+mod distinct;
+mod faults;
+mod fixture;
+
+on_every_store_and_server! {
+    breakdowns::a_report_says_what_looking_at_every_record_says,
+    breakdowns::an_audience_of_many_chunks_is_reported_whole,
+    breakdowns::chunks_without_the_audience_are_skipped,
+    breakdowns::reports_cost_what_the_documentation_says,
+    breakdowns::ids_without_a_record_are_left_out,
+    breakdowns::sums_of_many_slices_are_walked,
+    breakdowns::the_way_that_is_taken_reads_little_more_than_the_better_one,
+    batch::a_batch_gives_what_each_audience_gives_by_itself,
+    batch::a_batch_is_one_pass_and_can_be_stopped,
+    batch::a_batch_over_full_chunks_gives_the_same,
+    distinct::distinct_users_are_rolled_up_within_the_error_of_a_sketch,
+    faults::a_fault_while_a_report_is_made_comes_out,
+    faults::bad_input_is_refused,
+    faults::damage_is_named,
+}

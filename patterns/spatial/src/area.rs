@@ -1,0 +1,440 @@
+//! What a query asks about: areas on the sphere, and how they lie to a cell.
+
+use std::f64::consts::{FRAC_PI_2, PI};
+
+use keyloom::{Error, Result};
+
+use super::position::{Centre, EARTH_RADIUS, Haversine, check_latitude, check_longitude};
+use super::position::{Position, cosine, half_sine_squared, normalize, turned};
+
+/// How an area lies to a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// They have no position in common.
+    Outside,
+    /// They may have some in common.
+    Across,
+    /// All positions of the cell are in the area.
+    Inside,
+}
+
+/// The edges of a cell, in degrees. They belong to it; a cell does not cross the meridian at ±180 degrees.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CellBounds {
+    /// The southern edge.
+    pub south: f64,
+    /// The western edge, from -180.
+    pub west: f64,
+    /// The northern edge.
+    pub north: f64,
+    /// The eastern edge, up to 180.
+    pub east: f64,
+}
+
+/// An area on the sphere: which positions are in it, and how it lies to cells.
+///
+/// [`Circle`], [`BoundingBox`] and [`Polygon`](super::Polygon) are areas, and a program may have others.
+/// Queries find exactly the positions that the area [contains](Area::contains); a [relation](Area::relation)
+/// that says too little ([`Relation::Across`]) costs time, one that says too much loses positions.
+///
+/// ```
+/// use keyloom_spatial::{Area, CellBounds, Relation};
+/// use keyloom_spatial::Position;
+/// /// North of the polar circle.
+/// struct Arctic;
+///
+/// impl Area for Arctic {
+///     fn contains(&self, position: &Position) -> bool {
+///         position.latitude() >= 66.56
+///     }
+///
+///     fn relation(&self, cell: &CellBounds) -> Relation {
+///         match (cell.south >= 66.56, cell.north < 66.56) {
+///             (true, _) => Relation::Inside,
+///             (_, true) => Relation::Outside,
+///             _ => Relation::Across,
+///         }
+///     }
+/// }
+/// ```
+pub trait Area {
+    /// Whether a position is in the area.
+    fn contains(&self, position: &Position) -> bool;
+
+    /// How the area lies to a cell.
+    fn relation(&self, cell: &CellBounds) -> Relation;
+
+    /// A box that has the whole area in it; all of the world unless the area knows a smaller one.
+    ///
+    /// A query that met what is of no use goes on where the curve enters this box again. One that is too large costs
+    /// time, one that is too small loses positions.
+    fn bounds(&self) -> BoundingBox {
+        BoundingBox::WORLD
+    }
+}
+
+impl<A: Area + ?Sized> Area for &A {
+    fn contains(&self, position: &Position) -> bool {
+        (**self).contains(position)
+    }
+
+    fn relation(&self, cell: &CellBounds) -> Relation {
+        (**self).relation(cell)
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        (**self).bounds()
+    }
+}
+
+/// What rounding may do to a [`Haversine`], relative and absolute: far more than it does, and far less than
+/// any distance that matters.
+const RELATIVE: f64 = 1e-12;
+const ABSOLUTE: f64 = 1e-30;
+
+/// All that is within a distance of a position.
+///
+/// ```
+/// use keyloom_spatial::Area;
+/// use keyloom_spatial::{Circle, Position};
+/// let near_paris = Circle::new(Position::new(48.8534, 2.3488)?, 20_000.0)?;
+/// assert!(near_paris.contains(&Position::new(48.8049, 2.1204)?)); // Versailles
+/// assert!(!near_paris.contains(&Position::new(49.4431, 1.0993)?)); // Rouen
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Circle {
+    centre: Centre,
+    radius: f64,
+    /// Whoever is nearer is within the radius, whatever the rounding.
+    surely_in: Haversine,
+    /// And whoever is farther is not.
+    surely_out: Haversine,
+    /// The latitudes between which the circle lies, in degrees.
+    south: f64,
+    north: f64,
+    /// How far it reaches to either side, in degrees of longitude.
+    half_width: f64,
+}
+
+impl Circle {
+    /// All that is at most `radius` metres from `centre`. A radius of more than half the way around the Earth
+    /// takes in everything.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a radius that is negative or no finite number.
+    pub fn new(centre: Position, radius: f64) -> Result<Self> {
+        if !radius.is_finite() || radius < 0.0 {
+            return Err(Error::BadOption {
+                what: "the radius",
+                value: radius.to_string(),
+                why: "a radius is a number of metres, 0 or more",
+            });
+        }
+        let angle = radius / EARTH_RADIUS;
+        let haversine = Haversine::of_metres(radius).0;
+        let margin = haversine * RELATIVE + ABSOLUTE;
+        let surely_in = if angle > PI { f64::INFINITY } else { haversine - margin };
+        let degrees = angle.to_degrees() * (1.0 + RELATIVE) + 1e-12;
+        let (south, north) = (centre.latitude() - degrees, centre.latitude() + degrees);
+        let centre = Centre::new(centre);
+        let has_pole = south <= -90.0 || north >= 90.0 || angle >= FRAC_PI_2;
+        let half_width = match has_pole {
+            true => 180.0,
+            false => {
+                (angle.sin() / centre.cosine * (1.0 + RELATIVE)).min(1.0).asin().to_degrees() + 1e-9
+            }
+        };
+        Ok(Self {
+            centre,
+            radius,
+            surely_in: Haversine(surely_in),
+            surely_out: Haversine(haversine + margin),
+            south,
+            north,
+            half_width,
+        })
+    }
+
+    /// The middle.
+    pub fn centre(&self) -> Position {
+        self.centre.position
+    }
+
+    /// In metres.
+    pub fn radius(&self) -> f64 {
+        self.radius
+    }
+}
+
+impl Area for Circle {
+    #[inline]
+    fn contains(&self, position: &Position) -> bool {
+        let haversine = self.centre.haversine(position);
+        haversine < self.surely_in
+            || (haversine <= self.surely_out && haversine.metres() <= self.radius)
+    }
+
+    fn relation(&self, cell: &CellBounds) -> Relation {
+        if cell.south > self.north || cell.north < self.south {
+            return Relation::Outside;
+        }
+        let sides = Sides::of(&self.centre, cell);
+        if sides.nearest > self.half_width {
+            return Relation::Outside;
+        }
+        let latitude = self.centre.position.latitude();
+        let has_centre = sides.nearest == 0.0 && (cell.south..=cell.north).contains(&latitude);
+        if has_centre && cell.north - cell.south > self.north - self.south {
+            return Relation::Across;
+        }
+        let (nearest, farthest) = sides.distances(&self.centre, cell);
+        if nearest > self.surely_out {
+            Relation::Outside
+        } else if farthest < self.surely_in {
+            Relation::Inside
+        } else {
+            Relation::Across
+        }
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        let longitude = self.centre.position.longitude();
+        let (west, east) = (longitude - self.half_width, longitude + self.half_width);
+        let (south, north) = (self.south.max(-90.0), self.north.min(90.0));
+        BoundingBox::new(south, west, north, east).unwrap_or(BoundingBox::WORLD)
+    }
+}
+
+/// How near a cell comes to a position; never more than the distance to any position of the cell, as it is
+/// computed.
+pub(super) fn nearest(centre: &Centre, cell: &CellBounds) -> Haversine {
+    let (Haversine(nearest), _) = Sides::of(centre, cell).distances(centre, cell);
+    Haversine((nearest * (1.0 - RELATIVE) - ABSOLUTE).max(0.0))
+}
+
+/// How far the farthest position of a cell is; never less than the distance to any, as it is computed.
+pub(super) fn farthest(centre: &Centre, cell: &CellBounds) -> Haversine {
+    let (_, Haversine(farthest)) = Sides::of(centre, cell).distances(centre, cell);
+    Haversine(farthest * (1.0 + RELATIVE) + ABSOLUTE)
+}
+
+/// How far the nearest and the farthest meridian of a cell are from that of a position, in degrees from 0 to
+/// 180.
+struct Sides {
+    nearest: f64,
+    farthest: f64,
+}
+
+impl Sides {
+    fn of(centre: &Centre, cell: &CellBounds) -> Self {
+        let longitude = centre.position.longitude();
+        // Rounded as the difference to a position there is: what is nearer than an edge is not computed as farther.
+        let [west, east] = [cell.west, cell.east].map(|edge| turned(edge - longitude));
+        let is_between = |meridian: f64| cell.west <= meridian && meridian <= cell.east;
+        let opposite = if longitude < 0.0 { longitude + 180.0 } else { longitude - 180.0 };
+        let has_opposite = is_between(opposite) || (opposite == -180.0 && cell.east >= 180.0);
+        let nearest = if is_between(longitude) { 0.0 } else { west.min(east) };
+        let farthest = if has_opposite { 180.0 } else { west.max(east) };
+        Self { nearest, farthest }
+    }
+
+    /// The smallest and the largest distance to the positions of the cell.
+    ///
+    /// On every parallel the distance grows with the difference of longitude, so the two are on the nearest and on
+    /// the farthest meridian. On a meridian the distance has one extremum, where the great circle through the
+    /// position meets it at a right angle: a minimum on the near half of the sphere, a maximum on the far one.
+    fn distances(&self, centre: &Centre, cell: &CellBounds) -> (Haversine, Haversine) {
+        let north = Parallel::new(centre, cell.north);
+        let south = Parallel::new(centre, cell.south);
+        let near = Meridian::new(centre, self.nearest);
+        let far = Meridian::new(centre, self.farthest);
+        let smallest = match near.extremum(centre, &south, &north) {
+            Some(extremum) if near.cosine > 0.0 => extremum,
+            _ => near.haversine(&south).min(near.haversine(&north)),
+        };
+        let largest = match far.extremum(centre, &south, &north) {
+            Some(extremum) if far.cosine < 0.0 => extremum,
+            _ => far.haversine(&south).max(far.haversine(&north)),
+        };
+        (Haversine(smallest), Haversine(largest))
+    }
+}
+
+/// A parallel, seen from a position.
+struct Parallel {
+    sine: f64,
+    cosine: f64,
+    /// The haversine of the difference of latitude.
+    difference: f64,
+}
+
+impl Parallel {
+    fn new(centre: &Centre, latitude: f64) -> Self {
+        let sine = latitude.to_radians().sin();
+        let difference = half_sine_squared(latitude - centre.position.latitude());
+        Self { sine, cosine: cosine(latitude), difference }
+    }
+}
+
+/// A meridian, seen from a position.
+struct Meridian {
+    /// The haversine of the difference of longitude, times the cosine of the position's latitude.
+    scaled: f64,
+    difference: f64,
+    /// Of the difference of longitude.
+    cosine: f64,
+}
+
+impl Meridian {
+    fn new(centre: &Centre, degrees: f64) -> Self {
+        let difference = half_sine_squared(degrees);
+        Self { scaled: centre.cosine * difference, difference, cosine: 1.0 - 2.0 * difference }
+    }
+
+    fn haversine(&self, parallel: &Parallel) -> f64 {
+        parallel.difference + parallel.cosine * self.scaled
+    }
+
+    /// The extremum between two parallels, if it is there: the distance to the great circle of the meridian, on
+    /// the near or the far side.
+    fn extremum(&self, centre: &Centre, south: &Parallel, north: &Parallel) -> Option<f64> {
+        let slope = |parallel: &Parallel| {
+            parallel.sine * centre.cosine * self.cosine - parallel.cosine * centre.sine
+        };
+        // Rising to the north of a minimum, falling to the north of a maximum.
+        let (at_south, at_north) = (slope(south), slope(north));
+        let is_between = (at_south <= 0.0) != (at_north <= 0.0);
+        is_between.then(|| {
+            // The square of the sine of the angle to the great circle.
+            let square =
+                centre.cosine * centre.cosine * 4.0 * self.difference * (1.0 - self.difference);
+            let cosine = (1.0 - square).max(0.0).sqrt();
+            let near = square / (2.0 * (1.0 + cosine));
+            if self.cosine > 0.0 { near } else { 1.0 - near }
+        })
+    }
+}
+
+/// All that lies between two parallels and two meridians.
+///
+/// ```
+/// use keyloom_spatial::Area;
+/// use keyloom_spatial::{BoundingBox, Position};
+/// // From 170° east, across the antimeridian, to 170° west.
+/// let fiji = BoundingBox::new(-25.0, 170.0, -10.0, -170.0)?;
+/// assert!(fiji.contains(&Position::new(-17.8, 178.0)?));
+/// assert!(fiji.contains(&Position::new(-17.8, -180.0)?));
+/// assert!(!fiji.contains(&Position::new(-17.8, 0.0)?));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoundingBox {
+    south: f64,
+    north: f64,
+    /// Normalized. Where the box crosses ±180 degrees, the west is greater than the east.
+    west: f64,
+    east: f64,
+}
+
+impl BoundingBox {
+    /// All positions.
+    pub const WORLD: Self = Self { south: -90.0, north: 90.0, west: -180.0, east: 180.0 };
+
+    /// From the south-western to the north-eastern corner, edges included. With `west` greater than `east` it
+    /// crosses the meridian at ±180 degrees; with 360 degrees or more between them it takes in all longitudes.
+    /// A box that reaches a pole contains the pole, which has all longitudes.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for latitudes beyond ±90 degrees, for a `south` that is north of `north`, and for
+    /// what is no finite number.
+    pub fn new(south: f64, west: f64, north: f64, east: f64) -> Result<Self> {
+        check_latitude("the south of the box", south)?;
+        check_latitude("the north of the box", north)?;
+        check_longitude("the west of the box", west)?;
+        check_longitude("the east of the box", east)?;
+        if south > north {
+            return Err(Error::BadOption {
+                what: "the box",
+                value: format!("south {south}, north {north}"),
+                why: "its south is north of its north; name the southern edge first",
+            });
+        }
+        let (width, west, east) = (east - west, normalize(west), normalize(east));
+        // Of less than 360 degrees by a hair, and the eastern edge was rounded onto the western one or over it.
+        let has_lost_a_turn = width > 359.0 && (0.0..1.0).contains(&(east - west));
+        if width >= 360.0 || has_lost_a_turn {
+            return Ok(Self { south, north, west: -180.0, east: 180.0 });
+        }
+        Ok(Self { south, north, west, east })
+    }
+
+    /// What was stored of a box.
+    pub(super) fn stored([south, west, north, east]: [f64; 4]) -> Self {
+        Self { south, north, west, east }
+    }
+
+    /// The latitude of the southern edge.
+    pub fn south(&self) -> f64 {
+        self.south
+    }
+
+    /// The longitude of the western edge.
+    pub fn west(&self) -> f64 {
+        self.west
+    }
+
+    /// The latitude of the northern edge.
+    pub fn north(&self) -> f64 {
+        self.north
+    }
+
+    /// The longitude of the eastern edge; less than the western one where the box crosses ±180 degrees.
+    pub fn east(&self) -> f64 {
+        self.east
+    }
+
+    /// The longitudes, as one stretch or as two.
+    pub(super) fn stretches(&self) -> [(f64, f64); 2] {
+        match self.west <= self.east {
+            true => [(self.west, self.east); 2],
+            false => [(self.west, 180.0), (-180.0, self.east)],
+        }
+    }
+}
+
+impl Area for BoundingBox {
+    #[inline]
+    fn contains(&self, position: &Position) -> bool {
+        let longitude = position.longitude();
+        let is_east = longitude >= self.west;
+        let is_west = longitude <= self.east;
+        let is_between =
+            if self.west <= self.east { is_east && is_west } else { is_east || is_west };
+        (self.south..=self.north).contains(&position.latitude())
+            && (is_between || position.is_pole())
+    }
+
+    fn relation(&self, cell: &CellBounds) -> Relation {
+        if cell.south > self.north || cell.north < self.south {
+            return Relation::Outside;
+        }
+        // A pole is kept at longitude 0.
+        let has_pole = (cell.north >= 90.0 && self.north >= 90.0
+            || cell.south <= -90.0 && self.south <= -90.0)
+            && cell.west <= 0.0
+            && cell.east >= 0.0;
+        let stretches = self.stretches();
+        if !has_pole && stretches.iter().all(|(west, east)| cell.east < *west || cell.west > *east)
+        {
+            return Relation::Outside;
+        }
+        let is_high = self.south <= cell.south && cell.north <= self.north;
+        let is_wide = stretches.iter().any(|(west, east)| *west <= cell.west && cell.east <= *east);
+        if is_high && is_wide { Relation::Inside } else { Relation::Across }
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        *self
+    }
+}

@@ -1,0 +1,275 @@
+//! Cells: the parts that the sphere is divided into, as integers and as geohashes.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use geohash::Coord;
+use keyloom::{Error, Result};
+
+use super::Area;
+use super::area::{BoundingBox, CellBounds, Relation};
+use super::cover::Region;
+use super::curve::Morton;
+use super::position::{EARTH_RADIUS, Position};
+
+/// A cell: what all positions have in common whose codes begin with the same bits.
+///
+/// A code has 64 bits, which are those of a geohash: the first says whether the position is in the eastern half,
+/// the second whether it is in the northern half of that, and so on in turns. A geohash has 5 of these bits
+/// in each of its characters.
+///
+/// ```
+/// use keyloom_spatial::Cell;
+/// use keyloom_spatial::Position;
+/// let paris = Position::new(48.8534, 2.3488)?;
+/// let cell = Cell::of(&paris, 25)?;
+/// assert_eq!(cell.geohash()?, "u09tv");
+/// assert_eq!(Cell::from_geohash("u09tv")?, cell);
+/// assert_eq!(cell.parent().map(|parent| parent.bits()), Some(24));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cell {
+    first: u64,
+    bits: u32,
+}
+
+const BITS_PER_CHARACTER: u32 = 5;
+/// What the crate `geohash` takes.
+const MOST_CHARACTERS: usize = 12;
+
+impl Cell {
+    /// The whole sphere.
+    pub const WORLD: Self = Self { first: 0, bits: 0 };
+
+    /// The cell of a position, of 0 (the world) to 64 bits (a centimetre or less).
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for more bits.
+    pub fn of(position: &Position, bits: u32) -> Result<Self> {
+        if bits > u64::BITS {
+            return Err(Error::BadOption {
+                what: "the bits of the cell",
+                value: bits.to_string(),
+                why: "a cell has 64 bits at the most",
+            });
+        }
+        Ok(Self::of_code(code(position), bits))
+    }
+
+    pub(super) fn of_code(code: u64, bits: u32) -> Self {
+        let first = code & !u64::MAX.checked_shr(bits).unwrap_or(0);
+        Self { first, bits }
+    }
+
+    /// The cell that a geohash names, of 12 characters at the most.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for what is no geohash.
+    pub fn from_geohash(geohash: &str) -> Result<Self> {
+        let refused = |why| Error::BadOption { what: "the geohash", value: geohash.into(), why };
+        if geohash.len() > MOST_CHARACTERS {
+            return Err(refused("a geohash has 12 characters at the most here"));
+        }
+        if geohash.is_empty() {
+            return Ok(Self::WORLD);
+        }
+        let (middle, _, _) = geohash::decode(&geohash.to_ascii_lowercase())
+            .map_err(|_| refused("a geohash is made of 0 to 9 and b to z without i, l and o"))?;
+        let bits = BITS_PER_CHARACTER * u32::try_from(geohash.len()).unwrap_or(u32::MAX);
+        Self::of(&Position::new(middle.y, middle.x)?, bits)
+    }
+
+    /// The geohash of this cell.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when the bits are no multiple of 5 up to 60.
+    pub fn geohash(&self) -> Result<String> {
+        let characters = (self.bits / BITS_PER_CHARACTER) as usize;
+        if !self.bits.is_multiple_of(BITS_PER_CHARACTER) || characters > MOST_CHARACTERS {
+            return Err(Error::BadOption {
+                what: "the bits of the cell",
+                value: self.bits.to_string(),
+                why: "a geohash has 5 bits in each character, and 12 characters at the most",
+            });
+        }
+        if characters == 0 {
+            return Ok(String::new());
+        }
+        let CellBounds { south, west, north, east } = self.bounds();
+        let middle = Coord { x: (west + east) / 2.0, y: (south + north) / 2.0 };
+        geohash::encode(middle, characters).map_err(Error::other)
+    }
+
+    /// How many bits the codes in it have in common.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The codes of the positions in it.
+    pub fn codes(&self) -> RangeInclusive<u64> {
+        self.first..=self.first | u64::MAX.checked_shr(self.bits).unwrap_or(0)
+    }
+
+    /// Its edges.
+    pub fn bounds(&self) -> CellBounds {
+        bounds(self.first.decode(), self.codes().end().decode())
+    }
+
+    /// The cell of one bit less, which this one is half of; `None` of the world.
+    pub fn parent(&self) -> Option<Self> {
+        Some(Self::of_code(self.first, self.bits.checked_sub(1)?))
+    }
+
+    /// The halves of the cell; `None` of one with all 64 bits.
+    pub fn children(&self) -> Option<[Self; 2]> {
+        let bits = self.bits + 1;
+        let bit = u64::BITS.checked_sub(bits)?;
+        Some([Self { bits, ..*self }, Self { bits, first: self.first | 1 << bit }])
+    }
+
+    /// The cell so many steps of its own size to the east and to the north. Goes on over the antimeridian;
+    /// `None` beyond a pole.
+    ///
+    /// ```
+    /// use keyloom_spatial::Cell;
+    /// let cell = Cell::from_geohash("xbpb")?;
+    /// assert_eq!(cell.neighbour(1, 0).map(|cell| cell.geohash()).transpose()?.as_deref(), Some("8000"));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn neighbour(&self, east: i32, north: i32) -> Option<Self> {
+        let [x, y]: [u32; 2] = self.first.decode();
+        let (x_bits, y_bits) = (self.bits.div_ceil(2), self.bits / 2);
+        let step = |steps: i32, bits: u32| (i64::from(steps) << (u32::BITS - bits)) as i128;
+        let x = (i128::from(x) + step(east, x_bits)).rem_euclid(1 << u32::BITS);
+        let y = i128::from(y) + step(north, y_bits);
+        let first = u64::encode([u32::try_from(x).ok()?, u32::try_from(y).ok()?]);
+        Some(Self { first, bits: self.bits })
+    }
+
+    pub(super) fn outer_bounds(&self) -> CellBounds {
+        outer_bounds(self.first.decode(), self.codes().end().decode())
+    }
+
+    /// The code in this cell whose place is nearest to that of another, in steps to the north and to the east.
+    pub(super) fn nearest_code(&self, other: u64) -> u64 {
+        let [x, y]: [u32; 2] = other.decode();
+        let ([west, south], [east, north]): ([u32; 2], [u32; 2]) =
+            (self.first.decode(), self.codes().end().decode());
+        let x = match (west..=east).contains(&x) {
+            true => x,
+            // The shorter way around.
+            false if west.wrapping_sub(x) < x.wrapping_sub(east) => west,
+            false => east,
+        };
+        u64::encode([x, y.clamp(south, north)])
+    }
+
+    pub(super) fn contains(&self, code: u64) -> bool {
+        self.codes().contains(&code)
+    }
+}
+
+impl Area for Cell {
+    fn contains(&self, position: &Position) -> bool {
+        self.codes().contains(&code(position))
+    }
+
+    fn relation(&self, cell: &CellBounds) -> Relation {
+        if self.bits == 0 {
+            return Relation::Inside;
+        }
+        let own = Cell::bounds(self);
+        let is_off = cell.south > own.north
+            || cell.north < own.south
+            || cell.west > own.east
+            || cell.east < own.west;
+        if is_off { Relation::Outside } else { Relation::Across }
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        let CellBounds { south, west, north, east } = Cell::bounds(self);
+        BoundingBox::new(south, west, north, east).unwrap_or(BoundingBox::WORLD)
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.geohash() {
+            Ok(geohash) => f.write_str(&geohash),
+            Err(_) => write!(f, "{:x}/{}", self.first, self.bits),
+        }
+    }
+}
+
+/// The steps that a circle of longitude or a meridian is divided into.
+const STEPS: f64 = (1_u64 << 32) as f64;
+
+/// The code of a position.
+#[inline]
+pub(super) fn code(position: &Position) -> u64 {
+    u64::encode(coordinates(position.latitude(), position.longitude()))
+}
+
+/// The column and the row of a place, which grow with its longitude and its latitude.
+#[inline]
+pub(super) fn coordinates(latitude: f64, longitude: f64) -> [u32; 2] {
+    // Saturating, as latitude 90 belongs to the last row.
+    let x = ((longitude + 180.0) * (STEPS / 360.0)) as u32;
+    let y = ((latitude + 90.0) * (STEPS / 180.0)) as u32;
+    [x, y]
+}
+
+fn bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
+    let longitude = |steps: f64| steps * (360.0 / STEPS) - 180.0;
+    let latitude = |steps: f64| steps * (180.0 / STEPS) - 90.0;
+    let ([west, south], [east, north]) = (low.map(f64::from), high.map(f64::from));
+    CellBounds {
+        south: latitude(south),
+        west: longitude(west),
+        north: latitude(north + 1.0),
+        east: longitude(east + 1.0),
+    }
+}
+
+/// What rounding may do to a coordinate, in degrees, with a large reserve: far less than a step of the code.
+const MARGIN: f64 = 1e-11;
+
+/// The edges of a block of codes, so wide that no position of it lies outside, whatever the rounding.
+pub(super) fn outer_bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
+    let CellBounds { south, west, north, east } = bounds(low, high);
+    CellBounds {
+        south: (south - MARGIN).max(-90.0),
+        west: (west - MARGIN).max(-180.0),
+        north: (north + MARGIN).min(90.0),
+        east: (east + MARGIN).min(180.0),
+    }
+}
+
+/// An area, as a region of the curve.
+pub(super) struct OnSphere<A>(pub(super) A);
+
+impl<A: Area> Region<2> for OnSphere<A> {
+    fn relation(&self, low: [u32; 2], high: [u32; 2]) -> Relation {
+        self.0.relation(&outer_bounds(low, high))
+    }
+
+    /// In square metres, about.
+    fn size(&self, low: [u32; 2], high: [u32; 2]) -> f64 {
+        let CellBounds { south, west, north, east } = bounds(low, high);
+        let height = (north - south).to_radians() * EARTH_RADIUS;
+        let width = (east - west).to_radians() * EARTH_RADIUS;
+        height * width * ((south + north) / 2.0).to_radians().cos()
+    }
+
+    fn hull(&self) -> ([u32; 2], [u32; 2]) {
+        let bounds = self.0.bounds();
+        // A pole has all longitudes, and is kept at one of them.
+        let has_pole = bounds.south() <= -90.0 || bounds.north() >= 90.0;
+        let (west, east) = match has_pole || bounds.west() > bounds.east() {
+            true => (-180.0, 180.0),
+            false => (bounds.west(), bounds.east()),
+        };
+        (coordinates(bounds.south(), west), coordinates(bounds.north(), east))
+    }
+}

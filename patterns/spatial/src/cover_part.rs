@@ -1,0 +1,92 @@
+//! What a query reads, for those who want to see it before they ask.
+
+use std::ops::RangeInclusive;
+
+use super::area::Relation;
+use super::cell::Cell;
+use super::cover::{Cover, Run};
+
+/// A stretch of codes that a query reads; see [`AreaQuery::cover_parts`](super::AreaQuery::cover_parts).
+///
+/// ```
+/// use keyloom_spatial::{Cell, Relation};
+/// use keyloom_spatial::{Circle, PointIndex, Position};
+/// # let space = keyloom::Subspace::new("by_place");
+/// let by_place = PointIndex::new(&space, |_id: &u32, (latitude, longitude): &(f64, f64)| {
+///     Position::new(*latitude, *longitude).map(Some)
+/// });
+/// let paris = Position::new(48.8534, 2.3488)?;
+/// let parts = by_place.within(Circle::new(paris, 100_000.0)?).in_ranges(4)?.cover_parts();
+/// assert_eq!(parts.last().map(|part| part.range()), Some(3)); // the fourth
+/// // Of the part that Paris is in, all is within the circle.
+/// let code = *Cell::of(&paris, 64)?.codes().start();
+/// let part = parts.iter().find(|part| part.codes().contains(&code)).expect("Paris is in one");
+/// assert_eq!(part.relation(), Relation::Inside);
+/// assert!(part.cells().any(|cell| Cell::of(&paris, cell.bits()).is_ok_and(|its| its == cell)));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoverPart {
+    range: usize,
+    codes: RangeInclusive<u64>,
+    relation: Relation,
+}
+
+impl CoverPart {
+    /// In which of the ranges of the query it is, counted from 0.
+    pub fn range(&self) -> usize {
+        self.range
+    }
+
+    /// The codes, from the first to the last.
+    pub fn codes(&self) -> RangeInclusive<u64> {
+        self.codes.clone()
+    }
+
+    /// How the area lies to it. What is [`Inside`](Relation::Inside) is returned as it is read, what is
+    /// [`Across`](Relation::Across) is looked at one by one. [`Outside`](Relation::Outside) is a gap within a
+    /// range: what is there is dropped. After a few entries in a row that were of no use, what cannot be in the
+    /// area is leapt over.
+    pub fn relation(&self) -> Relation {
+        self.relation
+    }
+
+    /// The cells that it is made of, the largest that fit, in the order of their codes.
+    pub fn cells(&self) -> impl Iterator<Item = Cell> + use<> {
+        let last = *self.codes.end();
+        let mut next = Some(*self.codes.start());
+        std::iter::from_fn(move || {
+            let first = next.filter(|first| *first <= last)?;
+            // A cell of so many bits may begin here; it may be too long.
+            let widest = u64::BITS - first.trailing_zeros();
+            let cell = (widest..=u64::BITS)
+                .map(|bits| Cell::of_code(first, bits))
+                .find(|cell| *cell.codes().end() <= last)?;
+            next = cell.codes().end().checked_add(1);
+            Some(cell)
+        })
+    }
+}
+
+impl Cover {
+    /// The runs of each range, and the gaps between them.
+    pub(super) fn parts(&self) -> Vec<CoverPart> {
+        let mut parts = Vec::with_capacity(2 * self.runs.len());
+        let mut begin = 0;
+        for (range, end) in self.ranges.iter().enumerate() {
+            let runs = self.runs.get(begin..*end).unwrap_or_default();
+            let mut behind = None;
+            for Run { first, last, is_inside } in runs {
+                if let Some(gap) = behind.filter(|behind| behind < first) {
+                    let codes = gap..=first - 1;
+                    parts.push(CoverPart { range, codes, relation: Relation::Outside });
+                }
+                let relation = if *is_inside { Relation::Inside } else { Relation::Across };
+                parts.push(CoverPart { range, codes: *first..=*last, relation });
+                behind = last.checked_add(1);
+            }
+            begin = *end;
+        }
+        parts
+    }
+}

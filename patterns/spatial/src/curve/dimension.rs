@@ -1,0 +1,107 @@
+//! A numeric dimension, cut into cells.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use keyloom::{Error, Result};
+
+/// A range of numbers that becomes a coordinate of a curve: cut into 2^bits cells of equal width.
+///
+/// Any number will do that has an order: a price, a rating, a longitude, a temperature; an integer up to
+/// 2^53 and a time in milliseconds since 1970 are exact as `f64`.
+///
+/// * *Monotone*: from x ≤ y follows that the cell of x is not behind that of y. So the values of a box are
+///   in the cells between those of its corners.
+/// * *Nested*: without its last bit, a cell is the cell of one bit less.
+/// * *Clamped*: a value outside of the range is in the first or the last cell.
+///
+/// Each cell holds its lower end and not its upper one, but for the last, which holds both. The ends are
+/// exact up to the rounding of `f64`; so the value itself, beside the key, decides what is inside of a box
+/// and what only shares a cell with it. The range is part of the format of what is kept under its cells.
+///
+/// ```
+/// use keyloom_spatial::curve::{Dimension, Morton};
+/// let price = Dimension::new(0.0..=1_000.0)?;
+/// let rating = Dimension::new(1.0..=5.0)?;
+/// assert_eq!(price.quantize(250.0, 2)?, 1);
+/// assert_eq!(price.quantize(1e9, 2)?, 3);
+///
+/// let cell = |euro, stars| -> keyloom::Result<[u64; 2]> {
+///     Ok([price.quantize(euro, 64)?, rating.quantize(stars, 64)?])
+/// };
+/// let code: u128 = Morton::encode(cell(19.9, 4.5)?);
+/// let (low, high) = (Morton::encode(cell(10.0, 4.0)?), Morton::encode(cell(20.0, 5.0)?));
+/// assert!(Morton::<2>::is_inside(code, low, high));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dimension {
+    start: f64,
+    width: f64,
+    /// 1, or 1/2 where the width of the range is beyond the largest number.
+    scale: f64,
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { start, width, scale } = self;
+        write!(f, "from {:?} of width {width:?}", start + 0.0)?;
+        if *scale == 1.0 { Ok(()) } else { write!(f, ", times {scale}") }
+    }
+}
+
+impl Dimension {
+    /// The dimension of the numbers in `range`.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when an end of the range is no finite number, or its start is not below its
+    /// end.
+    pub fn new(range: RangeInclusive<f64>) -> Result<Self> {
+        let (start, end) = (*range.start(), *range.end());
+        let refused = |why| {
+            let value = format!("{start:?}..={end:?}");
+            Err(Error::BadOption { what: "the range of a dimension", value, why })
+        };
+        if !start.is_finite() || !end.is_finite() {
+            return refused("both ends are finite numbers; values beyond them count as the ends");
+        }
+        if start >= end {
+            return refused("its start is below its end");
+        }
+        let scale = if (end - start).is_finite() { 1.0 } else { 0.5 };
+        Ok(Self { start: start * scale, width: end * scale - start * scale, scale })
+    }
+
+    /// The bits of the range: equal where the cells are.
+    pub(in super::super) fn bits_of_range(&self) -> [u64; 3] {
+        [self.start, self.width, self.scale].map(|number| (number + 0.0).to_bits())
+    }
+
+    /// The cell of a value, of 2^`bits` cells, counted from 0.
+    ///
+    /// A value has 53 significant bits, and no more of them than that tell one cell from another.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a value that is no number, and for another number of bits than 1 to 64.
+    pub fn quantize(&self, value: f64, bits: u32) -> Result<u64> {
+        if !(1..=64).contains(&bits) {
+            return Err(Error::BadOption {
+                what: "the number of bits of a coordinate",
+                value: bits.to_string(),
+                why: "a coordinate has 1 to 64 bits",
+            });
+        }
+        if value.is_nan() {
+            return Err(Error::BadOption {
+                what: "the value in a dimension",
+                value: value.to_string(),
+                why: "it has no place in the order of numbers; leave it out of the index",
+            });
+        }
+        // Each step is monotone, also where it is rounded; to scale by a power of two is exact.
+        let share = (value * self.scale - self.start) / self.width;
+        let cell = share * 2_f64.powi(bits as i32);
+        // The cast cuts off the fraction, and what is beyond its ends.
+        Ok((cell as u64).min(u64::MAX >> (64 - bits)))
+    }
+}

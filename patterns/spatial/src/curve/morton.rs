@@ -1,0 +1,205 @@
+//! Z-order: the bits of the coordinates, taken in turn.
+
+use super::next_inside::{is_inside, last_inside, next_inside};
+use super::word::Word;
+
+/// The place of a cell of an `N`-dimensional grid on the Z-order curve; see the [module](super).
+///
+/// The bits of the coordinates stand in turn, the most significant ones first, and in each group that of
+/// coordinate 0 first. With a longitude as coordinate 0 and a latitude as coordinate 1 this is the order
+/// of geohashes.
+///
+/// | code | `N` | bits per coordinate | bits of the code | coordinate |
+/// |---|---|---|---|---|
+/// | `u64` | 2 | 32 | 64 | `u32` |
+/// | `u64` | 3 | 21 | 63 | `u32` |
+/// | `u64` | 4 | 16 | 64 | `u32` |
+/// | `u128` | 2 | 64 | 128 | `u64` |
+/// | `u128` | 3 | 42 | 126 | `u64` |
+/// | `u128` | 4 | 32 | 128 | `u64` |
+///
+/// A code is a plain number: it goes into a key as it is, and compares as the curve runs. Each operation
+/// takes a fixed number of masks and shifts, whatever the bits are, and none of it fails.
+///
+/// **Spare bits.** Bits of a coordinate above [`BITS`](Self::BITS) are ignored. A number above
+/// [`LAST`](Self::LAST), of which there are some with three dimensions, is no cell: it is inside no box,
+/// and behind all of them. [`decode`](Self::decode) ignores its spare bits.
+///
+/// One number is a code of 2, 3 or 4 dimensions, so `N` must be named where nothing else tells it:
+///
+/// ```
+/// use keyloom_spatial::curve::Morton;
+/// let code: u64 = Morton::encode([0b101, 0b011]);
+/// assert_eq!(code, 0b10_01_11);
+/// assert_eq!(Morton::<2>::decode(code), [0b101, 0b011]);
+/// assert_eq!(<u64 as Morton<3>>::encode([0b1, 0b0, 0b1]), 0b101);
+/// ```
+pub trait Morton<const N: usize>: Word {
+    /// A coordinate of a cell.
+    type Coordinate;
+    /// How many bits of each coordinate there are in a code.
+    const BITS: u32;
+    /// The last code of the curve: the cell whose coordinates have all their bits set.
+    const LAST: Self;
+    /// The bits of the last coordinate. Those of the coordinate before it are the same ones, shifted by
+    /// one to the left, and so on.
+    const LANE: Self;
+
+    /// The code of a cell. Bits of a coordinate above [`BITS`](Self::BITS) are ignored.
+    fn encode(coordinates: [Self::Coordinate; N]) -> Self;
+
+    /// The cell of a code: the inverse of [`encode`](Self::encode).
+    fn decode(self) -> [Self::Coordinate; N];
+
+    /// Whether the cell is inside the box with the least corner `low` and the greatest corner `high`, both
+    /// of which belong to it. Nothing is inside a box with `low` above `high` in some dimension.
+    ///
+    /// Cost: two comparisons per dimension; no coordinate is decoded.
+    ///
+    /// ```
+    /// use keyloom_spatial::curve::Morton;
+    /// let [low, high]: [u64; 2] = [[2, 2], [6, 3]].map(Morton::<2>::encode);
+    /// // Between the corners on the curve, and not between them on the grid.
+    /// let code: u64 = Morton::encode([0, 6]);
+    /// assert!(low < code && code < high && !Morton::<2>::is_inside(code, low, high));
+    /// ```
+    fn is_inside(self, low: Self, high: Self) -> bool {
+        is_inside(self, low, high)
+    }
+
+    /// The first code behind this one that is inside the box from `low` to `high` (BIGMIN), wherever this
+    /// one is; `None` when there is none. A box with `low` above `high` in some dimension, or with a
+    /// corner above [`LAST`](Self::LAST), has no cells.
+    ///
+    /// A scan of a box that meets a run of foreign cells goes on there, and loses none of its own.
+    ///
+    /// Cost: a few operations per dimension; no coordinate is decoded, and no bit is looked at by itself.
+    ///
+    /// ```
+    /// use keyloom_spatial::curve::Morton;
+    /// assert_eq!(Morton::<2>::next_inside(58_u64, 27, 102), Some(74));
+    /// assert_eq!(Morton::<2>::next_inside(102_u64, 27, 102), None);
+    /// ```
+    fn next_inside(self, low: Self, high: Self) -> Option<Self> {
+        next_inside(self, low, high)
+    }
+
+    /// The last code before this one that is inside the box from `low` to `high` (LITMAX), wherever this
+    /// one is; `None` when there is none. The mirror image of [`next_inside`](Self::next_inside), at the
+    /// same cost, for scans in descending order and for where to cut a range in two.
+    ///
+    /// ```
+    /// use keyloom_spatial::curve::Morton;
+    /// assert_eq!(Morton::<2>::last_inside(58_u64, 27, 102), Some(55));
+    /// assert_eq!(Morton::<2>::last_inside(27_u64, 27, 102), None);
+    /// ```
+    fn last_inside(self, low: Self, high: Self) -> Option<Self> {
+        last_inside(self, low, high)
+    }
+}
+
+/// Where the first `bits` bits of a number are when they stand in groups of `width`, each of which begins
+/// `dimensions` times `width` bits above the one before.
+const fn groups(bits: u32, dimensions: u32, width: u32) -> u64 {
+    let mut mask = 0;
+    let mut bit = 0;
+    while bit < bits {
+        mask |= 1 << (bit / width * width * dimensions + bit % width);
+        bit += 1;
+    }
+    mask
+}
+
+/// One step of spreading: each group is cut into two of `width`, of which the upper one moves up.
+macro_rules! spread {
+    ($word:ident, $n:literal, $bits:literal, [$($width:literal)*]) => {
+        $({
+            const MASK: u64 = groups($bits, $n, $width);
+            $word = ($word | $word << ($width * ($n - 1))) & MASK;
+        })*
+    };
+}
+
+/// One step of gathering: two groups of `width` become one.
+macro_rules! gather {
+    ($word:ident, $n:literal, $bits:literal, [$($width:literal)*]) => {
+        $({
+            const MASK: u64 = groups($bits, $n, 2 * $width);
+            $word = ($word | $word >> ($width * ($n - 1))) & MASK;
+        })*
+    };
+}
+
+macro_rules! morton {
+    ($n:literal dimensions of $bits:literal bits: spread $spread:tt, gather $gather:tt) => {
+        impl Morton<$n> for u64 {
+            type Coordinate = u32;
+            const BITS: u32 = $bits;
+            const LAST: u64 = u64::MAX >> (64 - $n * $bits);
+            const LANE: u64 = groups($bits, $n, 1);
+
+            fn encode(coordinates: [u32; $n]) -> u64 {
+                coordinates.into_iter().fold(0, |code, coordinate| {
+                    let mut word = u64::from(coordinate) & (u64::MAX >> (64 - $bits));
+                    spread!(word, $n, $bits, $spread);
+                    code << 1 | word
+                })
+            }
+
+            fn decode(self) -> [u32; $n] {
+                std::array::from_fn(|dimension| {
+                    let mut word = self >> ($n - 1 - dimension) & <u64 as Morton<$n>>::LANE;
+                    gather!(word, $n, $bits, $gather);
+                    word as u32
+                })
+            }
+        }
+    };
+}
+
+morton!(2 dimensions of 32 bits: spread [16 8 4 2 1], gather [1 2 4 8 16]);
+morton!(3 dimensions of 21 bits: spread [16 8 4 2 1], gather [1 2 4 8 16]);
+morton!(4 dimensions of 16 bits: spread [8 4 2 1], gather [1 2 4 8]);
+
+/// A code of twice the bits is the code of the upper halves of the coordinates, followed by that of the
+/// lower halves.
+impl<const N: usize> Morton<N> for u128
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    type Coordinate = u64;
+    const BITS: u32 = 2 * <u64 as Morton<N>>::BITS;
+    const LAST: u128 = twice::<N>(<u64 as Morton<N>>::LAST, <u64 as Morton<N>>::LAST);
+    const LANE: u128 = twice::<N>(<u64 as Morton<N>>::LANE, <u64 as Morton<N>>::LANE);
+
+    fn encode(coordinates: [u64; N]) -> u128 {
+        let half = |shift| {
+            <u64 as Morton<N>>::encode(coordinates.map(|coordinate| (coordinate >> shift) as u32))
+        };
+        twice::<N>(half(<u64 as Morton<N>>::BITS), half(0))
+    }
+
+    fn decode(self) -> [u64; N] {
+        let upper = (self >> half_bits::<N>()) as u64;
+        let mut upper = Morton::<N>::decode(upper).into_iter();
+        Morton::<N>::decode(self as u64).map(|lower| {
+            let upper = upper.next().unwrap_or_default();
+            u64::from(upper) << <u64 as Morton<N>>::BITS | u64::from(lower)
+        })
+    }
+}
+
+/// The bits of a code of `N` dimensions in 64.
+const fn half_bits<const N: usize>() -> u32
+where
+    u64: Morton<N>,
+{
+    N as u32 * <u64 as Morton<N>>::BITS
+}
+
+const fn twice<const N: usize>(upper: u64, lower: u64) -> u128
+where
+    u64: Morton<N>,
+{
+    (upper as u128) << half_bits::<N>() | lower as u128
+}

@@ -1,0 +1,226 @@
+//! Queries for numbers between bounds.
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+use keyloom::{Error, Reader, Result, Subspace};
+
+use super::super::area::Relation;
+use super::super::code_walk::{CodeWalk, Only, first_ranges, refuse_others};
+use super::super::cover::{Cover, Region};
+use super::super::curve::Morton;
+use super::super::interval::{Interval, all_of};
+use super::super::located::Located;
+use super::super::page::page;
+use super::super::query::{at_most, count};
+use super::Quantizer;
+use keyloom_tables::Scan;
+use keyloom_tables::kit::scan;
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::{Continuation, Page};
+
+/// A query for the records whose numbers are in a box; see [`CurveIndex::within`](super::CurveIndex::within).
+pub struct CurveQuery<'q, K, const N: usize> {
+    /// Of the entries of these dimensions, in that of the index.
+    space: Subspace,
+    index: Subspace,
+    made_with: u64,
+    bounds: Bounds<N>,
+    cells: Cells<N>,
+    /// `None`: as many as pay.
+    ranges: Option<usize>,
+    only: Option<Only<'q, K>>,
+}
+
+impl<K, const N: usize> Clone for CurveQuery<'_, K, N> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), index: self.index.clone(), ..*self }
+    }
+}
+
+impl<K, const N: usize> fmt::Debug for CurveQuery<'_, K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CurveQuery")
+            .field("index", &self.index)
+            .field("bounds", &self.bounds)
+            .field("ranges", &self.ranges)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is asked for in each dimension.
+#[derive(Clone, Copy, Debug)]
+struct Bounds<const N: usize>([(Bound<f64>, Bound<f64>); N]);
+
+impl<const N: usize> Bounds<N> {
+    fn contain(&self, values: [f64; N]) -> bool {
+        self.0.iter().zip(values).all(|(bounds, value)| bounds.contains(&value))
+    }
+
+    /// A name of a query for them.
+    fn name(&self) -> Subspace {
+        let end = |end: &Bound<f64>| match *end {
+            Bound::Included(number) => (0_u64, number),
+            Bound::Excluded(number) => (1, number),
+            Bound::Unbounded => (2, 0.0),
+        };
+        let ends = self.0.iter().map(|(from, to)| (end(from), end(to)));
+        ends.fold(Subspace::root(), |name, ends| name.child(&ends))
+    }
+}
+
+/// The cells of a box.
+#[derive(Clone, Copy, Debug)]
+struct Cells<const N: usize>([Interval; N]);
+
+impl<const N: usize> Cells<N> {
+    /// Each dimension of a block.
+    fn with(&self, low: [u32; N], high: [u32; N]) -> impl Iterator<Item = (&Interval, u32, u32)> {
+        self.0.iter().zip(low).zip(high).map(|((cells, low), high)| (cells, low, high))
+    }
+}
+
+impl<const N: usize> Region<N> for Cells<N> {
+    fn relation(&self, low: [u32; N], high: [u32; N]) -> Relation {
+        all_of(self.with(low, high).map(|(cells, low, high)| cells.relation(low, high)))
+    }
+
+    /// In cells: what of the block is not in the box.
+    fn size(&self, low: [u32; N], high: [u32; N]) -> f64 {
+        let mut whole = 1.0;
+        let mut inside = 1.0;
+        for (cells, low, high) in self.with(low, high) {
+            whole *= f64::from(high - low) + 1.0;
+            inside *= f64::from(cells.overlap(low, high));
+        }
+        whole - inside
+    }
+
+    fn hull(&self) -> ([u32; N], [u32; N]) {
+        (self.0.map(|cells| cells.first), self.0.map(|cells| cells.last))
+    }
+}
+
+impl<'q, K, const N: usize> CurveQuery<'q, K, N>
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    pub(super) fn new(
+        index: &Subspace,
+        quantizer: Quantizer<N>,
+        ranges: [impl RangeBounds<f64>; N],
+    ) -> Result<Self> {
+        let bounds = ranges.map(|range| (range.start_bound().cloned(), range.end_bound().cloned()));
+        let last_cell = u32::MAX >> (u32::BITS - Quantizer::<N>::BITS);
+        let mut cells = [Interval::all(last_cell); N];
+        for (dimension, (cells, (from, to))) in cells.iter_mut().zip(bounds).enumerate() {
+            if let Bound::Included(from) | Bound::Excluded(from) = from {
+                cells.first = quantizer.cell(dimension, from)?;
+                cells.has_all_of_first = false;
+            }
+            if let Bound::Included(to) | Bound::Excluded(to) = to {
+                cells.last = quantizer.cell(dimension, to)?;
+                cells.has_all_of_last = false;
+            }
+        }
+        let made_with = quantizer.made_with();
+        Ok(Self {
+            space: index.child(&made_with),
+            index: index.clone(),
+            made_with,
+            bounds: Bounds(bounds),
+            cells: Cells(cells),
+            ranges: None,
+            only: None,
+        })
+    }
+
+    /// The same query in at most so many ranges.
+    ///
+    /// More ranges lie closer to the box: fewer keys are read in vain, and more ranges are begun. By default a query
+    /// begins with 4, or with 1 on a remote store, and takes more where they pay; see
+    /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for 0.
+    pub fn in_ranges(self, most: usize) -> Result<Self> {
+        Ok(Self { ranges: Some(at_most(most)?), ..self })
+    }
+
+    /// The same query for those records only whose keys `only` takes.
+    #[must_use]
+    pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
+        Self { only: Some(only), ..self }
+    }
+
+    fn cover(&self, reader: &impl Reader) -> Cover {
+        Cover::of(&self.cells, self.ranges.unwrap_or_else(|| first_ranges(reader)))
+    }
+}
+
+impl<'q, K: RecordKey, const N: usize> CurveQuery<'q, K, N>
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    /// The points, in the order of their codes.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when there are entries of other dimensions in the index; what the store says; the
+    /// iterator too.
+    pub fn points<'r, R: Reader>(
+        self,
+        reader: &'r R,
+    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, [f64; N]>>> + use<'r, 'q, R, K, N>>
+    {
+        let cover = self.cover(reader);
+        self.walk(reader, cover)
+    }
+
+    fn walk<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        cover: Cover,
+    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, [f64; N]>>> + use<'r, 'q, R, K, N>>
+    {
+        let mut walk = CodeWalk::new(reader, &self.space, cover);
+        if self.ranges.is_none() {
+            walk = walk.that_refines(reader);
+        }
+        refuse_others(&mut walk, &self.index, self.made_with, |_| Error::BadOption {
+            what: "the dimensions of the curve",
+            value: self.index.to_string(),
+            why: "entries of other dimensions would be missed: declare those, or repair the index",
+        })?;
+        Ok(scan(walk, move |walk| {
+            let has = |values: &_| self.bounds.contain(*values);
+            let finer = |ranges| Cover::of(&self.cells, ranges);
+            Ok(walk.next_in_finer(has, self.only, finer)?.map(|(_, point)| point))
+        }))
+    }
+
+    /// How many there are. Reads all of them.
+    ///
+    /// # Errors
+    /// As [`points`](CurveQuery::points).
+    pub fn count(self, reader: &impl Reader) -> Result<u64> {
+        count(self.points(reader)?)
+    }
+
+    /// At most `limit` of the points in the order of their codes, beginning behind `after`.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; else as [`points`](CurveQuery::points).
+    pub fn page<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<Located<R::Bytes<'r>, K, [f64; N]>>> {
+        let (query, space) = (self.bounds.name(), self.space.clone());
+        let walk = |from: Option<u64>| {
+            let cover = self.cover(reader).from(from);
+            self.walk(reader, cover)
+        };
+        page(&query, (&space, 1), limit, after, walk)
+    }
+}

@@ -1,0 +1,144 @@
+//! Queries for the extents that overlap a box, or are inside it.
+
+use std::fmt;
+
+use keyloom::{Reader, Result, Subspace};
+
+use super::area::BoundingBox;
+use super::code_walk::{CodeWalk, Only};
+use super::cover::Cover;
+use super::located::Located;
+use super::page::page;
+use super::query::{RANGES, at_most, count};
+use super::xz::{Wanted, cover};
+use keyloom_tables::Scan;
+use keyloom_tables::kit::scan;
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::{Continuation, Page};
+
+/// A query for extents; see [`ExtentIndex::overlapping`](super::ExtentIndex::overlapping).
+pub struct ExtentQuery<'q, K> {
+    space: Subspace,
+    area: BoundingBox,
+    wanted: Wanted,
+    ranges: usize,
+    only: Option<Only<'q, K>>,
+}
+
+impl<K> Clone for ExtentQuery<'_, K> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), ..*self }
+    }
+}
+
+impl<K> fmt::Debug for ExtentQuery<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExtentQuery")
+            .field("space", &self.space)
+            .field("area", &self.area)
+            .field("wanted", &self.wanted)
+            .field("ranges", &self.ranges)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'q, K> ExtentQuery<'q, K> {
+    pub(super) fn new(space: &Subspace, area: BoundingBox, wanted: Wanted) -> Self {
+        Self { space: space.clone(), area, wanted, ranges: RANGES, only: None }
+    }
+
+    /// The same query in at most so many ranges, instead of 16.
+    ///
+    /// More ranges leave out more of what is not wanted, and more ranges are begun. Many are good where much is
+    /// found; few where little is found, and on a store behind a network, where each of them is a round trip.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for 0.
+    pub fn in_ranges(self, most: usize) -> Result<Self> {
+        Ok(Self { ranges: at_most(most)?, ..self })
+    }
+
+    /// The same query for those records only whose keys `only` takes.
+    #[must_use]
+    pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
+        Self { only: Some(only), ..self }
+    }
+
+    fn cover(&self) -> Cover {
+        cover(&self.area, self.wanted, self.ranges)
+    }
+
+    /// How many ranges the query takes.
+    pub fn ranges(&self) -> usize {
+        self.cover().ranges.len()
+    }
+
+    /// A name of this query and of no other, whatever the number of its ranges.
+    fn name(&self) -> Subspace {
+        let edges = (self.area.south(), self.area.west(), self.area.north(), self.area.east());
+        Subspace::new(&(self.wanted == Wanted::Inside, edges))
+    }
+}
+
+impl<'q, K: RecordKey> ExtentQuery<'q, K> {
+    /// The extents, in the order of their codes.
+    ///
+    /// # Errors
+    /// What the store says; the iterator too.
+    pub fn extents<'r, R: Reader>(
+        self,
+        reader: &'r R,
+    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K>>
+    {
+        let cover = self.cover();
+        Ok(self.walk(reader, cover))
+    }
+
+    fn walk<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        cover: Cover,
+    ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K> {
+        scan(CodeWalk::new(reader, &self.space, cover), move |walk| {
+            let wants = |extent: &_| self.wants(extent);
+            Ok(walk.next_placed(wants, self.only)?.map(|(_, extent)| extent))
+        })
+    }
+
+    /// How many there are. Reads all of them.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count(self, reader: &impl Reader) -> Result<u64> {
+        count(self.extents(reader)?)
+    }
+
+    /// At most `limit` of the extents in the order of their codes, beginning behind `after`.
+    ///
+    /// The number of ranges may be another one from page to page.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; what the store says.
+    pub fn page<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<Located<R::Bytes<'r>, K, BoundingBox>>> {
+        let (query, space) = (self.name(), self.space.clone());
+        let walk = |from: Option<u64>| {
+            let cover = self.cover().from(from);
+            Ok(self.walk(reader, cover))
+        };
+        page(&query, (&space, 1), limit, after, walk)
+    }
+}
+
+impl<K> ExtentQuery<'_, K> {
+    fn wants(&self, extent: &BoundingBox) -> bool {
+        match self.wanted {
+            Wanted::Overlapping => extent.overlaps(&self.area),
+            Wanted::Inside => extent.is_inside(&self.area),
+        }
+    }
+}

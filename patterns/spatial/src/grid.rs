@@ -1,0 +1,78 @@
+//! How many points there are in each cell, and in which cells there are any.
+
+use keyloom::{Error, Reader, Result};
+
+use super::area::Area;
+use super::cell::Cell;
+use super::query::Points;
+use keyloom_tables::Explain;
+use keyloom_tables::kit::Reading;
+use keyloom_tables::table::RecordKey;
+
+/// Points, cell by cell.
+pub(super) struct InCells<'r, 'q, R: Reader, K, A> {
+    points: Points<'r, 'q, R, K, A>,
+    bits: u32,
+    /// The code of the first point of the next cell.
+    ahead: Option<u64>,
+}
+
+impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
+    pub(super) fn open(points: Points<'r, 'q, R, K, A>, bits: u32) -> Result<Self> {
+        if bits > u64::BITS {
+            return Err(Error::BadOption {
+                what: "the bits of the cells",
+                value: bits.to_string(),
+                why: "a cell has 64 bits at the most",
+            });
+        }
+        Ok(Self { points, bits, ahead: None })
+    }
+
+    /// The next cell, one of whose points has been read.
+    fn cell(&mut self) -> Result<Option<Cell>> {
+        let code = match self.ahead.take() {
+            Some(code) => Some(code),
+            None => self.points.step()?.map(|(code, _)| code),
+        };
+        Ok(code.map(|code| Cell::of_code(code, self.bits)))
+    }
+
+    /// Goes on through a cell. Whether there was another point in it.
+    fn is_in(&mut self, cell: &Cell) -> Result<bool> {
+        let code = self.points.step()?.map(|(code, _)| code);
+        self.ahead = code.filter(|code| !cell.contains(*code));
+        Ok(code.is_some() && self.ahead.is_none())
+    }
+
+    /// The next cell, with the number of its points.
+    pub(super) fn counted(&mut self) -> Result<Option<(Cell, u64)>> {
+        let Some(cell) = self.cell()? else { return Ok(None) };
+        let mut count = 1;
+        while self.is_in(&cell)? {
+            count += 1;
+        }
+        Ok(Some((cell, count)))
+    }
+
+    /// Steps through a cell that holds little, and seeks the next one behind a cell that holds much.
+    pub(super) fn occupied(&mut self) -> Result<Option<Cell>> {
+        let Some(cell) = self.cell()? else { return Ok(None) };
+        for _ in 0..self.points.walk.steps_per_seek() {
+            if !self.is_in(&cell)? {
+                return Ok(Some(cell));
+            }
+        }
+        match cell.codes().end().checked_add(1) {
+            Some(behind) => self.points.walk.skip_to(behind),
+            None => self.points.walk.end(),
+        }
+        Ok(Some(cell))
+    }
+}
+
+impl<R: Reader, K, A> Reading for InCells<'_, '_, R, K, A> {
+    fn explain(&self) -> Explain {
+        self.points.explain()
+    }
+}

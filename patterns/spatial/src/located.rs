@@ -1,0 +1,112 @@
+//! What the indexes of this pattern find.
+
+use std::ops::Deref;
+
+use keyloom::Result;
+
+use super::area::BoundingBox;
+use super::position::Position;
+use keyloom_tables::index::Found;
+use keyloom_tables::table::RecordKey;
+
+/// An entry that a query found, and its place `P`: the [`Position`] of a point, the [`BoundingBox`] of an extent, the
+/// position and the time of an event, or the numbers in a [`CurveIndex`](super::CurveIndex).
+#[derive(Clone, Debug)]
+pub struct Located<B, K, P> {
+    found: Found<B, K>,
+    place: P,
+}
+
+/// What an entry covers.
+pub(super) trait Covered: Sized {
+    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self>;
+}
+
+impl<B: Deref<Target = [u8]>, K, P> Located<B, K, P> {
+    #[inline]
+    pub(super) fn of(found: Found<B, K>) -> Result<Self>
+    where
+        P: Covered,
+    {
+        let place = P::covered_by(&found)?;
+        Ok(Self { found, place })
+    }
+
+    #[inline]
+    pub(super) fn place(&self) -> &P {
+        &self.place
+    }
+
+    /// The entry of the index.
+    pub fn entry(&self) -> &Found<B, K> {
+        &self.found
+    }
+
+    /// The key of the record.
+    ///
+    /// # Errors
+    /// When the bytes there are not a `K`.
+    pub fn record_key(&self) -> Result<K>
+    where
+        K: RecordKey,
+    {
+        self.found.record_key()
+    }
+}
+
+impl<B, K> Located<B, K, Position> {
+    /// Where the point is.
+    pub fn position(&self) -> Position {
+        self.place
+    }
+}
+
+impl Covered for Position {
+    #[inline]
+    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
+        let (latitude, longitude) = found.covered()?;
+        Ok(Self::stored(latitude, longitude))
+    }
+}
+
+impl<B, K> Located<B, K, BoundingBox> {
+    /// What the record extends over.
+    pub fn bounds(&self) -> &BoundingBox {
+        &self.place
+    }
+}
+
+impl Covered for BoundingBox {
+    #[inline]
+    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
+        let (south, west, north, east) = found.covered()?;
+        Ok(Self::stored([south, west, north, east]))
+    }
+}
+
+impl<B, K> Located<B, K, (Position, i64)> {
+    /// Where the event is.
+    pub fn position(&self) -> Position {
+        self.place.0
+    }
+
+    /// When the event is, in milliseconds since 1970.
+    pub fn time(&self) -> i64 {
+        self.place.1
+    }
+}
+
+impl Covered for (Position, i64) {
+    #[inline]
+    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
+        let (latitude, longitude, time) = found.covered()?;
+        Ok((Position::stored(latitude, longitude), time))
+    }
+}
+
+impl<B, K, const N: usize> Located<B, K, [f64; N]> {
+    /// The numbers, as the function of the index gave them.
+    pub fn values(&self) -> [f64; N] {
+        self.place
+    }
+}

@@ -1,0 +1,122 @@
+//! An index of the positions of records.
+
+use std::fmt;
+
+use keyloom::{Order, Reader, Result, Subspace};
+
+use super::area::Area;
+use super::cell::{Cell, code};
+use super::located::Located;
+use super::nearest::NearestPoint;
+use super::position::Position;
+use super::query::AreaQuery;
+use keyloom_tables::Scan;
+use keyloom_tables::index::{Index, entry};
+use keyloom_tables::kit::stands_on_index;
+use keyloom_tables::parts::AnyParts;
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::within;
+
+/// An index of the records of a [`Table`](keyloom_tables::Table) by where they are; see the [module](super).
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_spatial::{Circle, PointIndex, Position};
+/// use keyloom_tables::Table;
+/// type City = (String, f64, f64);
+/// let by_place = PointIndex::new(&Subspace::new("by_place"), |_id, (_, latitude, longitude): &City| {
+///     Position::new(*latitude, *longitude).map(Some)
+/// });
+/// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with(&by_place);
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     cities.put(txn, &1, &("Versailles".into(), 48.8049, 2.1204))?;
+///     cities.put(txn, &2, &("Rouen".into(), 49.4431, 1.0993))
+/// })?;
+/// let snapshot = store.snapshot()?;
+/// let paris = Position::new(48.8534, 2.3488)?;
+/// let near = by_place.within(Circle::new(paris, 20_000.0)?).points(&snapshot)?
+///     .map(|point| point?.record_key())
+///     .collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(near, [1]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct PointIndex<K, V> {
+    index: Index<K, V, AnyParts>,
+}
+
+impl<K, V> Clone for PointIndex<K, V> {
+    fn clone(&self) -> Self {
+        Self { index: self.index.clone() }
+    }
+}
+
+impl<K, V> fmt::Debug for PointIndex<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PointIndex").field(&self.index).finish()
+    }
+}
+
+impl<K: RecordKey, V> PointIndex<K, V> {
+    /// An index in `space`, of the positions that `function` gives; a record for which it gives none is not in
+    /// the index. Nothing else may be in `space`.
+    ///
+    /// An error of the function, such as that of [`Position::new`], refuses the put. Records that were in the
+    /// table before, and for which it fails, are not in the index.
+    pub fn new(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> Result<Option<Position>> + Send + Sync + 'static,
+    ) -> Self
+    where
+        V: 'static,
+    {
+        let entries = move |key: &K, value: &V| {
+            let entries = function(key, value)?.map(|position| {
+                let degrees = (position.latitude(), position.longitude());
+                entry(code(&position)).covering(degrees)
+            });
+            Ok(entries.unwrap_or_default())
+        };
+        Self { index: Index::refusing(space, entries).untyped() }
+    }
+
+    /// A query for the records in `area`: a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
+    /// [`Polygon`](super::Polygon), or a program's own.
+    pub fn within<'q, A: Area>(&self, area: A) -> AreaQuery<'q, K, A> {
+        AreaQuery::new(self.index.space(), area)
+    }
+
+    /// All records, the nearest to `from` first. Reads as it goes: take as many as are wanted. All records at one
+    /// place are read together.
+    ///
+    /// Some of the records, or pages of them: [`within`](PointIndex::within) an area, or
+    /// [`Cell::WORLD`], and [`by_distance`](AreaQuery::by_distance) or
+    /// [`page_by_distance`](AreaQuery::page_by_distance).
+    ///
+    /// # Errors
+    /// What the store says; the iterator too.
+    pub fn nearest<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: Position,
+    ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, R, K, V>> {
+        self.within(Cell::WORLD).by_distance(reader, from)
+    }
+
+    /// The records in a cell, in the order of their codes: one range. A [`Cell`] is an area as well, for what else
+    /// can be asked [`within`](PointIndex::within) one.
+    ///
+    /// # Errors
+    /// What the store says; the iterator too.
+    pub fn in_cell<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        cell: Cell,
+    ) -> Result<impl Iterator<Item = Result<Located<R::Bytes<'r>, K, Position>>> + use<'r, R, K, V>>
+    {
+        let found = self.index.range(reader, within(cell.codes()), Order::Ascending)?;
+        Ok(found.map(|found| Located::of(found?)))
+    }
+}
+
+stands_on_index!(PointIndex; |_| "points");

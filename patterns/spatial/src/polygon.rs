@@ -1,0 +1,188 @@
+//! Polygons, with holes.
+
+use geo::algorithm::{BoundingRect, Intersects, Validation};
+use geo::{Coord, Line, LineString, LinesIter, Rect};
+use keyloom::{Error, Result};
+
+use super::area::{Area, BoundingBox, CellBounds, Relation};
+use super::position::{Position, check_latitude, check_longitude};
+
+/// A polygon, which may have holes. Its edges belong to it, those of its holes too.
+///
+/// An edge is a straight line in degrees, as on a map with equal steps of latitude and longitude, and as
+/// GeoJSON has it (RFC 7946, 3.1.1); it is not the shortest way on the sphere. A polygon that crosses the
+/// meridian at ±180 degrees goes on counting: from 170 to 190. One that lies around a pole has an edge along
+/// the pole: from -180 to 180 at latitude 90.
+///
+/// ```
+/// use keyloom_spatial::{Area, Polygon};
+/// use keyloom_spatial::Position;
+/// // Around Fiji, on both sides of the antimeridian; latitude first.
+/// let fiji = Polygon::new(&[(-21.0, 176.0), (-21.0, 183.0), (-12.0, 180.0), (-21.0, 176.0)])?;
+/// assert!(fiji.contains(&Position::new(-17.8, 178.0)?));
+/// assert!(fiji.contains(&Position::new(-18.0, -179.0)?));
+/// assert!(!fiji.contains(&Position::new(-12.5, 177.0)?));
+/// // Not closed.
+/// assert!(Polygon::new(&[(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]).is_err());
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Polygon {
+    polygon: geo::Polygon<f64>,
+    /// Of the shell and the holes.
+    edges: Vec<Line<f64>>,
+    bounds: Rect<f64>,
+}
+
+/// Whole turns by which a longitude may be off from those of a polygon.
+const TURNS: [f64; 3] = [0.0, 360.0, -360.0];
+/// In degrees: what rounding may do to a corner.
+const MARGIN: f64 = 1e-9;
+
+impl Polygon {
+    /// The polygon within a ring of latitudes and longitudes, whose last corner is the first.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a ring that is not closed, has fewer than three corners, crosses itself, or is
+    /// wider than 360 degrees, for latitudes beyond ±90 degrees and for what is no finite number.
+    pub fn new(ring: &[(f64, f64)]) -> Result<Self> {
+        Self::valid(geo::Polygon::new(line_string(ring)?, Vec::new()))
+    }
+
+    /// The same polygon without what is within `ring`.
+    ///
+    /// # Errors
+    /// As [`new`](Polygon::new), and for a hole that is not within the polygon or lies across another one.
+    pub fn with_hole(self, ring: &[(f64, f64)]) -> Result<Self> {
+        let mut polygon = self.polygon;
+        polygon.interiors_push(line_string(ring)?);
+        Self::valid(polygon)
+    }
+
+    /// A polygon of the crate `geo`, with its holes: x is the longitude, y the latitude.
+    ///
+    /// Many corners cost: that rings do not cross is seen by comparing each two edges, and a query looks at all edges for
+    /// each cell of its cover. Of a border with thousands of corners take a simplified one.
+    ///
+    /// # Errors
+    /// As [`new`](Polygon::new) and [`with_hole`](Polygon::with_hole). (`geo` closes rings itself.)
+    pub fn from_geo(polygon: geo::Polygon<f64>) -> Result<Self> {
+        for ring in std::iter::once(polygon.exterior()).chain(polygon.interiors()) {
+            let corners: Vec<_> = ring.coords().map(|corner| (corner.y, corner.x)).collect();
+            line_string(&corners)?;
+        }
+        Self::valid(polygon)
+    }
+
+    /// The polygon as the crate `geo` has it: x is the longitude, y the latitude.
+    pub fn as_geo(&self) -> &geo::Polygon<f64> {
+        &self.polygon
+    }
+
+    fn valid(polygon: geo::Polygon<f64>) -> Result<Self> {
+        if let Err(error) = polygon.check_validation() {
+            return Err(refused(error.to_string(), "give rings that do not cross; see `Polygon`"));
+        }
+        let Some(bounds) = polygon.bounding_rect() else {
+            return Err(refused("no corner".into(), "a ring has three corners or more"));
+        };
+        if bounds.width() > 360.0 {
+            let width = format!("{} degrees wide", bounds.width());
+            return Err(refused(width, "all longitudes are 360 degrees; take a narrower ring"));
+        }
+        if bounds.max().x > 540.0 || bounds.min().x < -540.0 {
+            let east = format!("longitudes {} to {}", bounds.min().x, bounds.max().x);
+            return Err(refused(east, "begin between -180 and 180 degrees"));
+        }
+        let edges = polygon.lines_iter().collect();
+        Ok(Self { polygon, edges, bounds })
+    }
+
+    fn has(&self, corner: Coord<f64>) -> bool {
+        self.bounds.intersects(&corner) && self.polygon.intersects(&corner)
+    }
+
+    /// The relation to a cell that was turned to the longitudes of the polygon.
+    fn relation_to(&self, cell: &Rect<f64>) -> Relation {
+        if !self.bounds.intersects(cell) {
+            Relation::Outside
+        } else if self.edges.iter().any(|edge| crosses(edge, cell)) {
+            Relation::Across
+        } else if self.has(cell.center()) {
+            Relation::Inside
+        } else {
+            Relation::Outside
+        }
+    }
+}
+
+impl Area for Polygon {
+    fn contains(&self, position: &Position) -> bool {
+        let (x, y) = (position.longitude(), position.latitude());
+        // A pole has all longitudes.
+        let is_at_pole =
+            position.is_pole() && (self.bounds.min().y..=self.bounds.max().y).contains(&y);
+        is_at_pole || TURNS.iter().any(|turn| self.has(Coord { x: x + turn, y }))
+    }
+
+    fn relation(&self, cell: &CellBounds) -> Relation {
+        let has_pole = cell.north >= 90.0 && self.bounds.max().y >= 90.0
+            || cell.south <= -90.0 && self.bounds.min().y <= -90.0;
+        let mut relation = if has_pole { Relation::Across } else { Relation::Outside };
+        for turn in TURNS {
+            let south_west = Coord { x: cell.west + turn - MARGIN, y: cell.south - MARGIN };
+            let north_east = Coord { x: cell.east + turn + MARGIN, y: cell.north + MARGIN };
+            match self.relation_to(&Rect::new(south_west, north_east)) {
+                Relation::Inside => return Relation::Inside,
+                Relation::Across => relation = Relation::Across,
+                Relation::Outside => {}
+            }
+        }
+        relation
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        let (low, high) = (self.bounds.min(), self.bounds.max());
+        let (west, east) = (low.x - MARGIN, high.x + MARGIN);
+        BoundingBox::new(low.y, west, high.y, east).unwrap_or(BoundingBox::WORLD)
+    }
+}
+
+/// Whether a line touches a rectangle: they overlap on both axes, and the corners are not all on one side.
+fn crosses(line: &Line<f64>, cell: &Rect<f64>) -> bool {
+    let (low, high) = (cell.min(), cell.max());
+    let (from, to) = (line.start, line.end);
+    let overlaps = from.x.max(to.x) >= low.x
+        && from.x.min(to.x) <= high.x
+        && from.y.max(to.y) >= low.y
+        && from.y.min(to.y) <= high.y;
+    if !overlaps {
+        return false;
+    }
+    let side = |x: f64, y: f64| (to.x - from.x) * (y - from.y) - (to.y - from.y) * (x - from.x);
+    let sides =
+        [side(low.x, low.y), side(low.x, high.y), side(high.x, low.y), side(high.x, high.y)];
+    !(sides.iter().all(|side| *side > 0.0) || sides.iter().all(|side| *side < 0.0))
+}
+
+fn line_string(ring: &[(f64, f64)]) -> Result<LineString<f64>> {
+    for (latitude, longitude) in ring {
+        check_latitude("the latitude of a corner", *latitude)?;
+        check_longitude("the longitude of a corner", *longitude)?;
+    }
+    match ring {
+        [first, .., last] if first != last => {
+            let corners = format!("a ring from {first:?} to {last:?}");
+            Err(refused(corners, "it is not closed; end it with its first corner"))
+        }
+        [_, _, _, _, ..] => Ok(ring.iter().map(|(y, x)| Coord { x: *x, y: *y }).collect()),
+        _ => {
+            let corners = format!("a ring of {} corners", ring.len());
+            Err(refused(corners, "give three corners or more, and the first again"))
+        }
+    }
+}
+
+fn refused(value: String, why: &'static str) -> Error {
+    Error::BadOption { what: "the polygon", value, why }
+}

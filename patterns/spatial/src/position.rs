@@ -1,0 +1,181 @@
+//! Positions on the sphere, and how far they are from each other.
+
+use std::fmt;
+
+use keyloom::{Error, Result};
+
+/// The radius of the sphere in metres: the mean radius of the Earth, as the IUGG has it (Moritz, *Geodetic
+/// Reference System 1980*).
+///
+/// The Earth is flatter. A distance on this sphere is up to 0.57 % longer than the geodesic on the WGS84 ellipsoid (a short
+/// one along a meridian at the equator), and up to 0.45 % shorter (at a pole). To find every place within a geodesic
+/// distance, use a radius that is 0.57 % larger, and measure what is found.
+pub const EARTH_RADIUS: f64 = 6_371_008.8;
+
+/// A position: latitude and longitude in degrees.
+///
+/// The longitude is normalized to -180 (included) to 180 (not included), so both names of the meridian at
+/// 180 degrees are one; a pole, which has all longitudes, gets 0.
+///
+/// ```
+/// use keyloom_spatial::Position;
+/// let fiji = Position::new(-17.8, 178.0)?;
+/// assert_eq!(fiji, Position::new(-17.8, -182.0)?);
+/// assert_eq!(Position::new(90.0, 12.0)?, Position::new(90.0, -30.0)?);
+/// let samoa = Position::new(-13.8, -172.1)?;
+/// assert_eq!((fiji.distance(&samoa) / 1_000.0).round(), 1_148.0);
+/// assert!(Position::new(48.9, f64::NAN).is_err());
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Position {
+    latitude: f64,
+    longitude: f64,
+}
+
+impl Position {
+    /// A position.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a latitude beyond ±90 degrees, and for what is no finite number.
+    pub fn new(latitude: f64, longitude: f64) -> Result<Self> {
+        check_latitude("the latitude", latitude)?;
+        check_longitude("the longitude", longitude)?;
+        let longitude = if latitude.abs() == 90.0 { 0.0 } else { normalize(longitude) };
+        // No negative zeros: equal positions have equal bits.
+        Ok(Self { latitude: latitude + 0.0, longitude: longitude + 0.0 })
+    }
+
+    /// What was stored of a position.
+    pub(super) fn stored(latitude: f64, longitude: f64) -> Self {
+        Self { latitude, longitude }
+    }
+
+    /// In degrees, north of the equator.
+    pub fn latitude(&self) -> f64 {
+        self.latitude
+    }
+
+    /// In degrees, east of Greenwich.
+    pub fn longitude(&self) -> f64 {
+        self.longitude
+    }
+
+    /// The distance along the sphere, in metres.
+    pub fn distance(&self, other: &Self) -> f64 {
+        Centre::new(*self).haversine(other).metres()
+    }
+
+    pub(super) fn is_pole(&self) -> bool {
+        self.latitude.abs() == 90.0
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.latitude, self.longitude)
+    }
+}
+
+pub(super) fn check_latitude(what: &'static str, latitude: f64) -> Result<()> {
+    if (-90.0..=90.0).contains(&latitude) {
+        return Ok(());
+    }
+    Err(Error::BadOption {
+        what,
+        value: latitude.to_string(),
+        why: "a latitude is a number of degrees from -90 to 90",
+    })
+}
+
+pub(super) fn check_longitude(what: &'static str, longitude: f64) -> Result<()> {
+    if longitude.is_finite() {
+        return Ok(());
+    }
+    Err(Error::BadOption {
+        what,
+        value: longitude.to_string(),
+        why: "a longitude is a finite number of degrees",
+    })
+}
+
+/// To -180 (included) to 180 (not included).
+pub(super) fn normalize(longitude: f64) -> f64 {
+    if (-180.0..180.0).contains(&longitude) {
+        return longitude;
+    }
+    let turned = (longitude + 180.0).rem_euclid(360.0) - 180.0;
+    // What is a hair below -180 is rounded up to the other name of the same meridian.
+    if turned >= 180.0 { -180.0 } else { turned }
+}
+
+/// How far two positions are from each other: the square of the sine of half the angle between them, from 0
+/// to 1. It grows with the distance, and needs no inverse function.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub(super) struct Haversine(pub(super) f64);
+
+impl Haversine {
+    pub(super) const ANTIPODE: Self = Self(1.0);
+
+    /// Of a distance in metres.
+    pub(super) fn of_metres(metres: f64) -> Self {
+        let half_angle = metres / EARTH_RADIUS / 2.0;
+        if half_angle >= std::f64::consts::FRAC_PI_2 {
+            return Self::ANTIPODE;
+        }
+        Self(half_angle.sin().powi(2))
+    }
+
+    pub(super) fn metres(self) -> f64 {
+        2.0 * EARTH_RADIUS * self.0.sqrt().min(1.0).asin()
+    }
+}
+
+/// A position from which many distances are asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Centre {
+    pub(super) position: Position,
+    pub(super) sine: f64,
+    pub(super) cosine: f64,
+}
+
+impl Centre {
+    pub(super) fn new(position: Position) -> Self {
+        let sine = position.latitude.to_radians().sin();
+        Self { position, sine, cosine: cosine(position.latitude) }
+    }
+
+    /// How far `other` is.
+    #[inline]
+    pub(super) fn haversine(&self, other: &Position) -> Haversine {
+        let north = half_sine_squared(other.latitude - self.position.latitude);
+        let east = half_sine_squared(turned(other.longitude - self.position.longitude));
+        Haversine(north + self.cosine * cosine(other.latitude) * east)
+    }
+}
+
+/// A difference of longitudes, the shorter way around: from 0 to 180 degrees. The sine of half of nearly a whole
+/// turn would tell little.
+#[inline]
+pub(super) fn turned(difference: f64) -> f64 {
+    let difference = difference.abs();
+    if difference > 180.0 { 360.0 - difference } else { difference }
+}
+
+/// Of a latitude in degrees, as exact near a pole, where it is small, as elsewhere.
+#[inline]
+pub(super) fn cosine(latitude: f64) -> f64 {
+    let from_equator = latitude.abs();
+    if from_equator > 45.0 {
+        (90.0 - from_equator).to_radians().sin()
+    } else {
+        latitude.to_radians().cos()
+    }
+}
+
+/// Of an angle in degrees.
+#[inline]
+pub(super) fn half_sine_squared(degrees: f64) -> f64 {
+    let sine = (degrees * (std::f64::consts::PI / 360.0)).sin();
+    sine * sine
+}

@@ -1,0 +1,286 @@
+//! Queries for what is in an area.
+
+use std::fmt;
+
+use keyloom::{Error, Order, Reader, Result, Subspace};
+
+use super::area::Area;
+use super::cell::{Cell, OnSphere};
+use super::code_walk::{CodeWalk, FIRST_RANGES, Only, first_ranges};
+use super::cover::Cover;
+use super::cover_part::CoverPart;
+use super::grid::InCells;
+use super::located::Located;
+use super::nearest::{Nearest, NearestPoint, Rank};
+use super::page::page;
+use super::position::Position;
+use keyloom_tables::kit::{Reading, scan};
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::{Continuation, Page};
+use keyloom_tables::{Explain, Scan};
+
+/// A query for the points in an area; see [`PointIndex::within`](super::PointIndex::within).
+pub struct AreaQuery<'q, K, A> {
+    space: Subspace,
+    area: A,
+    /// `None`: as many as pay.
+    ranges: Option<usize>,
+    only: Option<Only<'q, K>>,
+}
+
+impl<K, A: Clone> Clone for AreaQuery<'_, K, A> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), area: self.area.clone(), ..*self }
+    }
+}
+
+impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AreaQuery")
+            .field("space", &self.space)
+            .field("area", &self.area)
+            .field("ranges", &self.ranges)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many ranges other queries take unless they are told otherwise.
+pub(super) const RANGES: usize = 16;
+
+/// What a query takes at the most, whatever it is told: finding more costs more than they save.
+pub(super) const MOST_RANGES: usize = 16_384;
+
+/// A number of ranges that was asked for.
+pub(super) fn at_most(ranges: usize) -> Result<usize> {
+    if ranges == 0 {
+        return Err(Error::BadOption {
+            what: "the number of ranges",
+            value: ranges.to_string(),
+            why: "a query reads one range or more",
+        });
+    }
+    Ok(ranges.min(MOST_RANGES))
+}
+
+impl<'q, K, A: Area> AreaQuery<'q, K, A> {
+    pub(super) fn new(space: &Subspace, area: A) -> Self {
+        Self { space: space.clone(), area, ranges: None, only: None }
+    }
+
+    /// The same query in at most so many ranges.
+    ///
+    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. By default a
+    /// query begins with 4, and takes 4 times as many for the rest of the area whenever as many keys were read in
+    /// vain as these cost: about 32 keys each. A query that reads 100 keys or more costs at most about twice what
+    /// the best number of ranges would cost. One that reads fewer costs its 4 ranges, where 1 may do.
+    ///
+    /// On a remote store a range is a round trip and returns a page. There a query begins with 1 range, and a range
+    /// costs as much as a page.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for 0.
+    pub fn in_ranges(self, most: usize) -> Result<Self> {
+        Ok(Self { ranges: Some(at_most(most)?), ..self })
+    }
+
+    /// The same query for those records only whose keys `only` takes.
+    #[must_use]
+    pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
+        Self { only: Some(only), ..self }
+    }
+
+    /// A name of this query, whatever the number of its ranges: by the box around its area.
+    fn name(&self) -> Subspace {
+        let area = self.area.bounds();
+        Subspace::new(&(area.south(), area.west(), area.north(), area.east()))
+    }
+
+    fn cover(&self, first_ranges: usize) -> Cover {
+        Cover::of(&OnSphere(&self.area), self.ranges.unwrap_or(first_ranges))
+    }
+
+    /// What the query reads, in the order of the codes: for each of its ranges the parts that lie in the area or
+    /// across its border, and the gaps between them. Nothing is read to tell it.
+    ///
+    /// This is what [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) and the
+    /// first [`page`](AreaQuery::page) go through when the query was told [how many ranges](AreaQuery::in_ranges)
+    /// it may take; else it is what they begin with on a local store. What is sorted by distance is found in another way.
+    pub fn cover_parts(&self) -> Vec<CoverPart> {
+        self.cover(FIRST_RANGES).parts()
+    }
+
+    /// How many ranges the query takes; by default, how many it begins with on a local store.
+    pub fn ranges(&self) -> usize {
+        self.cover(FIRST_RANGES).ranges.len()
+    }
+}
+
+impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
+    /// The points, in the order of their codes.
+    ///
+    /// # Errors
+    /// What the store says; the iterator too.
+    pub fn points<'r, R: Reader>(
+        self,
+        reader: &'r R,
+    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, Position>>> + use<'r, 'q, R, K, A>>
+    {
+        Ok(Self::scan(self.walk(reader)))
+    }
+
+    fn scan<'r, R: Reader>(
+        points: Points<'r, 'q, R, K, A>,
+    ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, Position>>> + use<'r, 'q, R, K, A> {
+        scan(points, |points| Ok(points.step()?.map(|(_, point)| point)))
+    }
+
+    fn walk<R: Reader>(self, reader: &R) -> Points<'_, 'q, R, K, A> {
+        let cover = self.cover(first_ranges(reader));
+        self.walk_through(reader, cover)
+    }
+
+    fn walk_through<R: Reader>(self, reader: &R, cover: Cover) -> Points<'_, 'q, R, K, A> {
+        let walk = CodeWalk::new(reader, &self.space, cover);
+        let walk = if self.ranges.is_none() { walk.that_refines(reader) } else { walk };
+        Points { walk, area: self.area, only: self.only }
+    }
+
+    /// How many there are. Reads all of them.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count(self, reader: &impl Reader) -> Result<u64> {
+        count(self.points(reader)?)
+    }
+
+    /// How many there are in each cell of so many bits, for those cells in which there are any, in the order of
+    /// their codes.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for more than 64 bits; what the store says, the iterator too.
+    pub fn grid<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        bits: u32,
+    ) -> Result<impl Scan<Item = Result<(Cell, u64)>> + use<'r, 'q, R, K, A>> {
+        Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::counted))
+    }
+
+    /// The cells of so many bits in which there are points, in the order of their codes.
+    ///
+    /// A skip scan: behind the first points of a cell it seeks the next one. Costs one range per cell that holds
+    /// much, however much that is.
+    ///
+    /// # Errors
+    /// As [`grid`](AreaQuery::grid).
+    pub fn occupied<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        bits: u32,
+    ) -> Result<impl Scan<Item = Result<Cell>> + use<'r, 'q, R, K, A>> {
+        Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::occupied))
+    }
+
+    /// The points, the nearest to `from` first.
+    ///
+    /// # Errors
+    /// What the store says; the iterator too.
+    pub fn by_distance<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        from: Position,
+    ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, 'q, R, K, A>>
+    {
+        Ok(scan(self.nearest(reader, from), Nearest::step))
+    }
+
+    fn nearest<R: Reader>(self, reader: &R, from: Position) -> Nearest<'_, 'q, R, K, A> {
+        Nearest::new(reader, &self.space, from, self.area, self.only)
+    }
+
+    /// At most `limit` of the points, the nearest to `from` first, beginning behind `after`.
+    ///
+    /// What lies nearer than the end of the page before is not read again, but for the border.
+    ///
+    /// # Errors
+    /// As [`page`](AreaQuery::page).
+    pub fn page_by_distance<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        from: Position,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<NearestPoint<R::Bytes<'r>, K>>> {
+        // The continuation names a distance and a record, which stand in the order of the answer.
+        let answers = self.name().child(&(self.space.prefix(), from.latitude(), from.longitude()));
+        let whole = answers.range();
+        let mut nearest = self.nearest(reader, from);
+        if let Some(after) = after {
+            let rest = Continuation::resume(Some(after), whole.clone(), Order::Ascending)?;
+            nearest.resume(Rank::behind(&answers, &rest)?);
+        }
+        let mut nearest = scan(nearest, Nearest::step);
+        let items = nearest.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
+        let has_more = limit > 0 && nearest.next().transpose()?.is_some();
+        let next = items.last().filter(|_| has_more).map(|last| {
+            Continuation::behind(&Rank::of(last).pack(&answers), &whole, Order::Ascending)
+        });
+        Ok(Page { items, next })
+    }
+
+    /// At most `limit` of the points in the order of their codes, beginning behind `after`.
+    ///
+    /// A continuation belongs to the index and to the [box around the area](Area::bounds); the number of ranges may
+    /// be another one from page to page. A page begins with the points at the place where the one before ended:
+    /// where many are at one place each of its pages reads all of them.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; what the store says.
+    pub fn page<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<Located<R::Bytes<'r>, K, Position>>> {
+        let (query, space) = (self.name(), self.space.clone());
+        let walk = |from: Option<u64>| {
+            let cover = self.cover(first_ranges(reader)).from(from);
+            Ok(Self::scan(self.walk_through(reader, cover)))
+        };
+        page(&query, (&space, 1), limit, after, walk)
+    }
+}
+
+/// How many there are.
+pub(super) fn count<P>(mut found: impl Iterator<Item = Result<P>>) -> Result<u64> {
+    let mut count = 0;
+    found.try_for_each(|found| found.map(|_| count += 1))?;
+    Ok(count)
+}
+
+/// A walk through the points in an area.
+pub(super) struct Points<'r, 'q, R: Reader, K, A> {
+    pub(super) walk: CodeWalk<'r, R>,
+    area: A,
+    only: Option<Only<'q, K>>,
+}
+
+type CodedPoint<B, K> = (u64, Located<B, K, Position>);
+
+impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
+    /// The next point, after its code.
+    pub(super) fn step(&mut self) -> Result<Option<CodedPoint<R::Bytes<'r>, K>>> {
+        let area = &self.area;
+        self.walk.next_in_finer(
+            |position: &Position| area.contains(position),
+            self.only,
+            |ranges| Cover::of(&OnSphere(area), ranges),
+        )
+    }
+}
+
+impl<R: Reader, K, A> Reading for Points<'_, '_, R, K, A> {
+    fn explain(&self) -> Explain {
+        self.walk.explain()
+    }
+}

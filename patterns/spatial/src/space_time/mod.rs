@@ -1,0 +1,280 @@
+//! Space and time: what was where, and when?
+//!
+//! An event has a place and a time, and a query asks for both: the earthquakes within 300 km of a place between
+//! Monday and Tuesday. Time has no end, so it is cut into *bins* of one width, such as a week. In each bin a
+//! Z-order curve of three dimensions runs through longitude, latitude and the offset in the bin; a query goes from
+//! bin to bin, and in each of them through a few ranges of the curve.
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, width of the bins in milliseconds, number of the bin, code, record key as one element | header, latitude, longitude, milliseconds |
+//!
+//! ```text
+//! ("quakes", "by_event", 86400000, 17569, 2419901681931848284, "ci37868143") -> header, 34.4945, -118.6671667, 1517966773840
+//!  subspace              a day     bin    code                 record key
+//! ```
+//!
+//! The entries are those of an [`Index`]. The number of a bin is the time divided by the width, rounded down, so
+//! times before 1970 are in bins below 0. The code has 21 bits of each dimension, of longitude first: 19 m at the
+//! equator, and a two-millionth of the width, 0.3 seconds of a week. Its precision is no limit of the answer: what
+//! shares a cell with the border is looked at by the exact values beside it.
+//!
+//! # Invariants
+//!
+//! * An entry is there exactly if the function of the index gives an event for a record that is there; its values
+//!   are those of that event, and its bin and its code are theirs.
+//! * All entries have one width. A program that declares another is refused by every query, as it would miss the
+//!   others; [`repair`](keyloom_tables::Maintained::repair) makes them anew, with the new width.
+//!
+//! # Cost
+//!
+//! | operation | cost |
+//! |---|---|
+//! | put of a record | 1 key written; 1 deleted too when the event moves to another code; 0 when it stays |
+//! | [`points`](SpaceTimeQuery::points), [`count`](SpaceTimeQuery::count) | 2 ranges that find nothing, and for each bin in which there is something 1 key to find it and [a few](SpaceTimeQuery::in_ranges) ranges, besides those that leap over what is of no use |
+//! | within one bin | the same, without the key to find it |
+//! | a bin in which there is nothing | none |
+//! | [`page`](SpaceTimeQuery::page) | the same, from where it goes on |
+//! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
+//!
+//! The width decides. Where queries are about many bins, each of them costs its ranges anew; where they are about
+//! the smallest part of one, a code has few bits that tell it from the rest. Take bins a few times as wide as the
+//! usual query is long. A query of long times and a small area is the dear one: each slice of time has the area
+//! anew. Keys read for each that is found, with a million events all over the Earth within ten weeks:
+//!
+//! | circle of 300 km | bins | 4 ranges | 16 | 64 |
+//! |---|---|---|---|---|
+//! | 12 hours | a day | 15.7 | 6.8 | 2.7 |
+//! | 12 hours | a week | 7.6 | 2.9 | 1.7 |
+//! | 3 days | a day | 20.2 | 11.9 | 4.2 |
+//! | 3 days | a week | 9.5 | 5.9 | 2.7 |
+//! | 3 weeks | a week | 9.5 | 7.9 | 4.2 |
+//!
+//! # When not to use it
+//!
+//! When queries ask for a place and take all times: a [`PointIndex`](super::PointIndex) with the time looked at
+//! reads less. When they ask for a time and take all places: an [`Index`] by time does. For things that last, which
+//! an event does not, and for tracks, whose points are only together what they are.
+//!
+//! # Source
+//!
+//! Time bins and a curve of three dimensions: the Z3 index of GeoMesa (J. Hughes and others, *GeoMesa: a
+//! distributed architecture for spatio-temporal fusion*, SPIE 2015). Here the borders are exact, and bins in
+//! which nothing is are not asked.
+
+mod query;
+
+use std::fmt;
+use std::ops::RangeBounds;
+use std::time::Duration;
+
+use keyloom::{Error, Result, Subspace};
+
+use super::area::{Area, Relation};
+use super::cell::{OnSphere, coordinates};
+use super::cover::Region;
+use super::curve::Morton;
+use super::interval::{Interval, all_of};
+use super::position::Position;
+use keyloom_tables::index::{Index, IndexEntries, entry};
+use keyloom_tables::kit::stands_on_index;
+use keyloom_tables::parts::AnyParts;
+use keyloom_tables::table::RecordKey;
+
+pub use query::SpaceTimeQuery;
+
+/// An index of the records of a [`Table`](keyloom_tables::Table) by where and when they are; see the [module](self).
+///
+/// ```
+/// use std::time::Duration;
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_spatial::{Circle, Position, SpaceTimeIndex};
+/// use keyloom_tables::Table;
+/// type Quake = (f64, f64, i64);
+/// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// let by_event = SpaceTimeIndex::new(&Subspace::new("by_event"), DAY, |_id, (latitude, longitude, time): &Quake| {
+///     Ok(Some((Position::new(*latitude, *longitude)?, *time)))
+/// })?;
+/// let quakes = Table::<String, Quake>::new(&Subspace::new("quakes")).with(&by_event);
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     quakes.put(txn, &"Castaic".into(), &(34.4945, -118.6672, 1_517_966_773_840))?;
+///     quakes.put(txn, &"San Marino".into(), &(34.12, -118.0873, 1_517_966_037_750))?;
+///     quakes.put(txn, &"Kodiak".into(), &(55.7729, -149.145, 1_517_964_979_027))
+/// })?;
+/// let snapshot = store.snapshot()?;
+/// let los_angeles = Circle::new(Position::new(34.0522, -118.2437)?, 100_000.0)?;
+/// let near = by_event.within(los_angeles, 1_517_966_000_000..1_517_966_500_000).points(&snapshot)?
+///     .map(|event| event?.record_key())
+///     .collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(near, ["San Marino"]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct SpaceTimeIndex<K, V> {
+    index: Index<K, V, AnyParts>,
+    bins: Bins,
+}
+
+impl<K, V> Clone for SpaceTimeIndex<K, V> {
+    fn clone(&self) -> Self {
+        Self { index: self.index.clone(), bins: self.bins }
+    }
+}
+
+impl<K, V> fmt::Debug for SpaceTimeIndex<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpaceTimeIndex")
+            .field("index", &self.index)
+            .field("bins", &self.bins)
+            .finish()
+    }
+}
+
+impl<K, V> SpaceTimeIndex<K, V> {
+    /// What the bytes depend on, as a schema stores it.
+    pub(crate) fn options(&self) -> String {
+        format!("bins of {} ms", self.bins.width_ms)
+    }
+}
+
+impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
+    /// An index in `space`, of the positions and the times that `function` gives, in milliseconds since 1970; a
+    /// record for which it gives none is not in the index. Nothing else may be in `space`.
+    ///
+    /// An error of the function, such as that of [`Position::new`], refuses the put. Records that were in the
+    /// table before, and for which it fails, are not in the index.
+    ///
+    /// The width of the bins belongs to what is stored; see the [module](self#cost) for which to take.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a width that is not a whole number of milliseconds from 1 to [`i64::MAX`].
+    pub fn new(
+        space: &Subspace,
+        width: Duration,
+        function: impl Fn(&K, &V) -> Result<Option<(Position, i64)>> + Send + Sync + 'static,
+    ) -> Result<Self>
+    where
+        V: 'static,
+    {
+        let bins = Bins::of_width(width)?;
+        let index = Index::refusing(space, move |key, value| {
+            let Some((position, time)) = function(key, value)? else {
+                return Ok(IndexEntries::none());
+            };
+            let parts = (bins.made_with(), bins.bin(time), bins.code(&position, time));
+            Ok(entry(parts).covering((position.latitude(), position.longitude(), time)))
+        });
+        Ok(Self { index: index.untyped(), bins })
+    }
+
+    /// A query for the events in `area`, a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
+    /// [`Polygon`](super::Polygon), or a program's own, at `times`, in milliseconds since 1970.
+    pub fn within<'q, A: Area>(
+        &self,
+        area: A,
+        times: impl RangeBounds<i64>,
+    ) -> SpaceTimeQuery<'q, K, A> {
+        SpaceTimeQuery::new(self.index.space(), self.bins, area, times)
+    }
+}
+
+stands_on_index!(SpaceTimeIndex; |_| "points in space and time", options |index| index.options());
+
+/// The bits of each dimension of a code.
+const BITS: u32 = <u64 as Morton<3>>::BITS;
+/// The last cell of a bin, in time.
+const LAST_CELL: u32 = (1 << BITS) - 1;
+/// A place on the sphere has so many bits more.
+const MORE_BITS: u32 = u32::BITS - BITS;
+
+/// How time is cut into bins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bins {
+    width_ms: i64,
+}
+
+impl Bins {
+    fn of_width(width: Duration) -> Result<Self> {
+        let millis = width.as_millis();
+        let is_whole = width.subsec_nanos().is_multiple_of(1_000_000);
+        match i64::try_from(millis) {
+            Ok(width_ms @ 1..) if is_whole => Ok(Self { width_ms }),
+            _ => Err(Error::BadOption {
+                what: "the width of the time bins",
+                value: format!("{width:?}"),
+                why: "a bin is a whole number of milliseconds wide, from 1 to i64::MAX",
+            }),
+        }
+    }
+
+    /// What the entries begin with.
+    fn made_with(self) -> u64 {
+        self.width_ms.unsigned_abs()
+    }
+
+    fn bin(self, time: i64) -> i64 {
+        time.div_euclid(self.width_ms)
+    }
+
+    fn cell(self, time: i64) -> u32 {
+        let offset = time.rem_euclid(self.width_ms).unsigned_abs();
+        let cell = (u128::from(offset) << BITS) / u128::from(self.made_with());
+        // It is less than 2^21, as the offset is less than the width.
+        cell as u32
+    }
+
+    fn code(self, position: &Position, time: i64) -> u64 {
+        let [x, y] = coordinates(position.latitude(), position.longitude());
+        u64::encode([x >> MORE_BITS, y >> MORE_BITS, self.cell(time)])
+    }
+
+    /// The cells of a bin in which times from the first to the last are.
+    fn interval(self, bin: i64, first: i64, last: i64) -> Interval {
+        let (begins, ends) = (bin == self.bin(first), bin == self.bin(last));
+        Interval {
+            first: if begins { self.cell(first) } else { 0 },
+            last: if ends { self.cell(last) } else { LAST_CELL },
+            has_all_of_first: !begins || first.rem_euclid(self.width_ms) == 0,
+            has_all_of_last: !ends || last.rem_euclid(self.width_ms) == self.width_ms - 1,
+        }
+    }
+}
+
+/// An area, at some of the times of a bin, as a region of the curve.
+struct InBin<A> {
+    area: OnSphere<A>,
+    times: Interval,
+}
+
+/// The place of a block with that of its time.
+fn split([x, y, time]: [u32; 3]) -> ([u32; 2], u32) {
+    ([x << MORE_BITS, y << MORE_BITS], time)
+}
+
+/// The highest coordinates on the sphere that are in the same cells.
+fn last_of(place: [u32; 2]) -> [u32; 2] {
+    place.map(|coordinate| coordinate | ((1 << MORE_BITS) - 1))
+}
+
+impl<A: Area> Region<3> for InBin<A> {
+    fn relation(&self, low: [u32; 3], high: [u32; 3]) -> Relation {
+        let ((low, begins), (high, ends)) = (split(low), split(high));
+        match self.times.relation(begins, ends) {
+            Relation::Outside => Relation::Outside,
+            times => all_of([times, self.area.relation(low, last_of(high))]),
+        }
+    }
+
+    fn size(&self, low: [u32; 3], high: [u32; 3]) -> f64 {
+        let ((low, begins), (high, ends)) = (split(low), split(high));
+        self.area.size(low, last_of(high)) * (f64::from(ends - begins) + 1.0)
+    }
+
+    fn hull(&self) -> ([u32; 3], [u32; 3]) {
+        let ([west, south], [east, north]) = self.area.hull();
+        let corner = |x: u32, y: u32, time| [x >> MORE_BITS, y >> MORE_BITS, time];
+        (corner(west, south, self.times.first), corner(east, north, self.times.last))
+    }
+}

@@ -1,0 +1,246 @@
+//! Queries for what was in an area at some times.
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+use keyloom::{Error, Reader, Result, Subspace};
+
+use super::super::area::Area;
+use super::super::cell::OnSphere;
+use super::super::code_walk::{CodeWalk, Only, first_ranges, refuse_others};
+use super::super::cover::Cover;
+use super::super::interval::Interval;
+use super::super::located::Located;
+use super::super::page::page;
+use super::super::position::Position;
+use super::super::query::{at_most, count};
+use super::{Bins, InBin, LAST_CELL};
+use keyloom_tables::index::Found;
+use keyloom_tables::kit::{Reading, scan};
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::within;
+use keyloom_tables::{Continuation, Page};
+use keyloom_tables::{Explain, Scan};
+
+/// A query for the events in an area at some times; see [`SpaceTimeIndex::within`](super::SpaceTimeIndex::within).
+pub struct SpaceTimeQuery<'q, K, A> {
+    space: Subspace,
+    bins: Bins,
+    area: A,
+    /// The first and the last.
+    times: Option<(i64, i64)>,
+    /// `None`: as many as pay.
+    ranges: Option<usize>,
+    only: Option<Only<'q, K>>,
+}
+
+impl<K, A: Clone> Clone for SpaceTimeQuery<'_, K, A> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), area: self.area.clone(), ..*self }
+    }
+}
+
+impl<K, A: fmt::Debug> fmt::Debug for SpaceTimeQuery<'_, K, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpaceTimeQuery")
+            .field("space", &self.space)
+            .field("area", &self.area)
+            .field("times", &self.times)
+            .field("ranges", &self.ranges)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The first and the last of some times, `None` where there are none.
+fn inclusive(times: &impl RangeBounds<i64>) -> Option<(i64, i64)> {
+    let first = match times.start_bound() {
+        Bound::Included(first) => Some(*first),
+        Bound::Excluded(before) => before.checked_add(1),
+        Bound::Unbounded => Some(i64::MIN),
+    };
+    let last = match times.end_bound() {
+        Bound::Included(last) => Some(*last),
+        Bound::Excluded(behind) => behind.checked_sub(1),
+        Bound::Unbounded => Some(i64::MAX),
+    };
+    first.zip(last).filter(|(first, last)| first <= last)
+}
+
+impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
+    pub(super) fn new(space: &Subspace, bins: Bins, area: A, times: impl RangeBounds<i64>) -> Self {
+        let times = inclusive(&times);
+        Self { space: space.clone(), bins, area, times, ranges: None, only: None }
+    }
+
+    /// The same query in at most so many ranges in each bin.
+    ///
+    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. By default a query
+    /// begins each bin with 4, or with 1 on a remote store, and takes more where they pay; see
+    /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
+    ///
+    /// It is for each bin, since each holds the whole area anew.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for 0.
+    pub fn in_ranges(self, most: usize) -> Result<Self> {
+        Ok(Self { ranges: Some(at_most(most)?), ..self })
+    }
+
+    /// The same query for those records only whose keys `only` takes.
+    #[must_use]
+    pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
+        Self { only: Some(only), ..self }
+    }
+
+    fn region(&self, bin: i64) -> InBin<&A> {
+        let all = Interval::all(LAST_CELL);
+        let times = self.times.map_or(all, |(first, last)| self.bins.interval(bin, first, last));
+        InBin { area: OnSphere(&self.area), times }
+    }
+
+    /// The first and the last of the bins that the times are in.
+    fn bins(&self) -> Option<(i64, i64)> {
+        self.times.map(|(first, last)| (self.bins.bin(first), self.bins.bin(last)))
+    }
+
+    /// A name of this query, whatever the number of its ranges: by its times, and the box around its area.
+    fn name(&self) -> Subspace {
+        let area = self.area.bounds();
+        let edges = (area.south(), area.west(), area.north(), area.east());
+        let times = self.times.unwrap_or((1, 0));
+        Subspace::new(&(times, edges))
+    }
+}
+
+impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
+    /// The events, by bins, and in each of them in the order of their codes.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when there are entries of another width in the index; what the store says; the
+    /// iterator too.
+    pub fn points<'r, R: Reader>(
+        self,
+        reader: &'r R,
+    ) -> Result<
+        impl Scan<Item = Result<Located<R::Bytes<'r>, K, (Position, i64)>>> + use<'r, 'q, R, K, A>,
+    > {
+        self.walk(reader, None)
+    }
+
+    fn walk<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        from: Option<(i64, u64)>,
+    ) -> Result<
+        impl Scan<Item = Result<Located<R::Bytes<'r>, K, (Position, i64)>>> + use<'r, 'q, R, K, A>,
+    > {
+        let resumed = from.map(|(bin, _)| bin);
+        let bins = self.bins().map(|(first, last)| (resumed.unwrap_or(first), last));
+        let mut walk = CodeWalk::new(reader, &self.space, Cover::none());
+        if self.ranges.is_none() {
+            walk = walk.that_refines(reader);
+        }
+        refuse_others(&mut walk, &self.space, self.bins.made_with(), |stored| Error::BadOption {
+            what: "the width of the time bins",
+            value: format!("{} ms, where {stored} ms are stored", self.bins.width_ms),
+            why: "entries of another width would be missed: declare that one, or repair the index",
+        })?;
+        let ranges = self.ranges.unwrap_or_else(|| first_ranges(reader));
+        let events = Events { walk, bins, bin: 0, from, ranges, whole: None, query: self };
+        Ok(scan(events, Events::step))
+    }
+
+    /// How many there are. Reads all of them.
+    ///
+    /// # Errors
+    /// As [`points`](SpaceTimeQuery::points).
+    pub fn count(self, reader: &impl Reader) -> Result<u64> {
+        count(self.points(reader)?)
+    }
+
+    /// At most `limit` of the events, in the order of [`points`](SpaceTimeQuery::points), beginning behind `after`.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; else as [`points`](SpaceTimeQuery::points).
+    pub fn page<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<Located<R::Bytes<'r>, K, (Position, i64)>>> {
+        let (query, space) = (self.name(), self.space.clone());
+        let walk = |from: Option<(u64, i64, u64)>| {
+            self.walk(reader, from.map(|(_, bin, code)| (bin, code)))
+        };
+        page(&query, (&space, 3), limit, after, walk)
+    }
+}
+
+/// A walk through the events in an area at some times, bin by bin.
+struct Events<'r, 'q, R: Reader, K, A> {
+    query: SpaceTimeQuery<'q, K, A>,
+    walk: CodeWalk<'r, R>,
+    /// The one that the walk is in.
+    bin: i64,
+    /// The first and the last of those to come.
+    bins: Option<(i64, i64)>,
+    /// Where the first of them begins, when it is not at its beginning.
+    from: Option<(i64, u64)>,
+    /// How many ranges each bin begins with.
+    ranges: usize,
+    /// The cover of a bin all of whose times are asked for: it is the same in each.
+    whole: Option<Cover>,
+}
+
+impl<R: Reader, K, A> Reading for Events<'_, '_, R, K, A> {
+    fn explain(&self) -> Explain {
+        self.walk.explain()
+    }
+}
+
+impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
+    fn step(&mut self) -> Result<Option<Located<R::Bytes<'r>, K, (Position, i64)>>> {
+        loop {
+            let SpaceTimeQuery { area, times, only, .. } = &self.query;
+            let is_at = |time| times.is_some_and(|(first, last)| first <= time && time <= last);
+            let has = |(position, time): &(Position, i64)| is_at(*time) && area.contains(position);
+            let finer = |ranges| Cover::of(&self.query.region(self.bin), ranges);
+            if let Some((_, event)) = self.walk.next_in_finer(has, *only, finer)? {
+                return Ok(Some(event));
+            }
+            let Some(bin) = self.next_bin()? else { return Ok(None) };
+            let mut cover = self.cover(bin);
+            if let Some((_, code)) = self.from.filter(|(begun, _)| *begun == bin) {
+                cover.skip_to(code);
+            }
+            self.bin = bin;
+            self.walk.begin(self.query.space.child(&(self.query.bins.made_with(), bin)), cover);
+        }
+    }
+
+    /// The next bin, of several one in which there is something.
+    fn next_bin(&mut self) -> Result<Option<i64>> {
+        let Some((next, last)) = self.bins.take() else { return Ok(None) };
+        let bin = if next == last { Some(next) } else { self.next_occupied(next, last)? };
+        self.bins = bin.filter(|bin| *bin < last).map(|bin| (bin + 1, last));
+        Ok(bin)
+    }
+
+    fn next_occupied(&mut self, next: i64, last: i64) -> Result<Option<i64>> {
+        let (space, width) = (&self.query.space, self.query.bins.made_with());
+        let rest = within((width, next)..=(width, last)).key_range(space);
+        let Some(entry) = self.walk.first(rest)? else { return Ok(None) };
+        let found: Found<_, K> = Found::new(space, entry)?;
+        let (_, bin, _): (u64, i64, u64) = found.parts_as()?;
+        Ok(Some(bin))
+    }
+
+    fn cover(&mut self, bin: i64) -> Cover {
+        let region = self.query.region(bin);
+        let ranges = self.ranges;
+        if region.times != Interval::all(LAST_CELL) {
+            return Cover::of(&region, ranges);
+        }
+        self.whole.get_or_insert_with(|| Cover::of(&region, ranges)).clone()
+    }
+}

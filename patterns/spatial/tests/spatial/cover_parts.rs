@@ -1,0 +1,162 @@
+//! What a query says that it reads is what it reads.
+
+use std::collections::HashSet;
+
+use keyloom::{Memory, Store, Subspace};
+use keyloom_spatial::{Area, Cell, CoverPart, Relation};
+use keyloom_spatial::{BoundingBox, Circle, PointIndex, Polygon, Position};
+use keyloom_tables::{Scan, Table};
+
+type Degrees = (f64, f64);
+
+fn by_position() -> PointIndex<u32, Degrees> {
+    PointIndex::new(&Subspace::new("by_position"), |_, (latitude, longitude)| {
+        Position::new(*latitude, *longitude).map(Some)
+    })
+}
+
+/// Places all over the sphere, and some close to those that are hard.
+fn places() -> Vec<Position> {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut place = |latitude: f64, longitude: f64, spread: f64| {
+        let off = |random: &mut fastrand::Rng| (random.f64() - 0.5) * 2.0 * spread;
+        let latitude = (latitude + off(&mut random)).clamp(-90.0, 90.0);
+        Position::new(latitude, longitude + off(&mut random)).unwrap()
+    };
+    let mut places = Vec::new();
+    for _ in 0..600 {
+        places.push(place(0.0, 0.0, 180.0));
+        places.push(place(-18.0, 180.0, 15.0));
+        places.push(place(90.0, 0.0, 12.0));
+        places.push(place(48.0, 8.0, 4.0));
+    }
+    places
+}
+
+fn areas() -> Vec<Box<dyn Area>> {
+    let circle = |latitude, longitude, radius| {
+        Circle::new(Position::new(latitude, longitude).unwrap(), radius).unwrap()
+    };
+    let ring = [(46.0, 6.0), (48.0, 7.0), (47.0, 10.0), (46.0, 6.0)];
+    vec![
+        Box::new(circle(-18.1, 178.4, 900_000.0)),
+        Box::new(circle(88.0, 15.0, 700_000.0)),
+        Box::new(circle(48.0, 8.0, 0.0)),
+        Box::new(BoundingBox::new(-25.0, 170.0, -10.0, -170.0).unwrap()),
+        Box::new(BoundingBox::new(80.0, -180.0, 90.0, 180.0).unwrap()),
+        Box::new(Polygon::new(&ring).unwrap()),
+        Box::new(Cell::WORLD),
+    ]
+}
+
+fn code(place: &Position) -> u64 {
+    *Cell::of(place, u64::BITS).unwrap().codes().start()
+}
+
+fn part_of<'p>(parts: &'p [CoverPart], place: &Position) -> Option<&'p CoverPart> {
+    let code = code(place);
+    let begun = parts.partition_point(|part| *part.codes().start() <= code);
+    parts.get(begun.checked_sub(1)?).filter(|part| part.codes().contains(&code))
+}
+
+fn ranges_of(parts: &[CoverPart]) -> usize {
+    parts.last().map_or(0, |last| last.range() + 1)
+}
+
+const BUDGETS: [usize; 4] = [1, 4, 16, 256];
+
+#[test]
+fn the_parts_are_in_order_and_a_range_neither_begins_nor_ends_with_a_gap() {
+    for area in areas() {
+        for budget in BUDGETS {
+            let query = by_position().within(&*area).in_ranges(budget).unwrap();
+            let parts = query.cover_parts();
+            for pair in parts.windows(2) {
+                let (this, next) = (&pair[0], &pair[1]);
+                assert!(this.codes().end() < next.codes().start());
+                let is_gap = |part: &CoverPart| part.relation() == Relation::Outside;
+                if this.range() == next.range() {
+                    assert_eq!(this.codes().end() + 1, *next.codes().start(), "no hole");
+                    assert!(!is_gap(this) || !is_gap(next));
+                } else {
+                    assert_eq!(this.range() + 1, next.range());
+                    assert!(!is_gap(this) && !is_gap(next));
+                }
+            }
+            assert!(ranges_of(&parts) <= budget);
+        }
+    }
+}
+
+#[test]
+fn the_cells_of_a_part_are_all_of_it_and_the_largest_that_fit() {
+    for area in areas() {
+        for part in by_position().within(&*area).cover_parts() {
+            let cells: Vec<Cell> = part.cells().collect();
+            assert_eq!(
+                cells.first().map(|cell| *cell.codes().start()),
+                Some(*part.codes().start())
+            );
+            assert_eq!(cells.last().map(|cell| *cell.codes().end()), Some(*part.codes().end()));
+            for pair in cells.windows(2) {
+                assert_eq!(pair[0].codes().end() + 1, *pair[1].codes().start());
+                assert!(pair[0].parent() != pair[1].parent(), "both halves, not the whole");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_part_tells_where_it_lies_and_nothing_of_the_area_is_left_out() {
+    let places = places();
+    let mut seen = HashSet::new();
+    for area in areas() {
+        for budget in BUDGETS {
+            let query = by_position().within(&*area).in_ranges(budget).unwrap();
+            let parts = query.cover_parts();
+            for place in &places {
+                let relation = part_of(&parts, place).map(CoverPart::relation);
+                match relation {
+                    None | Some(Relation::Outside) => assert!(!area.contains(place), "{place}"),
+                    Some(Relation::Inside) => assert!(area.contains(place), "{place}"),
+                    Some(Relation::Across) => {}
+                }
+                seen.insert(format!("{relation:?}"));
+            }
+        }
+    }
+    assert_eq!(seen.len(), 4, "none, gap, across, inside");
+}
+
+#[test]
+fn a_query_reads_its_parts_and_nothing_else() {
+    let (index, store) = (by_position(), Memory::new());
+    let table = Table::<u32, Degrees>::new(&Subspace::new("places")).with(&index);
+    let places = places();
+    let records = (0..).zip(places.iter().map(|place| (place.latitude(), place.longitude())));
+    store.transact(|txn| table.put_many(txn, records.clone())).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let mut gaps = 0;
+    for area in areas() {
+        for budget in BUDGETS {
+            let query = index.within(&*area).in_ranges(budget).unwrap();
+            let parts = query.cover_parts();
+            let kind = |place: &Position| part_of(&parts, place).map(CoverPart::relation);
+            let count = |taken: &dyn Fn(Relation) -> bool| {
+                places.iter().filter(|place| kind(place).is_some_and(taken)).count() as u64
+            };
+            let in_gaps = count(&|relation| relation == Relation::Outside);
+            let inside = count(&|relation| relation == Relation::Inside);
+            let all = count(&|_| true);
+            let found = places.iter().filter(|place| area.contains(place)).count() as u64;
+            let mut points = query.points(&snapshot).unwrap();
+            points.by_ref().try_for_each(|point| point.map(drop)).unwrap();
+            // What is of no use may be leapt over.
+            let scanned = points.explain().keys_scanned;
+            assert!((inside.max(found)..=all).contains(&scanned), "{scanned} of {all}");
+            assert_eq!(points.explain().ranges, ranges_of(&parts) as u64);
+            gaps += in_gaps;
+        }
+    }
+    assert!(gaps > 0, "no query had a gap");
+}

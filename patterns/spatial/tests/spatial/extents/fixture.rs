@@ -1,0 +1,141 @@
+//! A table of things with an extent, and what must be found of them.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use keyloom::{Result, Store, Subspace};
+use keyloom_spatial::{BoundingBox, ExtentIndex, Position};
+use keyloom_spatial::{ExtentQuery, Located};
+use keyloom_tables::{Index, IndexEntries, Table, entry};
+
+use super::boxes::{Edges, POLE, TURN, degrees};
+use keyloom_testing::laws::clear;
+
+/// South, west, north, east, in degrees.
+pub type Degrees = [f64; 4];
+
+#[derive(Clone)]
+pub struct Things {
+    pub table: Table<u16, Option<Degrees>>,
+    pub index: ExtentIndex<u16, Option<Degrees>>,
+    pub space: Subspace,
+}
+
+impl Things {
+    pub fn new() -> Self {
+        let space = Subspace::new("test");
+        let index = ExtentIndex::new(&space.child("by_extent"), |_, edges: &Option<Degrees>| {
+            let bounds =
+                |[south, west, north, east]: Degrees| BoundingBox::new(south, west, north, east);
+            edges.map(bounds).transpose()
+        });
+        let table = Table::new(&space.child("things")).with(&index);
+        Self { table, index, space }
+    }
+
+    /// Things whose entries stand under other codes.
+    pub fn bent(bend: Bend, all: &BTreeMap<u16, Edges>) -> Self {
+        let all = all.clone();
+        let things = Self::new();
+        let bent = Index::new(&things.space.child("by_extent"), move |id: &u16, _: &_| {
+            let Some(edges) = all.get(id) else { return IndexEntries::none() };
+            let bounds = edges.bounding_box();
+            let covered = (bounds.south(), bounds.west(), bounds.north(), bounds.east());
+            entry(code(edges, bend)).covering(covered)
+        });
+        let table = Table::new(&things.space.child("things")).with(&bent);
+        Self { table, ..things }
+    }
+
+    /// Only these.
+    pub fn put<'e>(
+        &self,
+        store: &impl Store,
+        all: impl IntoIterator<Item = &'e Edges>,
+    ) -> BTreeMap<u16, Edges> {
+        let all: BTreeMap<u16, Edges> = (0..).zip(all.into_iter().copied()).collect();
+        clear(store);
+        let records = all.iter().map(|(id, edges)| (*id, Some(edges.degrees())));
+        let records: Vec<_> = records.collect();
+        store.transact(|txn| self.table.put_many(txn, &records)).unwrap();
+        all
+    }
+}
+
+pub fn ids<B: Deref<Target = [u8]>>(
+    extents: impl Iterator<Item = Result<Located<B, u16, BoundingBox>>>,
+) -> Vec<u16> {
+    let mut ids: Vec<u16> = extents.map(|extent| extent.unwrap().record_key().unwrap()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// The three questions about a box, the third about its south-western corner.
+pub fn queries<'q>(things: &Things, edges: &Edges) -> [(ExtentQuery<'q, u16>, Wanted); 3] {
+    let area = edges.bounding_box();
+    let [south, west, ..] = edges.0;
+    let corner = Position::new(degrees(south), degrees(west)).unwrap();
+    let at_corner = Edges([south, west, south, west]);
+    let edges = *edges;
+    [
+        (things.index.overlapping(area), Box::new(move |one: &Edges| one.overlaps(&edges))),
+        (things.index.inside(area), Box::new(move |one: &Edges| one.is_inside(&edges))),
+        (things.index.containing(corner), Box::new(move |one: &Edges| one.overlaps(&at_corner))),
+    ]
+}
+
+pub type Wanted = Box<dyn Fn(&Edges) -> bool>;
+
+pub fn expected(all: &BTreeMap<u16, Edges>, wanted: &Wanted) -> Vec<u16> {
+    all.iter().filter(|(_, edges)| wanted(edges)).map(|(id, _)| *id).collect()
+}
+
+const LEVELS: u32 = 27;
+
+/// How many elements are below one of a level, with itself, as a sum.
+fn elements(level: u32) -> u64 {
+    (level..=LEVELS).map(|below| 4_u64.pow(below - level)).sum()
+}
+
+/// What a code may be wrong about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bend {
+    None,
+    /// Elements of their own size hold what is twice as large.
+    TooDeep,
+    /// What crosses the antimeridian is taken for what has no width.
+    NoTurn,
+    /// The corner says it all.
+    CornerOnly,
+}
+
+/// The code of an extent, by cutting the map in quarters for as long as it fits.
+pub fn code(edges: &Edges, bend: Bend) -> u64 {
+    let [south, west, north, _] = edges.0;
+    let mut west = (west + TURN / 2).rem_euclid(TURN);
+    if edges.width() == TURN {
+        west = 0;
+    }
+    let width = match bend {
+        Bend::CornerOnly => 0,
+        Bend::NoTurn if west + edges.width() >= TURN => 0,
+        // The meridian at the end is the one at the beginning.
+        _ => edges.width().min(TURN - 1),
+    };
+    let (south, north) = ((south + POLE).min(2 * POLE - 1), (north + POLE).min(2 * POLE - 1));
+    let height = if bend == Bend::CornerOnly { 0 } else { north - south };
+    let times = if bend == Bend::TooDeep { 4 } else { 2 };
+    let (mut x, mut y, mut size_x, mut size_y) = (0, 0, TURN, 2 * POLE);
+    let mut code = 0;
+    for level in 1..=LEVELS {
+        (size_x, size_y) = (size_x / 2, size_y / 2);
+        let (east, north) = (west >= x + size_x, south >= y + size_y);
+        x += if east { size_x } else { 0 };
+        y += if north { size_y } else { 0 };
+        if west - x + width >= times * size_x || south - y + height >= times * size_y {
+            break;
+        }
+        code += 1 + (2 * u64::from(east) + u64::from(north)) * elements(level);
+    }
+    code
+}

@@ -1,0 +1,88 @@
+//! The index follows the table, and what it costs.
+
+use std::ops::ControlFlow;
+
+use keyloom::{KeyRange, Metered, Store, Writer};
+use keyloom_spatial::{BoundingBox, Position};
+use keyloom_tables::derived::RepairOptions;
+use keyloom_tables::{Maintained, Scan, Table};
+
+use super::fixture::{Degrees, Things, ids};
+use keyloom_testing::laws::{clear, counts, writing};
+
+fn repair(things: &Things, store: &impl Store) {
+    let options = RepairOptions { batch: 4, resume: None };
+    let going_on = |_: &_| ControlFlow::Continue(());
+    assert!(things.index.repair_with(store, &things.table, &options, going_on).unwrap().finished);
+}
+
+pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    let things = Things::new();
+    clear(store);
+    let metered = Metered::new(store.clone());
+    let put = |edges: Option<Degrees>| writing(&metered, |txn| things.table.put(txn, &1, &edges));
+    // Each with 1 get, of the record before, and 1 key for the record itself.
+    assert_eq!(put(Some([10.1, 10.1, 11.0, 11.0])), [1, 0, 0, 1 + 1], "a new entry");
+    assert_eq!(put(Some([10.1, 10.1, 11.0, 11.0])), [1, 0, 1, 1], "it stays");
+    assert_eq!(put(Some([10.1, 10.1, 11.0, 11.1])), [1, 0, 1, 1 + 1], "other edges");
+    assert_eq!(put(Some([40.1, 10.1, 41.0, 11.1])), [1, 0, 1, 1 + 2], "another element");
+    assert_eq!(put(None), [1, 0, 1, 1 + 1], "no extent any more");
+    assert_eq!(writing(&metered, |txn| things.table.delete(txn, &1).map(drop)), [1, 0, 1, 1]);
+
+    // A grid of 400 boxes of a degree, and a box of half the world, in an element of level 1.
+    let grid = (0..400).map(|n| (n / 20, n % 20)).map(|(y, x)| {
+        let [south, west] = [f64::from(y), f64::from(x)].map(|n| n + 0.125);
+        Some([south, west, south + 0.75, west + 0.75])
+    });
+    let half = Some([-80.0, -170.0, -10.0, 15.0]);
+    let records: Vec<(u16, Option<Degrees>)> = (1..).zip(grid.chain([half])).collect();
+    store.transact(|txn| things.table.put_many(txn, &records)).unwrap();
+    let snapshot = metered.snapshot().unwrap();
+    let area = |south, west, north, east| BoundingBox::new(south, west, north, east).unwrap();
+    let cost = |area: BoundingBox, ranges: usize| {
+        let query = things.index.overlapping(area).in_ranges(ranges).unwrap();
+        let most = query.ranges() as u64;
+        let ((found, explain), cost) = metered.measure(|_| {
+            let mut extents = query.extents(&snapshot).unwrap();
+            let found = extents.by_ref().map(Result::unwrap).count() as u64;
+            (found, extents.explain())
+        });
+        let [gets, begun, read, written] = counts(cost);
+        assert_eq!((gets, written), (0, 0));
+        assert_eq!((begun, read), (explain.seeks, explain.keys_scanned), "explain tells it");
+        assert_eq!((explain.ranges, explain.keys_returned), (most, found));
+        assert!(most <= ranges as u64, "{explain}");
+        if store.round_trips().is_some() {
+            assert_eq!(begun, most, "a store behind a network goes on with the page that it has");
+        }
+        (found, read)
+    };
+    // The whole world is one stretch of codes, and nothing is read in vain.
+    assert_eq!(cost(area(-90.0, -180.0, 90.0, 180.0), 1), (401, 401));
+    let (found, read) = cost(area(2.0, 2.0, 18.0, 18.0), 64);
+    assert_eq!(found, 256);
+    assert!(read <= 380, "{read}");
+    // Where nothing is, the large one is read all the same, and nothing else.
+    assert_eq!(cost(area(-60.0, 100.0, -50.0, 101.0), 16), (0, 1));
+    assert_eq!(cost(area(60.0, 100.0, 61.0, 101.0), 16), (0, 1));
+    assert_eq!(cost(area(-60.0, -100.0, -50.0, -99.0), 16), (1, 1));
+    let there = things.index.containing(Position::new(0.5, 0.5).unwrap());
+    let mut extents = there.extents(&snapshot).unwrap();
+    assert_eq!(extents.by_ref().count(), 1);
+    assert!(extents.explain().keys_scanned < 40, "{}", extents.explain());
+}
+
+#[test]
+fn an_index_of_a_table_that_is_there_is_built_by_repair() {
+    let store = keyloom::Memory::new();
+    let things = Things::new();
+    let bare = Table::<u16, Option<Degrees>>::new(things.table.space());
+    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+    // One of them has no extent that could be in the index.
+    let records = [(1, Some([0.0, 0.0, 1.0, 1.0])), (2, Some([9.0, 0.0, 1.0, 1.0])), (3, None)];
+    store.transact(|txn| bare.put_many(txn, records)).unwrap();
+    repair(&things, &store);
+    let snapshot = store.snapshot().unwrap();
+    let everything = BoundingBox::new(-90.0, -180.0, 90.0, 180.0).unwrap();
+    assert_eq!(ids(things.index.overlapping(everything).extents(&snapshot).unwrap()), [1]);
+}

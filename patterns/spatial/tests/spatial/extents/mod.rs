@@ -1,0 +1,18 @@
+//! Extents: what overlaps a box, is inside it, or contains a position.
+
+use keyloom_testing::on_every_store_and_server;
+
+mod boxes;
+mod faults;
+mod fixture;
+mod maintenance;
+mod queries;
+
+on_every_store_and_server! {
+    queries::every_query_finds_what_a_look_at_all_extents_finds,
+    queries::queries_along_every_edge_find_what_a_look_at_all_extents_finds,
+    queries::pages_join_to_the_whole,
+    maintenance::operations_cost_what_the_documentation_says,
+    faults::a_fault_while_reading_ends_a_query,
+    faults::bad_input_is_refused_and_nothing_is_written,
+}

@@ -1,0 +1,9 @@
+//! The laws of dimensionality reduction, on every store.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod cover_parts;
+mod curve_index;
+mod curves;
+mod extents;
+mod points;
+mod space_time;

@@ -1,0 +1,91 @@
+//! Cells beside the crate of geohashes, and published ones.
+
+use geohash::Direction;
+use keyloom::Error;
+use keyloom_spatial::Cell;
+
+use super::fixture::{place, position};
+use keyloom_testing::laws::property;
+
+#[test]
+fn geohashes_are_those_of_the_crate() {
+    property((place(), 1_u32..=12), |((latitude, longitude), characters)| {
+        // The crate wraps the north pole around to the south; here it belongs to the northernmost row.
+        let position = position((latitude.min(89.999_999_999), longitude));
+        let wanted = geohash::encode(
+            geohash::Coord { x: position.longitude(), y: position.latitude() },
+            characters as usize,
+        );
+        let cell = Cell::of(&position, characters * 5).unwrap();
+        assert_eq!(cell.geohash().unwrap(), wanted.unwrap(), "{position}");
+        assert_eq!(Cell::from_geohash(&cell.geohash().unwrap()).unwrap(), cell);
+        let (middle, x, y) = geohash::decode(&cell.geohash().unwrap()).unwrap();
+        let bounds = cell.bounds();
+        assert!((bounds.east - middle.x - x).abs() < 1e-9, "{bounds:?}");
+        assert!((bounds.south - middle.y + y).abs() < 1e-9, "{bounds:?}");
+    });
+}
+
+#[test]
+fn neighbours_are_those_of_the_crate() {
+    let steps = [
+        (Direction::N, 0, 1),
+        (Direction::NE, 1, 1),
+        (Direction::E, 1, 0),
+        (Direction::S, 0, -1),
+        (Direction::SW, -1, -1),
+        (Direction::W, -1, 0),
+    ];
+    // The crate goes on beyond the poles, where there is nothing.
+    property(((-70.0..70.0, -180.0..180.0), 2_u32..=12), |(place, characters)| {
+        let cell = Cell::of(&position(place), characters * 5).unwrap();
+        for (direction, east, north) in steps {
+            let wanted = geohash::neighbor(&cell.geohash().unwrap(), direction).unwrap();
+            assert_eq!(cell.neighbour(east, north).unwrap().geohash().unwrap(), wanted);
+        }
+    });
+    let top = Cell::of(&position((90.0, 0.0)), 20).unwrap();
+    assert_eq!(top.neighbour(0, 1), None);
+    assert_eq!(Cell::WORLD.neighbour(1, 0), Some(Cell::WORLD));
+}
+
+#[test]
+fn published_geohashes() {
+    // Niemeyer's own example, and those of the article on geohashes.
+    for (geohash, latitude, longitude) in [
+        ("ezs42", 42.605, -5.603),
+        ("u4pruydqqvj", 57.649_11, 10.407_44),
+        ("6gkzwgjzn820", -25.382_708, -49.265_506),
+    ] {
+        let cell = Cell::from_geohash(geohash).unwrap();
+        assert_eq!(Cell::of(&position((latitude, longitude)), cell.bits()).unwrap(), cell);
+    }
+    assert_eq!(Cell::from_geohash("EZS42").unwrap(), Cell::from_geohash("ezs42").unwrap());
+}
+
+#[test]
+fn halves_make_the_whole() {
+    property((place(), 0_u32..64), |(place, bits)| {
+        let cell = Cell::of(&position(place), bits).unwrap();
+        let [low, high] = cell.children().unwrap();
+        assert_eq!(
+            (low.codes().start(), high.codes().end()),
+            (cell.codes().start(), cell.codes().end())
+        );
+        assert_eq!(low.codes().end() + 1, *high.codes().start());
+        assert_eq!([low.parent(), high.parent()], [Some(cell); 2]);
+    });
+    assert_eq!(Cell::of(&position((1.0, 1.0)), 64).unwrap().children(), None);
+    assert_eq!(Cell::WORLD.parent(), None);
+}
+
+#[test]
+fn what_is_no_cell_is_refused() {
+    for geohash in ["a", "ezs4o", "ö", "ezs42ezs42ezs"] {
+        let error = Cell::from_geohash(geohash).unwrap_err();
+        assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    }
+    let odd = Cell::of(&position((1.0, 1.0)), 24).unwrap();
+    assert!(odd.geohash().is_err());
+    assert!(Cell::of(&position((1.0, 1.0)), 65).is_err());
+}

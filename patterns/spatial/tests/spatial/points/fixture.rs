@@ -1,0 +1,89 @@
+//! Places, many of them where it is difficult, and an index of them.
+
+use keyloom::{Result, Store, Subspace};
+use keyloom_spatial::{PointIndex, Position};
+use keyloom_tables::Table;
+use proptest::prelude::*;
+
+/// Latitude and longitude, as a program has them.
+pub type Place = Option<(f64, f64)>;
+
+pub struct Places {
+    pub table: Table<u32, Place>,
+    pub index: PointIndex<u32, Place>,
+}
+
+impl Places {
+    pub fn new() -> Self {
+        let by_place = Subspace::new("by_place");
+        let index = PointIndex::new(&by_place, |_id, place: &Place| as_position(place));
+        Self { table: Table::new(&Subspace::new("places")).with(&index), index }
+    }
+
+    pub fn put(&self, store: &impl Store, places: &[(f64, f64)]) {
+        let records = || (0..).zip(places.iter().copied().map(Some));
+        store.transact(|txn| self.table.put_many(txn, records())).unwrap();
+    }
+}
+
+/// The position of a place, unless it is not on the sphere.
+pub fn as_position(place: &Place) -> Result<Option<Position>> {
+    place.map(|(latitude, longitude)| Position::new(latitude, longitude)).transpose()
+}
+
+pub fn position((latitude, longitude): (f64, f64)) -> Position {
+    Position::new(latitude, longitude).unwrap()
+}
+
+/// The keys of what a query found, in their order.
+pub fn keys<T>(found: impl Iterator<Item = Result<T>>, key: impl Fn(T) -> Result<u32>) -> Vec<u32> {
+    let mut keys: Vec<u32> = found.map(|found| key(found.unwrap()).unwrap()).collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn latitude() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => -90.0..=90.0,
+        3 => 80.0..=90.0,
+        1 => -90.0..=-85.0,
+        1 => 89.999..=90.0,
+        2 => prop::sample::select(vec![-90.0, -45.0, -0.0, 0.0, 45.0, 66.56, 89.999_999, 90.0]),
+        // Borders of cells.
+        2 => (0_u32..=64).prop_map(|n| f64::from(n) * (180.0 / 64.0) - 90.0),
+    ]
+}
+
+fn longitude() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => -180.0..=180.0,
+        2 => 179.0..=181.0,
+        1 => 179.999_99..=180.000_01,
+        2 => prop::sample::select(vec![-180.0, -90.0, -0.0, 0.0, 90.0, 179.999_999_9, 180.0]),
+        2 => (0_u32..=64).prop_map(|n| f64::from(n) * (360.0 / 64.0) - 180.0),
+    ]
+}
+
+pub fn place() -> impl Strategy<Value = (f64, f64)> {
+    (latitude(), longitude())
+}
+
+/// Places, some of them at one place or close to each other.
+pub fn places(most: usize) -> impl Strategy<Value = Vec<(f64, f64)>> {
+    let near = |(latitude, longitude): (f64, f64), step: f64| {
+        [(latitude, longitude), (latitude * (1.0 - step), longitude + step), (latitude, longitude)]
+    };
+    let few = (place(), prop::sample::select(vec![0.0, 1e-12, 1e-7, 1e-3]))
+        .prop_map(move |(place, step)| near(place, step).to_vec());
+    let groups = prop_oneof![4 => place().prop_map(|place| vec![place]), 1 => few];
+    prop::collection::vec(groups, 0..most).prop_map(|groups| groups.concat())
+}
+
+/// From nothing to more than the way around the Earth.
+pub fn radius() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        1 => Just(0.0),
+        8 => (-3.0..7.5_f64).prop_map(|exponent| 10_f64.powf(exponent)),
+        1 => prop::sample::select(vec![20_015_114.4, 20_015_115.0, 10_007_557.2, 5e7]),
+    ]
+}

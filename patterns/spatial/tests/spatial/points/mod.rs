@@ -1,0 +1,23 @@
+//! Points: circles, boxes, polygons, what is nearest, grids.
+
+use keyloom_testing::on_every_store_and_server;
+
+mod cells;
+mod distances;
+mod faults;
+mod fixture;
+mod maintenance;
+mod queries;
+mod real;
+mod round_trips;
+
+on_every_store_and_server! {
+    queries::every_query_finds_what_a_look_at_all_points_finds,
+    queries::grids_count_what_a_look_at_all_points_counts,
+    queries::pages_join_to_the_whole,
+    maintenance::operations_cost_what_the_documentation_says,
+    faults::a_schema_refuses_what_its_index_refuses,
+    faults::a_fault_while_reading_ends_a_query,
+    faults::bad_input_is_refused_and_nothing_is_lost,
+    round_trips::a_small_circle_waits_once,
+}

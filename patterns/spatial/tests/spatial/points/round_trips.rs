@@ -1,0 +1,117 @@
+//! How often a query waits for a store behind a network.
+
+use std::cell::Cell;
+
+use keyloom::{Entry, KeyRange, Memory, Order, Reader, Result, Store};
+use keyloom_spatial::Circle;
+use keyloom_tables::Scan;
+
+use super::fixture::{Places, position};
+use keyloom_testing::laws::clear;
+
+const PAGE: usize = 256;
+
+/// A reader whose ranges come in pages, each of them a round trip, as those of a store behind a network.
+struct Paged<'r, R> {
+    reader: &'r R,
+    round_trips: Cell<usize>,
+}
+
+struct Pages<'r, E> {
+    entries: E,
+    taken: usize,
+    round_trips: &'r Cell<usize>,
+}
+
+impl<E: Iterator<Item = Result<Entry<B>>>, B> Iterator for Pages<'_, E> {
+    type Item = Result<Entry<B>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.taken.is_multiple_of(PAGE) {
+            self.round_trips.set(self.round_trips.get() + 1);
+        }
+        self.taken += 1;
+        self.entries.next()
+    }
+}
+
+impl<R: Reader> Reader for Paged<'_, R> {
+    type Bytes<'b>
+        = R::Bytes<'b>
+    where
+        Self: 'b;
+    type Entries<'b>
+        = Pages<'b, R::Entries<'b>>
+    where
+        Self: 'b;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes<'_>>> {
+        self.round_trips.set(self.round_trips.get() + 1);
+        self.reader.get(key)
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {
+        let entries = self.reader.range(range, order)?;
+        Ok(Pages { entries, taken: 0, round_trips: &self.round_trips })
+    }
+
+    fn entries_at_hand(&self) -> usize {
+        PAGE
+    }
+}
+
+/// So many places, evenly spread over the part of the world where one finds them.
+fn spread(count: u32) -> Vec<(f64, f64)> {
+    let golden = |n: u32, by: f64| (f64::from(n) * by).fract();
+    let place = |n| (golden(n, 0.618_034) * 160.0 - 80.0, golden(n, 0.414_214) * 360.0 - 180.0);
+    (0..count).map(place).collect()
+}
+
+/// What a small circle waits for on a remote store, and how many ranges it begins on a local one.
+pub fn a_small_circle_waits_once(store: &impl Store) {
+    clear(store);
+    let places = Places::new();
+    let all = spread(500);
+    places.put(store, &all);
+    for at in all.iter().step_by(25) {
+        let circle = Circle::new(position(*at), 1_000.0).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let before = store.round_trips();
+        let mut points = places.index.within(circle).points(&snapshot).unwrap();
+        assert_eq!(points.by_ref().map(Result::unwrap).count(), 1);
+        let waited = store.round_trips().zip(before).map(|(after, before)| after - before);
+        let most = if snapshot.entries_at_hand() > 0 { 1 } else { 4 };
+        assert!(points.explain().seeks <= most, "{at:?}: {}", points.explain());
+        assert!(waited.is_none_or(|waited| waited == 1), "{at:?}: {waited:?}");
+    }
+}
+
+#[test]
+fn a_query_waits_about_as_often_as_the_best_number_of_ranges() {
+    let (store, places) = (Memory::new(), Places::new());
+    let all = spread(50_000);
+    places.put(&store, &all);
+    let snapshot = store.snapshot().unwrap();
+    for radius in [1e3, 1e4, 1e5, 3e5, 1e6, 3e6] {
+        let (mut waits, mut best, mut worst) = (0, 0, 0.0_f64);
+        for at in all.iter().step_by(1_999) {
+            let query = || places.index.within(Circle::new(position(*at), radius).unwrap());
+            let cost = |ranges: Option<usize>| {
+                let paged = Paged { reader: &snapshot, round_trips: Cell::new(0) };
+                let query = match ranges {
+                    Some(ranges) => query().in_ranges(ranges).unwrap(),
+                    None => query(),
+                };
+                (query.count(&paged).unwrap(), paged.round_trips.get())
+            };
+            let found = [1, 2, 4, 9, 16, 64].map(|ranges| cost(Some(ranges)));
+            let (count, own) = cost(None);
+            assert!(found.iter().all(|(of_these, _)| *of_these == count));
+            let least = found.map(|(_, trips)| trips).into_iter().min().unwrap();
+            (waits, best) = (waits + own, best + least);
+            worst = worst.max(own as f64 / least as f64);
+        }
+        let mean = f64::from(waits as u32) / f64::from(best as u32);
+        assert!(mean <= 1.5 && worst <= 3.0, "{radius} m: {mean} times the best, {worst} at worst");
+    }
+}

@@ -1,0 +1,103 @@
+//! An index of events: maintained, checked, repaired, and what it costs.
+
+use std::ops::ControlFlow;
+
+use keyloom::{Error, Metered, Reader, Store};
+use keyloom_spatial::Cell;
+use keyloom_spatial::Circle;
+use keyloom_tables::Maintained;
+use keyloom_tables::Scan;
+use keyloom_tables::derived::RepairOptions;
+
+use super::fixture::{Event, Events, WIDTH_MS, position};
+use keyloom_testing::laws::{clear, counts, writing};
+
+fn repaired(events: &Events, store: &impl Store) {
+    let options = RepairOptions { batch: 3, resume: None };
+    let go_on = |_: &_| ControlFlow::Continue(());
+    assert!(events.index.repair_with(store, &events.table, &options, go_on).unwrap().finished);
+}
+
+const EVENTS: [Event; 4] = [(1.0, 2.0, 3), (3.0, 4.0, -5), (90.0, 5.0, 1_000), (-3.0, 180.0, 9)];
+
+pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl Store) {
+    let before = Events::new(WIDTH_MS.unsigned_abs());
+    for other in [1, 999, 1_001, 86_400_000] {
+        clear(store);
+        before.put(store, &EVENTS);
+        let after = Events::new(other);
+        // One record came later.
+        store.transact(|txn| after.table.put(txn, &7, &Some((1.0, 1.0, 1)))).unwrap();
+        for events in [&before, &after] {
+            let snapshot = store.snapshot().unwrap();
+            let error = events.index.within(Cell::WORLD, 0..1).count(&snapshot).unwrap_err();
+            let Error::BadOption { what, value, why } = &error else { panic!("{error:?}") };
+            assert_eq!(*what, "the width of the time bins");
+            let stored = if events.index.within(Cell::WORLD, ..).page(&snapshot, 1, None).is_err() {
+                value
+            } else {
+                panic!("a page was given")
+            };
+            assert!(stored.contains("1000 ms") && stored.contains(&format!("{other} ms")));
+            assert!(why.contains("repair"));
+        }
+        repaired(&after, store);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(after.index.within(Cell::WORLD, ..).count(&snapshot).unwrap(), 5);
+        assert_eq!(after.faults(store), [""; 0]);
+    }
+}
+
+pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    clear(store);
+    let events = Events::new(WIDTH_MS.unsigned_abs());
+    // In each of three bins an event of each place, a second later than in the one before.
+    let grid: Vec<Event> = (0..2_700_i64)
+        .map(|n| {
+            let place = n % 900;
+            ((place / 30) as f64 - 15.0, (place % 30) as f64 - 15.0, n / 900 * 5_000 + place)
+        })
+        .collect();
+    events.put(store, &grid);
+    let metered = Metered::new(store.clone());
+    // The record and its entry; moved: the old entry too; elsewhere the same: the record alone.
+    let put = |event: Event| writing(&metered, |txn| events.table.put(txn, &9_000, &Some(event)));
+    assert_eq!(put((50.0, 50.0, 70_000)), [1, 0, 0, 2]);
+    assert_eq!(put((60.0, 50.0, 70_000)), [1, 0, 1, 3]);
+    assert_eq!(put((60.0, 50.0, 80_000)), [1, 0, 1, 3]);
+    assert_eq!(put((60.0, 50.0, 80_000)), [1, 0, 1, 1]);
+    assert_eq!(writing(&metered, |txn| events.table.delete(txn, &9_000).map(drop)), [1, 0, 1, 2]);
+
+    let (centre, metres) = (position(0.5, 0.5), 700_000.0);
+    let circle = Circle::new(centre, metres).unwrap();
+    for (times, bins) in [(0..1_000, 1_u64), (100..700, 1), (0..20_000, 3), (5_200..10_300, 2)] {
+        let wanted = grid.iter().filter(|event| {
+            centre.distance(&position(event.0, event.1)) <= metres && times.contains(&event.2)
+        });
+        let wanted = wanted.count();
+        assert!(wanted > 10);
+        for (ranges, most) in [(4, 6.0), (16, 5.5), (64, 4.5)] {
+            let snapshot = metered.snapshot().unwrap();
+            let before = counts(metered.cost());
+            let query = events.index.within(circle, times.clone()).in_ranges(ranges).unwrap();
+            let mut points = query.points(&snapshot).unwrap();
+            assert_eq!(points.by_ref().map(Result::unwrap).count(), wanted);
+            let explain = points.explain();
+            let [gets, seeks, keys, written] = before;
+            // What a query says of itself is what the store was asked for.
+            assert_eq!(
+                counts(metered.cost()),
+                [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]
+            );
+            assert!(explain.ranges <= bins * ranges as u64, "{explain}");
+            let leaps = explain.seeks - explain.ranges.min(explain.seeks);
+            let useless = explain.keys_scanned - wanted as u64;
+            // Two for other widths, one to find each bin and one to find no other, and those that leap.
+            assert!(leaps <= 2 + bins + 1 + useless / 8, "{explain}");
+            let per_hit = (explain.keys_scanned - bins) as f64 / wanted as f64;
+            // Where entries come in pages, it is cheaper to step over them.
+            let is_near = snapshot.entries_at_hand() == 0;
+            assert!(per_hit <= most || !is_near, "{ranges}, {times:?}: {explain}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Streaming group-by: one value per group of sorted entries.
+
+use std::ops::Deref;
+
+use keyloom::{Entry, KeyBuf, Result, Subspace, Unpack, unpack};
+
+use super::grouping::Grouping;
+use crate::walk::until_error;
+
+/// An entry of a group, as [`Grouping::fold`] hands it to its function.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'e> {
+    key: &'e [u8],
+    rest_at: usize,
+    value: &'e [u8],
+}
+
+impl<'e> Member<'e> {
+    /// The whole key.
+    pub fn key(&self) -> &'e [u8] {
+        self.key
+    }
+
+    /// What the key holds behind the elements of the group, packed.
+    pub fn rest_bytes(&self) -> &'e [u8] {
+        self.key.get(self.rest_at..).unwrap_or_default()
+    }
+
+    /// What the key holds behind the elements of the group.
+    ///
+    /// # Errors
+    /// When that is not a `P`, naming the key.
+    pub fn rest<P: Unpack<'e>>(&self) -> Result<P> {
+        unpack(self.rest_bytes()).map_err(|error| keyloom::Error::from(error).at(self.key))
+    }
+
+    /// The value of the entry.
+    pub fn value(&self) -> &'e [u8] {
+        self.value
+    }
+}
+
+/// One value per group of `entries`; see [`Grouping::fold`].
+pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
+    grouping: Grouping,
+    mut entries: impl Iterator<Item = Result<Entry<B>>>,
+    start: A,
+    mut fold: impl FnMut(&mut A, Member<'_>) -> Result<()>,
+) -> impl Iterator<Item = Result<(KeyBuf, A)>> {
+    // The group that is being folded, as the subspace of its keys, and what it has come to.
+    let mut open: Option<(Subspace, A)> = None;
+    let closed = |(group, value): (Subspace, A)| (KeyBuf::from_slice(group.prefix()), value);
+    let mut has_ended = false;
+    until_error(move || {
+        while !has_ended {
+            let Some((key, value)) = entries.next().transpose()? else {
+                has_ended = true;
+                break;
+            };
+            // Looking for the end of each element costs several times as much as this.
+            let is_new = open.as_ref().is_none_or(|(open, _)| !open.contains(&key));
+            let done = match is_new {
+                true => {
+                    let group = Subspace::from_bytes(grouping.prefix(&key)?);
+                    open.replace((group, start.clone()))
+                }
+                false => None,
+            };
+            if let Some((group, state)) = &mut open {
+                let member = Member { key: &key, rest_at: group.prefix().len(), value: &value };
+                fold(state, member)?;
+            }
+            if done.is_some() {
+                return Ok(done.map(closed));
+            }
+        }
+        Ok(open.take().map(closed))
+    })
+}
+
+/// Count, sum, smallest and largest of some numbers.
+///
+/// ```
+/// use keyloom_tables::aggregate::Summary;
+/// let mut ages = Summary::default();
+/// [31, 17, 60].iter().for_each(|age| ages.add(*age));
+/// assert_eq!((ages.count, ages.sum, ages.min, ages.max), (3, 108, Some(17), Some(60)));
+/// assert_eq!(ages.mean(), Some(36.0));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many there were.
+    pub count: u64,
+    /// Their sum; cannot overflow.
+    pub sum: i128,
+    /// The smallest, `None` of none.
+    pub min: Option<i64>,
+    /// The largest, `None` of none.
+    pub max: Option<i64>,
+}
+
+impl Summary {
+    /// Takes one more number.
+    pub fn add(&mut self, number: i64) {
+        self.count += 1;
+        self.sum += i128::from(number);
+        self.min = Some(self.min.map_or(number, |min| min.min(number)));
+        self.max = Some(self.max.map_or(number, |max| max.max(number)));
+    }
+
+    /// Their mean, `None` of none.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+}
+
+/// How many different byte strings there were among some that come sorted: keeps the last one only.
+///
+/// ```
+/// use keyloom_tables::aggregate::DistinctCount;
+/// let mut words = DistinctCount::default();
+/// ["a", "a", "b"].iter().for_each(|word| words.add(word.as_bytes()));
+/// assert_eq!(words.get(), 2);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct DistinctCount {
+    count: u64,
+    last: Option<KeyBuf>,
+}
+
+impl DistinctCount {
+    /// Takes one more of them; equal ones must come one after the other.
+    pub fn add(&mut self, bytes: &[u8]) {
+        if self.last.as_deref() != Some(bytes) {
+            self.count += 1;
+            self.last = Some(KeyBuf::from_slice(bytes));
+        }
+    }
+
+    /// How many different ones there were.
+    pub fn get(&self) -> u64 {
+        self.count
+    }
+}

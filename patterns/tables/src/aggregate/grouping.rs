@@ -1,0 +1,279 @@
+//! Which entries belong together, and what can be asked of each group.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use keyloom::{
+    Entry, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack, pack, unpack,
+};
+
+use super::group_by::{Member, folded};
+use super::skip_scan::{Groups, InEach};
+use crate::explain::{Scan, scan};
+use crate::parts::AnyParts;
+use crate::select::Select;
+use crate::walk::Walk;
+
+/// The groups that the leading elements of the keys of a subspace make; see the
+/// [module](crate::aggregate).
+///
+/// Works on any keys that are tuples: those of a [`Table`](crate::Table), of an
+/// [`Index`](crate::Index), or a program's own.
+///
+/// ```
+/// use keyloom::{Memory, Order, Result, Store, Subspace, Writer};
+/// use keyloom_tables::Grouping;
+/// let visits = Subspace::new("visits"); // user, site, second
+/// let by_user = Grouping::new(&visits, 1);
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     let all = [("ada", "a.org", 1), ("ada", "b.org", 2), ("ada", "b.org", 5), ("bob", "b.org", 4)];
+///     all.iter().try_for_each(|visit| txn.put(&visits.pack(visit), b""))
+/// })?;
+/// let snapshot = store.snapshot()?;
+/// let users = by_user.values(&snapshot, (), Order::Ascending)?.collect::<Result<Vec<String>>>()?;
+/// assert_eq!(users, ["ada", "bob"]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// `P` are the [types](crate::parts) of the elements, if the keys are those of an index.
+#[derive(Debug)]
+pub struct Grouping<P = AnyParts> {
+    space: Subspace,
+    elements: usize,
+    parts: PhantomData<fn() -> P>,
+}
+
+impl<P> Clone for Grouping<P> {
+    fn clone(&self) -> Self {
+        Self::of(&self.space, self.elements)
+    }
+}
+
+impl Grouping {
+    /// Groups the keys of `space` by their first `elements` elements. With 0 all of them are one
+    /// group.
+    ///
+    /// A key with fewer elements belongs to no group: who meets one fails with an error that names it.
+    pub fn new(space: &Subspace, elements: usize) -> Self {
+        Self::of(space, elements)
+    }
+}
+
+impl<P> Grouping<P> {
+    pub(crate) fn of(space: &Subspace, elements: usize) -> Self {
+        Self { space: space.clone(), elements, parts: PhantomData }
+    }
+
+    /// The same groups, of which any elements can be asked for.
+    fn untyped(&self) -> Grouping {
+        Grouping::of(&self.space, self.elements)
+    }
+
+    /// Where the keys are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The bytes that all keys of the group of `key` begin with.
+    pub(super) fn prefix<'k>(&self, key: &'k [u8]) -> Result<&'k [u8]> {
+        let leading = self.space.leading(key, self.elements);
+        leading.map_err(|error| keyloom::Error::from(error).at(key))
+    }
+
+    /// The elements of the group that `key` belongs to; `key` may also be the key of a group, as
+    /// [`fold`](Grouping::fold) gives it.
+    ///
+    /// # Errors
+    /// When the elements are not a `T`, naming the key.
+    pub fn group<'k, T: Unpack<'k>>(&self, key: &'k [u8]) -> Result<T> {
+        let group = self.prefix(key)?.get(self.space.prefix().len()..).unwrap_or_default();
+        unpack(group).map_err(|error| keyloom::Error::from(error).at(key))
+    }
+
+    /// The elements of `key` behind those of its group.
+    ///
+    /// # Errors
+    /// When they are not a `T`, naming the key.
+    pub fn rest<'k, T: Unpack<'k>>(&self, key: &'k [u8]) -> Result<T> {
+        let rest = key.get(self.prefix(key)?.len()..).unwrap_or_default();
+        unpack(rest).map_err(|error| keyloom::Error::from(error).at(key))
+    }
+
+    /// The first entry of each group with selected entries, in the order of the keys; `order` is that
+    /// of the groups.
+    ///
+    /// A skip scan: behind each group it steps over some entries, or begins a new range, as it finds
+    /// groups to be short or long. Costs 1 range, and for a group of n entries at most n steps, or at
+    /// most 16 steps and 1 range. Descending, one range more per group that is longer than that.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom_tables::{Grouping, Scan};
+    /// let log = Subspace::new("log"); // machine, second
+    /// let store = Memory::new();
+    /// store.transact(|txn| (0..1_000).try_for_each(|n| txn.put(&log.pack(&(n % 2, n)), b"")))?;
+    /// let snapshot = store.snapshot()?;
+    /// let by_machine = Grouping::new(&log, 1);
+    /// let mut latest = by_machine.last_of_each(&snapshot, (), Order::Descending)?;
+    /// let keys: Vec<(u8, u32)> = latest.by_ref().map(|entry| Ok(log.unpack(entry?.0)?)).collect::<keyloom::Result<_>>()?;
+    /// assert_eq!(keys, [(1, 999), (0, 998)]);
+    /// assert_eq!(latest.explain().seeks, 3); // the last one finds that there is no more
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says; the iterator, also when a key is no tuple or has too few elements.
+    pub fn first_of_each<'r, R: Reader, S: Select<P>>(
+        &self,
+        reader: &'r R,
+        select: S,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<Entry<R::Bytes<'r>>>> + 'r + use<'r, R, P, S>> {
+        let far = order == Order::Descending;
+        Ok(scan(self.groups(reader, select, order, far)?, Groups::one))
+    }
+
+    /// The last entry of each group with selected entries, in the order of the keys; `order` is that
+    /// of the groups. Costs what [`first_of_each`](Grouping::first_of_each) does, in the other order.
+    ///
+    /// # Errors
+    /// As [`first_of_each`](Grouping::first_of_each).
+    pub fn last_of_each<'r, R: Reader, S: Select<P>>(
+        &self,
+        reader: &'r R,
+        select: S,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<Entry<R::Bytes<'r>>>> + 'r + use<'r, R, P, S>> {
+        let far = order == Order::Ascending;
+        Ok(scan(self.groups(reader, select, order, far)?, Groups::one))
+    }
+
+    /// The groups with selected entries: the distinct values of their leading elements.
+    ///
+    /// Costs what [`first_of_each`](Grouping::first_of_each) does.
+    ///
+    /// # Errors
+    /// As [`first_of_each`](Grouping::first_of_each), and the iterator when a group is not a `T`.
+    pub fn values<'r, R: Reader, T: for<'k> Unpack<'k> + 'r, S: Select<P>>(
+        &self,
+        reader: &'r R,
+        select: S,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<T>> + 'r + use<'r, R, P, T, S>> {
+        Ok(scan(self.groups(reader, select, order, false)?, Groups::value))
+    }
+
+    /// A walk through the groups with selected entries, which meets one end of each: the first that it comes to, or the
+    /// `far` one.
+    pub(crate) fn groups<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        select: impl Select<P>,
+        order: Order,
+        far: bool,
+    ) -> Result<Groups<'r, R>> {
+        Groups::open(&self.untyped(), reader, select.key_range(&self.space), order, far)
+    }
+
+    /// The selected entries that go on with `rest` behind the elements of their group, whichever that
+    /// is: `user = ?` on keys of `(state, user, ..)`. Also called a loose index scan.
+    ///
+    /// Costs what is found, and per group at most 2 ranges and 32 steps.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom_tables::Grouping;
+    /// let tasks = Subspace::new("tasks"); // state, user, id
+    /// let all = [("done", "ada", 1), ("done", "bob", 2), ("open", "ada", 3), ("open", "eve", 4)];
+    /// let store = Memory::new();
+    /// store.transact(|txn| all.iter().try_for_each(|task| txn.put(&tasks.pack(task), b"")))?;
+    /// let snapshot = store.snapshot()?;
+    /// let of_ada = Grouping::new(&tasks, 1).in_each(&snapshot, (), "ada", Order::Ascending)?;
+    /// let ids = of_ada.map(|entry| Ok(tasks.unpack::<(&str, &str, u8)>(entry?.0)?.2));
+    /// assert_eq!(ids.collect::<keyloom::Result<Vec<_>>>()?, [1, 3]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`first_of_each`](Grouping::first_of_each).
+    pub fn in_each<'r, R: Reader, S: Select<P>, Q: Pack>(
+        &self,
+        reader: &'r R,
+        select: S,
+        rest: Q,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<Entry<R::Bytes<'r>>>> + 'r + use<'r, R, P, S, Q>> {
+        let range = select.key_range(&self.space);
+        let walk = Walk::open(reader, range.clone(), order)?;
+        let walk = InEach { grouping: self.untyped(), walk, range, rest: pack(&rest) };
+        Ok(scan(walk, InEach::one))
+    }
+
+    /// One value for each group of `entries`, which must come sorted, as ranges and skip scans give
+    /// them: `start`, and then what `fold` makes of it with each member.
+    ///
+    /// Keeps one group's value in memory, whatever the number of groups. Each value comes with the key
+    /// of its group, to be read with [`group`](Grouping::group). Costs what the entries cost.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Reader, Store, Subspace, Writer};
+    /// use keyloom_tables::Grouping;
+    /// use keyloom_tables::aggregate::Summary;
+    /// let sales = Subspace::new("sales"); // shop, day, cents
+    /// let all = [("a", 1, 250), ("a", 2, 150), ("b", 1, 90)];
+    /// let store = Memory::new();
+    /// store.transact(|txn| all.iter().try_for_each(|sale| txn.put(&sales.pack(sale), b"")))?;
+    /// let (snapshot, by_shop) = (store.snapshot()?, Grouping::new(&sales, 1));
+    /// let entries = snapshot.range(sales.range(), Order::Ascending)?;
+    /// let cents = by_shop.fold(entries, Summary::default(), |sum, sale| {
+    ///     sum.add(sale.rest::<(u32, i64)>()?.1);
+    ///     Ok(())
+    /// });
+    /// let cents: Vec<(String, i128)> = cents
+    ///     .map(|group| group.and_then(|(key, cents)| Ok((by_shop.group(&key)?, cents.sum))))
+    ///     .collect::<keyloom::Result<_>>()?;
+    /// assert_eq!(cents, [("a".to_owned(), 400), ("b".to_owned(), 90)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The iterator: what `entries` and `fold` say, and a key that belongs to no group.
+    pub fn fold<B, I, A, F>(
+        &self,
+        entries: I,
+        start: A,
+        fold: F,
+    ) -> impl Iterator<Item = Result<(KeyBuf, A)>> + use<B, I, A, F, P>
+    where
+        B: Deref<Target = [u8]>,
+        I: Iterator<Item = Result<Entry<B>>>,
+        A: Clone,
+        F: FnMut(&mut A, Member<'_>) -> Result<()>,
+    {
+        folded(self.untyped(), entries, start, fold)
+    }
+}
+
+impl Grouping {
+    /// What a walk over `range` still has to visit once it has left the group of `prefix`.
+    pub(super) fn behind<'k>(range: &KeyRange<'k>, prefix: &'k [u8], order: Order) -> KeyRange<'k> {
+        match order {
+            Order::Ascending => range.clone().intersect(KeyRange::behind(prefix)),
+            Order::Descending => range.clone().before(prefix),
+        }
+    }
+
+    /// The group whose key is `prefix`, as far as it lies in `range`.
+    pub(super) fn all_of<'k>(range: &KeyRange<'k>, prefix: &'k [u8]) -> KeyRange<'k> {
+        range.clone().intersect(KeyRange::self_and_children(prefix))
+    }
+
+    /// What of `range` a walk visits from the packed tuple `target` on, what continues it included.
+    pub(super) fn from<'k>(range: &KeyRange<'k>, target: &'k KeyBuf, order: Order) -> KeyRange<'k> {
+        range.clone().intersect(match order {
+            Order::Ascending => KeyRange::starting_at(target),
+            Order::Descending => KeyRange::through(target),
+        })
+    }
+}

@@ -1,0 +1,337 @@
+//! Ranked index: an index that knows how many of its entries lie before any other.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::{Bound, ControlFlow};
+
+use keyloom::value::Codec;
+use keyloom::{DynWriter, KeyBuf, Reader, Result, Store, Subspace, Writer, check_key, successor};
+
+use super::ranked_counts::{Counted, Counts};
+use super::ranked_repair;
+use crate::derived::{
+    Derived, DerivedEntry, LostRecords, RecordChange, SortedWrites, entries_if, entries_made_by,
+};
+use crate::inconsistency::Inconsistency;
+use crate::index::{Found, Index, IndexEntries};
+use crate::parts::PrefixOf;
+use crate::progress::{Progress, RepairOptions};
+use crate::schema::Maintained;
+use crate::select::Select;
+use crate::table::{RecordKey, Table};
+
+/// An [`Index`] with counts at several levels above it, so that ranks, counts of any range and the
+/// n-th entry are found without reading what lies between; see the
+/// [module](crate::aggregate).
+///
+/// Each entry that comes or goes finds its counts by 4 ranges, one after the other, also where many
+/// records change at once: on a store behind a network each is a round trip. To load many records, load them
+/// before the index is declared, and [build](crate::Attached::build) it then: that reads and counts in batches.
+///
+/// ```
+/// use keyloom::{Desc, Memory, Store, Subspace};
+/// use keyloom_tables::{Table, entry};
+/// use keyloom_tables::aggregate::RankedIndex;
+/// let by_score = RankedIndex::new(&Subspace::new("by_score"), |_name: &String, score: &u32| entry(Desc(*score)));
+/// let scores = Table::<String, u32>::new(&Subspace::new("scores")).with(&by_score);
+/// let store = Memory::new();
+/// let all = [("ada", 90), ("bob", 70), ("cyd", 80), ("dan", 80)];
+/// store.transact(|txn| scores.put_many(txn, all.map(|(name, score)| (name.to_owned(), score))))?;
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(by_score.rank(&snapshot, (), Desc(80_u32))?, 1); // one is better
+/// assert_eq!(by_score.rank(&snapshot, (), Desc(70_u32))?, 3);
+/// let third = by_score.nth(&snapshot, (), 2)?.expect("there are four");
+/// assert_eq!(third.record_key()?, "dan");
+/// assert_eq!(by_score.count(&snapshot, ())?, 4);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct RankedIndex<K, V, P> {
+    index: Index<K, V, P>,
+    counts: Counts,
+}
+
+impl<K, V, P> Clone for RankedIndex<K, V, P> {
+    fn clone(&self) -> Self {
+        Self { index: self.index.clone(), counts: self.counts.clone() }
+    }
+}
+
+impl<K, V, P> fmt::Debug for RankedIndex<K, V, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RankedIndex").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
+    /// A ranked index in `space`, whose entries for a record are what `function` returns for it, as in
+    /// [`Index::new`]. **Nothing else may be in `space`.**
+    pub fn new(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
+    ) -> Self {
+        let index = Index::new(&space.child("entries"), function);
+        let counts = Counts::new(index.space(), &space.child("counts"));
+        Self { index, counts }
+    }
+
+    /// Where the entries are.
+    pub(crate) fn space(&self) -> &Subspace {
+        self.index.space()
+    }
+
+    /// The entries, for all other queries: the smallest and the largest, the top k, pages.
+    pub fn index(&self) -> &Index<K, V, P> {
+        &self.index
+    }
+
+    /// How many entries are selected.
+    ///
+    /// Costs 10 ranges, and some 70 keys of each end in the middle, however many there are; the upper
+    /// level grows by one key for 65,536 entries.
+    ///
+    /// # Errors
+    /// What the store says, and [`Error::NotACounter`](keyloom::Error::NotACounter).
+    pub fn count(&self, reader: &impl Reader, select: impl Select<P>) -> Result<u64> {
+        let (from, to) = self.ends(select);
+        let before = self.counts.before(reader, &from)?;
+        Ok(self.counts.before(reader, &to)?.saturating_sub(before))
+    }
+
+    /// How many of the selected entries come before those with `parts`: the rank of these, counted
+    /// from 0. The parts need not be there.
+    ///
+    /// Costs the same as [`count`](RankedIndex::count).
+    ///
+    /// # Errors
+    /// As [`count`](RankedIndex::count).
+    pub fn rank(
+        &self,
+        reader: &impl Reader,
+        select: impl Select<P>,
+        parts: impl PrefixOf<P>,
+    ) -> Result<u64> {
+        let (from, to) = self.ends(select);
+        let at = self.tail(&self.index.space().pack(&parts));
+        let at = at.clamp(from.clone(), to.max(from.clone()));
+        let before = self.counts.before(reader, &from)?;
+        Ok(self.counts.before(reader, &at)?.saturating_sub(before))
+    }
+
+    /// The entry with `n` of the selected ones before it; `None` when there are not as many.
+    ///
+    /// Costs 15 ranges, and keys as [`count`](RankedIndex::count) does.
+    ///
+    /// # Errors
+    /// As [`count`](RankedIndex::count), and an entry that is none.
+    pub fn nth<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        select: impl Select<P>,
+        n: u64,
+    ) -> Result<Option<Found<R::Bytes<'r>, K, P>>> {
+        let (from, to) = self.ends(select);
+        let before = self.counts.before(reader, &from)?;
+        let upto = self.counts.before(reader, &to)?;
+        if n >= upto.saturating_sub(before) {
+            return Ok(None);
+        }
+        let entry = self.counts.nth(reader, before + n)?;
+        entry.map(|entry| self.index.found(entry)).transpose()
+    }
+
+    /// The first key that is selected and the first behind those, as tails of the entries.
+    fn ends(&self, select: impl Select<P>) -> (KeyBuf, KeyBuf) {
+        let all = self.index.space().self_and_children();
+        let range = select.key_range(self.index.space()).intersect(all);
+        let Some((start, end)) = range.normalized() else { return Default::default() };
+        let from = match start {
+            Bound::Included(key) => KeyBuf::from_slice(key),
+            Bound::Excluded(key) => successor(key),
+            Bound::Unbounded => KeyBuf::new(),
+        };
+        let to = match end {
+            Bound::Included(key) => successor(key),
+            Bound::Excluded(key) => KeyBuf::from_slice(key),
+            // Not met: the range was cut to the subspace, which ends.
+            Bound::Unbounded => KeyBuf::new(),
+        };
+        (self.tail(&from), self.tail(&to))
+    }
+
+    /// What a key holds behind the subspace of the entries.
+    fn tail(&self, key: &[u8]) -> KeyBuf {
+        let tail = key.strip_prefix(self.index.space().prefix());
+        KeyBuf::from_slice(tail.unwrap_or_default())
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: 'static> Maintained for RankedIndex<K, V, P> {
+    crate::described!(|_| "ranked index");
+
+    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of the entries, then the counts of each
+    /// level against those of the level below, in 2 ranges per level.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace, Writer};
+    /// use keyloom_tables::{Maintained, Table, entry};
+    /// use keyloom_tables::aggregate::RankedIndex;
+    /// let space = Subspace::new("by_size");
+    /// let by_size = RankedIndex::new(&space, |_id, size: &u32| entry(size));
+    /// let files = Table::<u32, u32>::new(&Subspace::new("files")).with(&by_size);
+    /// let store = Memory::new();
+    /// store.transact(|txn| files.put_many(txn, (0..100).map(|n| (n, n))))?;
+    /// assert_eq!(by_size.check(&store.snapshot()?, &files)?, []);
+    /// store.transact(|txn| txn.add(&space.pack(&("counts", 1)), 1))?;
+    /// assert!(!by_size.check(&store.snapshot()?, &files)?.is_empty());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Any error of the store.
+    fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let mut found = self.index.check(reader, table)?;
+        ranked_repair::check(&self.counts, reader, &mut found)?;
+        Ok(found)
+    }
+
+    /// Makes the entries what they should be, then the counts, or builds both, in bounded transactions
+    /// while others write; as [`derived::repair`](crate::derived::repair()). A transaction for the counts
+    /// visits `batch` entries of one level, and on to the next that has a count: 2 ranges and a commit.
+    ///
+    /// # Errors
+    /// What the store says, and records that do not decode.
+    fn repair_with<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let resume = options.resume.clone().filter(|position| {
+            position.last.as_ref().is_some_and(|last| self.counts.contains(last))
+        });
+        let mut done = match &resume {
+            Some(position) => Progress::at(position.clone()),
+            None => {
+                let mut stopped = false;
+                let mut done = self.index.repair_with(store, table, options, |done| {
+                    // The counts are still to come.
+                    let told = progress(&Progress { finished: false, ..done.clone() });
+                    stopped = told.is_break();
+                    told
+                })?;
+                let finished = std::mem::replace(&mut done.finished, false);
+                if stopped && !finished {
+                    return Ok(done);
+                }
+                done
+            }
+        };
+        ranked_repair::repair(&self.counts, store, table, options, &mut done, progress)?;
+        Ok(done)
+    }
+}
+
+impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.space())
+    }
+
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        // It reads what it writes, and so goes record by record.
+        writes.apply(txn)?;
+        changes.iter().try_for_each(|change| self.follow(txn, change, Counted::All))
+    }
+
+    fn update_in_build(
+        &self,
+        reached: Option<&[u8]>,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let Some(reached) = reached else {
+            // Entries alone: they are counted together, after the last record.
+            return changes.iter().try_for_each(|change| {
+                let (gone, new) = self.difference(change)?;
+                gone.iter().try_for_each(|entry| writes.delete(entry))?;
+                new.iter().try_for_each(|(entry, value)| writes.put(entry, value))
+            });
+        };
+        writes.apply(txn)?;
+        changes.iter().try_for_each(|change| self.follow(txn, change, Counted::From(reached)))
+    }
+
+    fn finish_build(
+        &self,
+        txn: &mut DynWriter<'_>,
+        reached: Option<&[u8]>,
+        batch: usize,
+    ) -> Result<Option<KeyBuf>> {
+        ranked_repair::count_next(&self.counts, txn, reached, batch)
+    }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        changes.iter().try_for_each(|change| {
+            let entries = entries_if(&self.index.untyped(), change.key, change.new);
+            entries.iter().try_for_each(|(entry, _)| self.check_lengths(entry))
+        })
+    }
+
+    fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
+        for entry in entries_made_by(&self.index.untyped(), txn, lost)? {
+            txn.delete(&entry)?;
+            self.counts.remove(txn, &self.tail(&entry), Counted::All)?;
+        }
+        Ok(true)
+    }
+}
+
+impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
+    /// Refuses an entry for which a key would be too long.
+    fn check_lengths(&self, entry: &[u8]) -> Result<()> {
+        check_key(entry)?;
+        check_key(&self.counts.longest(&self.tail(entry)))
+    }
+
+    /// The entries that a change removes, and those that it adds.
+    fn difference(
+        &self,
+        change: &RecordChange<'_, K, V>,
+    ) -> Result<(Vec<KeyBuf>, Vec<DerivedEntry>)> {
+        let index = self.index.untyped();
+        let entries = |value| BTreeSet::from_iter(entries_if(&index, change.key, value));
+        let (old, new) = (entries(change.old), entries(change.new));
+        // What the store would refuse is refused before the first of them is written.
+        new.iter().try_for_each(|(entry, _)| self.check_lengths(entry))?;
+        let gone = old.difference(&new).map(|(entry, _)| entry.clone()).collect();
+        Ok((gone, new.difference(&old).cloned().collect()))
+    }
+
+    fn follow(
+        &self,
+        txn: &mut DynWriter<'_>,
+        change: &RecordChange<'_, K, V>,
+        counted: Counted<'_>,
+    ) -> Result<()> {
+        let (gone, new) = self.difference(change)?;
+        for entry in &gone {
+            txn.delete(entry)?;
+            self.counts.remove(txn, &self.tail(entry), counted)?;
+        }
+        for (entry, value) in &new {
+            txn.put(entry, value)?;
+            self.counts.insert(txn, &self.tail(entry), counted)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,403 @@
+//! Time-bucket roll-ups: sums over any interval that read raw entries at its edges only.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use keyloom::key::{Unpacker, pack_into};
+use keyloom::value::Codec;
+use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Store, Subspace, Unpack, pack};
+use smallvec::SmallVec;
+
+use super::totals::{Contributions, Totals, read};
+use crate::derived::{Derived, DerivedEntries, RecordChange, SortedWrites};
+use crate::explain::Explain;
+use crate::inconsistency::{Inconsistency, Rule};
+use crate::index::{Index, IndexEntries};
+use crate::parts::{AnyParts, PackAs, Parts};
+use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
+use crate::schema::Maintained;
+use crate::select::within;
+use crate::table::{RecordKey, Table};
+
+/// What a record counts in a [`RollUp`]: in which group, when, and how much. `G` is the
+/// [type](crate::parts) of the group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event<G> {
+    /// Packed, as one element.
+    group: KeyBuf,
+    time: i64,
+    amount: i64,
+    of: PhantomData<fn() -> G>,
+}
+
+impl Event<()> {
+    /// `amount` in the group `group` (`()` where there is one only) at `time`, in the unit of the
+    /// widths. An amount of 1 counts.
+    ///
+    /// The group is one element of the keys, and a tuple a nested one: no group is a part of another, and
+    /// `("a",)` is another group than `"a"`.
+    ///
+    /// ```
+    /// use keyloom_tables::aggregate::Event;
+    /// let half_a_kilowatt_hour = Event::new("meter 7", 1_700_000_000, 500);
+    /// ```
+    pub fn new<Q: Parts>(group: Q, time: i64, amount: i64) -> Event<Q::Owned> {
+        Event { group: pack(&(group,)), time, amount, of: PhantomData }
+    }
+}
+
+type Function<K, V, G> = dyn Fn(&K, &V) -> Option<Event<G>> + Send + Sync;
+
+/// Sums of events per group and time bucket, maintained with the records of a [`Table`]; see the
+/// [module](crate::aggregate).
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_tables::Table;
+/// use keyloom_tables::aggregate::{Event, RollUp};
+/// let (minute, hour) = (60, 3_600);
+/// let visits = RollUp::new(&Subspace::new("visits"), &[minute, hour], |_id, (site, second): &(String, i64)| {
+///     Some(Event::new(site, *second, 1))
+/// })?;
+/// let clicks = Table::<u32, (String, i64)>::new(&Subspace::new("clicks")).with(&visits);
+/// let store = Memory::new();
+/// // One visit each second, for three hours.
+/// store.transact(|txn| clicks.put_many(txn, (0..10_800).map(|n| (n, ("a.org".into(), n.into())))))?;
+/// let (total, explain) = visits.total(&store.snapshot()?, "a.org", 30..7_290)?;
+/// assert_eq!(total, 7_260);
+/// // 30 seconds, 59 minutes, 1 hour, 1 minute, 30 seconds.
+/// assert_eq!((explain.ranges, explain.keys_scanned), (5, 30 + 59 + 1 + 1 + 30));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// `G` is the [type](crate::parts) of the groups: `visits` is a `RollUp<u32, (String, i64), String>`.
+pub struct RollUp<K, V, G> {
+    space: Subspace,
+    events: Index<K, V, AnyParts>,
+    buckets: Totals<K, V, AnyParts>,
+    /// From the narrowest to the widest; each is a multiple of the one before.
+    widths: Arc<[i64]>,
+    group: PhantomData<fn() -> G>,
+}
+
+impl<K, V, G> Clone for RollUp<K, V, G> {
+    fn clone(&self) -> Self {
+        let Self { space, events, buckets, widths, .. } = self;
+        let (space, widths) = (space.clone(), Arc::clone(widths));
+        let (events, buckets) = (events.clone(), buckets.clone());
+        Self { space, events, buckets, widths, group: PhantomData }
+    }
+}
+
+impl<K, V, G> fmt::Debug for RollUp<K, V, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { events, buckets, widths, .. } = self;
+        let mut out = f.debug_struct("RollUp");
+        out.field("events", events).field("buckets", buckets).field("widths", widths).finish()
+    }
+}
+
+/// Where a part of an interval is read from: buckets of a width, or raw entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Span {
+    width: Option<i64>,
+    times: Range<i64>,
+}
+
+impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
+    /// A roll-up in `space` with buckets of these `widths`, from the narrowest to the widest, of the
+    /// events that `function` gives. **Nothing else may be in `space`.** The function must be pure.
+    ///
+    /// A bucket begins at a multiple of its width: with seconds since 1970, days are those of UTC.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when there is no width, one is not positive, or not a multiple of the one
+    /// before.
+    pub fn new(
+        space: &Subspace,
+        widths: &[i64],
+        function: impl Fn(&K, &V) -> Option<Event<G>> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        refuse_widths(widths)?;
+        let widths: Arc<[i64]> = widths.into();
+        let function: Arc<Function<K, V, G>> = Arc::new(function);
+        let of_event = Arc::clone(&function);
+        let events =
+            Index::new(&space.child("events"), move |key, value| match of_event(key, value) {
+                Some(event) => IndexEntries::packed([event.entry()]),
+                None => IndexEntries::none(),
+            });
+        let of_buckets = Arc::clone(&widths);
+        let buckets =
+            Totals::new(&space.child("buckets"), move |key, value| match function(key, value) {
+                Some(event) => event.contributions(&of_buckets),
+                None => Contributions::none(),
+            });
+        Ok(Self { space: space.clone(), events, buckets, widths, group: PhantomData })
+    }
+
+    /// Where the events and the buckets are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The widths of the buckets.
+    pub(crate) fn widths(&self) -> &[i64] {
+        &self.widths
+    }
+
+    /// The raw entries, with the parts `(group, time, amount)`, of which the group is one element.
+    pub fn events(&self) -> &Index<K, V, AnyParts> {
+        &self.events
+    }
+
+    /// The sums of the buckets, with the parts `(width, group, begin)`, of which the group is one element.
+    pub fn buckets(&self) -> &Totals<K, V, AnyParts> {
+        &self.buckets
+    }
+
+    /// The sum of what happened in `group` in `times`, from the first to before the last, and what was
+    /// read for it. Wraps around where the sum leaves the `i64`.
+    ///
+    /// Costs, for w widths, at most 2 w + 1 ranges: raw entries of less than the narrowest bucket at
+    /// both ends, buckets of each width up to the next wider one, and the widest between.
+    ///
+    /// # Errors
+    /// What the store says, and entries that are none.
+    pub fn total(
+        &self,
+        reader: &impl Reader,
+        group: impl PackAs<G>,
+        times: Range<i64>,
+    ) -> Result<(i64, Explain)> {
+        let (mut total, mut explain) = (0_i64, Explain::default());
+        for Span { width, times } in spans(times, &self.widths) {
+            let space = match width {
+                Some(width) => self.buckets.space().child(&width).child(&(&group,)),
+                None => self.events.space().child(&(&group,)),
+            };
+            explain.ranges += 1;
+            explain.seeks += 1;
+            for entry in reader.range(within(times).key_range(&space), Order::Ascending)? {
+                let (key, value) = entry?;
+                explain.keys_scanned += 1;
+                let amount = match width {
+                    Some(_) => read(&(key, value))?,
+                    None => amount(&space, &key)?,
+                };
+                total = total.wrapping_add(amount);
+            }
+        }
+        explain.keys_returned = 1;
+        Ok((total, explain))
+    }
+
+    /// The first part of a repair, behind which the buckets are still to come; and whether it was stopped.
+    fn repair_events<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<(Progress, bool)> {
+        let still = |done: &Progress| {
+            let mut done = done.clone();
+            if std::mem::replace(&mut done.finished, false) {
+                done.position = self.buckets_begin();
+            }
+            done
+        };
+        let mut stopped = false;
+        let done = self.events.repair_with(store, table, options, |done| {
+            let told = progress(&still(done));
+            stopped = told.is_break();
+            told
+        })?;
+        Ok((still(&done), stopped))
+    }
+
+    fn buckets_begin(&self) -> RepairPosition {
+        let last = Some(KeyBuf::from_slice(self.buckets.space().prefix()));
+        RepairPosition { phase: RepairPhase::Entries, last }
+    }
+}
+
+impl<K: RecordKey, V: 'static, G: 'static> Maintained for RollUp<K, V, G> {
+    crate::described!(|_| "roll-up", options | roll_up | format!("widths {:?}", roll_up.widths()));
+
+    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of the raw entries, then
+    /// [`Maintained::check`](crate::Maintained::check) of the buckets.
+    ///
+    /// # Errors
+    /// As these.
+    fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let mut found = self.events.check(reader, table)?;
+        let of_buckets = self.buckets.check(reader, table)?.into_iter();
+        // The check of the raw entries has reported the records that do not decode.
+        found.extend(of_buckets.filter(|f| f.rule != Rule::Undecodable));
+        Ok(found)
+    }
+
+    /// Makes both what they should be, or builds them: [`Maintained::repair`](crate::Maintained::repair) of the raw entries, then
+    /// [`Maintained::repair`](crate::Maintained::repair) of the buckets, in bounded transactions while others write. Costs what these two
+    /// do; like the second, one at a time.
+    ///
+    /// `progress` hears of each transaction what both have done so far, as in
+    /// [`derived::repair`](crate::derived::repair()), and the positions that it is told are those to resume at.
+    /// The records are visited by both, and are counted twice.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Maintained, Table};
+    /// use keyloom_tables::derived::RepairOptions;
+    /// use keyloom_tables::aggregate::{Event, RollUp};
+    /// use std::ops::ControlFlow;
+    /// let visits = RollUp::new(&Subspace::new("visits"), &[60, 3_600], |_id, second: &i64| {
+    ///     Some(Event::new((), *second, 1))
+    /// })?;
+    /// let clicks = Table::<u32, i64>::new(&Subspace::new("clicks"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| clicks.put_many(txn, (0..600).map(|n| (n, i64::from(n) * 10))))?;
+    /// let clicks = clicks.with(&visits);
+    /// let done = visits.repair(&store, &clicks)?;
+    /// assert_eq!(done.written, 600 + 100 + 2);
+    /// assert_eq!(visits.check(&store.snapshot()?, &clicks)?, []);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As these.
+    fn repair_with<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let buckets = self.buckets.space().self_and_children();
+        let is_in_buckets = |last: &KeyBuf| buckets.contains(last);
+        let resume = options.resume.clone();
+        let resume = resume.filter(|position| position.last.as_ref().is_some_and(is_in_buckets));
+        let mut before = None;
+        if resume.is_none() {
+            let (done, stopped) = self.repair_events(store, table, options, &mut progress)?;
+            if stopped {
+                return Ok(done);
+            }
+            before = Some(done);
+        }
+        let beginning = self.buckets_begin();
+        let both = |done: &Progress| {
+            let mut both = before.as_ref().map_or_else(|| done.clone(), |e| e.followed_by(done));
+            both.position.last = both.position.last.or_else(|| beginning.last.clone());
+            both
+        };
+        let resume = resume.filter(|position| *position != beginning);
+        let options = RepairOptions { resume, ..options.clone() };
+        let done =
+            self.buckets.repair_with(store, table, &options, |done| progress(&both(done)))?;
+        Ok(both(&done))
+    }
+}
+
+impl<K: RecordKey, V, G> Derived<K, V> for RollUp<K, V, G> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(&self.space)
+    }
+
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.events.maintain(txn, changes, writes)?;
+        self.buckets.add_all(txn, changes)
+    }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        self.events.validate(changes)?;
+        self.buckets.validate(changes)
+    }
+}
+
+impl<G> Event<G> {
+    /// The parts of the raw entry: group, time, amount.
+    fn entry(&self) -> KeyBuf {
+        let mut parts = self.group.clone();
+        pack_into(&(self.time, self.amount), &mut parts);
+        parts
+    }
+
+    /// The amount for the bucket of each width: width, group, begin.
+    fn contributions(&self, widths: &[i64]) -> Contributions<AnyParts> {
+        let bucket = |width: &i64| {
+            let mut parts = pack(width);
+            parts.extend_from_slice(&self.group);
+            pack_into(&floor(self.time, *width), &mut parts);
+            (parts, self.amount)
+        };
+        Contributions::packed(widths.iter().map(bucket))
+    }
+}
+
+/// The amount of a raw entry of a group in `space`: what stands behind the time.
+fn amount(space: &Subspace, key: &[u8]) -> Result<i64> {
+    let mut input = Unpacker::new(key.get(space.prefix().len()..).unwrap_or_default());
+    let amount = input.skip().and_then(|()| i64::unpack_element(&mut input));
+    amount.map_err(|error| Error::from(error).at(key))
+}
+
+fn refuse_widths(widths: &[i64]) -> Result<()> {
+    let refused = |value: String, why| Err(Error::BadOption { what: "the widths", value, why });
+    let Some(first) = widths.first() else {
+        return refused("none".into(), "give at least one; a roll-up without buckets is an index");
+    };
+    if *first <= 0 {
+        return refused(first.to_string(), "a bucket must be wider than nothing");
+    }
+    let wrong = widths.iter().zip(widths.iter().skip(1)).find(|(a, b)| b <= a || *b % *a != 0);
+    match wrong {
+        Some((a, b)) => refused(
+            format!("{a}, {b}"),
+            "each must be a multiple of the one before, so that buckets fill each other",
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The begin of the bucket that holds `time`; where that lies below all numbers, the smallest.
+fn floor(time: i64, width: i64) -> i64 {
+    time.div_euclid(width).saturating_mul(width)
+}
+
+/// The interval in parts, each of the widest buckets that fit: raw entries at the edges, ever wider
+/// buckets towards the middle. Parts do not overlap and leave nothing out.
+fn spans(times: Range<i64>, widths: &[i64]) -> SmallVec<[Span; 8]> {
+    let (mut left, mut right) = (SmallVec::<[Span; 8]>::new(), SmallVec::<[Span; 8]>::new());
+    let (mut middle, mut finer) = (times, None);
+    for &width in widths {
+        let begin = match middle.start.rem_euclid(width) {
+            0 => Some(middle.start),
+            beyond => middle.start.checked_add(width - beyond),
+        };
+        let end = middle.end.checked_sub(middle.end.rem_euclid(width));
+        let (Some(begin), Some(end)) = (begin, end) else { break };
+        if begin >= end {
+            break;
+        }
+        left.push(Span { width: finer, times: middle.start..begin });
+        right.push(Span { width: finer, times: end..middle.end });
+        (middle, finer) = (begin..end, Some(width));
+    }
+    left.push(Span { width: finer, times: middle });
+    left.extend(right.into_iter().rev());
+    left.retain(|span| span.times.start < span.times.end);
+    left
+}

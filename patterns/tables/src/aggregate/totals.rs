@@ -1,0 +1,352 @@
+//! Totals: counts and sums per group, maintained with every change.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, Deref};
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{
+    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Unpack,
+    Writer, check_key, pack,
+};
+use smallvec::SmallVec;
+
+use super::totals_repair;
+use crate::derived::{Derived, RecordChange, SortedWrites};
+use crate::inconsistency::Inconsistency;
+use crate::parts::{PackAs, Parts};
+use crate::progress::{Progress, RepairOptions};
+use crate::schema::Maintained;
+use crate::select::Select;
+use crate::table::{RecordKey, Table};
+
+/// What a record adds to which totals: what the function of [`Totals`] returns. `P` are the
+/// [types](crate::parts) of their parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contributions<P> {
+    amounts: Amounts,
+    parts: PhantomData<fn() -> P>,
+}
+
+type Amounts = SmallVec<[(KeyBuf, i64); 1]>;
+
+/// `amount` for the total of `parts`: 1 to count. A total wraps around where it leaves the `i64`.
+///
+/// ```
+/// use keyloom_tables::aggregate::contribution;
+/// let one_more_in_france = contribution("FR", 1);
+/// ```
+pub fn contribution<Q: Parts>(parts: Q, amount: i64) -> Contributions<Q::Owned> {
+    Contributions::packed([(pack(&parts), amount)])
+}
+
+impl<P> Default for Contributions<P> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl<P> Contributions<P> {
+    /// Nothing: the record does not count.
+    pub fn none() -> Self {
+        Self { amounts: SmallVec::new(), parts: PhantomData }
+    }
+
+    /// What goes to totals whose parts are packed already.
+    pub(super) fn packed(amounts: impl IntoIterator<Item = (KeyBuf, i64)>) -> Self {
+        Self { amounts: amounts.into_iter().collect(), parts: PhantomData }
+    }
+}
+
+impl<Q: Parts> FromIterator<(Q, i64)> for Contributions<Q::Owned> {
+    /// Several, such as one of the number and one of the sum.
+    fn from_iter<I: IntoIterator<Item = (Q, i64)>>(all: I) -> Self {
+        Self::packed(all.into_iter().map(|(parts, amount)| (pack(&parts), amount)))
+    }
+}
+
+type Function<K, V> = dyn Fn(&K, &V) -> Amounts + Send + Sync;
+
+/// Counts and sums per group, maintained with the records of a [`Table`]; see the
+/// [module](crate::aggregate).
+///
+/// ```
+/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom_tables::Table;
+/// use keyloom_tables::aggregate::{Contributions, Totals};
+/// // Per shop, how many sales and how many cents.
+/// let totals = Totals::new(&Subspace::new("totals"), |_id, (shop, cents): &(String, i64)| {
+///     Contributions::from_iter([((shop, "sales"), 1), ((shop, "cents"), *cents)])
+/// });
+/// let sales = Table::<u32, (String, i64)>::new(&Subspace::new("sales")).with(&totals);
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     sales.put(txn, &1, &("a".into(), 250))?;
+///     sales.put(txn, &2, &("a".into(), 150))?;
+///     sales.put(txn, &2, &("b".into(), 150)) // it was the other shop
+/// })?;
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(totals.get(&snapshot, ("a", "cents"))?, 250);
+/// let all = totals.range(&snapshot, "b", Order::Ascending)?.collect::<Result<Vec<((String, String), i64)>>>()?;
+/// assert_eq!(all, [(("b".into(), "cents".into()), 150), (("b".into(), "sales".into()), 1)]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// `P` are the [types](crate::parts) of the parts: `totals` is a `Totals<u32, (String, i64), (String, String)>`.
+pub struct Totals<K, V, P> {
+    space: Subspace,
+    function: Arc<Function<K, V>>,
+    parts: PhantomData<fn() -> P>,
+}
+
+impl<K, V, P> Clone for Totals<K, V, P> {
+    fn clone(&self) -> Self {
+        let function = Arc::clone(&self.function);
+        Self { space: self.space.clone(), function, parts: PhantomData }
+    }
+}
+
+impl<K, V, P> fmt::Debug for Totals<K, V, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Totals").field("space", &self.space).finish_non_exhaustive()
+    }
+}
+
+impl<K, V, P> Totals<K, V, P> {
+    /// Totals in `space`, to which a record adds what `function` returns for it. **Nothing else may
+    /// be in `space`.**
+    ///
+    /// The function must be pure. When it changes, [`repair`](crate::Maintained::repair) makes the totals what
+    /// they should be.
+    pub fn new(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> Contributions<P> + Send + Sync + 'static,
+    ) -> Self {
+        let function = move |key: &K, value: &V| function(key, value).amounts;
+        Self { space: space.clone(), function: Arc::new(function), parts: PhantomData }
+    }
+
+    /// Where the totals are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The total of `parts`, 0 where nothing was added. Costs one get.
+    ///
+    /// # Errors
+    /// [`Error::NotACounter`](keyloom::Error::NotACounter), or what the store says.
+    pub fn get(&self, reader: &impl Reader, parts: impl PackAs<P>) -> Result<i64> {
+        reader.counter(&self.space.pack(&parts))
+    }
+
+    /// The parts of the totals that are selected, and the totals themselves, without those that are 0.
+    ///
+    /// Costs one range; reads what it returns, and those that have come down to 0.
+    ///
+    /// # Errors
+    /// What the store says; the iterator, also [`Error::NotACounter`](keyloom::Error::NotACounter), and
+    /// when parts are not a `P`.
+    pub fn range<'r, R: Reader, S: Select<P>>(
+        &self,
+        reader: &'r R,
+        select: S,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<(P, i64)>> + 'r + use<'r, R, S, K, V, P>>
+    where
+        P: for<'k> Unpack<'k>,
+    {
+        let entries = reader.range(select.key_range(&self.space), order)?;
+        let space = self.space.clone();
+        let total = move |entry: Entry<R::Bytes<'r>>| match read(&entry)? {
+            0 => Ok(None),
+            total => match space.unpack(&entry.0) {
+                Ok(parts) => Ok(Some((parts, total))),
+                Err(error) => Err(Error::from(error).at(&entry.0)),
+            },
+        };
+        Ok(entries.filter_map(move |entry| entry.and_then(&total).transpose()))
+    }
+
+    /// The sum of all totals that are selected. Costs one range; reads all of them.
+    ///
+    /// # Errors
+    /// What the store says, and [`Error::NotACounter`](keyloom::Error::NotACounter).
+    pub fn sum(&self, reader: &impl Reader, select: impl Select<P>) -> Result<i128> {
+        let entries = reader.range(select.key_range(&self.space), Order::Ascending)?;
+        let totals = entries.map(|entry| entry.and_then(|entry| read(&entry).map(i128::from)));
+        totals.sum()
+    }
+
+    /// Whole keys, in their order and each once, with what the record adds there.
+    pub(super) fn contributions(&self, key: &K, value: &V) -> Vec<(KeyBuf, i64)> {
+        let mut all = Vec::new();
+        self.collect(key, Some(value), &mut all, |amount| amount);
+        merge(all)
+    }
+
+    fn collect(
+        &self,
+        key: &K,
+        value: Option<&V>,
+        into: &mut Vec<(KeyBuf, i64)>,
+        amount: impl Fn(i64) -> i64,
+    ) {
+        let Some(value) = value else { return };
+        let whole = |parts: KeyBuf| self.space.prefix().iter().chain(&parts).copied().collect();
+        let all = (self.function)(key, value);
+        into.extend(all.into_iter().map(|(parts, some)| (whole(parts), amount(some))));
+    }
+}
+
+impl<K: RecordKey, V, P> Totals<K, V, P> {
+    pub(super) fn all(&self) -> KeyRange<'static> {
+        self.space.self_and_children()
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
+    crate::described!(|_| "totals");
+
+    /// Everything that is not as it should be between `table` and these totals. A total of 0 may be
+    /// there or not.
+    ///
+    /// Reads all records and all totals of one snapshot: 2 ranges, and 2 more for each further 100,000
+    /// totals, which is as many as it keeps in memory.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace, Writer};
+    /// use keyloom_tables::{Maintained, Table};
+    /// use keyloom_tables::aggregate::{Totals, contribution};
+    /// let by_size = Totals::new(&Subspace::new("by_size"), |_id, size: &u8| contribution(size, 1));
+    /// let shoes = Table::<u32, u8>::new(&Subspace::new("shoes")).with(&by_size);
+    /// let store = Memory::new();
+    /// store.transact(|txn| shoes.put(txn, &1, &42))?;
+    /// store.transact(|txn| txn.add(&by_size.space().pack(&42), 1))?;
+    /// let found = by_size.check(&store.snapshot()?, &shoes)?;
+    /// assert_eq!(found[0].to_string(), r#"the key ("by_size", 42) has a wrong value"#);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// A record that does not decode is reported, and counts as one that contributes nothing.
+    ///
+    /// # Errors
+    /// Any error of the store; [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
+    fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        totals_repair::check(self, reader, table)
+    }
+
+    /// Makes the totals what they should be, or builds them, in bounded transactions while others
+    /// write.
+    ///
+    /// What a total lacks is read from one snapshot, records and totals, and *added* to it later. Those
+    /// who write in between add their own, so nobody waits for a group to be counted. That holds for
+    /// one repair at a time: two would add the same twice; run it again then. The same after a commit
+    /// whose outcome is unknown.
+    ///
+    /// `progress` hears of each transaction, as in [`derived::repair`](crate::derived::repair()), whose
+    /// options and positions are used. Costs what [`check`](crate::Maintained::check) does, and a commit for each
+    /// `batch` of totals that lack something, one at least. Attach the totals to the table that writers use before this
+    /// begins.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Maintained, Table};
+    /// use keyloom_tables::derived::RepairOptions;
+    /// use keyloom_tables::aggregate::{Totals, contribution};
+    /// use std::ops::ControlFlow;
+    /// let shoes = Table::<u32, u8>::new(&Subspace::new("shoes"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| shoes.put_many(txn, [(1, 42), (2, 42), (3, 40)]))?;
+    /// let by_size = Totals::new(&Subspace::new("by_size"), |_id, size: &u8| contribution(size, 1));
+    /// let shoes = shoes.with(&by_size);
+    /// let done = by_size.repair(&store, &shoes)?;
+    /// assert_eq!((done.written, by_size.get(&store.snapshot()?, 42)?), (2, 2));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says, and as [`check`](crate::Maintained::check).
+    fn repair_with<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        totals_repair::repair(self, store, table, options, progress)
+    }
+}
+
+impl<K, V, P> Derived<K, V> for Totals<K, V, P> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.space())
+    }
+
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        _writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.add_all(txn, changes)
+    }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        let mut amounts = Vec::new();
+        for RecordChange { key, new, .. } in changes {
+            self.collect(key, *new, &mut amounts, |amount| amount);
+        }
+        amounts.iter().try_for_each(|(key, _)| check_key(key))
+    }
+}
+
+impl<K, V, P> Totals<K, V, P> {
+    /// Adds to each total once what all the changes make there, in the order of the keys.
+    pub(super) fn add_all(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+    ) -> Result<()> {
+        let mut amounts = Vec::new();
+        for RecordChange { key, old, new, .. } in changes {
+            self.collect(key, *old, &mut amounts, i64::wrapping_neg);
+            self.collect(key, *new, &mut amounts, |amount| amount);
+        }
+        let amounts = merge(amounts);
+        // What the store would refuse is refused before the first of them is written.
+        amounts.iter().try_for_each(|(key, _)| check_key(key))?;
+        amounts.iter().try_for_each(|(key, amount)| txn.add(key, *amount))
+    }
+}
+
+/// Each key once, in order, with the sum of its amounts; none that come to nothing.
+fn merge(mut all: Vec<(KeyBuf, i64)>) -> Vec<(KeyBuf, i64)> {
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all.dedup_by(|(key, amount), (kept, sum)| {
+        let same = key == kept;
+        if same {
+            *sum = sum.wrapping_add(*amount);
+        }
+        same
+    });
+    all.retain(|(_, amount)| *amount != 0);
+    all
+}
+
+/// The total of an entry, if it is one.
+pub(super) fn decode(value: &[u8]) -> Option<i64> {
+    value.try_into().ok().map(i64::from_le_bytes)
+}
+
+/// The total of an entry.
+pub(super) fn read<B: Deref<Target = [u8]>>((key, value): &Entry<B>) -> Result<i64> {
+    decode(value).ok_or_else(|| Error::NotACounter {
+        key: keyloom::key::display(key).to_string().into(),
+        bytes: value.len(),
+    })
+}

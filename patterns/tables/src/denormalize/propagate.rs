@@ -1,0 +1,198 @@
+//! Changing the copies of marked sources, in transactions of a bounded size.
+
+use std::ops::ControlFlow;
+
+use keyloom::key::display;
+use keyloom::value::Codec;
+use keyloom::{Error, KeyBuf, KeyRange, Order, Result, Store, Writer};
+
+use super::Copies;
+use crate::batch::BatchSize;
+use crate::continuation::{Continuation, Page};
+use crate::index::Found;
+use crate::progress::{Progress, RepairOptions};
+use crate::select::Select;
+use crate::table::RecordKey;
+
+/// The format of marks that this code writes.
+const FORMAT: u8 = 1;
+
+/// The value of a mark whose propagation has not begun.
+pub(super) fn at_the_beginning() -> Vec<u8> {
+    vec![FORMAT]
+}
+
+fn behind(position: &Continuation) -> Vec<u8> {
+    [&[FORMAT], position.as_bytes()].concat()
+}
+
+/// A marked source, and how far its propagation is.
+struct Mark {
+    key: KeyBuf,
+    position: Option<Continuation>,
+}
+
+impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
+where
+    SK: RecordKey,
+    S: 'static,
+    K: RecordKey,
+    V: Clone + PartialEq + 'static,
+    CS: Codec<S>,
+    C: Codec<V>,
+{
+    /// Makes all copies of all marked sources fresh, in bounded transactions, while others read and write.
+    ///
+    /// Goes round the marked sources in the order of their keys, each until it is done; one that changes
+    /// meanwhile, and so is back at the beginning, waits for the next round. So no source, however often
+    /// it changes, keeps the others waiting.
+    ///
+    /// In the [`Progress`], `records` are carriers visited, `written` carriers whose copy was stale, and
+    /// `removed` marks: sources whose copies are all fresh again. The position is in the store: the next call,
+    /// in any program, resumes there. Any number of programs may propagate at once.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// # use keyloom::{Memory, Store, Subspace};
+    /// # use keyloom_tables::denormalize::Copies;
+    /// # use keyloom_tables::{Index, Table, entry};
+    /// # let users = Table::<u32, String>::new(&Subspace::new("users"));
+    /// # let by_author = Index::new(&Subspace::new("by"), |_, post: &(u32, String)| entry(post.0));
+    /// # let posts = Table::<u32, (u32, String)>::new(&Subspace::new("posts")).with(&by_author);
+    /// # let names = Copies::new(&Subspace::new("names"), &users, &by_author, &posts,
+    /// #     |name: &String| name.clone(), |post, _, name| post.1 = name.unwrap_or_default()).inline(0);
+    /// # let users = users.with(&names);
+    /// # let store = Memory::new();
+    /// # store.transact(|txn| names.put_many(txn, (0..25).map(|id| (id, (7, String::new())))))?;
+    /// store.transact(|txn| users.put(txn, &7, &"Ada".into()))?;
+    /// let stopped = names.propagate_with(&store, 10, |_| ControlFlow::Break(()))?;
+    /// assert_eq!((stopped.finished, stopped.written), (false, 10));
+    /// let done = names.propagate(&store)?;
+    /// assert_eq!((done.finished, done.removed, done.written), (true, 1, 15));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says; carriers and sources that do not decode; what lies among the marks and
+    /// is none; errors of [`Attached::at`](crate::Attached::at) when something is marked and the index by
+    /// source is [in a schema](Copies::in_schema).
+    pub fn propagate(&self, store: &impl Store) -> Result<Progress> {
+        let batch = RepairOptions::default().batch;
+        self.propagate_with(store, batch, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`propagate`](Copies::propagate) with at most `batch` carriers in a transaction. Calls `progress` after each
+    /// transaction and stops if that breaks.
+    ///
+    /// # Errors
+    /// As [`propagate`](Copies::propagate).
+    pub fn propagate_with(
+        &self,
+        store: &impl Store,
+        batch: usize,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let mut size = BatchSize::new(batch);
+        let mut done = Progress::default();
+        while !done.finished {
+            done =
+                size.transact(store, |txn, batch| self.propagate_batch(txn, batch, done.clone()))?;
+            if progress(&done).is_break() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// One step of [`propagate`](Copies::propagate) in a transaction of one's own: at most `batch`
+    /// carriers of one source. Goes on where `done` is, and adds to it; the default begins with the first
+    /// mark.
+    ///
+    /// # Errors
+    /// As [`propagate`](Copies::propagate).
+    pub fn propagate_batch(
+        &self,
+        txn: &mut impl Writer,
+        batch: usize,
+        mut done: Progress,
+    ) -> Result<Progress> {
+        txn.guarded(|txn| {
+            let next = self.next_mark(txn, done.position.last.as_deref())?;
+            done.finished = next.is_none();
+            let Some(Mark { key: mark, position }) = next else { return Ok(done) };
+            self.require_readable(txn)?;
+            let source_key: SK =
+                self.space.unpack(&mark).map_err(|error| Error::from(error).at(&mark))?;
+            let source = self.sources.get(txn, &source_key)?;
+            let position = self.of_index(position, &source_key).map_err(|error| error.at(&mark))?;
+            let Page { items: found, next } = self
+                .by_source
+                .query()
+                .prefix(&source_key)
+                .limit(batch)
+                .after(position.as_ref())
+                .page(txn)
+                .map_err(|error| error.at(&mark))?;
+            let keys = found.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
+            drop(found);
+            let written = self.rewrite(txn, &keys, &source_key, source.as_ref())?;
+            match &next {
+                Some(position) => txn.put(&mark, &behind(position))?,
+                None => txn.delete(&mark)?,
+            }
+            done.removed += u64::from(next.is_none());
+            done.records += keys.len() as u64;
+            done.written += written;
+            done.position.last = Some(mark);
+            Ok(done)
+        })
+    }
+
+    /// The position of a mark, or the beginning where it is one in another index, as when the index has
+    /// moved to another subspace since.
+    fn of_index(
+        &self,
+        position: Option<Continuation>,
+        source: &SK,
+    ) -> Result<Option<Continuation>> {
+        let Some(position) = position else { return Ok(None) };
+        position.of_query(&source.key_range(self.by_source.space()), Order::Ascending)
+    }
+
+    /// The mark to serve: the one that was served last, while it is on its way; then the one behind it, and
+    /// behind the last the first. Costs one range, three where a round ends or the mark was set back.
+    fn next_mark(&self, txn: &impl Writer, served: Option<&[u8]>) -> Result<Option<Mark>> {
+        let all = self.space.self_and_children();
+        let Some(served) = served else { return Self::first_mark(txn, all) };
+        let here = all.clone().intersect(KeyRange::starting_at(served));
+        let mut mark = Self::first_mark(txn, here)?;
+        if mark.as_ref().is_some_and(|mark| *mark.key == *served && mark.position.is_none()) {
+            mark = Self::first_mark(txn, all.clone().resume(Order::Ascending, served))?;
+        }
+        match mark {
+            Some(mark) => Ok(Some(mark)),
+            None => Self::first_mark(txn, all),
+        }
+    }
+
+    fn first_mark(txn: &impl Writer, among: KeyRange<'_>) -> Result<Option<Mark>> {
+        let Some((key, value)) = txn.first(among)? else { return Ok(None) };
+        let position = match &*value {
+            [FORMAT] => None,
+            [FORMAT, position @ ..] => Some(Continuation::from_bytes(position)),
+            [format, ..] if *format > FORMAT => {
+                return Err(Error::NewerFormat {
+                    what: format!("the mark {}", display(&key)),
+                    found: (*format).into(),
+                    supported: FORMAT.into(),
+                });
+            }
+            _ => return Err(Error::other(NoMark(display(&key).to_string()))),
+        };
+        Ok(Some(Mark { key: KeyBuf::from_slice(&key), position }))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is no mark of a source; is another kind of data in the subspace of the copies?")]
+struct NoMark(String);

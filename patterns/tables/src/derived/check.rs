@@ -1,0 +1,181 @@
+//! What is not as it should be between records and what is derived from them.
+
+use std::collections::HashMap;
+
+use keyloom::key::display;
+use keyloom::value::Codec;
+use keyloom::{Entry, Error, KeyBuf, Order, Page, Reader, Result, Subspace, pack};
+
+use super::{DerivedEntries, EntryValue, entries_of, unless_undecodable};
+use crate::inconsistency::{Inconsistency, Rule};
+use crate::table::{RecordKey, Table, get_many, record};
+
+/// How many records or entries [`check`] looks at together.
+const CHUNK: usize = 1_000;
+
+/// Tells `report` everything that is not as it should be between the records of `table` and what
+/// `derived` keeps of them. Clean data are silent.
+///
+/// Reads one snapshot, 1,000 records or entries at a time, each time in two round trips: a page, and
+/// the other side of all that is on it. Keeps no more than that in memory.
+///
+/// # Errors
+/// Any error of the store; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a newer program;
+/// [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
+pub fn check<K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    reader: &impl Reader,
+    mut report: impl FnMut(Inconsistency),
+) -> Result<()> {
+    table.refuse_unless_attached(derived.space())?;
+    walk(reader, table.space(), |records| {
+        let faults = missing_or_wrong(derived, table, reader, records)?;
+        faults.into_iter().for_each(|(fault, _)| report(fault));
+        Ok(())
+    })?;
+    walk(reader, derived.space(), |entries| {
+        superfluous(derived, table, reader, entries)?.into_iter().for_each(&mut report);
+        Ok(())
+    })
+}
+
+/// Visits all that is in `space`, some of it at a time.
+fn walk<'r, R: Reader>(
+    reader: &'r R,
+    space: &Subspace,
+    mut visit: impl FnMut(Vec<Entry<R::Bytes<'r>>>) -> Result<()>,
+) -> Result<()> {
+    let mut last = None;
+    loop {
+        let page = page_behind(last.as_deref(), reader, space, CHUNK)?;
+        visit(page.entries)?;
+        let Some(key) = page.last else { return Ok(()) };
+        last = Some(key);
+    }
+}
+
+/// At most `limit` entries of `space` behind `last`, which must lie in it.
+pub fn page_behind<'r, R: Reader>(
+    last: Option<&[u8]>,
+    reader: &'r R,
+    space: &Subspace,
+    limit: usize,
+) -> Result<Page<R::Bytes<'r>>> {
+    refuse_foreign(space, last)?;
+    let all = space.self_and_children();
+    let rest = match last {
+        None => all,
+        Some(last) => all.resume(Order::Ascending, last),
+    };
+    reader.page(rest, Order::Ascending, limit)
+}
+
+/// Refuses a position that lies outside of what is repaired.
+pub fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
+    match last.filter(|last| !space.self_and_children().contains(last)) {
+        None => Ok(()),
+        Some(last) => Err(Error::BadOption {
+            what: "the position to resume at",
+            value: display(last).to_string(),
+            why: "it belongs to another repair; begin this one anew",
+        }),
+    }
+}
+
+/// What is wrong with the entries that some records ask for, and the values that they should have.
+/// Costs one round trip, and one for each entry that another record claims.
+pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    reader: &R,
+    records: Vec<Entry<R::Bytes<'_>>>,
+) -> Result<Vec<(Inconsistency, EntryValue)>> {
+    let (mut asked_for, mut faults) = (Vec::new(), Vec::new());
+    for entry in records {
+        let stored_at = KeyBuf::from_slice(&entry.0);
+        let Some((key, value)) = unless_undecodable(record::<_, K, V, C>(table.space(), entry))?
+        else {
+            faults.push((Inconsistency::new(stored_at, Rule::Undecodable), EntryValue::new()));
+            continue;
+        };
+        let entries = entries_of(derived, &key, &value);
+        let maker = if entries.is_empty() { KeyBuf::new() } else { pack(&key) };
+        asked_for.extend(entries.into_iter().map(|(key, value)| (key, value, maker.clone())));
+    }
+    let keys: Vec<&KeyBuf> = asked_for.iter().map(|(key, ..)| key).collect();
+    let there = get_many(reader, &keys)?;
+    // Entries that are missing or wrong belong to the first record that asks for them.
+    let mut claimed = HashMap::new();
+    for ((entry, value, record), there) in asked_for.iter().zip(there) {
+        let (entry, record) = (entry.clone(), record.clone());
+        if let Some(first) = claimed.get(&entry) {
+            if *first != value {
+                faults.push((Inconsistency::contested(entry, record), value.clone()));
+            }
+            continue;
+        }
+        let fault = match there {
+            None => Inconsistency::new(entry, Rule::Missing),
+            Some(there) if *there == **value => continue,
+            Some(there) => match derived.record_key(&entry, &there).ok() {
+                Some(holder)
+                    if pack(&holder) != record
+                        && makes(derived, table, reader, &holder, (&entry, &there))? =>
+                {
+                    Inconsistency::contested(entry, record)
+                }
+                _ => Inconsistency::new(entry, Rule::Wrong),
+            },
+        };
+        if fault.rule != Rule::Contested {
+            claimed.insert(fault.key.clone(), value);
+        }
+        faults.push((fault, value.clone()));
+    }
+    Ok(faults)
+}
+
+/// Whether the record of `key` is there and makes exactly this entry, or may have: it does not decode.
+fn makes<K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    reader: &impl Reader,
+    key: &K,
+    (entry, value): (&[u8], &[u8]),
+) -> Result<bool> {
+    let Some(found) = unless_undecodable(table.get(reader, key))? else { return Ok(true) };
+    let Some(record) = found else { return Ok(false) };
+    Ok(entries_of(derived, key, &record).iter().any(|made| *made.0 == *entry && *made.1 == *value))
+}
+
+/// Those of some entries that should not be there. An entry with a wrong value should: the pass over
+/// the records reports it. Costs one round trip.
+pub(super) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    reader: &R,
+    entries: Vec<Entry<R::Bytes<'_>>>,
+) -> Result<Vec<Inconsistency>> {
+    let record_keys: Vec<Option<K>> =
+        entries.iter().map(|(key, value)| derived.record_key(key, value).ok()).collect();
+    let mut records = table.find_many(reader, record_keys.iter().flatten())?.into_iter();
+    let mut faults = Vec::new();
+    for ((entry, _), record_key) in entries.iter().zip(&record_keys) {
+        let entry = KeyBuf::from_slice(entry);
+        let Some(record_key) = record_key else {
+            faults.push(Inconsistency::new(entry, Rule::Foreign));
+            continue;
+        };
+        // What a record makes that does not decode is not known: the record is the fault.
+        let Some(found) = records.next().and_then(|found| unless_undecodable(found).transpose())
+        else {
+            continue;
+        };
+        let made = found?.map(|record| entries_of(derived, record_key, &record));
+        if !made.iter().flatten().any(|(made, _)| *made == entry) {
+            faults.push(Inconsistency::new(entry, Rule::Dangling));
+        }
+    }
+    Ok(faults)
+}

@@ -1,0 +1,169 @@
+//! Edits of the lists of an entity.
+
+use keyloom::key::Pack;
+use keyloom::{Error, Reader, Result, Subspace, Writer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::collection::{Aggregates, write_markers};
+use super::merge::NoRoom;
+use super::path::{Step, path_of, steps};
+use super::position::Position;
+use super::tree::{Kind, Node, from_value, to_value};
+use crate::table::RecordKey;
+
+/// Where in a list an item is inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'p> {
+    /// Before all others.
+    First,
+    /// Behind all others.
+    Last,
+    /// Directly before this one, which need not be there any more.
+    Before(&'p Position),
+    /// Directly behind this one, which need not be there any more.
+    Behind(&'p Position),
+}
+
+impl<K: RecordKey> Aggregates<K> {
+    /// Appends an item to a list and tells its position. A list that is not there is made, and so is the
+    /// entity.
+    ///
+    /// # Errors
+    /// As [`insert`](Aggregates::insert).
+    pub fn push<T: Serialize + ?Sized>(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        list: impl Pack,
+        item: &T,
+    ) -> Result<Position> {
+        txn.guarded(|txn| self.insert(txn, key, list, Place::Last, item))
+    }
+
+    /// Inserts an item into a list and tells its position. No other item is touched.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Aggregates;
+    /// use keyloom_tables::entity::Place;
+    /// let lists = Aggregates::<u32>::new(&Subspace::new("lists"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     let milk = lists.push(txn, &1, "items", "milk")?;
+    ///     lists.push(txn, &1, "items", "bread")?;
+    ///     lists.insert(txn, &1, "items", Place::Behind(&milk), "tea").map(drop)
+    /// })?;
+    /// let items = lists.field::<Vec<String>>(&store.snapshot()?, &1, "items")?;
+    /// assert_eq!(items.expect("it is there"), ["milk", "tea", "bread"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::At`] with the key of what is there and no list; an [`Error::Other`] when there is no room
+    /// between two positions; [`Error::KeyTooLong`], also for a position that has grown by many insertions
+    /// at one place, after which [`renumber`](Aggregates::renumber) helps; else as
+    /// [`set`](Aggregates::set).
+    pub fn insert<T: Serialize + ?Sized>(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        list: impl Pack,
+        place: Place<'_>,
+        item: &T,
+    ) -> Result<Position> {
+        txn.guarded(|txn| {
+            let path = path_of(&list)?;
+            let (entity, list) = (self.entity(key), self.entity(key).child(&list));
+            let wanted: Vec<Kind> = path.iter().map(Kind::before).chain([Kind::List]).collect();
+            let missing = self.missing_along(txn, &entity, &path, &wanted)?;
+            let (low, high) = neighbours(txn, &list, place)?;
+            let position = Position::between(low.as_ref(), high.as_ref())
+                .ok_or_else(|| Error::other(NoRoom).at(list.prefix()))?;
+            let here = list.child(&(&position,));
+            let node =
+                to_value(item).and_then(Node::divide).map_err(|error| error.at(here.prefix()))?;
+            self.write(txn, &here, None, &node)?;
+            write_markers(txn, &missing)?;
+            Ok(position)
+        })
+    }
+
+    /// The items of a list with their positions; empty where there is no list. Costs one range.
+    ///
+    /// # Errors
+    /// As [`get`](Aggregates::get).
+    pub fn items<T: DeserializeOwned>(
+        &self,
+        reader: &impl Reader,
+        key: &K,
+        list: impl Pack,
+    ) -> Result<Vec<(Position, T)>> {
+        path_of(&list)?;
+        let list = self.entity(key).child(&list);
+        let children = self.node(reader, &list)?.map(|node| node.children).unwrap_or_default();
+        let item = |(step, node): (Step, Node)| match step {
+            Step::Item(position) => {
+                let here = list.child(&(&position,));
+                let item = from_value(&node.join()).map_err(|error| error.at(here.prefix()));
+                Some(item.map(|item| (position, item)))
+            }
+            _ => None,
+        };
+        children.into_iter().filter_map(item).collect()
+    }
+
+    /// Gives the items of a list the positions that they would have if it were written as a whole.
+    /// Positions that were kept elsewhere become those of other items, or of none.
+    ///
+    /// # Errors
+    /// As [`get`](Aggregates::get).
+    pub fn renumber(&self, txn: &mut impl Writer, key: &K, list: impl Pack) -> Result<()> {
+        txn.guarded(|txn| {
+            path_of(&list)?;
+            let list = self.entity(key).child(&list);
+            let Some(old) = self.node(txn, &list)? else { return Ok(()) };
+            if Kind::of(&old.value) != Some(Kind::List) {
+                return Ok(());
+            }
+            let numbered = (1..).map(|n| Step::Item(Position::nth(n))).zip(old.children.values());
+            let children = numbered.map(|(step, child)| (step, child.clone())).collect();
+            let new = Node { value: old.value.clone(), children };
+            self.write(txn, &list, Some(&old), &new)
+        })
+    }
+}
+
+type Neighbours = (Option<Position>, Option<Position>);
+
+/// The positions between which a new item goes.
+fn neighbours(reader: &impl Reader, list: &Subspace, place: Place<'_>) -> Result<Neighbours> {
+    let items = list.range();
+    let position = |found: Option<keyloom::Entry<_>>| match found {
+        Some((key, _)) => position_in(list, &key).map(Some),
+        None => Ok(None),
+    };
+    match place {
+        Place::First => Ok((None, position(reader.first(items)?)?)),
+        Place::Last => Ok((position(reader.last(items)?)?, None)),
+        Place::Before(high) => {
+            let high_key = list.pack(&(high,));
+            let low = position(reader.last(items.before(&high_key))?)?;
+            Ok((low, Some(high.clone())))
+        }
+        Place::Behind(low) => {
+            let behind = keyloom::KeyRange::behind(&list.pack(&(low,)));
+            let high = position(reader.first(items.intersect(behind))?)?;
+            Ok((Some(low.clone()), high))
+        }
+    }
+}
+
+/// The position of the item that a key below a list belongs to.
+fn position_in<B: std::ops::Deref<Target = [u8]>>(list: &Subspace, key: &B) -> Result<Position> {
+    let path = key.get(list.prefix().len()..).and_then(steps);
+    match path.and_then(|path| path.into_iter().next()) {
+        Some(Step::Item(position)) => Ok(position),
+        _ => Err(Error::other("it is no item of a list; `check` the aggregates").at(key)),
+    }
+}

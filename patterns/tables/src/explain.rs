@@ -1,0 +1,103 @@
+//! What a query touched.
+
+use std::fmt;
+use std::iter::FusedIterator;
+
+use keyloom::Result;
+
+/// What a query that can read more than it returns has read so far.
+///
+/// ```
+/// use keyloom_tables::Explain;
+/// let explain = Explain { ranges: 9, seeks: 12, keys_scanned: 390, keys_returned: 300 };
+/// assert_eq!(explain.to_string(), "9 ranges, 12 seeks, 390 keys scanned, 300 returned");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Explain {
+    /// The ranges that were planned, those included that were given up for more and smaller ones.
+    pub ranges: u64,
+    /// Ranges begun, those included that are begun anew behind what was skipped: seeks in a local store, round
+    /// trips on one behind a network.
+    pub seeks: u64,
+    /// Keys that were met, those that were returned included.
+    pub keys_scanned: u64,
+    /// Keys, or groups of them, that were returned.
+    pub keys_returned: u64,
+}
+
+impl fmt::Display for Explain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ranges, seeks, keys_scanned, keys_returned } = self;
+        write!(
+            f,
+            "{ranges} ranges, {seeks} seeks, {keys_scanned} keys scanned, {keys_returned} returned"
+        )
+    }
+}
+
+/// The results of a query that counts what it reads.
+///
+/// ```
+/// use keyloom::{Memory, Order, Store, Subspace, Writer};
+/// use keyloom_tables::{Grouping, Scan};
+/// let log = Subspace::new("log"); // machine, second
+/// let store = Memory::new();
+/// store.transact(|txn| (0..9).try_for_each(|n| txn.put(&log.pack(&(n % 3, n)), b"")))?;
+/// let snapshot = store.snapshot()?;
+/// let mut machines = Grouping::new(&log, 1).values(&snapshot, (), Order::Ascending)?;
+/// assert_eq!(machines.by_ref().collect::<keyloom::Result<Vec<u8>>>()?, [0, 1, 2]);
+/// assert_eq!(machines.explain().keys_scanned, 9);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub trait Scan: FusedIterator {
+    /// What the query has read so far.
+    fn explain(&self) -> Explain;
+}
+
+/// What a scan reads with.
+pub trait Reading {
+    /// What was read so far.
+    fn explain(&self) -> Explain;
+}
+
+impl<S: Scan> Reading for S {
+    fn explain(&self) -> Explain {
+        Scan::explain(self)
+    }
+}
+
+/// The items that `step` reads, up to the end or the first error.
+pub fn scan<W: Reading, T>(
+    walk: W,
+    step: impl FnMut(&mut W) -> Result<Option<T>>,
+) -> impl Scan<Item = Result<T>> {
+    Steps { walk, step, has_ended: false }
+}
+
+struct Steps<W, F> {
+    walk: W,
+    step: F,
+    has_ended: bool,
+}
+
+impl<W, T, F: FnMut(&mut W) -> Result<Option<T>>> Iterator for Steps<W, F> {
+    type Item = Result<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_ended {
+            return None;
+        }
+        let next = (self.step)(&mut self.walk).transpose();
+        self.has_ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl<W, T, F: FnMut(&mut W) -> Result<Option<T>>> FusedIterator for Steps<W, F> {}
+
+impl<W: Reading, T, F: FnMut(&mut W) -> Result<Option<T>>> Scan for Steps<W, F> {
+    fn explain(&self) -> Explain {
+        self.walk.explain()
+    }
+}

@@ -1,0 +1,583 @@
+//! Composite-key index: how are records found by the leading parts of several fields?
+//!
+//! With entries ordered by `(country, region, name)` one index answers "all of a country", "all of a
+//! country and a region" and "those whose name begins with San": each is one range. The order of
+//! the parts is the design decision: a query names the parts from the left.
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, parts of the entry, record key as one element | header, covered fields |
+//! | [unique](Index::unique): subspace, parts of the entry | header, record key as one element, covered fields |
+//!
+//! The header has 2 bytes, big-endian. From the top: 4 bits are the format (1); 1 bit says where the record
+//! key is, 0 at the end of the key, 1 in the value; 11 bits are its length in bytes.
+//!
+//! ```text
+//! ("geo", "by_place", "FR", "11", "Paris", 2988507)  ->  10 04
+//!  subspace            parts                record key    format 1, record key of 4 bytes
+//! ("geo", "by_code", "PAR")                          ->  18 04  17 2D 99 DB
+//!  subspace           parts                               unique, the record key
+//! ```
+//!
+//! In the key the record key stands last, a composite one as a nested tuple, so entries with equal parts are
+//! different keys, in the order of the record keys; the length in the value says where it begins, so an entry is taken apart without
+//! knowing the types of its parts. Covered fields are a [packed tuple](keyloom::key) as well: it needs no
+//! schema to be read, and strings are borrowed from it.
+//!
+//! # Invariants
+//!
+//! * An entry is there exactly if the function of the index gives its parts for a record that is
+//!   there; its covered fields are those of the record.
+//! * A record may have no entry (a partial index), one, or several (one per tag).
+//! * An entry that cannot be read, whatever its bytes are, is one fault: a query that meets it returns an error
+//!   that names its key, [`check`](crate::Maintained::check) reports it, and [`repair`](crate::Maintained::repair) writes it again from its
+//!   record. In a unique index no record takes the place of such an entry before the repair. In a
+//!   [schema](crate::schema), an index that a newer program has built is refused.
+//! * In a unique index no two records have an entry with the same parts. A record that gives no entry is
+//!   exempt: that is how "unique where it is not null" is said.
+//!
+//! Two transactions that take one value of a unique index read and write *the same key*: no store that
+//! is serializable lets both commit, however it finds conflicts. Were the record key part of the key, they
+//! would write different keys, and all would hang on the store's care for ranges that were read empty.
+//!
+//! # Cost
+//!
+//! | operation | cost |
+//! |---|---|
+//! | put of a record | 1 key written per entry that appears or disappears or whose covered fields change, 0 when they stay |
+//! | the same, unique | 1 get more per such entry, all in 1 round trip |
+//! | [`range`](Index::range), [`query`](Index::query) | 1 range; reads exactly the entries that it returns; a page also looks whether there is one after it |
+//! | [`get`](Index::get) of a unique index | 1 get |
+//! | [`first_of_each`](Index::first_of_each), [`last_of_each`](Index::last_of_each) | about 1 range per group, see [`aggregation`](crate::aggregate#cost) |
+//! | [`count`](Index::count) | 1 range; reads all of it, or the store counts |
+//! | [`records`](IndexQuery::records) | n entries and n gets, in 2 round trips; 1 where nothing is found |
+//! | [`check`](crate::Maintained::check), [`repair`](crate::Maintained::repair) | see [`derived`] |
+//!
+//! In a [schema](crate::schema#life-cycle), an index is built, disabled and dropped beside writers.
+//!
+//! # The function of an index
+//!
+//! It must be pure. One that **panics** ends the put and, as the panic leaves [`transact`](Store::transact), the transaction:
+//! nothing of it stays, and the store goes on. One that gives **different entries for the same record** leaves
+//! entries behind that nothing removes: [`check`](crate::Maintained::check) calls them dangling or missing, and
+//! [`repair`](crate::Maintained::repair) mends them once the function is right.
+//!
+//! # When not to use it
+//!
+//! When queries leave out the first part (another order of the parts is another index); when parts
+//! are long texts (a key has 511 bytes in all); for distances on a map (one range cannot hold two
+//! dimensions).
+//!
+//! # Source
+//!
+//! "Composite key index" in I. Katsov, *NoSQL Data Modeling Techniques* (2012).
+
+mod entries;
+mod error;
+mod found;
+mod maintain;
+mod on_index;
+mod query;
+mod unique;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, Deref};
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace};
+
+use crate::aggregate::{Grouping, Groups};
+use crate::continuation::{Continuation, Page, UnreadableEntry, answers};
+use crate::derived::{
+    self, AS_ENTRIES, AS_INDEX, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange,
+    SortedWrites,
+};
+use crate::explain::{Scan, scan};
+use crate::inconsistency::Inconsistency;
+use crate::parts::{AnyParts, PackAs, Parts};
+use crate::progress::{Progress, RepairOptions};
+use crate::schema::Maintained;
+use crate::select::Select;
+use crate::table::{RecordKey, Table};
+
+pub(super) use entries::IndexEntry;
+pub use entries::{IndexEntries, entry};
+pub use error::{IndexError, NotUnique};
+pub use found::{Found, FoundEntries};
+#[doc(hidden)]
+pub use maintain::pack_one;
+pub use query::IndexQuery;
+
+use found::no_entry;
+
+type Sure<K, V> = dyn Fn(&K, &V) -> IndexEntries<AnyParts> + Send + Sync;
+type Refusing<K, V> = dyn Fn(&K, &V) -> Result<IndexEntries<AnyParts>> + Send + Sync;
+
+/// What the entries of a record are.
+enum Function<K, V> {
+    Sure(Arc<Sure<K, V>>),
+    Refusing(Arc<Refusing<K, V>>),
+}
+
+impl<K, V> Function<K, V> {
+    fn entries(&self, key: &K, value: &V) -> Result<IndexEntries<AnyParts>> {
+        match self {
+            Self::Sure(function) => Ok(function(key, value)),
+            Self::Refusing(function) => function(key, value),
+        }
+    }
+}
+
+impl<K, V> Clone for Function<K, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Sure(function) => Self::Sure(Arc::clone(function)),
+            Self::Refusing(function) => Self::Refusing(Arc::clone(function)),
+        }
+    }
+}
+
+/// An index of the records of a [`Table`]; see the [module](self).
+///
+/// ```
+/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom_tables::{Index, IndexEntries, Table};
+/// let by_tag = Index::new(&Subspace::new("by_tag"), |_id, tags: &Vec<String>| tags.iter().collect());
+/// let posts = Table::<u32, Vec<String>>::new(&Subspace::new("posts")).with(&by_tag);
+/// let store = Memory::new();
+/// store.transact(|txn| posts.put(txn, &7, &vec!["rust".into(), "lmdb".into()]))?;
+/// let found = by_tag.range(&store.snapshot()?, "rust", Order::Ascending)?
+///     .map(|found| found?.record_key())
+///     .collect::<Result<Vec<u32>, _>>()?;
+/// assert_eq!(found, [7]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// `P` are the [types](crate::parts) of the parts: `by_tag` is an `Index<u32, Vec<String>, String>`.
+pub struct Index<K, V, P> {
+    space: Subspace,
+    function: Function<K, V>,
+    is_unique: bool,
+    parts: PhantomData<fn() -> P>,
+}
+
+impl<K, V, P> Clone for Index<K, V, P> {
+    fn clone(&self) -> Self {
+        self.with_parts()
+    }
+}
+
+impl<K, V, P> Index<K, V, P> {
+    /// The same index, whose parts are said to be a `T`.
+    fn with_parts<T>(&self) -> Index<K, V, T> {
+        let Self { space, function, is_unique, .. } = self;
+        let (space, function) = (space.clone(), function.clone());
+        Index { space, function, is_unique: *is_unique, parts: PhantomData }
+    }
+
+    /// The same index, whose [parts may be anything](AnyParts), as for a list of indexes of several types. A query
+    /// of a wrong type then compiles, and finds nothing.
+    pub fn untyped(&self) -> Index<K, V, AnyParts> {
+        self.with_parts()
+    }
+}
+
+impl<K, V, P> fmt::Debug for Index<K, V, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index")
+            .field("space", &self.space)
+            .field("is_unique", &self.is_unique)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, V, P> Index<K, V, P> {
+    /// An index in `space`, whose entries for a record are what `function` returns for it.
+    ///
+    /// **Nothing else may be in `space`**, and the table must lie outside of it: what is no entry is
+    /// a fault that [`repair`](crate::Maintained::repair) removes.
+    ///
+    /// The function must be pure: the same record, the same entries. When it changes, the entries
+    /// that are there are wrong until [`repair`](crate::Maintained::repair) has run.
+    pub fn new(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
+    ) -> Self {
+        let function = move |key: &K, value: &V| function(key, value).untyped();
+        Self::with_function(space, Function::Sure(Arc::new(function)))
+    }
+
+    /// As [`new`](Index::new), with a function that may fail: then the put is refused with
+    /// [`IndexError::Refused`], which names the index and the record. Get the function's own error back with
+    /// [`Error::downcast_ref`].
+    ///
+    /// Records that were in the table before, and for which it fails, are not in the index.
+    ///
+    /// ```
+    /// use keyloom::{Error, Memory, Store, Subspace};
+    /// use keyloom_tables::{Index, Table, entry};
+    /// let by_score = Index::refusing(&Subspace::new("by_score"), |_id, score: &f64| match score.is_nan() {
+    ///     true => Err(Error::BadOption { what: "the score", value: score.to_string(), why: "it is no number" }),
+    ///     false => Ok(entry(*score)),
+    /// });
+    /// let games = Table::<u32, f64>::new(&Subspace::new("games")).with(&by_score);
+    /// let store = Memory::new();
+    /// store.transact(|txn| games.put(txn, &1, &9.5))?;
+    /// let error = store.transact(|txn| games.put(txn, &2, &f64::NAN)).unwrap_err();
+    /// assert!(error.to_string().starts_with(r#"the index ("by_score",) refuses the record ("games", 2): "#));
+    /// assert!(error.downcast_ref::<Error>().is_some());
+    /// assert_eq!(games.count(&store.snapshot()?, ())?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn refusing(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> Result<IndexEntries<P>> + Send + Sync + 'static,
+    ) -> Self {
+        let function = move |key: &K, value: &V| function(key, value).map(IndexEntries::untyped);
+        Self::with_function(space, Function::Refusing(Arc::new(function)))
+    }
+
+    fn with_function(space: &Subspace, function: Function<K, V>) -> Self {
+        Self { space: space.clone(), function, is_unique: false, parts: PhantomData }
+    }
+
+    /// The same index, in which no two records may have an entry with the same parts.
+    ///
+    /// A put that would take the parts of another record is refused with [`IndexError::NotUnique`], which
+    /// names that record, before anything of this index is written. Give [no entry](IndexEntries::none)
+    /// for a record that is exempt. The entries lie elsewhere than those of an index that is not unique:
+    /// see the [layout](self#layout).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Index, IndexError, Table, entry};
+    /// let by_email = Index::new(&Subspace::new("by_email"), |_id, email: &String| entry(email)).unique();
+    /// let users = Table::<u32, String>::new(&Subspace::new("users")).with(&by_email);
+    /// let store = Memory::new();
+    /// store.transact(|txn| users.put(txn, &1, &"ada@example.org".into()))?;
+    /// let error = store.transact(|txn| users.put(txn, &2, &"ada@example.org".into())).unwrap_err();
+    /// let Some(IndexError::NotUnique(taken)) = error.downcast_ref() else { panic!("{error}") };
+    /// assert_eq!(taken.holder::<u32>()?, 1);
+    /// let found = by_email.get(&store.snapshot()?, "ada@example.org")?.map(|found| found.record_key());
+    /// assert_eq!(found.transpose()?, Some(1));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn unique(self) -> Self {
+        Self { is_unique: true, ..self }
+    }
+
+    /// Whether the index is [unique](Index::unique).
+    pub fn is_unique(&self) -> bool {
+        self.is_unique
+    }
+
+    /// The entry of a unique index with exactly these parts. Costs one get.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when the index is not unique; what the store says, and when the entry is not
+    /// one.
+    pub fn get<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parts: impl PackAs<P>,
+    ) -> Result<Option<Found<R::Bytes<'r>, K, P, KeyBuf>>> {
+        if !self.is_unique {
+            return Err(Error::BadOption {
+                what: "the index",
+                value: self.space.to_string(),
+                why: "an index that is not unique may have several entries with the same parts: take `range`",
+            });
+        }
+        let key = self.space.pack(&parts);
+        let value = reader.get(&key)?;
+        value.map(|value| Found::new(&self.space, (key, value))).transpose()
+    }
+
+    /// Where the entries are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// An entry of this index.
+    pub(crate) fn found<B: Deref<Target = [u8]>>(&self, entry: Entry<B>) -> Result<Found<B, K, P>> {
+        Found::new(&self.space, entry)
+    }
+
+    /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all
+    /// of them with `()`, or what else [`Select`] offers.
+    ///
+    /// # Errors
+    /// What the store says; the iterator, also when an entry is not one.
+    pub fn range<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        select: impl Select<P>,
+        order: Order,
+    ) -> Result<FoundEntries<R::Entries<'r>, K, P>> {
+        let entries = reader.range(select.key_range(&self.space), order)?;
+        Ok(FoundEntries::new(entries, &self.space))
+    }
+
+    /// Begins a query: which entries, in which order, how many. Where all clauses are in one call,
+    /// [`range`](Index::range) and [`count`](Index::count) are shorter.
+    ///
+    /// ```
+    /// use keyloom::{Desc, Memory, Store, Subspace};
+    /// use keyloom_tables::{Index, Table, entry};
+    /// let by_score = Index::new(&Subspace::new("by_score"), |_name: &String, score: &u32| entry(Desc(*score)));
+    /// let scores = Table::<String, u32>::new(&Subspace::new("scores")).with(&by_score);
+    /// let store = Memory::new();
+    /// store.transact(|txn| scores.put_many(txn, [("Ada".to_owned(), 80), ("Bob".to_owned(), 95)]))?;
+    /// let best = by_score.query().limit(1).records(&store.snapshot()?, &scores)?;
+    /// assert_eq!(best.items, [("Bob".to_owned(), 95)]);
+    /// assert!(best.next.is_some());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn query(&self) -> IndexQuery<'_, K, V, P> {
+        IndexQuery::new(self, self)
+    }
+
+    /// One page of the entries in `query`.
+    pub(crate) fn page_of<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        query: &KeyRange<'_>,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<Found<R::Bytes<'r>, K, P>>> {
+        let rest = Continuation::resume(after, query.clone(), order)?;
+        let page = reader.page(rest, order, limit)?;
+        let behind = |last: &[u8]| Continuation::behind(last, query, order);
+        let mut items: Vec<Found<_, K, P>> = Vec::with_capacity(page.entries.len());
+        for entry in page.entries {
+            match (Found::try_new(&self.space, entry), items.last()) {
+                (Ok(entry), _) => items.push(entry),
+                (Err(_), Some(last)) => {
+                    let next = Some(behind(last.entry_key()));
+                    return Ok(Page { items, next });
+                }
+                (Err(key), None) => {
+                    return Err(UnreadableEntry::error(no_entry(&key), &key, behind(&key)));
+                }
+            }
+        }
+        Ok(Page { items, next: page.last.map(|last| behind(&last)) })
+    }
+
+    /// What `answer` makes of each entry of a page: of the key of its record, of the record if it is there, and of
+    /// the key of the entry.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn records_of<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+        query: &KeyRange<'_>,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+        answer: impl Fn(K, Option<V>, &[u8]) -> Result<Option<(K, V)>>,
+    ) -> Result<Page<(K, V)>> {
+        table.refuse_unless_attached(&self.space)?;
+        let Page { items, next } = self.page_of(reader, query, order, limit, after)?;
+        let keys: Vec<Result<K>> = items.iter().map(Found::record_key).collect();
+        let mut records = table.find_many(reader, keys.iter().flatten())?.into_iter();
+        let entries = items.iter().zip(keys).map(|(found, key)| {
+            let entry = found.entry_key();
+            let answered = key.and_then(|key| {
+                // There is one for each key that can be read.
+                let record = records.next().unwrap_or(Ok(None))?;
+                answer(key, record, entry)
+            });
+            (entry, answered)
+        });
+        let behind = |last: &[u8]| Continuation::behind(last, query, order);
+        answers(entries, next, behind)
+    }
+
+    /// The first selected entry of each group, in the order of the index: groups are those entries
+    /// whose first `parts` parts are equal, and come in `order`.
+    ///
+    /// A skip scan, which costs about as many ranges as there are groups; see
+    /// [`Grouping::first_of_each`].
+    ///
+    /// ```
+    /// use keyloom::{Desc, Memory, Order, Store, Subspace};
+    /// use keyloom_tables::{Index, Table, entry};
+    /// type City = (String, u64);
+    /// let by_size = Index::new(&Subspace::new("by_size"), |_id, (country, people): &City| entry((country, Desc(*people))));
+    /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with(&by_size);
+    /// let store = Memory::new();
+    /// let all = [(1, ("FR", 472_317)), (2, ("FR", 2_138_551)), (3, ("CH", 341_730))];
+    /// store.transact(|txn| cities.put_many(txn, all.map(|(id, (country, n))| (id, (country.to_owned(), n)))))?;
+    /// let largest = by_size.first_of_each(&store.snapshot()?, (), 1, Order::Ascending)?
+    ///     .map(|found| found?.record_key())
+    ///     .collect::<Result<Vec<u32>, _>>()?;
+    /// assert_eq!(largest, [3, 2]); // the largest of each country
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`range`](Index::range); the iterator, also for an entry with fewer elements.
+    pub fn first_of_each<'r, R: Reader, S: Select<P>>(
+        &self,
+        reader: &'r R,
+        select: S,
+        parts: usize,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K, P>>> + 'r + use<'r, R, S, K, V, P>>
+    where
+        P: 'r,
+    {
+        let far = order == Order::Descending;
+        Ok(self.found_groups(self.grouped_by(parts).groups(reader, select, order, far)?))
+    }
+
+    /// The last selected entry of each group, as [`first_of_each`](Index::first_of_each).
+    ///
+    /// # Errors
+    /// As [`first_of_each`](Index::first_of_each).
+    pub fn last_of_each<'r, R: Reader, S: Select<P>>(
+        &self,
+        reader: &'r R,
+        select: S,
+        parts: usize,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K, P>>> + 'r + use<'r, R, S, K, V, P>>
+    where
+        P: 'r,
+    {
+        let far = order == Order::Ascending;
+        Ok(self.found_groups(self.grouped_by(parts).groups(reader, select, order, far)?))
+    }
+
+    fn found_groups<'r, R: Reader>(
+        &self,
+        groups: Groups<'r, R>,
+    ) -> impl Scan<Item = Result<Found<R::Bytes<'r>, K, P>>> + 'r + use<'r, R, K, V, P>
+    where
+        P: 'r,
+    {
+        let space = self.space.clone();
+        scan(groups, move |groups| groups.one()?.map(|entry| Found::new(&space, entry)).transpose())
+    }
+
+    /// The groups that the first `parts` parts make: for their distinct values, loose index ranges and
+    /// group-by.
+    pub fn grouped_by(&self, parts: usize) -> Grouping<P> {
+        Grouping::of(&self.space, parts)
+    }
+
+    /// How many entries are selected. Reads all of them.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count(&self, reader: &impl Reader, select: impl Select<P>) -> Result<u64> {
+        reader.count(select.key_range(&self.space))
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: 'static> Maintained for Index<K, V, P> {
+    crate::described!(|index| if index.is_unique() { "unique index" } else { "index" }, deferred if |index| !index.is_unique());
+
+    /// Everything that is not as it should be between `table` and this index.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Index, Maintained, Table, entry};
+    /// let by_size = Index::new(&Subspace::new("by_size"), |_id, size: &u64| entry(size));
+    /// let forgetful = Table::<u32, u64>::new(&Subspace::new("files"));
+    /// let files = forgetful.clone().with(&by_size);
+    /// let store = Memory::new();
+    /// store.transact(|txn| forgetful.put(txn, &1, &4096))?;
+    /// let found = by_size.check(&store.snapshot()?, &files)?;
+    /// assert_eq!(found[0].to_string(), r#"the key ("by_size", 4096, 1) is missing"#);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says, and records that do not decode.
+    fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let mut found = Vec::new();
+        derived::check(&self.untyped(), table, reader, |inconsistency| found.push(inconsistency))?;
+        Ok(found)
+    }
+
+    /// Makes the index what it should be, or builds it, in bounded transactions; see
+    /// [`derived::repair`].
+    ///
+    /// # Errors
+    /// What the store says, and records that do not decode.
+    fn repair_with<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        derived::repair(&self.untyped(), table, store, options, progress)
+    }
+}
+
+impl<K: RecordKey, V: 'static, P> Index<K, V, P> {
+    /// The maintainer, which is the same code for all types of parts.
+    pub(crate) fn attached(&self) -> Arc<dyn Derived<K, V>> {
+        Attach::<K, V, AS_ENTRIES>::attached(&self.untyped())
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: Parts> Attach<K, V, AS_INDEX> for Index<K, V, P> {
+    fn attached(&self) -> Arc<dyn Derived<K, V>> {
+        self.attached()
+    }
+}
+
+impl<K: RecordKey, V> Index<K, V, AnyParts> {
+    /// The packed parts of the entries of a record.
+    pub(crate) fn parts(&self, key: &K, value: &V) -> impl Iterator<Item = KeyBuf> + use<K, V> {
+        self.entries_of(key, Some(value)).into_parts()
+    }
+}
+
+impl<K: RecordKey, V> DerivedEntries<K, V> for Index<K, V, AnyParts> {
+    fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry> {
+        let record_key = pack_one(key);
+        let entries = self.entries_of(key, Some(value));
+        entries.iter().map(|entry| self.stored(entry, &record_key)).collect()
+    }
+
+    fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K> {
+        Found::<_, K, AnyParts, _>::new(&self.space, (key, value))?.record_key()
+    }
+
+    fn maintain(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        match self.is_unique {
+            true => self.take_values(txn, changes, writes),
+            false => self.follow(changes, writes),
+        }
+    }
+
+    fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        changes.iter().try_for_each(|change| {
+            self.check_lengths(&self.new_entries(change)?, &pack_one(change.key))
+        })
+    }
+}

@@ -1,0 +1,286 @@
+//! Queries of an index, clause by clause.
+
+use std::fmt;
+use std::iter::Take;
+use std::ops::{Bound, RangeBounds};
+
+use keyloom::value::Codec;
+use keyloom::{Error, KeyRange, Order, Reader, Result};
+
+use super::found::Dangling;
+use super::{Found, FoundEntries, Index};
+use crate::continuation::{Continuation, Page, answers};
+use crate::explain::Explain;
+use crate::parts::PrefixOf;
+use crate::schema::Attached;
+use crate::select::{Select, key_range_between, starting_with};
+use crate::table::{RecordKey, Table};
+
+/// A query of an [`Index`]: which entries, in which order, how many, after which.
+///
+/// [`Index::query`] begins one, and so does [`Attached::query`], whose query knows the table and
+/// checks that the index is readable. Several clauses that select entries select those that all of
+/// them select.
+///
+/// ```
+/// use keyloom::{Desc, Memory, Store};
+/// use keyloom_tables::{Schema, entry};
+/// let store = Memory::new();
+/// let schema = Schema::open(&store, "geo")?;
+/// let cities = schema.table::<u32, (String, u64)>("cities")?;
+/// let by_size = schema.index(&cities, "by_size", 1, |_, (country, people)| entry((country, Desc(*people))))?;
+/// let all = [(1, ("FR", 2_138_551)), (2, ("FR", 1_041_000)), (3, ("CH", 341_730)), (4, ("FR", 472_317))];
+/// store.transact(|txn| cities.put_many(txn, all.map(|(id, (country, n))| (id, (country.to_owned(), n)))))?;
+///
+/// let snapshot = store.snapshot()?;
+/// let of_france = by_size.query().prefix("FR");
+/// assert_eq!(of_france.count(&snapshot)?, 3);
+/// let largest = of_france.clone().limit(2).keys(&snapshot)?;
+/// assert_eq!(largest.items, [1, 2]);
+/// let next = of_france.limit(2).after(largest.next.as_ref()).records(&snapshot)?;
+/// assert_eq!(next.items, [(4, ("FR".into(), 472_317))]);
+/// let smallest = by_size.query().range(("FR", Desc(500_000))..).keys(&snapshot)?;
+/// assert_eq!(smallest.items, [4]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # Cost
+///
+/// | operation | cost | round trips |
+/// |---|---|---|
+/// | [`entries`](IndexQuery::entries), [`page`](IndexQuery::page), [`keys`](IndexQuery::keys) | 1 range; reads the entries that it returns | 1 |
+/// | [`records`](IndexQuery::records) | the same, and 1 get per entry | 2 |
+/// | [`count`](IndexQuery::count) | 1 range; reads all entries, or the store counts them | 1 |
+/// | each of these, of an [`Attached`] index | 1 get more | 1 more |
+#[must_use = "a query does nothing before it is run"]
+pub struct IndexQuery<'q, K, V, P, T = &'q Index<K, V, P>> {
+    index: &'q Index<K, V, P>,
+    /// What runs it: the index, or the same index in its schema.
+    source: T,
+    range: KeyRange<'static>,
+    order: Order,
+    limit: usize,
+    after: Option<&'q Continuation>,
+}
+
+impl<K, V, P, T: Copy> Clone for IndexQuery<'_, K, V, P, T> {
+    fn clone(&self) -> Self {
+        Self { range: self.range.clone(), ..*self }
+    }
+}
+
+impl<K, V, P, T> fmt::Debug for IndexQuery<'_, K, V, P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexQuery")
+            .field("range", &self.range)
+            .field("order", &self.order)
+            .field("limit", &self.limit)
+            .field("after", &self.after)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
+    pub(crate) fn new(index: &'q Index<K, V, P>, source: T) -> Self {
+        let range = index.space.self_and_children();
+        Self { index, source, range, order: Order::Ascending, limit: usize::MAX, after: None }
+    }
+
+    /// Selects the entries that begin with these parts.
+    pub fn prefix(self, parts: impl PrefixOf<P>) -> Self {
+        self.select(parts)
+    }
+
+    /// Selects the entries that begin with these parts, the last of which is the beginning of a
+    /// string; see [`starting_with`](crate::starting_with()).
+    pub fn starting_with(self, parts: impl PrefixOf<P>) -> Self {
+        self.select(starting_with(parts))
+    }
+
+    /// Selects the entries in a range of leading parts; see [`within`](crate::within).
+    pub fn range<Q: PrefixOf<P>>(mut self, parts: impl RangeBounds<Q>) -> Self {
+        let (start, end): (Bound<&Q>, _) = (parts.start_bound(), parts.end_bound());
+        self.range = self.range.intersect(key_range_between(&self.index.space, start, end));
+        self
+    }
+
+    /// Selects entries by a [`Select`], such as a variable.
+    pub fn select(mut self, select: impl Select<P>) -> Self {
+        self.range = self.range.intersect(select.key_range(&self.index.space));
+        self
+    }
+
+    /// Returns the entries in the opposite order: descending, or ascending again.
+    pub fn reverse(self) -> Self {
+        let order = match self.order {
+            Order::Ascending => Order::Descending,
+            Order::Descending => Order::Ascending,
+        };
+        self.order(order)
+    }
+
+    /// Returns the entries in this order.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Returns at most `limit` entries, at least 1.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit.max(1);
+        self
+    }
+
+    /// Resumes after a page of the same query in the same order: `after(&token)`, or
+    /// `after(page.next.as_ref())`.
+    pub fn after(mut self, token: impl Into<Option<&'q Continuation>>) -> Self {
+        self.after = token.into();
+        self
+    }
+
+    /// The keys that are left to visit.
+    fn rest(&self) -> Result<KeyRange<'static>> {
+        let rest = Continuation::resume(self.after, self.range.clone(), self.order)?;
+        Ok(rest.into_owned())
+    }
+}
+
+/// An index that can run a query through `reader`, and the table of its records.
+///
+/// Not nameable outside of this crate: implemented for an index, which knows no table, and for one in a schema.
+pub trait QuerySource: Copy {
+    /// Refuses an index that is not readable.
+    ///
+    /// # Errors
+    /// [`SchemaError::NotReadable`](crate::SchemaError::NotReadable), and errors of
+    /// [`Attached::at`].
+    fn require_readable(&self, reader: &impl Reader) -> Result<()>;
+}
+
+impl<K, V, P> QuerySource for &Index<K, V, P> {
+    fn require_readable(&self, _: &impl Reader) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> QuerySource
+    for &Attached<Index<K, V, P>, C>
+{
+    fn require_readable(&self, reader: &impl Reader) -> Result<()> {
+        self.at(reader).map(drop)
+    }
+}
+
+impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
+    /// The entries, one after the other.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](keyloom::Error::BadOption) for a token of another query; errors of
+    /// [`Attached::at`]; any error of the store. The iterator also returns an error for an entry
+    /// that cannot be read.
+    pub fn entries<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+    ) -> Result<Take<FoundEntries<R::Entries<'r>, K, P>>> {
+        self.source.require_readable(reader)?;
+        let entries = reader.range(self.rest()?, self.order)?;
+        Ok(FoundEntries::new(entries, &self.index.space).take(self.limit))
+    }
+
+    /// The entries, and where the next page begins.
+    ///
+    /// An entry that cannot be read ends the page before it.
+    ///
+    /// # Errors
+    /// As [`entries`](IndexQuery::entries), and [`UnreadableEntry`](crate::UnreadableEntry) if the
+    /// first entry cannot be read.
+    pub fn page<'r, R: Reader>(&self, reader: &'r R) -> Result<Page<Found<R::Bytes<'r>, K, P>>> {
+        self.source.require_readable(reader)?;
+        self.index.page_of(reader, &self.range, self.order, self.limit, self.after)
+    }
+
+    /// The keys of the records, and where the next page begins.
+    ///
+    /// # Errors
+    /// As [`page`](IndexQuery::page).
+    pub fn keys(&self, reader: &impl Reader) -> Result<Page<K>> {
+        let Page { items, next } = self.page(reader)?;
+        let keys = items.iter().map(|found| (found.entry_key(), found.record_key().map(Some)));
+        answers(keys, next, |last| Continuation::behind(last, &self.range, self.order))
+    }
+
+    /// How many entries the query selects: after the token, and at most the limit.
+    ///
+    /// # Errors
+    /// As [`entries`](IndexQuery::entries).
+    pub fn count(&self, reader: &impl Reader) -> Result<u64> {
+        self.source.require_readable(reader)?;
+        let limit = u64::try_from(self.limit).unwrap_or(u64::MAX);
+        Ok(reader.count(self.rest()?)?.min(limit))
+    }
+
+    /// What reading the entries costs. Reads them.
+    ///
+    /// # Errors
+    /// As [`entries`](IndexQuery::entries).
+    pub fn explain(&self, reader: &impl Reader) -> Result<Explain> {
+        self.source.require_readable(reader)?;
+        let mut explain = Explain { ranges: 1, seeks: 1, ..Explain::default() };
+        for entry in reader.range(self.rest()?, self.order)?.take(self.limit) {
+            entry?;
+            explain.keys_scanned += 1;
+            explain.keys_returned += 1;
+        }
+        Ok(explain)
+    }
+}
+
+impl<'q, K: RecordKey, V, P> IndexQuery<'q, K, V, P> {
+    /// The records of `table`, in the order of the index, and where the next page begins.
+    ///
+    /// # Errors
+    /// As [`page`](IndexQuery::page), with an [`UnreadableEntry`](crate::UnreadableEntry) also for
+    /// an entry whose record does not decode or is not there.
+    pub fn records<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Page<(K, V)>> {
+        let Self { index, range, order, limit, after, .. } = self;
+        index.records_of(reader, table, range, *order, *limit, *after, record_of)
+    }
+}
+
+impl<'q, K, V, P, C> IndexQuery<'q, K, V, P, &'q Attached<Index<K, V, P>, C>>
+where
+    K: RecordKey,
+    V: 'static,
+    P: 'static,
+    C: Codec<V>,
+{
+    /// The records, in the order of the index, and where the next page begins.
+    ///
+    /// # Errors
+    /// As [`page`](IndexQuery::page), with an [`UnreadableEntry`](crate::UnreadableEntry) also for
+    /// an entry whose record does not decode or is not there.
+    pub fn records(&self, reader: &impl Reader) -> Result<Page<(K, V)>> {
+        let Self { index, source, range, order, limit, after } = self;
+        source.require_readable(reader)?;
+        let table = source.table();
+        if !source.is_deferred() {
+            return index.records_of(reader, table, range, *order, *limit, *after, record_of);
+        }
+        let untyped = index.untyped();
+        index.records_of(reader, table, range, *order, *limit, *after, |key, value, entry| {
+            Ok(value
+                .filter(|value| untyped.has_entry(&key, value, entry))
+                .map(|value| (key, value)))
+        })
+    }
+}
+
+/// The record of an entry, which must be there.
+fn record_of<K, V>(key: K, value: Option<V>, entry: &[u8]) -> Result<Option<(K, V)>> {
+    let value = value.ok_or_else(|| Error::other(Dangling).at(entry))?;
+    Ok(Some((key, value)))
+}

@@ -1,0 +1,384 @@
+//! Application-side joins: how are records of several tables read together, without a query
+//! planner?
+//!
+//! A store of keys has no joins, so the program joins. What matters is how: a `get` for every row
+//! costs a round trip for every row. Each join here is an adaptor of an iterator of `Result` rows,
+//! such as [`Table::range`](crate::Table::range) and [`Index::range`](crate::Index::range) give,
+//! and is again one, so they compose. They stream: none of them reads its input to the end before
+//! its first row comes out.
+//!
+//! ```
+//! use keyloom::{Memory, Order, Result, Store, Subspace};
+//! use keyloom_tables::Table;
+//! use keyloom_tables::join::Joins;
+//! let users = Table::<u32, String>::new(&Subspace::new("users"));
+//! let messages = Table::<(u32, u64), String>::new(&Subspace::new("messages")); // (author, number)
+//! let store = Memory::new();
+//! store.transact(|txn| {
+//!     users.put_many(txn, [(1, "Ada".to_owned()), (2, "Bob".to_owned())])?;
+//!     messages.put_many(txn, [((2, 1), "hello".to_owned()), ((1, 2), "hi".to_owned())])
+//! })?;
+//! let snapshot = store.snapshot()?;
+//! let lines = messages
+//!     .range(&snapshot, (), Order::Ascending)?
+//!     .lookup_join(&snapshot, &users, |((author, _), _)| *author)
+//!     .map(|row| row.map(|((_, text), author)| format!("{author}: {text}")))
+//!     .collect::<Result<Vec<_>>>()?;
+//! assert_eq!(lines, ["Ada: hi", "Bob: hello"]);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Which one
+//!
+//! | the right side is | join | order of the output |
+//! |---|---|---|
+//! | a table, by its key | [`lookup_join`](Joins::lookup_join) | of the left rows |
+//! | small, used often | [`hash_join`](Joins::hash_join) with a [`BuildSide`] | of the left rows, equal keys as they were read |
+//! | in the same order as the left, by the same key | [`merge_join`](Joins::merge_join) | of both |
+//! | a range of its own for each of few left rows | [`nested_loop_join`](Joins::nested_loop_join) | of the left rows, and within one of its range |
+//! | only to be tested for | [`semi_join`](Joins::semi_join), [`anti_join`](Joins::anti_join) with a [`KeySet`] | of the left rows |
+//!
+//! An **inner** join gives the pairs that match. Its **left outer** form, `left_..`, gives every
+//! left row at least once: with `None` where nothing matches. Where keys repeat, on either side,
+//! every pair that matches comes out.
+//!
+//! Keys are equal, and in order, when their packed bytes are: that is the order of the store, for
+//! every type of key. In a lookup and a hash join a left row can have no key at all (`None`): it
+//! matches nothing.
+//!
+//! # Layout
+//!
+//! A join stores nothing. [`Links`] stores relations of many to many:
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, 0, left, right | what is to be said of the link, as the codec writes it; nothing for `()` |
+//! | subspace, 1, right, left | the format (1), one byte |
+//!
+//! One to many needs no links: it is a table whose key begins with the one (`(author, number)`
+//! above), or an [`Index`](crate::Index) by the one.
+//!
+//! # Invariants
+//!
+//! * Every link is there in both directions, or in none.
+//! * A join that has given an error is at its end.
+//!
+//! # Cost
+//!
+//! Beside what it costs to read the left rows; n of them, in batches of b (1,000 unless told
+//! otherwise):
+//!
+//! | operation | cost | round trips | rows in memory |
+//! |---|---|---|---|
+//! | lookup join | 1 get per different key of a batch | n/b, rounded up | b, their records, and those that it was told to remember |
+//! | hash, semi and anti join | nothing | 0 | the build side, which is bounded |
+//! | merge join | reading the right rows once | 1 | the right rows of one key |
+//! | nested-loop join | 1 range per left row | n | 1 |
+//! | [`Links::link`], [`Links::unlink`] | 1 get; 2 keys written when something changes | 1 | |
+//! | [`Links::rights_of`], [`Links::lefts_of`] | 1 range; reads what it returns; `lefts_of` [in a schema](Links::in_schema) 1 get more | 1 | 1 |
+//! | [`Links::unlink_left`], [`Links::unlink_right`] | 1 range, n gets, 2 n keys written | 2 | n, which is bounded |
+//! | [`Links::check`], [`Links::repair`] | see [`derived`](crate::derived) | | |
+//!
+//! # When not to use it
+//!
+//! When the same join is asked all day and its right side changes rarely: keep a copy in the left
+//! record ([`denormalization`](crate::denormalize)). When two records are always
+//! read and written together: make them one.
+//!
+//! # Source
+//!
+//! "Application side joins" in I. Katsov, *NoSQL Data Modeling Techniques* (2012);
+//! "Application-side joins" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide*
+//! (2015). The algorithms are those of every relational database.
+
+mod hash;
+mod links;
+mod lookup;
+mod merge;
+mod nested;
+
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{Order, Pack, Reader, Result};
+
+pub use hash::{BuildSide, KeySet};
+pub use links::{Links, Reversed};
+pub use lookup::Lookup;
+
+use self::nested::pairs;
+use crate::table::RecordKey;
+use crate::walk::until_error;
+
+/// The joins, for every iterator of `Result<T>`; see the [module](self).
+pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
+    /// Each row with the record of its key: those that have one. `lookup` is a table, or a
+    /// [`Lookup`] with options of its own; `key` gives the key of a row, or an `Option` of it.
+    ///
+    /// Costs one round trip per batch. The record comes shared, since many rows may meet the same
+    /// one.
+    ///
+    /// # Errors
+    /// As the rows; as [`Table::get_many`](crate::Table::get_many). The rows of the batch that
+    /// fails do not come out.
+    fn lookup_join<R, K, V, C, F, O>(
+        self,
+        reader: &R,
+        lookup: impl Into<Lookup<K, V, C>>,
+        key: F,
+    ) -> impl Iterator<Item = Result<(T, Arc<V>)>>
+    where
+        R: Reader,
+        K: RecordKey,
+        C: Codec<V>,
+        F: FnMut(&T) -> O,
+        O: Into<Option<K>>,
+    {
+        inner(self.left_lookup_join(reader, lookup, key))
+    }
+
+    /// Each row with the record of its key, or `None`. Otherwise as
+    /// [`lookup_join`](Joins::lookup_join).
+    fn left_lookup_join<R, K, V, C, F, O>(
+        self,
+        reader: &R,
+        lookup: impl Into<Lookup<K, V, C>>,
+        key: F,
+    ) -> impl Iterator<Item = Result<(T, Option<Arc<V>>)>>
+    where
+        R: Reader,
+        K: RecordKey,
+        C: Codec<V>,
+        F: FnMut(&T) -> O,
+        O: Into<Option<K>>,
+    {
+        lookup::lookup_join(self, reader, lookup.into(), key)
+    }
+
+    /// Each row with each of the rows of `side` that have its key.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_tables::join::{BuildSide, Joins};
+    /// let countries = Table::<String, String>::new(&Subspace::new("countries"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| countries.put(txn, &"FR".into(), &"France".into()))?;
+    /// let snapshot = store.snapshot()?;
+    /// let side = BuildSide::read(countries.range(&snapshot, (), Order::Ascending)?, 300)?;
+    /// let cities = [("Paris", "FR"), ("Atlantis", "??")].into_iter().map(Ok);
+    /// let found = cities.hash_join(&side, |(_, country)| country.to_string());
+    /// let found = found.map(|row| row.map(|((city, _), country)| format!("{city}, {country}")));
+    /// assert_eq!(found.collect::<Result<Vec<_>>>()?, ["Paris, France"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the rows.
+    fn hash_join<K, V, F, O>(
+        self,
+        side: &BuildSide<K, V>,
+        key: F,
+    ) -> impl Iterator<Item = Result<(T, Arc<V>)>>
+    where
+        T: Clone,
+        K: Pack,
+        F: FnMut(&T) -> O,
+        O: Into<Option<K>>,
+    {
+        inner(self.left_hash_join(side, key))
+    }
+
+    /// Each row with each of the rows of `side` that have its key, or with `None`.
+    ///
+    /// # Errors
+    /// As the rows.
+    fn left_hash_join<K, V, F, O>(
+        self,
+        side: &BuildSide<K, V>,
+        key: F,
+    ) -> impl Iterator<Item = Result<(T, Option<Arc<V>>)>>
+    where
+        T: Clone,
+        K: Pack,
+        F: FnMut(&T) -> O,
+        O: Into<Option<K>>,
+    {
+        let mut key = key;
+        let mut matches = move |row: &T| key(row).into().map_or(&[][..], |key| side.get(&key));
+        pairs(self, move |row| Ok(matches(row).iter().cloned().map(Ok)))
+    }
+
+    /// Each row with each of the rows of `right` that have the same key, where both sides come in
+    /// the `order` of that key, as ranges of tables and indexes do.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_tables::join::Joins;
+    /// use keyloom_tables::{Index, Table, entry};
+    /// // The posts of users named John. Both ranges come in the order of the user.
+    /// let by_name = Index::new(&Subspace::new("by_name"), |_, name: &String| entry(name));
+    /// let users = Table::<u32, String>::new(&Subspace::new("users")).with(&by_name);
+    /// let by_author = Index::new(&Subspace::new("by_author"), |_, author: &u32| entry(author));
+    /// let posts = Table::<u32, u32>::new(&Subspace::new("posts")).with(&by_author);
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     users.put_many(txn, [(1, "John"), (2, "Mary"), (3, "John")].map(|(id, name)| (id, name.to_owned())))?;
+    ///     posts.put_many(txn, [(10, 3), (11, 2), (12, 1), (13, 3)])
+    /// })?;
+    /// let snapshot = store.snapshot()?;
+    /// let johns = by_name.range(&snapshot, "John", Order::Ascending)?.map(|found| found?.record_key());
+    /// let all = by_author.range(&snapshot, (), Order::Ascending)?.map(|found| {
+    ///     let found = found?;
+    ///     Ok((found.parts()?, found.record_key()?))
+    /// });
+    /// let of_johns = johns.merge_join(all, Order::Ascending, |user| *user, |(author, _)| *author);
+    /// let posts = of_johns.map(|row| row.map(|(_, (_, post))| post)).collect::<Result<Vec<_>>>()?;
+    /// assert_eq!(posts, [12, 10, 13]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// Keeps the right rows of one key in memory: let the side with fewer of them be the right one.
+    ///
+    /// # Errors
+    /// As the rows of both sides; an error that names both keys when a side is not in order,
+    /// without which rows would be missing.
+    fn merge_join<U, J, P, F, G>(
+        self,
+        right: J,
+        order: Order,
+        left_key: F,
+        right_key: G,
+    ) -> impl Iterator<Item = Result<(T, U)>>
+    where
+        T: Clone,
+        U: Clone,
+        J: Iterator<Item = Result<U>>,
+        P: Pack,
+        F: FnMut(&T) -> P,
+        G: FnMut(&U) -> P,
+    {
+        inner(self.left_merge_join(right, order, left_key, right_key))
+    }
+
+    /// Each row with each of the rows of `right` that have the same key, or with `None`. Otherwise
+    /// as [`merge_join`](Joins::merge_join).
+    fn left_merge_join<U, J, P, F, G>(
+        self,
+        right: J,
+        order: Order,
+        left_key: F,
+        right_key: G,
+    ) -> impl Iterator<Item = Result<(T, Option<U>)>>
+    where
+        T: Clone,
+        U: Clone,
+        J: Iterator<Item = Result<U>>,
+        P: Pack,
+        F: FnMut(&T) -> P,
+        G: FnMut(&U) -> P,
+    {
+        merge::merge_join(self, right, order, left_key, right_key)
+    }
+
+    /// Each row with each of the rows that `open` finds for it, such as a range of an index.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_tables::join::Joins;
+    /// let messages = Table::<(u32, u64), String>::new(&Subspace::new("messages"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| messages.put(txn, &(2, 1), &"hello".into()))?;
+    /// let snapshot = store.snapshot()?;
+    /// let friends = [1, 2, 3].into_iter().map(Ok);
+    /// let heard = friends.nested_loop_join(|friend: &u32| messages.range(&snapshot, *friend, Order::Ascending));
+    /// let heard = heard.map(|row| row.map(|(_, (_, text))| text)).collect::<Result<Vec<_>>>()?;
+    /// assert_eq!(heard, ["hello"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the rows of both sides, and as `open`.
+    fn nested_loop_join<U, J, F>(self, open: F) -> impl Iterator<Item = Result<(T, U)>>
+    where
+        T: Clone,
+        J: Iterator<Item = Result<U>>,
+        F: FnMut(&T) -> Result<J>,
+    {
+        inner(self.left_nested_loop_join(open))
+    }
+
+    /// Each row with each of the rows that `open` finds for it, or with `None`.
+    ///
+    /// # Errors
+    /// As [`nested_loop_join`](Joins::nested_loop_join).
+    fn left_nested_loop_join<U, J, F>(self, open: F) -> impl Iterator<Item = Result<(T, Option<U>)>>
+    where
+        T: Clone,
+        J: Iterator<Item = Result<U>>,
+        F: FnMut(&T) -> Result<J>,
+    {
+        pairs(self, open)
+    }
+
+    /// The rows whose key is in `keys`, each once however often it is there.
+    ///
+    /// ```
+    /// use keyloom::Result;
+    /// use keyloom_tables::join::{Joins, KeySet};
+    /// let johns = KeySet::read([1, 3].into_iter().map(Ok), 100)?;
+    /// let posts = [(10, 3), (11, 2), (12, 1)];
+    /// let author = |(_, author): &(u32, u32)| *author;
+    /// let theirs = posts.into_iter().map(Ok).semi_join(&johns, author);
+    /// assert_eq!(theirs.collect::<Result<Vec<_>>>()?, [(10, 3), (12, 1)]);
+    /// let others = posts.into_iter().map(Ok).anti_join(&johns, author);
+    /// assert_eq!(others.collect::<Result<Vec<_>>>()?, [(11, 2)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the rows.
+    fn semi_join<K, F, O>(self, keys: &KeySet<K>, key: F) -> impl Iterator<Item = Result<T>>
+    where
+        K: Pack,
+        F: FnMut(&T) -> O,
+        O: Into<Option<K>>,
+    {
+        matching(self, keys, key, true)
+    }
+
+    /// The rows whose key is not in `keys`, those without a key among them.
+    ///
+    /// # Errors
+    /// As the rows.
+    fn anti_join<K, F, O>(self, keys: &KeySet<K>, key: F) -> impl Iterator<Item = Result<T>>
+    where
+        K: Pack,
+        F: FnMut(&T) -> O,
+        O: Into<Option<K>>,
+    {
+        matching(self, keys, key, false)
+    }
+}
+
+impl<T, I: Iterator<Item = Result<T>>> Joins<T> for I {}
+
+/// The rows of a left outer join that match something.
+fn inner<T, U>(
+    rows: impl Iterator<Item = Result<(T, Option<U>)>>,
+) -> impl Iterator<Item = Result<(T, U)>> {
+    rows.filter_map(|row| row.map(|(left, right)| Some((left, right?))).transpose())
+}
+
+/// The rows whose key is in `keys`, or those whose key is not.
+fn matching<T, K: Pack, O: Into<Option<K>>>(
+    mut rows: impl Iterator<Item = Result<T>>,
+    keys: &KeySet<K>,
+    mut key: impl FnMut(&T) -> O,
+    wanted: bool,
+) -> impl Iterator<Item = Result<T>> {
+    let mut matches =
+        move |row: &T| key(row).into().is_some_and(|key| keys.contains(&key)) == wanted;
+    until_error(move || rows.find(|row| row.as_ref().map_or(true, &mut matches)).transpose())
+}

@@ -1,0 +1,114 @@
+//! Tables of keyloom and what is derived from their records: indexes, aggregates, joins and more, in a schema that
+//! owns them. The families beside it stand on this crate: `keyloom-bitmaps`, `keyloom-spatial`, `keyloom-trees`. The
+//! crate `keyloom-patterns` has them all.
+//!
+//! Every pattern is a *value* that describes where its data lie and what its functions are. It holds
+//! no store and no transaction: reads take `&impl Reader`, writes take `&mut impl Writer`. So any
+//! number of patterns work in one atomic transaction, on any store.
+//!
+//! ```
+//! use keyloom::{Memory, Order, Store, Subspace};
+//! use keyloom_tables::{Index, Table, entry};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
+//! struct City { name: String, country: String, population: u64 }
+//!
+//! let space = Subspace::new("geo");
+//! let by_name = Index::new(&space.child("by_name"), |_id, city: &City| entry((&city.country, &city.name)));
+//! let cities = Table::<u32, City>::new(&space.child("cities")).with(&by_name);
+//!
+//! let store = Memory::new();
+//! let paris = City { name: "Paris".into(), country: "FR".into(), population: 2_138_551 };
+//! store.transact(|txn| cities.put(txn, &2_988_507, &paris))?;
+//!
+//! let snapshot = store.snapshot()?;
+//! for found in by_name.range(&snapshot, "FR", Order::Ascending)? {
+//!     let id = found?.record_key()?;
+//!     assert_eq!(cities.get(&snapshot, &id)?.as_ref(), Some(&paris));
+//! }
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! After a write operation of a pattern has failed, the transaction
+//! [does not commit](keyloom::Writer#a-failed-write), even if the program swallows the error: part of the
+//! operation may have been made, and derived data would be wrong. Read first, in the same transaction, what the
+//! write depends on; or drop the transaction and begin another.
+//!
+//! | module | pattern of the catalogue | the question it answers |
+//! |---|---|---|
+//! | [`schema`] | | which tables and indexes does a store hold, and which program may write to them? |
+//! | [`table`] | | how do typed records live in a store, with everything derived from them kept in step? |
+//! | [`derived`] | | how is derived data maintained, checked and repaired, whatever its kind? |
+//! | [`index`] | composite-key index | how are records found by the leading parts of several fields? |
+//! | [`aggregate`] | aggregation | how is data counted, summed and ranked per group, on the fly or kept up to date? |
+//! | [`join`] | application-side joins | how are records of several tables read together? |
+//! | [`denormalize`] | denormalization | how does a record carry fields of another? |
+//! | [`entity`] | aggregates | how does one entity of many parts live under one key, without a schema? |
+//! | [`sequence`] | enumerable keys | which key comes next, and which were before it? |
+//! | [`versioned`] | atomic aggregates | how does a change take effect only if the record is still what it was thought to be? |
+//! | [`property_index`] | index table | how are items found by a property, in a store that is atomic for one key at a time? |
+//! | [`parts`] | | which queries fit the parts of an index? |
+//! | `conformance` (feature) | | does a kind of derived data keep the laws that a schema relies on? |
+
+pub mod aggregate;
+mod batch;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod continuation;
+pub mod denormalize;
+pub mod derived;
+pub mod entity;
+mod explain;
+mod fnv;
+mod inconsistency;
+pub mod index;
+pub mod join;
+pub mod parts;
+mod progress;
+pub mod property_index;
+pub mod schema;
+mod select;
+pub mod sequence;
+pub mod table;
+mod upkeep;
+pub mod versioned;
+mod walk;
+
+pub use aggregate::{Grouping, RankedIndex, RollUp, Sketches, Totals};
+pub use batch::BatchSize;
+pub use continuation::{Continuation, Page, UnreadableEntry};
+pub use denormalize::Copies;
+pub use derived::{Derived, DerivedEntries, RecordChange};
+pub use entity::Aggregates;
+pub use entity::wide_column::WideColumns;
+pub use explain::{Explain, Scan};
+pub use inconsistency::{Inconsistency, Rule};
+pub use index::{Index, IndexEntries, IndexError, IndexQuery, entry};
+pub use join::{Joins, Links};
+pub use parts::{AnyParts, PackAs, Parts, PrefixOf};
+pub use progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
+pub use property_index::PropertyIndex;
+pub use schema::{Attached, Maintained, Schema, SchemaError};
+pub use select::{
+    Select, SelectValues, SelectedValues, StartingWith, Within, starting_with, within,
+};
+pub use sequence::{Blocks, Enumerated, Sequence, TimeBuckets};
+pub use table::{RecordKey, Table, Undecodable};
+pub use versioned::{AtomicTable, Counters, RecordConflict};
+
+/// What the other crates of patterns are made of. It is no part of the public API and changes with any version.
+#[doc(hidden)]
+pub mod kit {
+    pub use crate::derived::{
+        is_undecodable, page_behind, refuse_foreign, repair_in_batches, unless_undecodable,
+    };
+    pub use crate::explain::{Reading, scan};
+    pub use crate::fnv::{Fnv, ShortKeys};
+    pub use crate::index::pack_one;
+    pub use crate::select::Untyped;
+    pub use crate::table::{get_many, record};
+    pub use crate::walk::{Left, Walk, until_error};
+
+    pub use crate::{described, stands_on_index};
+}

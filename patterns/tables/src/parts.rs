@@ -1,0 +1,259 @@
+//! Typed parts: which queries fit the parts of an index?
+//!
+//! An index knows the types of its parts: `entry((&city.country, Desc(city.population)))` makes an
+//! [`Index`](crate::Index) whose parts are `(String, Desc<u64>)`. A query gives leading parts in
+//! these types. Strings and bytes may be borrowed, and literals take the type of their part.
+//! Another type does not compile, since it could find nothing:
+//!
+//! ```compile_fail,E0277
+//! use keyloom::{Desc, Memory, Store, Subspace};
+//! use keyloom_tables::{Index, entry};
+//! let by_team = Index::new(&Subspace::new("by_team"), |_: &u32, (team, score): &(u64, i64)| entry((*team, Desc(*score))));
+//! by_team.count(&Memory::new().snapshot()?, (1, 50))?; // not `(1, Desc(50))`
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! | parts of the index | queries |
+//! |---|---|
+//! | `String` | `"FR"`, `&name`, `()` |
+//! | `(String, u64)` | `"FR"`, `("FR",)`, `("FR", 7)`, `()` |
+//! | `(String, Desc<i64>)` | `"FR"`, `("FR", Desc(50))` |
+//! | `(Option<u8>, Vec<u8>)` | `Some(3)`, `(None::<u8>, b"abc")` |
+//!
+//! Integers of all widths share one [encoding](keyloom::key), and a query still gives the width of
+//! the part: a variable of another width is converted, as in `u64::from(id)`, so a number that the
+//! part cannot hold is found when it is made.
+//!
+//! An entry continues its parts by the record key. A selection that goes on there takes
+//! [`Index::untyped`](crate::Index::untyped), whose parts are [`AnyParts`].
+//!
+//! # A type of your own
+//!
+//! A type that [delegates to a tuple](keyloom::key#a-struct-as-a-key) becomes a part with
+//! [`impl_parts!`](crate::impl_parts):
+//!
+//! ```
+//! use keyloom::key::{DecodeError, Pack, Packer, Unpack, Unpacker};
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_tables::{Index, Table, entry, impl_parts};
+//! #[derive(Clone)]
+//! struct Isbn(u64);
+//! impl Pack for Isbn {
+//!     fn pack(&self, out: &mut Packer) {
+//!         (self.0,).pack(out);
+//!     }
+//! }
+//! impl<'k> Unpack<'k> for Isbn {
+//!     fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
+//!         Unpack::unpack(input).map(|(number,)| Self(number))
+//!     }
+//! }
+//! impl_parts!(Isbn);
+//!
+//! let by_isbn = Index::new(&Subspace::new("by_isbn"), |_id, isbn: &u64| entry(Isbn(*isbn)));
+//! let books = Table::<u32, u64>::new(&Subspace::new("books")).with(&by_isbn);
+//! let store = Memory::new();
+//! store.transact(|txn| books.put(txn, &1, &9_780_262_033))?;
+//! assert_eq!(by_isbn.count(&store.snapshot()?, Isbn(9_780_262_033))?, 1);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::ops::Deref;
+
+use keyloom::key::{BigInt, Versionstamp};
+use keyloom::{Desc, Element, List, Pack, Unpack};
+use uuid::Uuid;
+
+/// A value that can be the parts of an index entry: a number, a string, bytes, a tuple of these, or
+/// references to them; see the [module](self).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a record key or the parts of an index",
+    note = "a type of your own becomes one with `keyloom_tables::impl_parts!`"
+)]
+pub trait Parts: Pack {
+    /// The same without references: `String` for `&str`. It is the type of the parts in the index.
+    type Owned: Parts<Owned = Self::Owned>;
+    /// The parts as an entry lends them: `&str` for `String`.
+    type Borrowed<'k>: Unpack<'k>;
+    /// The type of the first part.
+    type First;
+}
+
+/// A value that is packed like an equal `P`: a `P`, or a form of it that borrows.
+#[diagnostic::on_unimplemented(
+    message = "mismatched part: expected `{P}`, found `{Self}`",
+    label = "this part is a `{P}`",
+    note = "strings and bytes may be borrowed, integers have the width of the part"
+)]
+pub trait PackAs<P>: Pack {}
+
+/// A value that is packed like the leading parts of a `P`, or like all of them.
+#[diagnostic::on_unimplemented(
+    message = "mismatched parts: `{Self}` is not a prefix of `{P}`",
+    label = "the parts are `{P}`",
+    note = "give leading parts in their types: one alone, several in a tuple, `()` for all"
+)]
+pub trait PrefixOf<P>: Pack {}
+
+/// Stands for parts whose types are not known to the compiler: any value is a prefix of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnyParts(());
+
+impl<Q: Pack> PackAs<AnyParts> for Q {}
+impl<Q: Pack> PrefixOf<AnyParts> for Q {}
+
+impl<P: Parts> PrefixOf<P> for () {}
+
+/// Of one total of all records.
+impl Parts for () {
+    type Owned = ();
+    type Borrowed<'k> = ();
+    // There is none.
+    type First = Infallible;
+}
+
+impl PackAs<()> for () {}
+
+impl<T: Parts + ?Sized> Parts for &T {
+    type Owned = T::Owned;
+    type Borrowed<'k> = T::Borrowed<'k>;
+    type First = T::First;
+}
+
+impl<P: Parts, Q: PackAs<P> + ?Sized> PackAs<P> for &Q {}
+impl<P: Parts, Q: PrefixOf<P> + ?Sized> PrefixOf<P> for &Q {}
+
+impl<T: Parts + ToOwned + ?Sized> Parts for Cow<'_, T> {
+    type Owned = <T as Parts>::Owned;
+    type Borrowed<'k> = T::Borrowed<'k>;
+    type First = T::First;
+}
+
+impl<P: Parts, Q: PackAs<P> + ToOwned + ?Sized> PackAs<P> for Cow<'_, Q> {}
+impl<P: Parts, Q: PrefixOf<P> + ToOwned + ?Sized> PrefixOf<P> for Cow<'_, Q> {}
+
+/// Types that are one element at every level, so that one alone is the same as a tuple of it.
+macro_rules! one_element {
+    ($([$($generics:tt)*] $type:ty, owned $owned:ty, borrowed $borrowed:ty;)+) => {$(
+        impl<$($generics)*> Parts for $type {
+            type Owned = $owned;
+            type Borrowed<'k> = $borrowed;
+            type First = $owned;
+        }
+        impl<$($generics)*> PackAs<$owned> for $type {}
+        impl<$($generics)* P: Parts> PrefixOf<P> for $type where $type: PackAs<P::First> {}
+    )+};
+    ($($type:ident)+) => {
+        one_element! { $([] $type, owned $type, borrowed $type;)+ }
+    };
+}
+
+one_element! { u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 bool }
+one_element! { Uuid Versionstamp BigInt Element }
+one_element! {
+    [] str, owned String, borrowed &'k str;
+    [] String, owned String, borrowed &'k str;
+    [] [u8], owned Vec<u8>, borrowed &'k [u8];
+    [] Vec<u8>, owned Vec<u8>, borrowed &'k [u8];
+    [const N: usize,] [u8; N], owned [u8; N], borrowed [u8; N];
+}
+
+impl<const N: usize> PackAs<Vec<u8>> for [u8; N] {}
+
+impl<T: Parts> Parts for Option<T> {
+    type Owned = Option<T::Owned>;
+    type Borrowed<'k> = Option<T::Borrowed<'k>>;
+    type First = Option<T::Owned>;
+}
+
+impl<P, Q: PackAs<P>> PackAs<Option<P>> for Option<Q> {}
+impl<P: Parts, Q: Pack> PrefixOf<P> for Option<Q> where Option<Q>: PackAs<P::First> {}
+
+impl<T: Parts> Parts for Desc<T>
+where
+    T::Owned: for<'k> Unpack<'k>,
+{
+    type Owned = Desc<T::Owned>;
+    // What is stored complemented cannot be borrowed.
+    type Borrowed<'k> = Desc<T::Owned>;
+    type First = Desc<T::Owned>;
+}
+
+impl<P, Q: PackAs<P>> PackAs<Desc<P>> for Desc<Q> {}
+impl<P: Parts, Q: Pack> PrefixOf<P> for Desc<Q> where Desc<Q>: PackAs<P::First> {}
+
+impl<L: Deref<Target = [T]>, T: Parts> Parts for List<L> {
+    type Owned = List<Vec<T::Owned>>;
+    type Borrowed<'k> = List<Vec<T::Borrowed<'k>>>;
+    type First = T::Owned;
+}
+
+impl<P, L: Deref<Target = [Q]>, Q: PackAs<P>> PackAs<List<Vec<P>>> for List<L> {}
+impl<P, L: Deref<Target = [Q]>, Q: PackAs<P>> PrefixOf<List<Vec<P>>> for List<L> {}
+
+macro_rules! tuple {
+    ($first:ident $first_given:ident $($part:ident $given:ident)*) => {
+        impl<$first: Parts, $($part: Parts),*> Parts for ($first, $($part,)*) {
+            type Owned = ($first::Owned, $($part::Owned,)*);
+            type Borrowed<'k> = ($first::Borrowed<'k>, $($part::Borrowed<'k>,)*);
+            type First = $first::Owned;
+        }
+
+        impl<$first, $first_given: PackAs<$first>, $($part, $given: PackAs<$part>),*>
+            PackAs<($first, $($part,)*)> for ($first_given, $($given,)*) {}
+
+        prefixes!([$first $first_given $($part $given)*] []);
+    };
+}
+
+/// The tuples that begin a tuple, from the longest: the first list is given, the second left out.
+macro_rules! prefixes {
+    ([] [$($left:ident)*]) => {};
+    ([$($part:ident $given:ident)+] [$($left:ident)*]) => {
+        impl<$($part, $given: PackAs<$part>,)+ $($left,)*>
+            PrefixOf<($($part,)+ $($left,)*)> for ($($given,)+) {}
+        without_last!([$($part $given)+] [] [$($left)*]);
+    };
+}
+
+/// Moves the last part from those given to those left out.
+macro_rules! without_last {
+    ([$part:ident $given:ident] [$($before:ident)*] [$($left:ident)*]) => {
+        prefixes!([$($before)*] [$part $($left)*]);
+    };
+    ([$part:ident $given:ident $($rest:ident)+] [$($before:ident)*] [$($left:ident)*]) => {
+        without_last!([$($rest)+] [$($before)* $part $given] [$($left)*]);
+    };
+}
+
+tuple!(A QA);
+tuple!(A QA B QB);
+tuple!(A QA B QB C QC);
+tuple!(A QA B QB C QC D QD);
+tuple!(A QA B QB C QC D QD E QE);
+tuple!(A QA B QB C QC D QD E QE F QF);
+tuple!(A QA B QB C QC D QD E QE F QF G QG);
+tuple!(A QA B QB C QC D QD E QE F QF G QG H QH);
+tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI);
+tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ);
+tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ K QK);
+tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ K QK L QL);
+
+/// Makes types of your own parts of an index; see the [module](crate::parts#a-type-of-your-own).
+///
+/// They must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query gives one
+/// whole, or as one part in a tuple.
+#[macro_export]
+macro_rules! impl_parts {
+    ($($type:ty),+ $(,)?) => {$(
+        impl $crate::parts::Parts for $type {
+            type Owned = Self;
+            type Borrowed<'k> = Self;
+            type First = Self;
+        }
+        impl $crate::parts::PackAs<$type> for $type {}
+        impl $crate::parts::PrefixOf<$type> for $type {}
+    )+};
+}

@@ -1,0 +1,65 @@
+//! Stamps: what tells updates apart and orders them.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The stamp of an update: ordered by time, and by writer where the times are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stamp {
+    pub(super) time_us: u64,
+    pub(super) writer: u64,
+}
+
+/// Hands out the stamps of one writer: each later than the one before, and than all that the update
+/// has seen, whatever the clock says.
+///
+/// ```
+/// use keyloom_tables::property_index::Stamps;
+/// // With a clock of one's own, for tests.
+/// let stamps = Stamps::with_clock(7, || 1_000_000);
+/// ```
+pub struct Stamps {
+    writer: u64,
+    last_us: u64,
+    clock: Box<dyn Fn() -> u64 + Send>,
+}
+
+impl Stamps {
+    /// The stamps of a writer, by the clock of the system.
+    ///
+    /// `writer` is a number that no other writer has at the same time: 64 random bits, or what
+    /// names the machine, the process and the thread. Two that share a number lose updates.
+    pub fn new(writer: u64) -> Self {
+        let clock = || {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+        };
+        Self::with_clock(writer, clock)
+    }
+
+    /// The stamps of a writer, by a clock that tells microseconds.
+    pub fn with_clock(writer: u64, clock: impl Fn() -> u64 + Send + 'static) -> Self {
+        Self { writer, last_us: 0, clock: Box::new(clock) }
+    }
+
+    /// What the clock says.
+    pub(super) fn now_us(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// A stamp that is newer than what was seen.
+    pub(super) fn next_after(&mut self, seen: Option<Stamp>) -> Stamp {
+        let seen = seen.map_or(0, |stamp| stamp.time_us);
+        self.last_us = self.now_us().max(self.last_us.max(seen).saturating_add(1));
+        Stamp { time_us: self.last_us, writer: self.writer }
+    }
+}
+
+impl fmt::Debug for Stamps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stamps")
+            .field("writer", &self.writer)
+            .field("last_us", &self.last_us)
+            .finish_non_exhaustive()
+    }
+}

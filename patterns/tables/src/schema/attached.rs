@@ -1,0 +1,239 @@
+//! Handles of derived data.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Error, Reader, Result, Store, Subspace, Writer};
+
+use super::as_of::AsOf;
+use super::error::SchemaError;
+use super::maintained::Maintained;
+use super::owned::{Declared, Owned};
+use super::stored::{State, repair_key, space_of};
+use crate::inconsistency::Inconsistency;
+use crate::index::{Index, IndexQuery};
+use crate::parts::AnyParts;
+use crate::progress::{Progress, RepairOptions};
+use crate::table::{RecordKey, RepairGuard, Table};
+
+/// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that check,
+/// repair, build, disable and drop them.
+///
+/// Cheap to clone. `C` is the codec of the table: `Attached<PointIndex<u32, City>>` stands for
+/// `Attached<PointIndex<u32, City>, Postcard>`.
+pub struct Attached<D: Maintained, C = Postcard> {
+    pub(super) derived: D,
+    pub(super) declared: Arc<Declared<D::Key, D::Value>>,
+    pub(super) table: Table<D::Key, D::Value, C>,
+}
+
+impl<D: Maintained, C> Clone for Attached<D, C> {
+    fn clone(&self) -> Self {
+        let Self { derived, declared, table } = self;
+        let declared = Arc::clone(declared);
+        Self { derived: derived.clone(), declared, table: table.clone() }
+    }
+}
+
+impl<D: Maintained, C> fmt::Debug for Attached<D, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attached")
+            .field("kind", &self.derived.kind())
+            .field("name", &self.declared.name)
+            .field("table", &self.table)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<D: Maintained, C> Attached<D, C> {
+    pub(super) fn new(
+        derived: D,
+        declared: Arc<Declared<D::Key, D::Value>>,
+        table: Table<D::Key, D::Value, C>,
+    ) -> Self {
+        Self { derived, declared, table }
+    }
+
+    /// The pattern, whatever its state is.
+    #[doc(hidden)]
+    pub fn pattern(&self) -> &D {
+        &self.derived
+    }
+}
+
+impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
+    /// The pattern `D` for queries, if the derived data are readable in this snapshot or transaction. Costs
+    /// one get; after it, any number of queries in the same snapshot are valid.
+    ///
+    /// # Errors
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`] or [`SchemaError::Gone`] in an
+    /// [`Error::Other`](keyloom::Error::Other); any error of the store.
+    pub fn at(&self, reader: &impl Reader) -> Result<&D> {
+        match self.state(reader)? {
+            State::Readable => Ok(&self.derived),
+            state => Err(self.not_readable(state)?),
+        }
+    }
+
+    pub(super) fn not_readable(&self, state: State) -> Result<Error> {
+        let (table, name) = (self.owned()?.name.to_string(), self.declared.name.to_string());
+        Ok(SchemaError::NotReadable { table, name, state }.into())
+    }
+
+    /// The state of the derived data. Costs one get.
+    ///
+    /// # Errors
+    /// [`SchemaError::Changed`] if the definition in the store differs, [`SchemaError::Gone`]; any error of
+    /// the store.
+    pub fn state(&self, reader: &impl Reader) -> Result<State> {
+        let owned = self.owned()?;
+        let mut stored = owned.read(reader)?;
+        let one = owned.find(&mut stored, &self.declared)?;
+        owned.refuse_change(&self.declared, one)?;
+        Ok(one.state)
+    }
+
+    /// The table that the data are derived from.
+    pub fn table(&self) -> &Table<D::Key, D::Value, C> {
+        &self.table
+    }
+
+    /// The subspace of the derived data.
+    pub fn space(&self) -> Subspace {
+        space_of(self.declared.id)
+    }
+
+    /// Reports every inconsistency between the records and the derived data. Queued records of
+    /// [deferred](super::Schema::derive_deferred) data count as they were; the queue is kept in memory.
+    ///
+    /// # Errors
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `check` of
+    /// `D`.
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let derived = self.at(reader)?;
+        let queue = if self.is_deferred() { self.queue(reader)? } else { None };
+        let Some((_, queue)) = queue else { return derived.check(reader, &self.table) };
+        let (as_of, mut found) = AsOf::new(reader, self.table.space(), &queue)?;
+        found.extend(derived.check(&as_of, &self.table)?);
+        Ok(found)
+    }
+
+    /// Fixes every inconsistency, in bounded transactions, beside other writers. If another program begins a
+    /// repair of the same data, this one ends with [`SchemaError::RepairTakenOver`].
+    ///
+    /// [Deferred](super::Schema::derive_deferred) data are checked, and cleared and built if a fault is found.
+    /// If that is stopped or fails, [build](Attached::build) them.
+    ///
+    /// # Errors
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `repair`
+    /// of `D`.
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Attached::repair) with options. It calls `progress` after each transaction and stops if
+    /// that breaks.
+    ///
+    /// # Errors
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `repair`
+    /// of `D`.
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let snapshot = store.snapshot()?;
+        let derived = self.at(&snapshot)?;
+        if !self.is_deferred() {
+            std::mem::drop(snapshot);
+            let table = self.table.guarded_by(self.begin_repair(store)?);
+            return derived.repair_with(store, &table, options, progress);
+        }
+        let is_clean = self.check(&snapshot)?.is_empty();
+        std::mem::drop(snapshot);
+        self.rebuild_unless(is_clean, store, options, progress)
+    }
+
+    /// Takes the fencing token of a repair. Each transaction of the repair then checks that the data are still
+    /// readable and that no later repair has begun: two repairs of data that are not idempotent would else both
+    /// add what is missing.
+    fn begin_repair(&self, store: &impl Store) -> Result<RepairGuard> {
+        let key = repair_key(self.declared.id);
+        let token = store.transact(|txn| {
+            let token = txn.counter(&key)? + 1;
+            txn.put(&key, &token.to_le_bytes())?;
+            Ok(token)
+        })?;
+        let (owned, declared) = (Arc::clone(self.owned()?), Arc::clone(&self.declared));
+        Ok(Arc::new(move |txn| {
+            let mut stored = owned.read(txn)?;
+            let one = owned.find(&mut stored, &declared)?;
+            owned.refuse_change(&declared, one)?;
+            let (table, name) = (owned.name.to_string(), declared.name.to_string());
+            if one.state != State::Readable {
+                return Err(SchemaError::NotReadable { table, name, state: one.state }.into());
+            }
+            match txn.counter(&key)? == token {
+                true => Ok(()),
+                false => Err(SchemaError::RepairTakenOver { table, name }.into()),
+            }
+        }))
+    }
+
+    /// Clears and builds deferred data: a repair of the kind would not know the queue.
+    fn rebuild_unless<S: Store>(
+        &self,
+        is_clean: bool,
+        store: &S,
+        options: &RepairOptions,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        if is_clean {
+            let done = Progress::complete();
+            let _ = progress(&done);
+            return Ok(done);
+        }
+        store.transact(|txn| self.disable(txn))?;
+        self.build_with(store, options.batch, progress)
+    }
+
+    pub(super) fn owned(&self) -> Result<&Arc<Owned<D::Key, D::Value>>> {
+        let gone = || SchemaError::Gone { name: self.declared.name.to_string() }.into();
+        self.table.owner().ok_or_else(gone)
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: 'static, C> Attached<Index<K, V, P>, C> {
+    /// The same index, whose parts may be anything, as for a list of indexes of several types; see
+    /// [`Index::untyped`].
+    pub fn untyped(&self) -> Attached<Index<K, V, AnyParts>, C> {
+        let (derived, declared) = (self.derived.untyped(), Arc::clone(&self.declared));
+        Attached::new(derived, declared, self.table.clone())
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
+    /// Begins a query, which knows the table and is refused if the index is not readable.
+    ///
+    /// The records of a [deferred](super::Schema::derive_deferred) index leave out those that do not have the entry
+    /// any more. So a page may have fewer records than its limit, even none, and be followed by others.
+    ///
+    /// ```
+    /// use keyloom::{Desc, Memory, Store};
+    /// use keyloom_tables::{Schema, entry};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "game")?;
+    /// let scores = schema.table::<String, u32>("scores")?;
+    /// let by_score = schema.index(&scores, "by_score", 1, |_, score| entry(Desc(*score)))?;
+    /// store.transact(|txn| scores.put_many(txn, [("Ada".to_owned(), 80), ("Bob".to_owned(), 95)]))?;
+    /// let best = by_score.query().limit(1).records(&store.snapshot()?)?;
+    /// assert_eq!(best.items, [("Bob".to_owned(), 95)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn query(&self) -> IndexQuery<'_, K, V, P, &Self> {
+        IndexQuery::new(&self.derived, self)
+    }
+}

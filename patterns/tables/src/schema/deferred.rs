@@ -1,0 +1,260 @@
+//! Derived data that are updated later.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{DynWriter, Error, KeyBuf, Page, Reader, Result, Store, Subspace, Writer};
+
+use super::Schema;
+use super::attached::Attached;
+use super::build::BATCH;
+use super::error::SchemaError;
+use super::maintained::Maintained;
+use super::owned::Stage;
+use super::stored::{State, StoredDerived, space_of};
+use crate::derived::{RecordChange, SortedWrites, page_behind, unless_undecodable};
+use crate::progress::Progress;
+use crate::table::{Table, get_many};
+
+/// The format of the entries of a queue: format, whether there was a record (0 or 1), the record.
+const FORMAT: u8 = 1;
+
+/// The key of a record in a queue.
+pub(crate) fn queue_key(queue: &Subspace, table: &Subspace, record: &[u8]) -> KeyBuf {
+    let mut key = KeyBuf::from_slice(queue.prefix());
+    key.extend_from_slice(record.get(table.prefix().len()..).unwrap_or_default());
+    key
+}
+
+/// The key of a queued record in its table.
+pub(super) fn record_key(queue: &Subspace, table: &Subspace, queued: &[u8]) -> KeyBuf {
+    queue_key(table, queue, queued)
+}
+
+/// Writes the value of a queue's entry.
+pub(crate) fn write_queued<V>(
+    record: Option<&V>,
+    encode: impl FnOnce(&V, &mut Vec<u8>) -> Result<()>,
+    bytes: &mut Vec<u8>,
+) -> Result<()> {
+    bytes.extend_from_slice(&[FORMAT, u8::from(record.is_some())]);
+    record.map_or(Ok(()), |record| encode(record, bytes))
+}
+
+/// The bytes of a queued record.
+///
+/// # Errors
+/// [`Error::NewerFormat`]; [`SchemaError::Damaged`].
+pub(super) fn read_queued(bytes: &[u8]) -> Result<Option<&[u8]>> {
+    match bytes {
+        [FORMAT, 0] => Ok(None),
+        [FORMAT, 1, record @ ..] => Ok(Some(record)),
+        [format, ..] if *format > FORMAT => Err(Error::NewerFormat {
+            what: "the queue of deferred data".into(),
+            found: (*format).into(),
+            supported: FORMAT.into(),
+        }),
+        _ => Err(SchemaError::Damaged.into()),
+    }
+}
+
+impl<S: Store> Schema<'_, S> {
+    /// Declares derived data whose updates are deferred; see [`derive`](Schema::derive).
+    ///
+    /// A writer queues the record, as it was, and does not update the data. [`drain`](Attached::drain)
+    /// updates them later. A record that changes several times between two drains is queued once, and updated
+    /// once. Queries find what the records were at the last drain.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::{Index, Schema};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "blog")?;
+    /// let posts = schema.table::<u32, String>("posts")?;
+    /// let by_word = schema.derive_deferred(&posts, "by_word", 1, |space| {
+    ///     let words = |_: &u32, text: &String| text.split_whitespace().collect();
+    ///     Ok(Index::<u32, String, String>::new(space, words))
+    /// })?;
+    /// for text in ["a b c", "a b d", "a b e"] {
+    ///     store.transact(|txn| posts.put(txn, &1, &text.into()))?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(by_word.pending(&snapshot)?, 1);
+    /// assert_eq!(by_word.at(&snapshot)?.count(&snapshot, ())?, 0);
+    /// # drop(snapshot);
+    /// assert_eq!(by_word.drain(&store)?.records, 1);
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(by_word.at(&snapshot)?.count(&snapshot, "e")?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`derive`](Schema::derive); [`Error::BadOption`] for a kind that
+    /// [cannot be deferred](Maintained::can_be_deferred), such as a unique index.
+    pub fn derive_deferred<D: Maintained, C>(
+        &self,
+        table: &Table<D::Key, D::Value, C>,
+        name: &str,
+        version: u32,
+        make: impl Fn(&Subspace) -> Result<D>,
+    ) -> Result<Attached<D, C>> {
+        self.declare(table, name, version, true, make)
+    }
+}
+
+impl<D: Maintained, C> Attached<D, C> {
+    /// Whether the data are declared as [deferred](Schema::derive_deferred).
+    pub fn is_deferred(&self) -> bool {
+        self.declared.definition.is_deferred
+    }
+}
+
+impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
+    /// Updates [deferred](Schema::derive_deferred) data for all records that are queued when it comes to them:
+    /// one pass over the queue, in bounded transactions, beside readers and writers. Several programs may
+    /// drain at once. Data that are not deferred have nothing to drain.
+    ///
+    /// A record that does not decode counts as absent.
+    ///
+    /// # Errors
+    /// [`SchemaError::NotReadable`] for disabled data, [`SchemaError::Changed`], [`SchemaError::Gone`]; errors
+    /// of the kind; [`SchemaError::Damaged`] in an [`Error::At`] for a damaged entry of the queue, which a
+    /// [repair](Attached::repair) removes; any error of the store.
+    pub fn drain(&self, store: &impl Store) -> Result<Progress> {
+        self.drain_with(store, BATCH, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`drain`](Attached::drain) with at most `batch` records in a transaction. Calls `progress` after each
+    /// transaction and stops if that breaks. What is not drained stays in the queue.
+    ///
+    /// # Errors
+    /// See [`drain`](Attached::drain).
+    pub fn drain_with<S: Store>(
+        &self,
+        store: &S,
+        batch: usize,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        // The key after which the next transaction begins: records that are queued again before it wait for
+        // the next pass. Set only after a commit.
+        let (mut after, mut reached) = (None::<KeyBuf>, None);
+        let mut progress = progress;
+        let mut done = Progress::default();
+        let mut size = crate::batch::BatchSize::new(batch);
+        while !done.finished {
+            let step = size.transact(store, |txn, batch| {
+                txn.guarded(|txn| {
+                    let (step, last) = self.drain_after(txn, after.as_deref(), batch)?;
+                    reached = last;
+                    Ok(step)
+                })
+            })?;
+            after = reached.take();
+            done = done.followed_by(&step);
+            if progress(&done).is_break() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// One transaction of [`drain`](Attached::drain): the first `batch` records of the queue. It has finished
+    /// when the queue is empty.
+    ///
+    /// # Errors
+    /// See [`drain`](Attached::drain).
+    pub fn drain_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
+        txn.guarded(|txn| Ok(self.drain_after(txn, None, batch.max(1))?.0))
+    }
+
+    /// How many records are queued. Costs one get, and reads the whole queue.
+    ///
+    /// # Errors
+    /// [`SchemaError::Changed`], [`SchemaError::Gone`]; any error of the store.
+    pub fn pending(&self, reader: &impl Reader) -> Result<u64> {
+        match self.queue(reader)? {
+            Some((_, queue)) => reader.count(queue.self_and_children()),
+            None => Ok(0),
+        }
+    }
+
+    /// Whether the data are those of an earlier version of this record. Costs two gets.
+    ///
+    /// # Errors
+    /// [`SchemaError::Changed`], [`SchemaError::Gone`]; any error of the store.
+    pub fn is_pending(&self, reader: &impl Reader, key: &D::Key) -> Result<bool> {
+        let Some((_, queue)) = self.queue(reader)? else { return Ok(false) };
+        let space = self.table.space();
+        Ok(reader.get(&queue_key(&queue, space, &space.pack(key)))?.is_some())
+    }
+
+    /// The state of deferred data, and where their queue is. Costs one get.
+    pub(super) fn queue(&self, reader: &impl Reader) -> Result<Option<(State, Subspace)>> {
+        let one = self.stored(reader)?;
+        Ok(one.queue.map(|queue| (one.state, space_of(queue))))
+    }
+
+    /// What the store says of the data. Costs one get.
+    fn stored(&self, reader: &impl Reader) -> Result<StoredDerived> {
+        let owned = self.owned()?;
+        let mut stored = owned.read(reader)?;
+        let one = owned.find(&mut stored, &self.declared)?;
+        owned.refuse_change(&self.declared, one)?;
+        Ok(one.clone())
+    }
+
+    fn drain_after(
+        &self,
+        txn: &mut impl Writer,
+        after: Option<&[u8]>,
+        batch: usize,
+    ) -> Result<(Progress, Option<KeyBuf>)> {
+        let one = self.stored(txn)?;
+        let Some(queue) = one.queue.map(space_of) else {
+            return Ok((Progress::complete(), None));
+        };
+        if one.state == State::Disabled {
+            return Err(self.not_readable(one.state)?);
+        }
+        let Page { entries, last } = page_behind(after, txn, &queue, batch)?;
+        let mut queued = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let at = KeyBuf::from_slice(&key);
+            let read = || Ok((self.key_of(&queue, &at)?, self.decode(read_queued(&value)?)?));
+            let (key, old) = read().map_err(|error: Error| error.at(&at))?;
+            queued.push((key, record_key(&queue, self.table.space(), &at), old, at));
+        }
+        let mut new = Vec::with_capacity(queued.len());
+        let keys: Vec<&KeyBuf> = queued.iter().map(|(_, stored_key, ..)| stored_key).collect();
+        for (bytes, key) in get_many(txn, &keys)?.into_iter().zip(keys) {
+            let record = self.decode(bytes.as_deref()).map_err(|error| error.at(key));
+            new.push(unless_undecodable(record)?.flatten());
+        }
+        let changes =
+            queued.iter().zip(&new).filter(|((_, _, old, _), new)| old.is_some() || new.is_some());
+        let changes = changes.map(|((key, stored_key, old, _), new)| RecordChange {
+            key,
+            stored_key,
+            old: old.as_ref(),
+            new: new.as_ref(),
+        });
+        let changes: Vec<_> = changes.collect();
+        let mut writes = SortedWrites::default();
+        // Before a build has visited a record, nothing is queued.
+        let stage = Stage::of(&one).unwrap_or(Stage::Readable);
+        stage.update(self.declared.derived(), &mut DynWriter::new(txn), &changes, &mut writes)?;
+        queued.iter().try_for_each(|(.., at)| writes.delete(at))?;
+        writes.apply(txn)?;
+        let records = queued.len() as u64;
+        let finished = last.is_none();
+        Ok((Progress { records, finished, ..Progress::default() }, last))
+    }
+
+    fn key_of(&self, queue: &Subspace, queued: &[u8]) -> Result<D::Key> {
+        Ok(queue.unpack(queued)?)
+    }
+
+    fn decode(&self, record: Option<&[u8]>) -> Result<Option<D::Value>> {
+        record.map(C::decode).transpose()
+    }
+}

@@ -1,0 +1,203 @@
+//! Taking over tables with an explicit subspace.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+
+use super::build::{BATCH, delete_some, in_batches};
+use super::error::SchemaError;
+use super::stored::{StoredTable, TableDefinition, is_of_schemas};
+use super::{Schema, entries_of};
+use crate::derived::page_behind;
+use crate::progress::Progress;
+use crate::table::{RecordKey, Table, record};
+
+impl<S: Store> Schema<'_, S> {
+    /// Takes over the records of a [`Table`] with an explicit subspace. The records stay where they are. From
+    /// then on, [`table`](Schema::table) finds them too, and a second import of the same table reads nothing.
+    ///
+    /// Before: stop all programs that use the explicit subspace. A table outside of a schema does not read the
+    /// schema, so its writes would neither be refused nor maintain what is derived now;
+    /// [`check`](super::Attached::check) reports them, [`repair`](super::Attached::repair) fixes them.
+    ///
+    /// After: declare the derived data and [build](super::Attached::build) them, then
+    /// [clear](Schema::clear_explicit) the explicit subspaces of their predecessors. Each step may be repeated,
+    /// also after a kill.
+    ///
+    /// The store does not hold the types of such records. All entries must decode as `K` and `V`, but the same
+    /// bytes may be values of several types: name the types with which they were written.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Index, Schema, Table, entry};
+    /// let store = Memory::new();
+    /// // A program without a schema.
+    /// let by_town = Index::new(&Subspace::new("by_town"), |_: &u32, town: &String| entry(town));
+    /// let people = Table::<u32, String>::new(&Subspace::new("people")).with(&by_town);
+    /// store.transact(|txn| people.put(txn, &7, &"Bern".into()))?;
+    ///
+    /// let schema = Schema::open(&store, "town hall")?;
+    /// let people = schema.import_table::<u32, String>("people", &Subspace::new("people"))?;
+    /// let by_town = schema.index(&people, "by_town", 1, |_, town| entry(town))?;
+    /// by_town.build(&store)?;
+    /// assert_eq!(schema.clear_explicit(&Subspace::new("by_town"))?.removed, 1);
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(by_town.query().prefix("Bern").records(&snapshot)?.items, [(7, "Bern".into())]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// Costs one range per 1,000 records, and what a new [`table`](Schema::table) costs with 2 ranges more, which
+    /// read the entries of all schemas of the store.
+    ///
+    /// # Errors
+    /// [`SchemaError::NotARecord`] for an entry that does not decode; [`SchemaError::Overlap`] for a subspace
+    /// that overlaps with that of another imported table or of the schemas; [`Error::BadOption`] for a subspace
+    /// without records; [`SchemaError::Contradiction`] if the name is that of another table,
+    /// [`SchemaError::DeclaredTwice`]; any error of the store.
+    pub fn import_table<K: RecordKey, V: 'static>(
+        &self,
+        name: &str,
+        space: &Subspace,
+    ) -> Result<Table<K, V>>
+    where
+        Postcard: Codec<V>,
+    {
+        self.import_table_with::<K, V, Postcard>(name, 1, space)
+    }
+
+    /// [`import_table`](Schema::import_table) for records that are encoded with the codec `C`, as a table of
+    /// version `version`.
+    ///
+    /// # Errors
+    /// See [`import_table`](Schema::import_table).
+    pub fn import_table_with<K: RecordKey, V: 'static, C: Codec<V>>(
+        &self,
+        name: &str,
+        version: u32,
+        space: &Subspace,
+    ) -> Result<Table<K, V, C>> {
+        let definition = TableDefinition::of::<K, V, C>(version);
+        if !self.is_entered(name)? {
+            self.refuse_other_entries::<K, V, C>(name, &definition, space)?;
+        }
+        self.declare_table(name, definition, Some(space))
+    }
+
+    /// Removes all keys of an explicit subspace in bounded transactions: derived data that an
+    /// [imported](Schema::import_table) table has left behind.
+    ///
+    /// # Errors
+    /// [`SchemaError::Overlap`] for a subspace that overlaps with data of a schema; any error of the store.
+    pub fn clear_explicit(&self, space: &Subspace) -> Result<Progress> {
+        self.clear_explicit_with(space, BATCH, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`clear_explicit`](Schema::clear_explicit) with at most `batch` keys in a transaction. Calls `progress`
+    /// after each transaction and stops if that breaks; the next call resumes.
+    ///
+    /// # Errors
+    /// See [`clear_explicit`](Schema::clear_explicit).
+    pub fn clear_explicit_with(
+        &self,
+        space: &Subspace,
+        batch: usize,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        in_batches(self.store, batch, progress, |txn, batch| {
+            txn.guarded(|txn| {
+                refuse_overlap(txn, space, "cleared")?;
+                let (removed, finished) = delete_some(txn, space, batch.max(1))?;
+                Ok(Progress { removed, finished, ..Progress::default() })
+            })
+        })
+    }
+
+    fn is_entered(&self, name: &str) -> Result<bool> {
+        if self.known().stored.contains_key(name) {
+            return Ok(true);
+        }
+        Ok(self.store.snapshot()?.get(&entries_of(&self.name).pack(name))?.is_some())
+    }
+
+    /// Refuses a subspace without entries, and one with an entry that is not a record.
+    fn refuse_other_entries<K: RecordKey, V, C: Codec<V>>(
+        &self,
+        name: &str,
+        definition: &TableDefinition,
+        space: &Subspace,
+    ) -> Result<()> {
+        refuse_overlap(&self.store.snapshot()?, space, "imported")?;
+        let mut is_empty = true;
+        let mut after: Option<KeyBuf> = None;
+        loop {
+            // Some stores do not hold a snapshot for as long as this may take.
+            let snapshot = self.store.snapshot()?;
+            let page = page_behind(after.as_deref(), &snapshot, space, BATCH)?;
+            is_empty &= page.entries.is_empty();
+            for entry in page.entries {
+                record::<_, K, V, C>(space, entry).map_err(|source| {
+                    let (name, declared) = (name.into(), definition.to_string());
+                    Error::from(SchemaError::NotARecord { name, declared, source })
+                })?;
+            }
+            after = page.last;
+            if after.is_none() {
+                break;
+            }
+        }
+        if is_empty {
+            return Err(Error::BadOption {
+                what: "the subspace to import",
+                value: space.to_string(),
+                why: "it holds no record; compare it with the one that was written, or declare an empty table with `Schema::table`",
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a subspace that overlaps with anything that belongs to a schema of the store.
+pub(super) fn refuse_overlap(
+    reader: &impl Reader,
+    space: &Subspace,
+    action: &'static str,
+) -> Result<()> {
+    let overlaps =
+        |other: &Subspace| space.contains(other.prefix()) || other.contains(space.prefix());
+    let refused = |owner: String, owned: &Subspace| {
+        let (space, owned) = (space.to_string(), owned.to_string());
+        Err(SchemaError::Overlap { space, owner, owned, action }.into())
+    };
+    let entries = Subspace::new("keyloom");
+    if overlaps(&entries) {
+        return refused("the entries of the schemas".into(), &entries);
+    }
+    if is_of_schemas(space) {
+        return refused("the subspaces that schemas assign".into(), space);
+    }
+    for kind in ["schema", "dropped"] {
+        let tables = entries.child(kind);
+        for entry in reader.range(tables.self_and_children(), Order::Ascending)? {
+            let (key, value) = entry?;
+            let table = StoredTable::decode(&value).map_err(|error| error.at(&key))?;
+            if let Some(owned) = table.imported.filter(overlaps) {
+                return refused(name_in(&tables, &key)?, &owned);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The table of an entry, which may be that of a table that is being dropped.
+fn name_in(tables: &Subspace, entry: &[u8]) -> Result<String> {
+    let names = || match tables.unpack::<(String, String)>(entry) {
+        Ok(names) => Ok(names),
+        Err(_) => {
+            let (schema, table, _) = tables.unpack::<(String, String, u64)>(entry)?;
+            Ok((schema, table))
+        }
+    };
+    let (schema, table) = names().map_err(|error: Error| error.at(entry))?;
+    Ok(format!("the table {table:?} of the schema {schema:?}"))
+}

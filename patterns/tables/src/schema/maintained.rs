@@ -1,0 +1,128 @@
+//! The contract of a kind of derived data in a schema.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{Reader, Result, Store, Subspace};
+
+use crate::derived::Derived;
+use crate::inconsistency::Inconsistency;
+use crate::progress::{Progress, RepairOptions};
+use crate::table::{RecordKey, Table};
+
+/// A kind of derived data that a [`Schema`](super::Schema) can hold.
+///
+/// Building, disabling, draining and dropping are the same for all kinds: see [`Attached`](super::Attached).
+///
+/// Not kinds: bit-sliced integers and bitmaps by themselves, whose ids the program sets (declare an inverted index with
+/// fields of integers, which assigns ids to records); a [`PropertyIndex`](crate::PropertyIndex), which is for stores
+/// without transactions.
+pub trait Maintained: Clone + Send + Sync + 'static {
+    /// The key of the records.
+    type Key: RecordKey;
+    /// The records.
+    type Value: 'static;
+
+    /// The name of the kind, such as `unique index`. It is part of the stored definition.
+    fn kind(&self) -> &'static str;
+
+    /// The version of the byte format. Raise it when the format changes.
+    fn format(&self) -> u32 {
+        1
+    }
+
+    /// Options that the bytes depend on, as text. They are part of the stored definition.
+    fn options(&self) -> String {
+        String::new()
+    }
+
+    /// Whether [`Schema::derive_deferred`](super::Schema::derive_deferred) may defer the updates. Provided: yes.
+    fn can_be_deferred(&self) -> bool {
+        true
+    }
+
+    /// The subspace of the data, or of a part of them. [`Schema::derive`](super::Schema::derive) checks that it
+    /// lies within the assigned one.
+    fn space(&self) -> &Subspace;
+
+    /// The maintainer, called for each change of a record.
+    fn derived(&self) -> Arc<dyn Derived<Self::Key, Self::Value>>;
+
+    /// Reports every inconsistency between `table` and the derived data, in one snapshot.
+    ///
+    /// # Errors
+    /// Any error of the store; [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the
+    /// data; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for data of a newer program.
+    fn check<C: Codec<Self::Value>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<Self::Key, Self::Value, C>,
+    ) -> Result<Vec<Inconsistency>>;
+
+    /// Fixes every inconsistency in bounded transactions, beside other writers, or builds the data. Attach the data
+    /// to the table that writers use before that.
+    ///
+    /// Without a [`Schema`](super::Schema) do not run two repairs at once of data that are not idempotent, such as
+    /// [`Totals`](crate::Totals): both would add what is missing.
+    ///
+    /// # Errors
+    /// Errors of [`check`](Maintained::check).
+    fn repair<S: Store, C: Codec<Self::Value>>(
+        &self,
+        store: &S,
+        table: &Table<Self::Key, Self::Value, C>,
+    ) -> Result<Progress> {
+        self.repair_with(store, table, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Maintained::repair) with options. It calls `progress` after each commit and stops if that
+    /// breaks; a repair that was stopped, or was killed, can resume at the last
+    /// [position](Progress::position). To begin again is right, too.
+    ///
+    /// # Errors
+    /// Errors of [`check`](Maintained::check); [`Error::BadOption`](keyloom::Error::BadOption) for a position of
+    /// other data.
+    fn repair_with<S: Store, C: Codec<Self::Value>>(
+        &self,
+        store: &S,
+        table: &Table<Self::Key, Self::Value, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress>;
+}
+
+/// The methods of [`Maintained`] that describe a kind, by its inherent methods.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! described {
+    ($kind:expr $(, options $options:expr)? $(, deferred if $deferred:expr)?) => {
+        type Key = K;
+        type Value = V;
+
+        fn kind(&self) -> &'static str {
+            let kind: fn(&Self) -> &'static str = $kind;
+            kind(self)
+        }
+
+        $(fn can_be_deferred(&self) -> bool {
+            let can_be_deferred: fn(&Self) -> bool = $deferred;
+            can_be_deferred(self)
+        })?
+
+        $(fn options(&self) -> String {
+            let options: fn(&Self) -> String = $options;
+            options(self)
+        })?
+
+        fn space(&self) -> &keyloom::Subspace {
+            Self::space(self)
+        }
+
+        fn derived(&self) -> std::sync::Arc<dyn $crate::Derived<K, V>> {
+            #[allow(unused_imports)]
+            use $crate::derived::Attach as _;
+            self.attached()
+        }
+    };
+}

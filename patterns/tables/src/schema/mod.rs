@@ -1,0 +1,614 @@
+//! Schema: which tables and indexes does a store hold, and which program may write to them?
+//!
+//! A [`Schema`] is a named root in a store. It assigns each table, and each piece of data derived from a
+//! table, a subspace of its own, and stores their definitions. A program whose declaration differs from the
+//! store's gets an error: when it declares or, if another program has changed the schema since, from the
+//! write that would leave derived data wrong and from the query that could miss entries.
+//!
+//! ```
+//! use keyloom::{Memory, Store};
+//! use keyloom_tables::{Schema, entry};
+//! let store = Memory::new();
+//! let schema = Schema::open(&store, "town hall")?;
+//! let people = schema.table::<u32, (String, String)>("people")?;
+//! let by_town = schema.index(&people, "by_town", 1, |_id, (name, town)| entry((town, name)))?;
+//!
+//! store.transact(|txn| people.put(txn, &1, &("Ada".into(), "London".into())))?; // and its index entry
+//! let snapshot = store.snapshot()?;
+//! for found in by_town.query().prefix("London").entries(&snapshot)? {
+//!     assert_eq!(found?.parts()?, ("London", "Ada"));
+//! }
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Conflicting declarations
+//!
+//! | a program | error |
+//! |---|---|
+//! | declares a table with another key, record type or codec than the store has | [`SchemaError::Contradiction`] |
+//! | declares one name twice | [`SchemaError::DeclaredTwice`] |
+//! | declares an index of another kind under its name and version | [`SchemaError::Contradiction`] |
+//! | writes to a table and does not declare one of its indexes | [`SchemaError::Undeclared`] |
+//! | declares another version of an index than the store's, and writes to its table or queries it | [`SchemaError::Changed`], until the index is [built](Attached::build) |
+//! | queries an index that is not complete | [`SchemaError::NotReadable`] |
+//! | adds an index to a table of a schema by [`Table::with`], and writes | [`SchemaError::GivenToOwned`] |
+//! | writes through a [`Table`] with an explicit subspace that begins with a negative integer | [`Error::BadOption`] |
+//! | gives an index a table that does not maintain it | [`Error::BadOption`] |
+//! | imports a subspace whose entries are not records of the declared table | [`SchemaError::NotARecord`] |
+//! | imports or clears a subspace that overlaps with data of a schema | [`SchemaError::Overlap`] |
+//! | writes through a [`Table`] with the explicit subspace of an imported table | none: such a table does not read the schema. [`check`](Attached::check) reports the write |
+//! | reads records after another program has raised the version of their table | none by the schema, which a read does not check: a record that does not decode with the program's codec is an [`Error::At`] |
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte; 2 for an imported table); then the tuple of, if imported, the prefix of the records, the table's id, version, key, record type, codec, and for each that is derived, by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable), key of the last record that the build has visited, id of the queue if updates are deferred |
+//! | `"keyloom"`, `"dropped"`, name of the schema, name of the table, id | the entry of a table that is being dropped |
+//! | `"keyloom"`, `"repair"`, id of derived data | how many repairs have begun, a counter: the fencing token of the last |
+//! | `"keyloom"`, `"next id"` | the next free id, a counter |
+//! | id, or prefix of the records; record key | a record of the table |
+//! | id, … | derived data, in the layout of their pattern |
+//! | id of a queue, record key | format (1, one byte), whether there was a record (0 or 1, one byte), the record as of the last drain |
+//!
+//! Ids are negative integers, unique within the store and never reused: the first 255 give prefixes of 2
+//! bytes, the next 65,280 of 3. An id whose subspace already holds keys is skipped.
+//!
+//! # Invariants
+//!
+//! 1. Each transaction that writes records of a table reads the table's entry and maintains what it lists.
+//! 2. Readable derived data are those of all records.
+//! 3. Derived data being built are those of the records up to the last one that the build has visited.
+//! 4. Disabled derived data are not maintained. A build clears them first.
+//! 5. For [deferred](Schema::derive_deferred) data, 2 and 3 hold with each queued record as the queue has it.
+//!
+//! # Life cycle
+//!
+//! "Index table" is the catalogue's name for an index that the application itself maintains. Here all kinds of
+//! derived data are built, disabled and dropped in the same way, beside readers and writers.
+//!
+//! ```text
+//!            declared over an empty table
+//!   absent ────────────────────────────────► readable
+//!     │ declared over records                 ▲    │ disable; build with another definition
+//!     ▼                  build                │    ▼
+//!  disabled ───────────► being built ─────────┘  disabled
+//! ```
+//!
+//! A [build](Attached::build) visits the records in the order of their keys, in transactions of bounded size.
+//! Each of them also stores the key of its last record. A writer reads that key in its own transaction and
+//! maintains the derived data of exactly those records that the build has visited. Hence each record counts
+//! once, also in kinds that are not idempotent, such as totals. Concurrent builds take turns, and a build
+//! that was killed resumes at the stored key.
+//!
+//! *Why data that become readable are complete.* Transactions are serializable, and each writer reads the state in
+//! the transaction that writes. So it comes either before a change of the state, or after it; no process keeps the
+//! state in memory. Of a record up to the position, all entries existed, and a writer replaces them all. A
+//! record after the position has none. The batch that finds no record after the position writes *readable* in the
+//! same transaction.
+//!
+//! A build of a [unique index](Schema::unique_index) stops at a record whose value another one has, and
+//! [`violations`](Attached::violations) lists all of them. From the beginning of the build on, a writer cannot take
+//! the value of a visited record.
+//!
+//! *Deferred.* [`derive_deferred`](Schema::derive_deferred) declares data whose updates wait. A writer
+//! queues a record that changes, as it was, unless it is queued already. [`drain`](Attached::drain) updates the data
+//! from there to what the record is then, and removes it from the queue, in one transaction. So each change counts
+//! once in kinds that are not idempotent too. In between, queries find what the records were at the last drain,
+//! and the records of a [query](Attached::query) leave out what does not match any more. It pays where records change
+//! several times between two drains, or where the kind costs more than one key.
+//!
+//! A program without the declaration of data that are being built or readable cannot write. So deploy a
+//! declaration to all programs first, and then build.
+//!
+//! # Stores without a schema
+//!
+//! A store that was written through tables with explicit subspaces is taken over in these steps. The records stay
+//! where they are. The derived data are built under ids of the schema, since the store does not hold how the old
+//! ones were computed.
+//!
+//! 1. Stop all programs that use the explicit subspaces.
+//! 2. [`import_table`](Schema::import_table) checks that all entries decode, and enters the table.
+//! 3. Declare the derived data, and [build](Attached::build) them.
+//! 4. [`clear_explicit`](Schema::clear_explicit) removes the old derived data, and what an index catalog has left.
+//!
+//! After a kill, begin again with step 2: a step that was completed costs nothing more than opening the schema, or
+//! one range for each subspace to clear.
+//!
+//! ```
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_tables::aggregate::{Totals, contribution};
+//! use keyloom_tables::{Schema, Table};
+//! let store = Memory::new();
+//! let space = Subspace::new("shop");
+//! let totals = Totals::new(&space.child("totals"), |_: &u32, cents: &i64| contribution("all", *cents));
+//! let sales = Table::<u32, i64>::new(&space.child("sales")).with(&totals);
+//! store.transact(|txn| sales.put_many(txn, [(1, 250), (2, 120)]))?;
+//!
+//! let take_over = || {
+//!     let schema = Schema::open(&store, "shop")?;
+//!     let sales = schema.import_table::<u32, i64>("sales", &space.child("sales"))?;
+//!     let totals = schema.totals(&sales, "totals", 1, |_, cents| contribution("all", *cents))?;
+//!     totals.build(&store)?;
+//!     schema.clear_explicit(&space.child("totals"))?;
+//!     Ok::<_, keyloom::Error>((sales, totals))
+//! };
+//! take_over()?;
+//! let (sales, totals) = take_over()?;
+//! let snapshot = store.snapshot()?;
+//! assert_eq!(sales.get(&snapshot, &1)?, Some(250));
+//! assert_eq!(totals.at(&snapshot)?.get(&snapshot, "all")?, 370);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Cost
+//!
+//! | operation | cost | round trips |
+//! |---|---|---|
+//! | [`open`](Schema::open) | 1 range; reads 1 key per table | 1 |
+//! | [`table`](Schema::table), [`derive`](Schema::derive), no change | nothing | 0 |
+//! | [`table`](Schema::table), new | 2 gets, 1 range, 2 keys written | 4 |
+//! | [`derive`](Schema::derive), new | 2 gets, 2 ranges, 2 keys written | 5 |
+//! | [`import_table`](Schema::import_table), new, n records | 1 get, 2 ranges and 1 per 1,000 records, which read n keys and 1 per table of the store; then those of a new table, and 2 ranges | 9, and 1 per 1,000 records |
+//! | [`clear_explicit`](Schema::clear_explicit) of n keys | 3 ranges per 1,000 keys, n keys removed | 4 per 1,000 keys |
+//! | the first put or delete of a transaction in a table | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
+//! | put, delete after it | nothing more | 0 more |
+//! | put, delete with deferred data | 1 get for each record, in the round trip of the old records, and 1 key written if it is not queued, instead of the cost of the kind | 0 more |
+//! | get, range, page of a table | nothing more | 0 more |
+//! | [`at`](Attached::at) | 1 get | 1 |
+//! | a batch of [`drain`](Attached::drain) over n records | 1 get, 1 range, n gets, n keys removed, and the cost of n puts in the kind | 4, and those of the kind |
+//! | a batch of [`build`](Attached::build) over n records | 1 get, 1 range, 1 key written, and the cost of n puts in the kind | 3, and those of the kind |
+//! | a batch of [`drop_data`](Attached::drop_data) over n keys | 1 get (the last: 2), 1 range, n keys removed, 1 key written | 3 (the last: 4) |
+//! | [`repair`](Attached::repair) | that of the kind, 1 get and 1 key written, and 2 gets in each transaction | 2, and 2 more in each transaction |
+//!
+//! # When not to use it
+//!
+//! For data whose layout another program determines, give a [`Table`] an explicit [`Subspace`]. Only that
+//! value then knows its indexes: another program, or another table over the same subspace, would not
+//! maintain them.
+//!
+//! # Source
+//!
+//! "Index table" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Short prefixes for names: the directory
+//! layer of FoundationDB. A schema stored with the records, index states, and builds of indexes that are not
+//! idempotent: C. Chrysafis et al., *FoundationDB Record Layer* (2019). Online schema changes: I. Rae et al.,
+//! *Online, Asynchronous Schema Change in F1* (2013).
+
+mod as_of;
+mod attached;
+mod build;
+mod deferred;
+mod error;
+mod import;
+mod maintained;
+mod owned;
+mod stored;
+mod tables;
+mod violations;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use keyloom::value::Postcard;
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+
+use crate::aggregate::{Contributions, Totals};
+use crate::index::{Index, IndexEntries};
+use crate::table::{RecordKey, Table};
+
+pub use attached::Attached;
+pub use error::SchemaError;
+pub use maintained::Maintained;
+pub use owned::OWNER;
+pub use stored::{Definition, State, TableDefinition};
+pub use tables::{DerivedInfo, TableInfo};
+
+pub(crate) use deferred::{queue_key, write_queued};
+use import::refuse_overlap;
+use owned::Declared;
+pub(crate) use owned::{Follow, Followed, Owned};
+pub(crate) use stored::is_of_schemas;
+use stored::{Id, StoredDerived, StoredTable, space_of, write_entry};
+
+/// A named set of tables and derived data; see the [module](self).
+///
+/// The value is needed only while tables are declared. The handles that it returns borrow neither it nor the
+/// store. They are valid for the store that it was opened on: in another store, names may have other ids.
+///
+/// ```
+/// use keyloom::{Memory, Result, Store};
+/// use keyloom_tables::{Attached, Index, Schema, Table, entry};
+/// struct TownHall {
+///     people: Table<u32, (String, String)>,
+///     by_town: Attached<Index<u32, (String, String), String>>,
+/// }
+/// impl TownHall {
+///     fn open(store: &impl Store) -> Result<Self> {
+///         let schema = Schema::open(store, "town hall")?;
+///         let people = schema.table("people")?;
+///         let by_town = schema.index(&people, "by_town", 1, |_, (_, town)| entry(town))?;
+///         Ok(Self { people, by_town })
+///     }
+/// }
+/// let store = Memory::new();
+/// let hall = TownHall::open(&store)?;
+/// # let _ = (hall.people, hall.by_town);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct Schema<'s, S> {
+    store: &'s S,
+    name: Arc<str>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The entries of the store as of `open`, and those entered since.
+    stored: BTreeMap<String, StoredTable>,
+    /// The tables declared through this value.
+    declared: BTreeSet<String>,
+}
+
+impl<S> fmt::Debug for Schema<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema")
+            .field("name", &self.name)
+            .field("tables", &self.known().stored.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'s, S: Store> Schema<'s, S> {
+    /// Opens the schema `name`, which need not exist. Costs one range.
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`]; [`SchemaError::Damaged`] in an [`Error::At`]; any error of the store.
+    pub fn open(store: &'s S, name: &str) -> Result<Self> {
+        let stored = read_tables(&store.snapshot()?, name)?;
+        let known = Mutex::new(Known { stored, declared: BTreeSet::new() });
+        Ok(Self { store, name: name.into(), known })
+    }
+
+    /// Declares a table whose records are encoded with [`Postcard`], and enters it if it is new.
+    ///
+    /// The entry holds the names of the types `K` and `V` without their module paths; a declaration with
+    /// other names is refused. In a key, integers of all widths count as one type, since they share one
+    /// encoding.
+    ///
+    /// # Errors
+    /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any error
+    /// of the store.
+    pub fn table<K: RecordKey, V: 'static>(&self, name: &str) -> Result<Table<K, V>> {
+        self.table_with::<K, V, Postcard>(name, 1)
+    }
+
+    /// Declares a table of version `version`, whose records are encoded with the codec `C`.
+    ///
+    /// Raise the version when the record type gets another name or codec and the stored records decode with
+    /// it. From then on, a program that declares a lower version is refused.
+    ///
+    /// ```
+    /// use keyloom::{Memory, value::Json};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// Schema::open(&store, "blog")?.table_with::<u32, Vec<String>, Json>("tags", 1)?;
+    /// let other = Schema::open(&store, "blog")?.table::<u32, String>("tags");
+    /// assert!(other.unwrap_err().to_string().contains("from integer to Vec<String>, written with Json"));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any error
+    /// of the store.
+    pub fn table_with<K: RecordKey, V: 'static, C: 'static>(
+        &self,
+        name: &str,
+        version: u32,
+    ) -> Result<Table<K, V, C>> {
+        self.declare_table(name, TableDefinition::of::<K, V, C>(version), None)
+    }
+
+    /// Declares a table, with the subspace from which it is imported.
+    fn declare_table<K: RecordKey, V: 'static, C: 'static>(
+        &self,
+        name: &str,
+        definition: TableDefinition,
+        imported: Option<&Subspace>,
+    ) -> Result<Table<K, V, C>> {
+        let mut known = self.known();
+        if known.declared.contains(name) {
+            let (schema, name) = (self.name.to_string(), name.into());
+            return Err(SchemaError::DeclaredTwice { schema, name }.into());
+        }
+        let entry = entries_of(&self.name).pack(name);
+        let stored = match known.stored.get(name) {
+            Some(stored) if stored.definition == definition => stored.clone(),
+            _ => self.store.transact(|txn| {
+                txn.guarded(|txn| self.enter_table(txn, &entry, name, &definition, imported))
+            })?,
+        };
+        imported.map_or(Ok(()), |space| stored.refuse_elsewhere(&self.name, name, space))?;
+        let owned = Owned::new(Arc::clone(&self.name), name.into(), entry, &stored);
+        let space = stored.space();
+        known.stored.insert(name.into(), stored);
+        known.declared.insert(name.into());
+        Ok(Table::owned(space, Arc::new(owned)))
+    }
+
+    fn enter_table(
+        &self,
+        txn: &mut impl Writer,
+        entry: &[u8],
+        name: &str,
+        definition: &TableDefinition,
+        imported: Option<&Subspace>,
+    ) -> Result<StoredTable> {
+        let stored = txn.get(entry)?.map(|bytes| StoredTable::decode(&bytes)).transpose();
+        let table = match stored.map_err(|error| error.at(entry))? {
+            None => {
+                if let Some(space) = imported {
+                    refuse_overlap(txn, space, "imported")?;
+                }
+                let (id, definition) = (new_id(txn)?, definition.clone());
+                StoredTable { id, imported: imported.cloned(), definition, derived: Vec::new() }
+            }
+            // The keys of records do not change with a version.
+            Some(stored)
+                if stored.definition.version < definition.version
+                    && stored.definition.key == definition.key =>
+            {
+                StoredTable { definition: definition.clone(), ..stored }
+            }
+            Some(stored) => {
+                stored.refuse_other(&self.name, name, definition)?;
+                return Ok(stored);
+            }
+        };
+        write_entry(txn, entry, &table)?;
+        Ok(table)
+    }
+
+    /// Declares data derived from the records of `table`, and enters them if they are new. `make` returns their
+    /// pattern in the given subspace; it may run twice.
+    ///
+    /// If the table is empty, new derived data are readable at once. Otherwise [build](Attached::build) them.
+    ///
+    /// `version` is the version of the function that computes them. Raise it whenever the function returns
+    /// something else for the same record, and build again.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::aggregate::{Event, RollUp};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "weather")?;
+    /// let rain = schema.table::<(String, i64), u32>("rain")?;
+    /// let by_day = schema.derive(&rain, "by_day", 1, |space| {
+    ///     let event = |(town, time): &(String, i64), mm: &u32| Some(Event::new(town, *time, i64::from(*mm)));
+    ///     RollUp::new(space, &[86_400], event)
+    /// })?;
+    /// store.transact(|txn| rain.put(txn, &("Bern".into(), 3_600), &7))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert!(by_day.check(&snapshot)?.is_empty());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`] for a table
+    /// of another schema or of none, [`SchemaError::Outside`]; errors of `make`; any error of the store.
+    pub fn derive<D: Maintained, C>(
+        &self,
+        table: &Table<D::Key, D::Value, C>,
+        name: &str,
+        version: u32,
+        make: impl Fn(&Subspace) -> Result<D>,
+    ) -> Result<Attached<D, C>> {
+        self.declare(table, name, version, false, make)
+    }
+
+    fn declare<D: Maintained, C>(
+        &self,
+        table: &Table<D::Key, D::Value, C>,
+        name: &str,
+        version: u32,
+        is_deferred: bool,
+        make: impl Fn(&Subspace) -> Result<D>,
+    ) -> Result<Attached<D, C>> {
+        let define = |derived: &D| define(derived, version, is_deferred);
+        let owned = table.owner().filter(|owned| owned.schema == self.name);
+        let Some(owned) = owned else {
+            let (schema, name) = (self.name.to_string(), name.into());
+            return Err(SchemaError::NotOwned { schema, name }.into());
+        };
+        let mut known = self.known();
+        let before = known.stored.get(&*owned.name).and_then(|table| table.get(name));
+        let stored = match before {
+            Some(before) => before.clone(),
+            None => {
+                let (table, entered) = self.store.transact(|txn| {
+                    txn.guarded(|txn| enter_derived(txn, owned, name, define, &make))
+                })?;
+                known.stored.insert(owned.name.to_string(), table);
+                entered
+            }
+        };
+        let derived = make_in(stored.id, owned, name, &make)?;
+        let definition = define(&derived)?;
+        let [is, was] = [&definition, &stored.definition];
+        if is != was && is.version == was.version {
+            return Err(SchemaError::Contradiction {
+                schema: self.name.to_string(),
+                name: owned.name_of(name),
+                stored: was.to_string(),
+                declared: is.to_string(),
+            }
+            .into());
+        }
+        let declared = Declared::new(&stored, definition, derived.derived());
+        let declared = owned.declare(declared)?;
+        Ok(Attached::new(derived, declared, table.clone()))
+    }
+
+    /// Declares an [`Index`] whose entries for a record are those that `function` returns; see
+    /// [`derive`](Schema::derive).
+    ///
+    /// # Errors
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
+    /// of the store.
+    pub fn index<K: RecordKey, V: 'static, P: 'static, C>(
+        &self,
+        table: &Table<K, V, C>,
+        name: &str,
+        version: u32,
+        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
+    ) -> Result<Attached<Index<K, V, P>, C>> {
+        let function = shared(function);
+        self.derive(table, name, version, |space| Ok(Index::new(space, function.clone())))
+    }
+
+    /// Declares a [unique](Index::unique) index; see [`derive`](Schema::derive).
+    ///
+    /// # Errors
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
+    /// of the store.
+    pub fn unique_index<K: RecordKey, V: 'static, P: 'static, C>(
+        &self,
+        table: &Table<K, V, C>,
+        name: &str,
+        version: u32,
+        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
+    ) -> Result<Attached<Index<K, V, P>, C>> {
+        let function = shared(function);
+        self.derive(table, name, version, |space| Ok(Index::new(space, function.clone()).unique()))
+    }
+
+    /// Declares [`Totals`] of the contributions that `function` returns for each record; see
+    /// [`derive`](Schema::derive).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::aggregate::contribution;
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let shoes = schema.table::<u32, u8>("shoes")?;
+    /// let by_size = schema.totals(&shoes, "by_size", 1, |_, size| contribution(size, 1))?;
+    /// store.transact(|txn| shoes.put_many(txn, [(1, 42), (2, 42), (3, 40)]))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(by_size.at(&snapshot)?.get(&snapshot, 42)?, 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
+    /// of the store.
+    pub fn totals<K: RecordKey, V: 'static, P: 'static, C>(
+        &self,
+        table: &Table<K, V, C>,
+        name: &str,
+        version: u32,
+        function: impl Fn(&K, &V) -> Contributions<P> + Send + Sync + 'static,
+    ) -> Result<Attached<Totals<K, V, P>, C>> {
+        let function = shared(function);
+        self.derive(table, name, version, |space| Ok(Totals::new(space, function.clone())))
+    }
+}
+
+impl<S> Schema<'_, S> {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The same function, for each time that a pattern is made.
+fn shared<K, V, T>(
+    function: impl Fn(&K, &V) -> T + Send + Sync + 'static,
+) -> impl Fn(&K, &V) -> T + Clone + Send + Sync + 'static {
+    let function = Arc::new(function);
+    move |key: &K, value: &V| function(key, value)
+}
+
+fn define<D: Maintained>(derived: &D, version: u32, is_deferred: bool) -> Result<Definition> {
+    let kind = derived.kind();
+    if is_deferred && !derived.can_be_deferred() {
+        return Err(Error::BadOption {
+            what: "deferred derived data",
+            value: kind.into(),
+            why: "this kind decides whether a record may be written, or defers its work itself; declare it with `derive`",
+        });
+    }
+    let (kind, format, options) = (kind.into(), derived.format(), derived.options());
+    Ok(Definition { kind, format, version, options, is_deferred })
+}
+
+/// Calls `make` with the subspace of `id`, and refuses a pattern that lies elsewhere.
+fn make_in<D: Maintained>(
+    id: Id,
+    owned: &Owned<D::Key, D::Value>,
+    name: &str,
+    make: impl Fn(&Subspace) -> Result<D>,
+) -> Result<D> {
+    let space = space_of(id);
+    let derived = make(&space)?;
+    if space.contains(derived.space().prefix()) {
+        return Ok(derived);
+    }
+    let (name, space) = (owned.name_of(name), derived.space().to_string());
+    Err(SchemaError::Outside { name, space }.into())
+}
+
+/// Enters derived data, unless another program has done so in the meantime.
+fn enter_derived<D: Maintained>(
+    txn: &mut impl Writer,
+    owned: &Owned<D::Key, D::Value>,
+    name: &str,
+    define: impl Fn(&D) -> Result<Definition>,
+    make: impl Fn(&Subspace) -> Result<D>,
+) -> Result<(StoredTable, StoredDerived)> {
+    let mut table = owned.read(txn)?;
+    if let Some(stored) = table.get(name) {
+        let stored = stored.clone();
+        return Ok((table, stored));
+    }
+    let id = new_id(txn)?;
+    let definition = define(&make_in(id, owned, name, make)?)?;
+    let queue = definition.is_deferred.then(|| new_id(txn)).transpose()?;
+    let is_empty = txn.first(table.space().self_and_children())?.is_none();
+    let state = if is_empty { State::Readable } else { State::Disabled };
+    let (name, built_to) = (name.into(), None);
+    let all_visited = false;
+    let entered = StoredDerived { name, id, definition, state, built_to, all_visited, queue };
+    table.insert(entered.clone());
+    owned.write(txn, &table)?;
+    Ok((table, entered))
+}
+
+/// The entries of a schema, by the names of their tables.
+fn read_tables(reader: &impl Reader, name: &str) -> Result<BTreeMap<String, StoredTable>> {
+    let space = entries_of(name);
+    let mut stored = BTreeMap::new();
+    for entry in reader.range(space.self_and_children(), Order::Ascending)? {
+        let (key, value) = entry?;
+        let name: String = space.unpack(&key).map_err(|error| Error::from(error).at(&key))?;
+        let table = StoredTable::decode(&value).map_err(|error| error.at(&key))?;
+        stored.insert(name, table);
+    }
+    Ok(stored)
+}
+
+/// Where the entries of a schema are.
+fn entries_of(name: &str) -> Subspace {
+    Subspace::new(&("keyloom", "schema", name))
+}
+
+/// A new id, whose subspace holds no key.
+fn new_id(txn: &mut impl Writer) -> Result<Id> {
+    let counter: KeyBuf = keyloom::pack(&("keyloom", "next id"));
+    let mut id = Id::try_from(txn.counter(&counter)?).unwrap_or(0).max(1);
+    while txn.first(space_of(id).self_and_children())?.is_some() {
+        id += 1;
+    }
+    txn.put(&counter, &(id + 1).to_le_bytes())?;
+    Ok(id)
+}

@@ -1,0 +1,343 @@
+//! What a table of a schema knows about the schema.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
+use smallvec::SmallVec;
+
+use super::error::SchemaError;
+use super::stored::{
+    Definition, Id, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
+};
+use crate::derived::{Derived, RecordChange, SortedWrites};
+use crate::upkeep::holds;
+
+/// Derived data as the program declares them.
+pub(super) struct Declared<K, V> {
+    pub(super) name: Arc<str>,
+    pub(super) id: Id,
+    pub(super) definition: Definition,
+    /// Where records are queued, if the data are deferred.
+    queue: Option<Id>,
+    derived: Arc<dyn Derived<K, V>>,
+}
+
+impl<K, V> Declared<K, V> {
+    pub(super) fn new(
+        stored: &StoredDerived,
+        definition: Definition,
+        derived: Arc<dyn Derived<K, V>>,
+    ) -> Self {
+        let StoredDerived { name, id, queue, .. } = stored;
+        Self { name: name.as_str().into(), id: *id, definition, queue: *queue, derived }
+    }
+
+    pub(super) fn is(&self, stored: &StoredDerived) -> bool {
+        self.id == stored.id && self.definition == stored.definition
+    }
+
+    pub(super) fn derived(&self) -> &dyn Derived<K, V> {
+        &*self.derived
+    }
+
+    fn readable(&self) -> StoredDerived {
+        let Self { name, id, definition, queue, .. } = self;
+        StoredDerived {
+            name: name.to_string(),
+            id: *id,
+            definition: definition.clone(),
+            state: State::Readable,
+            built_to: None,
+            all_visited: false,
+            queue: *queue,
+        }
+    }
+}
+
+/// A table that a schema owns.
+pub(crate) struct Owned<K, V> {
+    pub(super) schema: Arc<str>,
+    pub(super) name: Arc<str>,
+    /// Where the entry of the table is.
+    pub(super) entry: KeyBuf,
+    pub(super) id: Id,
+    imported: Option<Subspace>,
+    definition: TableDefinition,
+    declared: RwLock<AllDeclared<K, V>>,
+    /// Whether some of the declared data are deferred.
+    defers: AtomicBool,
+}
+
+/// The derived data of a table that the program has declared so far.
+struct AllDeclared<K, V> {
+    all: Vec<Arc<Declared<K, V>>>,
+    /// The bytes of the table's entry if exactly the declared data exist and all are readable. A writer
+    /// that reads these bytes need not decode them.
+    steady: Vec<u8>,
+}
+
+/// How far derived data are.
+#[derive(Clone)]
+pub(super) enum Stage {
+    Readable,
+    /// A build has visited the records up to this key.
+    Visiting(KeyBuf),
+    /// A build has visited all records, and come to this position of what remains.
+    Finishing(KeyBuf),
+}
+
+impl Stage {
+    /// `None` if a build has visited no record yet.
+    pub(super) fn of(stored: &StoredDerived) -> Option<Self> {
+        match (stored.state, &stored.built_to) {
+            (State::Building, built_to) => built_to.clone().map(match stored.all_visited {
+                true => Self::Finishing,
+                false => Self::Visiting,
+            }),
+            _ => Some(Self::Readable),
+        }
+    }
+
+    pub(super) fn update<K, V>(
+        &self,
+        derived: &dyn Derived<K, V>,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        match self {
+            _ if changes.is_empty() => Ok(()),
+            Self::Readable => derived.update(txn, changes, writes),
+            Self::Visiting(_) => derived.update_in_build(None, txn, changes, writes),
+            Self::Finishing(at) => derived.update_in_build(Some(at), txn, changes, writes),
+        }
+    }
+}
+
+/// Derived data that a transaction maintains.
+pub(crate) struct Follow<K, V> {
+    pub(crate) derived: Arc<dyn Derived<K, V>>,
+    stage: Stage,
+    /// Where to queue the record, if the data are deferred.
+    pub(crate) queue: Option<Subspace>,
+}
+
+impl<K, V> Follow<K, V> {
+    /// Derived data that follow each change at once.
+    pub(crate) fn always(derived: &Arc<dyn Derived<K, V>>) -> Self {
+        Self { derived: Arc::clone(derived), stage: Stage::Readable, queue: None }
+    }
+
+    /// The key of the last record that a build has visited, while there are others.
+    pub(crate) fn visited(&self) -> Option<&KeyBuf> {
+        match &self.stage {
+            Stage::Visiting(last) => Some(last),
+            Stage::Readable | Stage::Finishing(_) => None,
+        }
+    }
+
+    pub(crate) fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.stage.update(&*self.derived, txn, changes, writes)
+    }
+}
+
+/// The derived data that a transaction maintains.
+pub(crate) type Followed<K, V> = SmallVec<[Follow<K, V>; 4]>;
+
+impl<K, V> Owned<K, V> {
+    pub(super) fn new(
+        schema: Arc<str>,
+        name: Arc<str>,
+        entry: KeyBuf,
+        stored: &StoredTable,
+    ) -> Self {
+        let steady = StoredTable { derived: Vec::new(), ..stored.clone() }.encode();
+        let declared = RwLock::new(AllDeclared { all: Vec::new(), steady });
+        let StoredTable { id, imported, definition, .. } = stored.clone();
+        let defers = AtomicBool::new(false);
+        Self { schema, name, entry, id, imported, definition, declared, defers }
+    }
+
+    /// Adds derived data, which the writers of this program maintain from then on.
+    ///
+    /// # Errors
+    /// [`SchemaError::DeclaredTwice`].
+    pub(super) fn declare(&self, declared: Declared<K, V>) -> Result<Arc<Declared<K, V>>> {
+        let mut guard = self.declared.write().unwrap_or_else(PoisonError::into_inner);
+        if guard.all.iter().any(|other| other.name == declared.name) {
+            let (schema, name) = (self.schema.to_string(), self.name_of(&declared.name));
+            return Err(SchemaError::DeclaredTwice { schema, name }.into());
+        }
+        self.defers.fetch_or(declared.queue.is_some(), Ordering::Relaxed);
+        let declared = Arc::new(declared);
+        guard.all.push(Arc::clone(&declared));
+        guard.all.sort_by(|a, b| a.name.cmp(&b.name));
+        let derived = guard.all.iter().map(|declared| declared.readable()).collect();
+        let (imported, definition) = (self.imported.clone(), self.definition.clone());
+        guard.steady = StoredTable { id: self.id, imported, definition, derived }.encode();
+        Ok(declared)
+    }
+
+    fn declared(&self) -> RwLockReadGuard<'_, AllDeclared<K, V>> {
+        self.declared.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The error of a write to a table that was given an index by [`Table::with`](crate::Table::with).
+    #[cold]
+    pub(crate) fn refused(&self) -> Error {
+        SchemaError::GivenToOwned { table: self.name.to_string() }.into()
+    }
+
+    /// The key that each writing transaction must read.
+    pub(crate) fn entry(&self) -> &KeyBuf {
+        &self.entry
+    }
+
+    /// Whether the program has declared derived data in `space`.
+    pub(crate) fn includes(&self, space: &Subspace) -> bool {
+        self.declared().all.iter().any(|one| holds(&*one.derived, space))
+    }
+
+    /// Whether the program has declared no derived data.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.declared().all.is_empty()
+    }
+
+    /// Where the records of deferred data are queued, as far as the program knows.
+    pub(crate) fn queues(&self) -> SmallVec<[Subspace; 1]> {
+        if !self.defers.load(Ordering::Relaxed) {
+            return SmallVec::new();
+        }
+        let declared = self.declared();
+        declared.all.iter().filter_map(|one| one.queue.map(space_of)).collect()
+    }
+
+    /// The derived data that a transaction must maintain if `entry` is the table's entry.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if this program cannot maintain all of them.
+    pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
+        let declared = self.declared();
+        if entry == Some(&declared.steady) {
+            let follow = |one: &Arc<Declared<K, V>>| Follow {
+                queue: one.queue.map(space_of),
+                ..Follow::always(&one.derived)
+            };
+            return Ok(declared.all.iter().map(follow).collect());
+        }
+        self.followed_of(&declared, &self.decode(entry)?)
+    }
+
+    fn followed_of(
+        &self,
+        declared: &AllDeclared<K, V>,
+        stored: &StoredTable,
+    ) -> Result<Followed<K, V>> {
+        let mut followed = Followed::new();
+        for one in stored.derived.iter().filter(|one| one.state != State::Disabled) {
+            let found = declared.all.iter().find(|declared| *declared.name == *one.name);
+            let Some(declared) = found else {
+                let (table, name) = (self.name.to_string(), one.name.clone());
+                return Err(SchemaError::Undeclared { table, name }.into());
+            };
+            self.refuse_change(declared, one)?;
+            if let Some(stage) = Stage::of(one) {
+                let (derived, queue) = (Arc::clone(&declared.derived), one.queue.map(space_of));
+                followed.push(Follow { derived, stage, queue });
+            }
+        }
+        Ok(followed)
+    }
+
+    /// Finds derived data in the table's entry.
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if they were dropped, also if other data have their name since.
+    pub(super) fn find<'t>(
+        &self,
+        stored: &'t mut StoredTable,
+        declared: &Declared<K, V>,
+    ) -> Result<&'t mut StoredDerived> {
+        let found = stored.get_mut(&declared.name).filter(|one| one.id == declared.id);
+        found.ok_or_else(|| SchemaError::Gone { name: self.name_of(&declared.name) }.into())
+    }
+
+    /// # Errors
+    /// [`SchemaError::Changed`] if the definition in the store differs.
+    pub(super) fn refuse_change(
+        &self,
+        declared: &Declared<K, V>,
+        stored: &StoredDerived,
+    ) -> Result<()> {
+        if declared.is(stored) {
+            return Ok(());
+        }
+        Err(SchemaError::Changed {
+            table: self.name.to_string(),
+            name: declared.name.to_string(),
+            stored: stored.definition.to_string(),
+            declared: declared.definition.to_string(),
+        }
+        .into())
+    }
+
+    /// Decodes the table's entry, and refuses that of another table.
+    fn decode(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
+        let stored = entry.map(StoredTable::decode).transpose();
+        let stored = stored.map_err(|error| error.at(&self.entry))?;
+        let Some(stored) = stored.filter(|stored| stored.id == self.id) else {
+            return Err(SchemaError::Gone { name: self.name.to_string() }.into());
+        };
+        stored.refuse_other(&self.schema, &self.name, &self.definition)?;
+        Ok(stored)
+    }
+
+    /// Writes the table's entry.
+    pub(super) fn write(&self, txn: &mut impl Writer, table: &StoredTable) -> Result<()> {
+        write_entry(txn, &self.entry, table)
+    }
+
+    pub(super) fn read(&self, reader: &impl Reader) -> Result<StoredTable> {
+        self.decode(reader.get(&self.entry)?.as_deref())
+    }
+
+    /// The name of derived data, qualified by the table's.
+    pub(super) fn name_of(&self, derived: &str) -> String {
+        format!("{}.{derived}", self.name)
+    }
+}
+
+impl<K, V> fmt::Debug for Owned<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let declared = self.declared();
+        let names: Vec<_> = declared.all.iter().map(|declared| &declared.name).collect();
+        f.debug_struct("Owned")
+            .field("schema", &self.schema)
+            .field("table", &self.name)
+            .field("derived", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Kind of derived data from which the records of their table follow, as nodes follow from a tree. It is dropped
+/// with its table only.
+pub const OWNER: &str = "tree";
+
+/// Refuses to disable or to drop the owner of the records alone.
+pub(super) fn refuse_owner(stored: &StoredTable, table: &str, name: &str) -> Result<()> {
+    match stored.get(name).filter(|one| one.definition.kind == OWNER) {
+        None => Ok(()),
+        Some(_) => Err(Error::BadOption {
+            what: "derived data",
+            value: format!("{table}.{name}"),
+            why: "they are a tree, from which its nodes follow; drop the table of the nodes",
+        }),
+    }
+}

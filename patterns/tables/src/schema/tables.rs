@@ -1,0 +1,251 @@
+//! Listing and dropping the tables of a schema.
+
+use std::ops::ControlFlow;
+
+use keyloom::{KeyBuf, Reader, Result, Store, Subspace, Writer};
+
+use super::build::{BATCH, delete_some, drop_some, forget_repairs, in_batches};
+use super::error::SchemaError;
+use super::owned::refuse_owner;
+use super::stored::{
+    Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
+};
+use super::{Schema, read_tables};
+use crate::batch::BatchSize;
+use crate::progress::Progress;
+
+/// A table of a schema, as the store describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// The name.
+    pub name: String,
+    /// The definition.
+    pub definition: TableDefinition,
+    /// Where the records are, if the table was [imported](Schema::import_table).
+    pub imported: Option<Subspace>,
+    /// The derived data, by name.
+    pub derived: Vec<DerivedInfo>,
+}
+
+/// Derived data of a table, as the store describes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DerivedInfo {
+    /// The name.
+    pub name: String,
+    /// The definition.
+    pub definition: Definition,
+    /// The state.
+    pub state: State,
+}
+
+impl<S: Store> Schema<'_, S> {
+    /// The tables in the store and their derived data, by name, whether this program declares them or not.
+    /// Costs one range.
+    ///
+    /// ```
+    /// use keyloom::Memory;
+    /// use keyloom_tables::{Schema, entry};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let prices = schema.table::<u32, u32>("prices")?;
+    /// schema.index(&prices, "by_price", 1, |_, cents| entry(cents))?;
+    /// let tables = schema.tables()?;
+    /// assert_eq!(tables[0].definition.to_string(), "a table of version 1 from integer to u32, written with Postcard");
+    /// assert_eq!(tables[0].derived[0].name, "by_price");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`](keyloom::Error::NewerFormat); [`SchemaError::Damaged`]; any error of the store.
+    pub fn tables(&self) -> Result<Vec<TableInfo>> {
+        let tables = read_tables(&self.store.snapshot()?, &self.name)?.into_iter();
+        let info = |(name, StoredTable { definition, imported, derived, .. })| TableInfo {
+            name,
+            definition,
+            imported,
+            derived: derived
+                .into_iter()
+                .map(|one| DerivedInfo {
+                    name: one.name,
+                    definition: one.definition,
+                    state: one.state,
+                })
+                .collect(),
+        };
+        Ok(tables.map(info).collect())
+    }
+
+    /// Disables data derived from `table`, which this program need not declare: see
+    /// [`Attached::disable`](super::Attached::disable).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::{Schema, entry};
+    /// let store = Memory::new();
+    /// let newer = Schema::open(&store, "shop")?;
+    /// newer.index(&newer.table::<u32, u32>("prices")?, "by_price", 1, |_, cents| entry(cents))?;
+    ///
+    /// // A program that was written before there was the index.
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let prices = schema.table::<u32, u32>("prices")?;
+    /// assert!(store.transact(|txn| prices.put(txn, &1, &250)).is_err());
+    /// schema.disable("prices", "by_price")?;
+    /// store.transact(|txn| prices.put(txn, &1, &250))?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table or no such derived data; any error of the store.
+    pub fn disable(&self, table: &str, name: &str) -> Result<()> {
+        self.store.transact(|txn| {
+            txn.guarded(|txn| {
+                let (entry, mut stored) = self.read_table(txn, table)?;
+                refuse_owner(&stored, table, name)?;
+                let gone = || SchemaError::Gone { name: format!("{table}.{name}") };
+                stored.get_mut(name).ok_or_else(gone)?.disable();
+                write_entry(txn, &entry, &stored)
+            })
+        })
+    }
+
+    /// Drops data derived from `table`, which this program need not declare: see
+    /// [`Attached::drop_data`](super::Attached::drop_data).
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table; any error of the store.
+    pub fn drop_derived(&self, table: &str, name: &str) -> Result<Progress> {
+        self.drop_derived_with(table, name, BATCH, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`drop_derived`](Schema::drop_derived) with at most `batch` keys in a transaction. Calls `progress`
+    /// after each transaction and stops if that breaks; the next call resumes.
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table; any error of the store.
+    pub fn drop_derived_with(
+        &self,
+        table: &str,
+        name: &str,
+        batch: usize,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        if let Some(known) = self.known().stored.get_mut(table) {
+            known.derived.retain(|one| one.name != name);
+        }
+        in_batches(self.store, batch, progress, |txn, batch| {
+            txn.guarded(|txn| {
+                let (entry, stored) = self.read_table(txn, table)?;
+                refuse_owner(&stored, table, name)?;
+                drop_some(txn, &entry, stored, name, batch)
+            })
+        })
+    }
+
+    /// The entry of a table, and its key.
+    fn read_table(&self, reader: &impl Reader, name: &str) -> Result<(KeyBuf, StoredTable)> {
+        let entry = super::entries_of(&self.name).pack(name);
+        let stored = reader.get(&entry)?.map(|bytes| StoredTable::decode(&bytes)).transpose();
+        let gone = || SchemaError::Gone { name: name.into() };
+        let stored = stored.map_err(|error| error.at(&entry))?.ok_or_else(gone)?;
+        Ok((entry, stored))
+    }
+
+    /// Drops a table, its records and its derived data, in bounded transactions.
+    ///
+    /// Also completes an earlier drop of a table with this name. After the first transaction, writes through handles of the table are refused with [`SchemaError::Gone`], and
+    /// the name is free. Reads through such handles return the records that are not removed yet.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let prices = schema.table::<u32, u32>("prices")?;
+    /// store.transact(|txn| prices.put_many(txn, (0..2_500).map(|n| (n, n))))?;
+    /// assert_eq!(schema.drop_table("prices")?.removed, 2_500);
+    /// assert!(store.transact(|txn| prices.put(txn, &1, &1)).is_err());
+    /// assert!(schema.tables()?.is_empty());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table; any error of the store.
+    pub fn drop_table(&self, name: &str) -> Result<Progress> {
+        self.drop_table_with(name, BATCH, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`drop_table`](Schema::drop_table) with at most `batch` keys in a transaction. Calls `progress` after
+    /// each transaction and stops if that breaks. The next call, in any program, resumes; so does one after a
+    /// kill.
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table; any error of the store.
+    pub fn drop_table_with(
+        &self,
+        name: &str,
+        batch: usize,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let mut known = self.known();
+        known.stored.remove(name);
+        known.declared.remove(name);
+        drop(known);
+        let (mut size, mut done, mut is_found) =
+            (BatchSize::new(batch), Progress::default(), false);
+        loop {
+            let step = size.transact(self.store, |txn, batch| {
+                txn.guarded(|txn| self.drop_batch(txn, name, batch))
+            })?;
+            let Some(removed) = step else { break };
+            is_found = true;
+            done.removed += removed;
+            if progress(&done).is_break() {
+                return Ok(done);
+            }
+        }
+        match is_found {
+            true => Ok(Progress { finished: true, ..done }),
+            false => Err(SchemaError::Gone { name: name.into() }.into()),
+        }
+    }
+
+    /// Removes some keys of tables with this name that were dropped, or else drops the one that was not.
+    /// Returns how many keys; `None` if there is no table any more.
+    fn drop_batch(&self, txn: &mut impl Writer, name: &str, batch: usize) -> Result<Option<u64>> {
+        let dropped = Subspace::new(&("keyloom", "dropped", &*self.name, name));
+        let found = txn.first(dropped.self_and_children())?;
+        let found =
+            found.map(|(key, table)| (KeyBuf::from_slice(&key), StoredTable::decode(&table)));
+        if let Some((key, table)) = found {
+            return clear_dropped(txn, &key, &table.map_err(|error| error.at(&key))?, batch)
+                .map(Some);
+        }
+        let entry = super::entries_of(&self.name).pack(name);
+        let Some(bytes) = txn.get(&entry)?.map(|bytes| bytes.to_vec()) else { return Ok(None) };
+        let table = StoredTable::decode(&bytes).map_err(|error| error.at(&entry))?;
+        txn.state().forget(&entry);
+        txn.delete(&entry)?;
+        txn.put(&dropped.pack(&table.id), &bytes)?;
+        Ok(Some(0))
+    }
+}
+
+/// Removes some keys of a dropped table, or its last entry if there is none.
+fn clear_dropped(
+    txn: &mut impl Writer,
+    key: &[u8],
+    table: &StoredTable,
+    batch: usize,
+) -> Result<u64> {
+    let derived = table.derived.iter().flat_map(StoredDerived::ids).map(space_of);
+    for space in derived.chain([table.space()]) {
+        if txn.first(space.self_and_children())?.is_some() {
+            return delete_some(txn, &space, batch).map(|(removed, _)| removed);
+        }
+    }
+    table.derived.iter().try_for_each(|one| forget_repairs(txn, one.id))?;
+    txn.delete(key)?;
+    Ok(0)
+}

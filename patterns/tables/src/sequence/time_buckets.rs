@@ -1,0 +1,203 @@
+//! Records by time, in buckets of a day or another length.
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::time::Duration;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace, Writer};
+
+use super::time_ordered::{Uuid, id_time_ms, time_ordered_id};
+use super::walk::ids;
+use crate::table::{RecordKey, Records, Table};
+
+/// Records of a container under time-ordered ids, in buckets; see the [module](super).
+///
+/// The bucket stands before the id, and follows from its time: the order is that of the ids. What the
+/// bucket adds: a day can be named, counted and dropped as one range, without a look at what is in it.
+///
+/// ```
+/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom_tables::sequence::{TimeBuckets, first_id_at, ids_between};
+/// const HOUR_MS: u64 = 3_600_000;
+/// let readings = TimeBuckets::<u32, f64>::daily(&Subspace::new("readings"));
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     (0..72).try_for_each(|hour| readings.put(txn, &7, first_id_at(hour * HOUR_MS), &(hour as f64)))
+/// })?;
+/// let snapshot = store.snapshot()?;
+/// // 1970-01-02, and the last two hours before 30 hours had gone.
+/// assert_eq!(readings.bucket(&snapshot, &7, 1, Order::Ascending)?.count(), 24);
+/// let back = readings.range(&snapshot, &7, ids_between(..30 * HOUR_MS), Order::Descending)?;
+/// let two = back.take(2).map(|record| record.map(|(_, value)| value)).collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(two, [29.0, 28.0]);
+/// drop(snapshot);
+///
+/// store.transact(|txn| readings.drop_before(txn, &7, 2))?;
+/// assert_eq!(readings.buckets(&store.snapshot()?, &7)?, [2]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct TimeBuckets<C, V, K = Postcard> {
+    records: Table<(C, u64, Uuid), V, K>,
+    width_ms: u64,
+}
+
+impl<C, V, K> Clone for TimeBuckets<C, V, K> {
+    fn clone(&self) -> Self {
+        Self { records: self.records.clone(), width_ms: self.width_ms }
+    }
+}
+
+impl<C, V, K> fmt::Debug for TimeBuckets<C, V, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimeBuckets")
+            .field("records", &self.records)
+            .field("width_ms", &self.width_ms)
+            .finish()
+    }
+}
+
+impl<C: RecordKey + Clone, V> TimeBuckets<C, V> {
+    /// Buckets of a day of UTC in `space`, whose records are written with [`Postcard`].
+    pub fn daily(space: &Subspace) -> Self {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        Self::with_codec(space, DAY)
+    }
+}
+
+impl<C: RecordKey + Clone, V, K> TimeBuckets<C, V, K> {
+    /// Buckets of `width`, in whole milliseconds and at least one, counted from 1970; whose records are
+    /// written with the codec `K`. The width is part of the format: to change it is to write anew.
+    pub fn with_codec(space: &Subspace, width: Duration) -> Self {
+        let width_ms = u64::try_from(width.as_millis()).unwrap_or(u64::MAX).max(1);
+        Self { records: Table::with_codec(space), width_ms }
+    }
+
+    /// The bucket of a time, in milliseconds since 1970: with daily buckets the number of the day, of
+    /// which 1970-01-01 is 0.
+    pub fn bucket_of(&self, time_ms: u64) -> u64 {
+        time_ms / self.width_ms
+    }
+
+    /// The records as a table, with keys of container, bucket and id.
+    pub fn records(&self) -> &Table<(C, u64, Uuid), V, K> {
+        &self.records
+    }
+
+    fn key(&self, container: &C, id: Uuid) -> Result<(C, u64, Uuid)> {
+        let (bucket, id) = self.place(id)?;
+        Ok((container.clone(), bucket, id))
+    }
+
+    fn place(&self, id: Uuid) -> Result<(u64, Uuid)> {
+        let time_ms = id_time_ms(&id).ok_or_else(|| Error::BadOption {
+            what: "the id",
+            value: id.to_string(),
+            why: "it tells no time; take a UUID of version 7, as `time_ordered_id` makes",
+        })?;
+        Ok((self.bucket_of(time_ms), id))
+    }
+}
+
+impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
+    /// Adds a record at the time of now, and tells its id. Costs one key written.
+    ///
+    /// # Errors
+    /// As [`Table::put`].
+    pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<Uuid> {
+        txn.guarded(|txn| {
+            let id = time_ordered_id();
+            self.put(txn, container, id, value).map(|()| id)
+        })
+    }
+
+    /// Sets the record of an id that was made before, such as by a client: to do it again changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for an id that is not of version 7; as [`Table::put`].
+    pub fn put(&self, txn: &mut impl Writer, container: &C, id: Uuid, value: &V) -> Result<()> {
+        txn.guarded(|txn| self.records.put(txn, &self.key(container, id)?, value))
+    }
+
+    /// A record by its id. Costs one get.
+    ///
+    /// # Errors
+    /// As [`put`](TimeBuckets::put) and [`Table::get`].
+    pub fn get(&self, reader: &impl Reader, container: &C, id: Uuid) -> Result<Option<V>> {
+        self.records.get(reader, &self.key(container, id)?)
+    }
+
+    /// Removes a record, and tells whether it was there.
+    ///
+    /// # Errors
+    /// As [`put`](TimeBuckets::put) and [`Table::delete`].
+    pub fn delete(&self, txn: &mut impl Writer, container: &C, id: Uuid) -> Result<bool> {
+        txn.guarded(|txn| self.records.delete(txn, &self.key(container, id)?))
+    }
+
+    /// The records of a container whose ids lie in `ids`; by dates with
+    /// [`ids_between`](super::ids_between). Neither bound needs to be there.
+    ///
+    /// # Errors
+    /// As [`put`](TimeBuckets::put) and [`Table::range`].
+    pub fn range<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        container: &C,
+        between: impl RangeBounds<Uuid>,
+        order: Order,
+    ) -> Result<Records<R::Entries<'r>, (C, u64, Uuid), V, K>> {
+        let place = |bound: Bound<&Uuid>| {
+            Ok::<_, Error>(match bound {
+                Bound::Included(id) => Bound::Included(self.place(*id)?),
+                Bound::Excluded(id) => Bound::Excluded(self.place(*id)?),
+                Bound::Unbounded => Bound::Unbounded,
+            })
+        };
+        let between = (place(between.start_bound())?, place(between.end_bound())?);
+        self.records.range(reader, ids(container, between), order)
+    }
+
+    /// The records of one bucket of a container.
+    ///
+    /// # Errors
+    /// As [`Table::range`].
+    pub fn bucket<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        container: &C,
+        bucket: u64,
+        order: Order,
+    ) -> Result<Records<R::Entries<'r>, (C, u64, Uuid), V, K>> {
+        self.records.range(reader, ids(container, bucket..=bucket), order)
+    }
+
+    /// The buckets of a container in which there is something. Costs one range and one key read for each,
+    /// however much is in it.
+    ///
+    /// # Errors
+    /// What the store says; keys that are not of this kind.
+    pub fn buckets(&self, reader: &impl Reader, container: &C) -> Result<Vec<u64>> {
+        let space = self.records.space().child(&(container,));
+        let mut found = Vec::new();
+        let mut rest = space.range();
+        while let Some((key, _)) = reader.first(rest)? {
+            let unpacked = space.unpack::<(u64, Uuid)>(&key);
+            let (bucket, _) = unpacked.map_err(|error| Error::from(error).at(&key))?;
+            rest = space.range().intersect(KeyRange::behind(&space.pack(&bucket)));
+            found.push(bucket);
+        }
+        Ok(found)
+    }
+
+    /// Removes all buckets of a container before `bucket`. Costs one key written, and reads nothing.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn drop_before(&self, txn: &mut impl Writer, container: &C, bucket: u64) -> Result<()> {
+        txn.guarded(|txn| {
+            let space = self.records.space().child(&(container,));
+            txn.delete_range(space.range().before(&space.pack(&bucket)))
+        })
+    }
+}

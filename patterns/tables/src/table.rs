@@ -1,0 +1,988 @@
+//! Table: how do typed records live in a store, with everything derived from them kept in step?
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, record key | the record, as the table's codec writes it |
+//!
+//! The record key is any [tuple key](keyloom::key), so a table can be clustered: with keys
+//! `(customer, order)` the orders of a customer lie side by side and are one range.
+//!
+//! # Invariants
+//!
+//! * Every key of the subspace decodes as a record key and every value as a record.
+//! * What is [attached](Table::with) is exactly what the records say, after every transaction.
+//!
+//! # Cost
+//!
+//! Round trips are those of the operation; where it writes, the commit of the transaction adds one.
+//!
+//! | operation | cost | round trips |
+//! |---|---|---|
+//! | [`get`](Table::get) | 1 get | 1 |
+//! | [`get_many`](Table::get_many) | n gets | 1 |
+//! | [`put`](Table::put), [`put_many`](Table::put_many), nothing attached | 1 key written per record | 0 |
+//! | [`put`](Table::put) | 1 get, 1 key written, and the difference in what is attached | 1 |
+//! | [`put_many`](Table::put_many) | the same per record | 1 |
+//! | [`delete`](Table::delete) | 1 get, 1 key written, and what is attached | 1 |
+//! | [`delete_many`](Table::delete_many) | the same per record | 1 |
+//! | [`delete_record_only`](Table::delete_record_only) | 1 key written | 0 |
+//! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
+//!
+//! A [unique](crate::Index::unique) index reads before it writes: it adds its gets, in one round trip per
+//! call. What is no plain entry adds
+//! [round trips of its own](crate::aggregate#cost), and what goes
+//! record by record adds them for each: a
+//! [`RankedIndex`](crate::aggregate::RankedIndex) is of that kind.
+//!
+//! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing, a key
+//! that comes twice costs as much as its last record alone, and 4,096 records or more cost a look (1 range,
+//! 1 round trip) that spares the gets where there is no record yet from the first of them to the last. The
+//! many are written in the order of their keys, the records and what is attached together, which a store
+//! takes about twice as fast as in no order.
+//! How many records a transaction takes is the store's matter: see
+//! [`BatchSize`](crate::BatchSize) for loads of any size.
+//!
+//! # Errors and transactions
+//!
+//! An operation that fails may have made part of its writes *in the transaction*. So the transaction
+//! [does not commit](keyloom::Writer#a-failed-write) after it. Let the error leave the body of
+//! [`transact`](keyloom::Store::transact); to avoid it, read first, in the same transaction, whether the
+//! write is possible.
+//!
+//! # Records that do not decode
+//!
+//! The program of another version, another codec or a damaged file may leave a record that does not decode.
+//! Reading it is an error that names its key; a [`range`](Table::range) goes on after it, and so does a
+//! [`page`](Table::page) with the continuation in the error. It can be deleted and replaced like any other:
+//!
+//! | attached | [`delete`](Table::delete), [`put`](Table::put) and their `_many` |
+//! |---|---|
+//! | nothing | delete and replace it |
+//! | [entries](crate::DerivedEntries), such as an [`Index`](crate::Index) | the same; since its old entries cannot be computed, each index is scanned once for entries of such records, in the same transaction |
+//! | what else [forgets](crate::Derived::forget) records | the same, at its own cost |
+//! | anything else, such as [`Totals`](crate::aggregate::Totals) | an error: use [`delete_record_only`](Table::delete_record_only), and repair what is attached |
+//!
+//! A record of a [newer format](keyloom::Error::NewerFormat) is not damaged. Where derived data are attached,
+//! it is neither deleted nor replaced.
+//!
+//! # When not to use it
+//!
+//! When fields of one record are read or written apart from each other, or the record is larger
+//! than some kilobytes: a put writes all of it. When keys are made by somebody else and are no tuples.
+//!
+//! # Source
+//!
+//! The "row" of every document and wide-column store; record layers on ordered stores, such as
+//! FoundationDB's, are built so.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{
+    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack,
+    Writer, check_key,
+};
+
+use smallvec::{SmallVec, smallvec};
+
+#[cfg(doc)]
+use crate::UnreadableEntry;
+use crate::continuation::{Continuation, Page, answers};
+use crate::derived::{Attach, LostRecords, RecordChange, SortedWrites};
+use crate::parts::Parts;
+use crate::schema::{Followed, Owned, queue_key, write_queued};
+use crate::select::Select;
+use crate::upkeep::Upkeep;
+
+/// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
+/// number and string is one; a type of your own becomes one with [`impl_parts!`](crate::impl_parts).
+///
+/// If it is [`Borrow`] of another type, that must be packed alike, as `str` is like `String`.
+pub trait RecordKey: Pack + for<'k> Unpack<'k> + Parts + 'static {}
+
+impl<K: Pack + for<'k> Unpack<'k> + Parts + 'static> RecordKey for K {}
+
+/// Typed records in a subspace; see the [module](self).
+///
+/// Cheap to clone: clones share what is attached.
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_tables::Table;
+/// let prices = Table::<String, f64>::new(&Subspace::new("prices"));
+/// let store = Memory::new();
+/// store.transact(|txn| prices.put(txn, &"tea".into(), &2.5))?;
+/// assert_eq!(prices.get(&store.snapshot()?, "tea")?, Some(2.5));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct Table<K, V, C = Postcard> {
+    space: Subspace,
+    upkeep: Upkeep<K, V>,
+    codec: PhantomData<fn() -> C>,
+    /// During a repair for a schema: what each of its transactions checks.
+    repair_guard: Option<RepairGuard>,
+}
+
+/// Fails if a repair must not go on.
+pub(crate) type RepairGuard = Arc<dyn Fn(&mut DynWriter<'_>) -> Result<()> + Send + Sync>;
+
+impl<K, V, C> Clone for Table<K, V, C> {
+    fn clone(&self) -> Self {
+        let Self { space, upkeep, repair_guard, .. } = self;
+        let (space, upkeep, repair_guard) = (space.clone(), upkeep.clone(), repair_guard.clone());
+        Self { space, upkeep, codec: PhantomData, repair_guard }
+    }
+}
+
+impl<K, V, C> fmt::Debug for Table<K, V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Table");
+        shown.field("space", &self.space);
+        match &self.upkeep {
+            Upkeep::Given(derived) => shown.field("derived", &derived.len()),
+            Upkeep::Owned(owned) => shown.field("owned", owned),
+            Upkeep::Refused(error) => shown.field("refused", error),
+        };
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, V> Table<K, V> {
+    /// A table in `space`, whose records are written with [`Postcard`].
+    pub fn new(space: &Subspace) -> Self {
+        Self::with_codec(space)
+    }
+}
+
+impl<K: RecordKey, V, C> Table<K, V, C> {
+    /// A table in `space`, whose records are written with the codec `C`.
+    ///
+    /// ```
+    /// use keyloom::{Subspace, value::Json};
+    /// use keyloom_tables::Table;
+    /// let table = Table::<u32, Vec<String>, Json>::with_codec(&Subspace::new("tags"));
+    /// ```
+    pub fn with_codec(space: &Subspace) -> Self {
+        let upkeep = Upkeep::of(space);
+        Self { space: space.clone(), upkeep, codec: PhantomData, repair_guard: None }
+    }
+
+    /// A table that a schema owns.
+    pub(crate) fn owned(space: Subspace, owned: Arc<Owned<K, V>>) -> Self {
+        Self { space, upkeep: Upkeep::Owned(owned), codec: PhantomData, repair_guard: None }
+    }
+
+    /// The same table for a repair, each transaction of which must pass the guard.
+    pub(crate) fn guarded_by(&self, guard: RepairGuard) -> Self {
+        Self { repair_guard: Some(guard), ..self.clone() }
+    }
+
+    /// Called first in each transaction of a repair.
+    #[doc(hidden)]
+    pub fn check_repair(&self, txn: &mut impl Writer) -> Result<()> {
+        txn.guarded(|txn| {
+            let guard = self.repair_guard.as_ref();
+            guard.map_or(Ok(()), |guard| guard(&mut DynWriter::new(txn)))
+        })
+    }
+
+    /// The side of the schema that owns the table.
+    pub(crate) fn owner(&self) -> Option<&Arc<Owned<K, V>>> {
+        match &self.upkeep {
+            Upkeep::Owned(owned) => Some(owned),
+            Upkeep::Given(_) | Upkeep::Refused(_) => None,
+        }
+    }
+
+    /// Whether a schema owns the table.
+    #[doc(hidden)]
+    pub fn is_owned(&self) -> bool {
+        self.owner().is_some()
+    }
+
+    /// The same table with `derived` attached: from now on puts and deletes *through this value*
+    /// maintain it. What the table holds already is not visited;
+    /// [`repair`](crate::Maintained::repair) does that.
+    ///
+    /// The table refuses every write if `derived` lies among the records or among other data attached to it,
+    /// and if a [schema](crate::schema) owns the table: then declare it with
+    /// [`Schema::derive`](crate::Schema::derive).
+    #[must_use]
+    pub fn with<const HOW: u8>(mut self, derived: &impl Attach<K, V, HOW>) -> Self {
+        self.upkeep.give(derived.attached(), &self.space);
+        self
+    }
+
+    /// [`with`](Table::with), for derived data that must lie outside `all`, which holds the table.
+    #[doc(hidden)]
+    pub fn with_outside<const HOW: u8>(
+        mut self,
+        derived: &impl Attach<K, V, HOW>,
+        all: &Subspace,
+    ) -> Self {
+        self.upkeep.give(derived.attached(), all);
+        self
+    }
+
+    /// The same table, each write to which is refused with `error`.
+    #[doc(hidden)]
+    pub fn refusing(self, error: Error) -> Self {
+        Self { upkeep: Upkeep::Refused(error), ..self }
+    }
+
+    /// Where the records are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// How many records are selected. Reads all of them.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count(&self, reader: &impl Reader, select: impl Select<K>) -> Result<u64> {
+        reader.count(select.key_range(&self.space))
+    }
+}
+
+impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
+    /// The record of `key`, which may be a borrowed form of `K`: a `&str` for a `String`. Costs one get.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// let ages = Table::<String, u8>::new(&Subspace::new("ages"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| ages.put(txn, &"Ada".into(), &36))?;
+    /// assert_eq!(ages.get(&store.snapshot()?, "Ada")?, Some(36));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::At`] with an [`Error::Value`] when the bytes
+    /// there are no record, or what the store says.
+    pub fn get<Q>(&self, reader: &impl Reader, key: &Q) -> Result<Option<V>>
+    where
+        K: Borrow<Q>,
+        Q: Pack + ?Sized,
+    {
+        let packed = self.space.pack(key);
+        Self::decode(&packed, reader.get(&packed)?)
+    }
+
+    /// The records of many keys, in their order. Costs one round trip.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn get_many<'k, Q>(
+        &self,
+        reader: &impl Reader,
+        keys: impl IntoIterator<Item = &'k Q>,
+    ) -> Result<Vec<Option<V>>>
+    where
+        K: Borrow<Q>,
+        Q: Pack + ?Sized + 'k,
+    {
+        let keys: Vec<KeyBuf> = keys.into_iter().map(|key| self.space.pack(key)).collect();
+        Self::read_many(reader, &keys)
+    }
+
+    /// Sets the record of `key`, and what is attached with it.
+    ///
+    /// Costs one key written; with something attached, one get more and the difference that the
+    /// change makes there.
+    ///
+    /// # Errors
+    /// [`Error::At`] with an [`Error::Value`] when the codec
+    /// refuses the record; with [`Undecodable`] in an [`Error::Other`] when the record
+    /// that it replaces [does not decode](self#records-that-do-not-decode) and the attached need it; what
+    /// the attached say; any error of the store.
+    pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
+        txn.guarded(|txn| self.make_all(txn, &[self.setting(key, value)?]).map(drop))
+    }
+
+    /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one after
+    /// the other, but the records that they replace are read in one round trip, and the entries of an
+    /// index written in the order of their keys. So it is also the way to load much.
+    ///
+    /// Takes pairs or references to pairs. When a key comes twice, its last record stays.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Index, Table, entry};
+    /// let by_price = Index::new(&Subspace::new("by_price"), |_, price: &u32| entry(price));
+    /// let prices = Table::<String, u32>::new(&Subspace::new("prices")).with(&by_price);
+    /// let store = Memory::new();
+    /// let list = vec![("tea".to_owned(), 250), ("milk".to_owned(), 120)];
+    /// store.transact(|txn| prices.put_many(txn, &list))?;
+    /// assert_eq!(prices.get(&store.snapshot()?, "milk")?, Some(120));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// Costs one key written per record; with something attached, one get per record more, all in one
+    /// round trip, and the differences that the changes make there. Keeps the records, their bytes and
+    /// what they replace in memory.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put). A key that is too long, and a record that does not go through the codec,
+    /// new or old, is found before anything is written.
+    pub fn put_many(
+        &self,
+        txn: &mut impl Writer,
+        records: impl IntoIterator<Item: Borrow<(K, V)>>,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let records: Vec<_> = records.into_iter().collect();
+            let changes = records.iter().map(Borrow::borrow);
+            let changes = changes.map(|(key, value)| self.setting(key, value));
+            let changes = changes.collect::<Result<Vec<_>>>()?;
+            self.make_all(txn, &last_of_each(changes)).map(drop)
+        })
+    }
+
+    /// Removes the record of `key` and what is attached to it, and tells whether it was there.
+    ///
+    /// Removes a record that does not decode as well, as far as
+    /// [what is attached](self#records-that-do-not-decode) allows.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
+        txn.guarded(|txn| Ok(self.make_all(txn, &[self.removing(key)])? > 0))
+    }
+
+    /// Removes the record of `key` without reading it, and leaves what is attached as it is.
+    ///
+    /// It is the way to remove a record that does not decode where [`delete`](Table::delete) needs to know what
+    /// it was. What is attached is out of step until it is [repaired](crate::Maintained::repair). Costs one key
+    /// written.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn delete_record_only(&self, txn: &mut impl Writer, key: &K) -> Result<()> {
+        txn.guarded(|txn| txn.delete(&self.space.pack(key)))
+    }
+
+    /// Removes the records of many keys and what is attached to them, and tells how many were there: the
+    /// same as to [`delete`](Table::delete) one after the other, but read in one round trip.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// let squares = Table::<u32, u32>::new(&Subspace::new("squares"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| squares.put_many(txn, (0..5).map(|n| (n, n * n))))?;
+    /// let there = store.transact(|txn| squares.delete_many(txn, &[3, 4, 5, 4]))?;
+    /// assert_eq!(there, 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put_many`](Table::put_many).
+    pub fn delete_many<'k>(
+        &self,
+        txn: &mut impl Writer,
+        keys: impl IntoIterator<Item = &'k K>,
+    ) -> Result<usize> {
+        txn.guarded(|txn| {
+            let changes: Vec<_> = keys.into_iter().map(|key| self.removing(key)).collect();
+            self.make_all(txn, &last_of_each(changes))
+        })
+    }
+
+    /// The records whose keys are as `select` says, in `order`: those whose keys begin with some
+    /// elements, all of them with `()`, or what else [`Select`] offers.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// let orders = Table::<(u32, u32), String>::new(&Subspace::new("orders"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     orders.put(txn, &(7, 1), &"tea".into())?;
+    ///     orders.put(txn, &(7, 2), &"milk".into())?;
+    ///     orders.put(txn, &(8, 1), &"bread".into())
+    /// })?;
+    /// let of_customer = orders.range(&store.snapshot()?, 7, Order::Descending)?.collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(of_customer, [((7, 2), "milk".into()), ((7, 1), "tea".into())]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store says; the iterator, also when a key or a value does not decode.
+    pub fn range<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        select: impl Select<K>,
+        order: Order,
+    ) -> Result<Records<R::Entries<'r>, K, V, C>> {
+        let entries = reader.range(select.key_range(&self.space), order)?;
+        Ok(Records { entries, space: self.space.clone(), record: PhantomData, codec: PhantomData })
+    }
+
+    /// At most `limit` of the records of [`range`](Table::range), beginning behind `after`.
+    ///
+    /// A record that does not decode ends the page before it, so a page may be shorter than `limit` and have a
+    /// `next`. The page that begins with it is an error, in which an [`UnreadableEntry`] says where to go on:
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom_tables::{Table, UnreadableEntry};
+    /// let words = Table::<u32, String>::new(&Subspace::new("words"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     words.put_many(txn, [(1, "one".into()), (3, "three".into())])?;
+    ///     txn.put(&words.space().pack(&2), b"\xFF")
+    /// })?;
+    /// let snapshot = store.snapshot()?;
+    /// let (mut found, mut damaged, mut next) = (Vec::new(), Vec::new(), None);
+    /// loop {
+    ///     next = match words.page(&snapshot, (), Order::Ascending, 10, next.as_ref()) {
+    ///         Ok(page) => {
+    ///             found.extend(page.items);
+    ///             page.next
+    ///         }
+    ///         Err(error) => {
+    ///             damaged.push(error.to_string());
+    ///             let Some(unreadable) = error.downcast_ref::<UnreadableEntry>() else { return Err(error) };
+    ///             Some(unreadable.next.clone())
+    ///         }
+    ///     };
+    ///     if next.is_none() {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(found, [(1, "one".into()), (3, "three".into())]);
+    /// assert!(damaged[0].contains(r#"("words", 2)"#) && damaged.len() == 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// let table = Table::<u32, u32>::new(&Subspace::new("squares"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| (0..5).try_for_each(|n| table.put(txn, &n, &(n * n))))?;
+    /// let snapshot = store.snapshot()?;
+    /// let one = table.page(&snapshot, (), Order::Ascending, 3, None)?;
+    /// let two = table.page(&snapshot, (), Order::Ascending, 3, one.next.as_ref())?;
+    /// assert_eq!(two.items, [(3, 9), (4, 16)]);
+    /// assert!(two.next.is_none());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; [`Error::At`] with an [`UnreadableEntry`] in an
+    /// [`Error::Other`] when the first record does not decode.
+    pub fn page(
+        &self,
+        reader: &impl Reader,
+        select: impl Select<K>,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<(K, V)>> {
+        let query = select.key_range(&self.space);
+        let rest = Continuation::resume(after, query.clone(), order)?;
+        let page = reader.page(rest, order, limit)?;
+        let behind = |last: &[u8]| Continuation::behind(last, &query, order);
+        let next = page.last.map(|last| behind(&last));
+        let entries = page.entries.into_iter().map(|(key, value)| {
+            let record = record::<_, K, V, C>(&self.space, (&*key, &*value));
+            (key, record.map(Some))
+        });
+        answers(entries, next, behind)
+    }
+
+    /// Changes the record of `key` from `old`, as the caller has read it in this transaction, to `new`.
+    pub(crate) fn replace(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        let change = match new {
+            Some(value) => self.setting(key, value)?,
+            None => self.removing(key),
+        };
+        let followed = self.follow(txn)?;
+        self.make(txn, &[change], &[Met::of(old)], &followed, &Queued::new())
+    }
+
+    /// Changes many records, each another one, from what the caller has read of them in this transaction
+    /// to what it gives: from the first of each pair to the second. Reads nothing but what is attached needs.
+    pub(crate) fn replace_many<'c>(
+        &self,
+        txn: &mut impl Writer,
+        records: impl IntoIterator<Item = (&'c K, [&'c V; 2])>,
+    ) -> Result<()>
+    where
+        V: 'c,
+    {
+        let (mut changes, mut before) = (Vec::new(), Vec::new());
+        for (key, [old, new]) in records {
+            changes.push(self.setting(key, new)?);
+            before.push(Met::Record(old));
+        }
+        let followed = self.follow(txn)?;
+        self.make(txn, &changes, &before, &followed, &Queued::new())
+    }
+
+    /// The keys that records have in the queues of deferred data that the program declares.
+    fn queue_keys(&self, changes: &[Change<'_, K, V>]) -> Vec<KeyBuf> {
+        let Upkeep::Owned(owned) = &self.upkeep else { return Vec::new() };
+        let keys = |queue: Subspace| {
+            changes.iter().map(move |change| queue_key(&queue, &self.space, &change.packed))
+        };
+        owned.queues().into_iter().flat_map(keys).collect()
+    }
+
+    /// Refuses derived data that this table does not keep in step.
+    #[doc(hidden)]
+    pub fn refuse_unless_attached(&self, derived: &Subspace) -> Result<()> {
+        if self.upkeep.includes(derived) {
+            return Ok(());
+        }
+        Err(Error::BadOption {
+            what: "the table",
+            value: self.space.to_string(),
+            why: "it does not maintain what is asked about: attach that with `Table::with`, or give the table that does",
+        })
+    }
+
+    fn decode<B: Deref<Target = [u8]>>(key: &[u8], bytes: Option<B>) -> Result<Option<V>> {
+        bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
+    }
+
+    /// The records of packed keys, in their order; no keys cost no round trip.
+    pub(crate) fn read_many(
+        reader: &impl Reader,
+        keys: &[impl AsRef<[u8]>],
+    ) -> Result<Vec<Option<V>>> {
+        let mut records = Vec::with_capacity(keys.len());
+        for (key, value) in keys.iter().zip(get_many(reader, keys)?) {
+            records.push(Self::decode(key.as_ref(), value)?);
+        }
+        Ok(records)
+    }
+
+    /// The records of many keys, or why they do not decode. Costs one round trip.
+    pub(crate) fn find_many<'k>(
+        &self,
+        reader: &impl Reader,
+        keys: impl IntoIterator<Item = &'k K>,
+    ) -> Result<Vec<Result<Option<V>>>> {
+        let keys: Vec<KeyBuf> = keys.into_iter().map(|key| self.space.pack(key)).collect();
+        let stored = get_many(reader, &keys)?;
+        Ok(keys.iter().zip(stored).map(|(key, bytes)| Self::decode(key, bytes)).collect())
+    }
+
+    fn setting<'c>(&self, key: &'c K, value: &'c V) -> Result<Change<'c, K, V>> {
+        let packed = self.space.pack(key);
+        check_key(&packed)?;
+        Ok(Change { key, packed, new: Some(value) })
+    }
+
+    fn removing<'c>(&self, key: &'c K) -> Change<'c, K, V> {
+        Change { key, packed: self.space.pack(key), new: None }
+    }
+
+    fn encode(key: &[u8], value: &V, bytes: &mut Vec<u8>) -> Result<()> {
+        C::encode(value, bytes).map_err(|error| error.at(key))
+    }
+
+    /// Makes changes of different records, and returns how many met a record. Reads all of them at once.
+    fn make_all(&self, txn: &mut impl Writer, changes: &[Change<'_, K, V>]) -> Result<usize> {
+        let (met, followed, queued) = self.replaced_by(txn, changes)?;
+        let before: SmallVec<[Met<&V>; 1]> = met.iter().map(Met::as_ref).collect();
+        self.make(txn, changes, &before, &followed, &queued)?;
+        Ok(met.iter().filter(|met| !matches!(met, Met::Nothing)).count())
+    }
+
+    /// Makes changes of different records, which `met` what it says, or nothing where it is empty.
+    /// Writes in the order of the keys, the records and what is attached together.
+    fn make(
+        &self,
+        txn: &mut impl Writer,
+        changes: &[Change<'_, K, V>],
+        met: &[Met<&V>],
+        followed: &Followed<K, V>,
+        queued: &Queued,
+    ) -> Result<()> {
+        let mut records = SortedWrites::default();
+        let mut changed = SmallVec::<[_; 1]>::with_capacity(changes.len());
+        for (n, change) in changes.iter().enumerate() {
+            let met = met.get(n).copied().unwrap_or(Met::Nothing);
+            match change.new {
+                Some(value) => {
+                    let key = &change.packed;
+                    records.put_with(key, |bytes| Self::encode(key, value, bytes))?;
+                }
+                None if matches!(met, Met::Nothing) => continue,
+                None => records.delete(&change.packed)?,
+            }
+            let old = met.record();
+            if old.is_some() || change.new.is_some() {
+                let Change { key, ref packed, new } = *change;
+                changed.push(RecordChange { key, stored_key: packed, old, new });
+            }
+        }
+        // What is attached may write at once, and so comes first: it may refuse the change.
+        let mut writes = SortedWrites::default();
+        for follow in followed {
+            let visited: SmallVec<[_; 1]>;
+            let changed = match follow.visited() {
+                None => &changed,
+                Some(last) => {
+                    visited = changed.iter().filter(|c| c.stored_key <= &**last).copied().collect();
+                    &visited
+                }
+            };
+            match &follow.queue {
+                _ if changed.is_empty() => {}
+                None => follow.update(&mut DynWriter::new(txn), changed, &mut writes)?,
+                Some(queue) => {
+                    follow.derived.validate(changed)?;
+                    self.queue(txn, queue, changed, queued, &mut writes)?;
+                }
+            }
+        }
+        writes.append(records);
+        writes.apply(txn)
+    }
+
+    /// Queues the records that change, as they were, unless they are queued already.
+    fn queue(
+        &self,
+        txn: &impl Reader,
+        queue: &Subspace,
+        changes: &[RecordChange<'_, K, V>],
+        queued: &Queued,
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let keys = changes.iter().map(|change| queue_key(queue, &self.space, change.stored_key));
+        let keys: Vec<KeyBuf> = keys.collect();
+        for ((key, change), is_queued) in
+            keys.iter().zip(changes).zip(are_queued(txn, &keys, queued)?)
+        {
+            if !is_queued {
+                writes.put_with(key, |bytes| {
+                    let encode =
+                        |old: &V, bytes: &mut Vec<u8>| Self::encode(change.stored_key, old, bytes);
+                    write_queued(change.old, encode, bytes)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if a write to the table would be refused whatever it writes, as after a drop. Costs a get
+    /// in the first transaction of a table of a schema, and nothing otherwise.
+    #[doc(hidden)]
+    pub fn expect_writable(&self, txn: &mut impl Writer) -> Result<()> {
+        txn.guarded(|txn| self.follow(txn).map(drop))
+    }
+
+    /// What the transaction keeps in step, read by itself unless it has been read before.
+    fn follow(&self, txn: &mut impl Writer) -> Result<Followed<K, V>> {
+        if let Some(followed) = self.remembered(txn) {
+            return followed;
+        }
+        let Some(key) = self.upkeep.entry() else { return self.upkeep.followed(None) };
+        let entry = txn.get(key)?.map(|bytes| SmallVec::from(&*bytes));
+        self.remember(txn, entry)
+    }
+
+    /// What the transaction keeps in step, if it has read that before.
+    fn remembered(&self, txn: &mut impl Writer) -> Option<Result<Followed<K, V>>> {
+        let entry = txn.state().remembered(self.upkeep.entry()?)?;
+        Some(self.upkeep.followed(entry))
+    }
+
+    /// What the transaction keeps in step, since it has read `entry`; its later writes need not read it.
+    fn remember(&self, txn: &mut impl Writer, entry: Option<EntryBytes>) -> Result<Followed<K, V>> {
+        if let Some(key) = self.upkeep.entry() {
+            txn.state().remember(key, entry.as_deref());
+        }
+        self.upkeep.followed(entry.as_deref())
+    }
+
+    /// What changes meet, nothing at all where it does not matter or there is nothing; and what the
+    /// transaction keeps in step, read together with it. Of records that do not decode, what is derived is
+    /// removed.
+    fn replaced_by(
+        &self,
+        txn: &mut impl Writer,
+        changes: &[Change<'_, K, V>],
+    ) -> Result<Before<Met<V>, K, V>> {
+        let is_bare = self.upkeep.is_bare();
+        let does_not_matter = is_bare && changes.iter().all(|c| c.new.is_some());
+        if does_not_matter || Self::is_free(txn, changes)? {
+            return Ok((SmallVec::new(), self.follow(txn)?, Queued::new()));
+        }
+        let followed = self.remembered(txn).transpose()?;
+        let is_read = followed.is_some();
+        let (stored, entry, queued) = self.read_before(txn, changes, is_read)?;
+        let (met, lost) = if is_bare {
+            let met = |bytes: Option<_>| bytes.map_or(Met::Nothing, |_| Met::Unknown);
+            (stored.into_iter().map(met).collect(), Vec::new())
+        } else {
+            Self::met(changes, stored)?
+        };
+        let followed = match followed {
+            Some(followed) => followed,
+            None => self.remember(txn, entry)?,
+        };
+        self.forget(txn, lost, &followed, &queued)?;
+        Ok((met, followed, queued))
+    }
+
+    /// The records that changes meet, and those changes that meet one that does not decode.
+    fn met<'c, B: Deref<Target = [u8]>>(
+        changes: &'c [Change<'c, K, V>],
+        stored: Stored<B>,
+    ) -> Result<(AllMet<V>, AllLost<'c, K, V>)> {
+        let (mut met, mut lost) = (SmallVec::with_capacity(changes.len()), Vec::new());
+        for (change, bytes) in changes.iter().zip(stored) {
+            let record = bytes.map(|bytes| C::decode(&bytes)).transpose();
+            met.push(match record {
+                Ok(record) => Met::of(record),
+                Err(error @ Error::Value { .. }) => {
+                    lost.push((change, error));
+                    Met::Unknown
+                }
+                Err(error) => return Err(error.at(&change.packed)),
+            });
+        }
+        Ok((met, lost))
+    }
+
+    /// The bytes of the records that changes meet, those of the table's entry unless they have been read, and
+    /// which of the records are queued: one round trip.
+    fn read_before<'r, R: Reader>(
+        &self,
+        txn: &'r R,
+        changes: &[Change<'_, K, V>],
+        is_read: bool,
+    ) -> Result<(Stored<R::Bytes<'r>>, Option<EntryBytes>, Queued)> {
+        let entry = self.upkeep.entry().filter(|_| !is_read);
+        let queue_keys = self.queue_keys(changes);
+        if entry.is_none() && queue_keys.is_empty() {
+            let stored = match changes {
+                [one] => smallvec![txn.get(&one.packed)?],
+                many => get_many(txn, many)?.into(),
+            };
+            return Ok((stored, None, Queued::new()));
+        }
+        let mut keys: SmallVec<[&[u8]; 2]> = changes.iter().map(|change| &*change.packed).collect();
+        keys.extend(queue_keys.iter().map(|key| &**key));
+        keys.extend(entry.map(|key| &**key));
+        let mut stored: Stored<R::Bytes<'r>> = txn.get_many(&keys)?.into();
+        let entry = entry.and_then(|_| stored.pop().flatten());
+        let entry = entry.map(|bytes| SmallVec::from(&*bytes));
+        let is_queued: Vec<bool> =
+            stored.drain(changes.len()..).map(|queued| queued.is_some()).collect();
+        std::mem::drop(keys);
+        Ok((stored, entry, queue_keys.into_iter().zip(is_queued).collect()))
+    }
+
+    /// Removes what is derived from records that do not decode, each with the error that says so.
+    ///
+    /// Deferred data hold nothing of a queued record but what they had at the last drain, which the queue
+    /// knows.
+    fn forget(
+        &self,
+        txn: &mut impl Writer,
+        mut lost: AllLost<'_, K, V>,
+        followed: &Followed<K, V>,
+        queued: &Queued,
+    ) -> Result<()> {
+        if lost.is_empty() {
+            return Ok(());
+        }
+        for follow in followed {
+            let packed = lost.iter().map(|(change, _)| &change.packed);
+            let is_queued: Vec<bool> = match &follow.queue {
+                None => vec![false; lost.len()],
+                Some(queue) => {
+                    let keys = packed.map(|key| queue_key(queue, &self.space, key));
+                    are_queued(txn, &keys.collect::<Vec<_>>(), queued)?
+                }
+            };
+            let unknown =
+                lost.iter().enumerate().zip(is_queued).filter(|(_, is_queued)| !is_queued);
+            let (places, keys): (Vec<usize>, Vec<&K>) =
+                unknown.map(|((place, (change, _)), _)| (place, change.key)).unzip();
+            let Some(first) = places.first() else { continue };
+            let keys = LostRecords::new(keys.into_iter());
+            if !follow.derived.forget(&mut DynWriter::new(txn), &keys)? {
+                let (change, source) = lost.swap_remove(*first);
+                return Err(Error::other(Undecodable { source }).at(&change.packed));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is no record at all from the first of many changes to the last: then one look
+    /// spares the gets. Of few changes it does not ask.
+    fn is_free(txn: &impl Writer, changes: &[Change<'_, K, V>]) -> Result<bool> {
+        let [first, .., last] = changes else { return Ok(false) };
+        if changes.len() < MANY {
+            return Ok(false);
+        }
+        let between =
+            KeyRange::starting_at(&first.packed).intersect(KeyRange::through(&last.packed));
+        Ok(txn.first(between)?.is_none())
+    }
+}
+
+/// From how many changes on it is worth a round trip to know that all records are new.
+const MANY: usize = 4_096;
+
+/// The changes in the order of their keys, of those with one key the last.
+fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V>> {
+    changes.sort_by(|a, b| a.packed.cmp(&b.packed));
+    changes.dedup_by(|later, earlier| {
+        let same = later.packed == earlier.packed;
+        if same {
+            std::mem::swap(later, earlier);
+        }
+        same
+    });
+    changes
+}
+
+/// The bytes of the entry of a table in its schema.
+type EntryBytes = SmallVec<[u8; 128]>;
+
+/// The bytes of the records that some changes meet.
+type Stored<B> = SmallVec<[Option<B>; 1]>;
+
+/// What each of some changes meets.
+type AllMet<V> = SmallVec<[Met<V>; 1]>;
+
+/// The changes that meet a record that does not decode, each with the error.
+type AllLost<'c, K, V> = Vec<(&'c Change<'c, K, V>, Error)>;
+
+/// What was there before some changes, one for each or none at all, what the transaction keeps in step, and
+/// which records are queued.
+type Before<T, K, V> = (SmallVec<[T; 1]>, Followed<K, V>, Queued);
+
+/// Keys of queues that were read, and whether there is a record.
+type Queued = BTreeMap<KeyBuf, bool>;
+
+/// Whether records are queued; reads what `known` does not say.
+fn are_queued(reader: &impl Reader, keys: &[KeyBuf], known: &Queued) -> Result<Vec<bool>> {
+    match keys.iter().map(|key| known.get(key).copied()).collect() {
+        Some(all) => Ok(all),
+        None => Ok(get_many(reader, keys)?.iter().map(Option::is_some).collect()),
+    }
+}
+
+/// The record that a change meets.
+#[derive(Clone, Copy)]
+enum Met<V> {
+    Nothing,
+    Record(V),
+    /// One that does not decode, or was not decoded.
+    Unknown,
+}
+
+impl<V> Met<V> {
+    fn of(record: Option<V>) -> Self {
+        record.map_or(Self::Nothing, Self::Record)
+    }
+
+    fn as_ref(&self) -> Met<&V> {
+        match self {
+            Self::Nothing => Met::Nothing,
+            Self::Record(record) => Met::Record(record),
+            Self::Unknown => Met::Unknown,
+        }
+    }
+
+    fn record(self) -> Option<V> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+}
+
+/// A record does not decode, and what is attached to its table cannot be brought in step without it.
+///
+/// Remove it with [`Table::delete_record_only`], and repair what is attached.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{source}; what is attached to the table cannot be brought in step without the old record: \
+     remove it with `delete_record_only`, and repair what is attached"
+)]
+pub struct Undecodable {
+    source: Error,
+}
+
+/// What is to become of one record.
+struct Change<'c, K, V> {
+    key: &'c K,
+    packed: KeyBuf,
+    /// The record, `None` to remove it.
+    new: Option<&'c V>,
+}
+
+impl<K, V> AsRef<[u8]> for Change<'_, K, V> {
+    fn as_ref(&self) -> &[u8] {
+        &self.packed
+    }
+}
+
+/// [`Reader::get_many`], which is not worth a round trip when there are no keys.
+#[doc(hidden)]
+pub fn get_many<'r, R: Reader>(
+    reader: &'r R,
+    keys: &[impl AsRef<[u8]>],
+) -> Result<Vec<Option<R::Bytes<'r>>>> {
+    if keys.is_empty() { Ok(Vec::new()) } else { reader.get_many(keys) }
+}
+
+/// A key and a record from an entry of a table in `space`.
+#[doc(hidden)]
+pub fn record<B: Deref<Target = [u8]>, K: RecordKey, V, C: Codec<V>>(
+    space: &Subspace,
+    (key, value): Entry<B>,
+) -> Result<(K, V)> {
+    let decode = || Ok((space.unpack(&key)?, C::decode(&value)?));
+    decode().map_err(|error: Error| error.at(&key))
+}
+
+/// The records of a range of a [`Table`].
+pub struct Records<I, K, V, C> {
+    entries: I,
+    space: Subspace,
+    record: PhantomData<fn() -> (K, V)>,
+    codec: PhantomData<fn() -> C>,
+}
+
+impl<I, K, V, C> fmt::Debug for Records<I, K, V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records").field("space", &self.space).finish_non_exhaustive()
+    }
+}
+
+impl<I, B, K: RecordKey, V, C: Codec<V>> Iterator for Records<I, K, V, C>
+where
+    I: Iterator<Item = Result<Entry<B>>>,
+    B: Deref<Target = [u8]>,
+{
+    type Item = Result<(K, V)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.entries.next()?.and_then(|entry| record::<_, K, V, C>(&self.space, entry)))
+    }
+}

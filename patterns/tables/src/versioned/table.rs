@@ -1,0 +1,320 @@
+//! Records that change only from what they were thought to be.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use keyloom::key::display;
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Error, KeyBuf, Pack, Reader, Result, Subspace, Writer};
+
+use super::{Expected, Full, RecordConflict, VersionedRecord, WithVersion};
+use crate::derived::Attach;
+use crate::table::{RecordKey, Table};
+
+/// Records with versions; see the [module](super).
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_tables::AtomicTable;
+/// let seats = AtomicTable::<u32, String>::new(&Subspace::new("seats"));
+/// let store = Memory::new();
+/// store.transact(|txn| seats.create(txn, &7, "free".into()))?;
+///
+/// // A person looks, thinks, and decides.
+/// let seen = seats.get(&store.snapshot()?, &7)?.expect("it was created");
+/// assert_eq!(*seen, "free");
+/// store.transact(|txn| seats.update(txn, &7, seen.version, "Ada".into()))?;
+///
+/// // Another one had seen the same, and is too late.
+/// assert!(store.transact(|txn| seats.update(txn, &7, seen.version, "Bob".into())).is_err());
+/// assert_eq!(*seats.get(&store.snapshot()?, &7)?.expect("it is there"), "Ada");
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// Cheap to clone: clones share what is attached.
+pub struct AtomicTable<K, V, C = Postcard> {
+    records: Table<K, VersionedRecord<V>, WithVersion<C>>,
+    deleted: KeyBuf,
+}
+
+impl<K, V, C> Clone for AtomicTable<K, V, C> {
+    fn clone(&self) -> Self {
+        Self { records: self.records.clone(), deleted: self.deleted.clone() }
+    }
+}
+
+impl<K, V, C> fmt::Debug for AtomicTable<K, V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AtomicTable").field("records", &self.records).finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, V> AtomicTable<K, V> {
+    /// A table in `space`, whose records are written with [`Postcard`].
+    pub fn new(space: &Subspace) -> Self {
+        Self::with_codec(space)
+    }
+}
+
+impl<K: RecordKey, V, C> AtomicTable<K, V, C> {
+    /// A table in `space`, whose records are written with the codec `C`.
+    pub fn with_codec(space: &Subspace) -> Self {
+        Self { records: Table::with_codec(&space.child("record")), deleted: space.pack("deleted") }
+    }
+
+    /// The same table with `derived` attached, as [`Table::with`].
+    #[must_use]
+    pub fn with<const HOW: u8>(self, derived: &impl Attach<K, VersionedRecord<V>, HOW>) -> Self {
+        Self { records: self.records.with(derived), ..self }
+    }
+
+    /// The records as a table: to read ranges and pages of them, to check and repair indexes.
+    ///
+    /// To write through it is to go round the versions.
+    pub fn records(&self) -> &Table<K, VersionedRecord<V>, WithVersion<C>> {
+        &self.records
+    }
+}
+
+impl<K: RecordKey, V, C: Codec<V>> AtomicTable<K, V, C> {
+    /// The record of `key` and its version. Costs one get.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn get<Q>(&self, reader: &impl Reader, key: &Q) -> Result<Option<VersionedRecord<V>>>
+    where
+        K: Borrow<Q>,
+        Q: Pack + ?Sized,
+    {
+        self.records.get(reader, key)
+    }
+
+    /// Changes the record of `key` to what `change` makes of it, and tells the new version. `None` stands
+    /// for no record, on both sides.
+    ///
+    /// It reads and writes in the transaction, so it is atomic, and never refused.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::AtomicTable;
+    /// let scores = AtomicTable::<String, Vec<u32>>::new(&Subspace::new("scores"));
+    /// let store = Memory::new();
+    /// let double = |old: Option<&Vec<u32>>| Ok(old.map(|all| all.iter().map(|n| n * 2).collect()));
+    /// store.transact(|txn| scores.create(txn, &"Ada".into(), vec![1, 2]))?;
+    /// let version = store.transact(|txn| scores.modify(txn, &"Ada".into(), double))?;
+    /// assert_eq!(version, Some(2));
+    /// assert_eq!(*scores.get(&store.snapshot()?, "Ada")?.expect("there"), [2, 4]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `change`, after which nothing was written; else as [`Table::put`]. After an error the transaction
+    /// [does not commit](super#after-a-refusal).
+    pub fn modify(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        change: impl FnOnce(Option<&V>) -> Result<Option<V>>,
+    ) -> Result<Option<u64>> {
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            let new = change(old.as_deref())?;
+            self.replace(txn, key, old.as_ref(), new)
+        })
+    }
+
+    fn replace(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        old: Option<&VersionedRecord<V>>,
+        new: Option<V>,
+    ) -> Result<Option<u64>> {
+        let Some(value) = new else {
+            self.records.replace(txn, key, old, None)?;
+            if let Some(old) = old {
+                txn.max(&self.deleted, old.version)?;
+            }
+            return Ok(None);
+        };
+        let before = match old {
+            Some(old) => old.version,
+            None => txn.counter(&self.deleted)?.cast_unsigned(),
+        };
+        let version = before.checked_add(1).ok_or_else(|| self.out_of_versions(key))?;
+        self.records.replace(txn, key, old, Some(&VersionedRecord { version, value }))?;
+        Ok(Some(version))
+    }
+
+    #[cold]
+    fn out_of_versions(&self, key: &K) -> Error {
+        Error::other("it has had all 2^64 versions").at(&self.records.space().pack(key))
+    }
+}
+
+impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
+    /// Makes a record where there is none, and tells its version.
+    ///
+    /// # Errors
+    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`]. After an
+    /// error the transaction [does not commit](super#after-a-refusal), although nothing was written after a
+    /// [`RecordConflict`].
+    pub fn create(&self, txn: &mut impl Writer, key: &K, value: V) -> Result<u64> {
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            match old {
+                None => Ok(self.replace(txn, key, None, Some(value))?.unwrap_or_default()),
+                Some(_) => Err(self.refused(key, Expected::Absent, old)),
+            }
+        })
+    }
+
+    /// Replaces the record if it still has this version, and tells the new one.
+    ///
+    /// # Errors
+    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`]. After an
+    /// error the transaction [does not commit](super#after-a-refusal), although nothing was written after a
+    /// [`RecordConflict`].
+    pub fn update(&self, txn: &mut impl Writer, key: &K, version: u64, value: V) -> Result<u64> {
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            match &old {
+                Some(record) if record.version == version => {
+                    Ok(self.replace(txn, key, old.as_ref(), Some(value))?.unwrap_or_default())
+                }
+                _ => Err(self.refused(key, Expected::Version(version), old)),
+            }
+        })
+    }
+
+    /// Removes the record if it still has this version.
+    ///
+    /// # Errors
+    /// As [`update`](AtomicTable::update), with the same effect on the transaction.
+    pub fn delete(&self, txn: &mut impl Writer, key: &K, version: u64) -> Result<()> {
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            match &old {
+                Some(record) if record.version == version => {
+                    self.replace(txn, key, old.as_ref(), None).map(drop)
+                }
+                _ => Err(self.refused(key, Expected::Version(version), old)),
+            }
+        })
+    }
+
+    /// Replaces the record if it is equal to `expected`, and tells the new version. `None` stands for no
+    /// record, on both sides.
+    ///
+    /// Where the record can come back to a value that it had before, and that matters, compare versions
+    /// with [`update`](AtomicTable::update) instead.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::AtomicTable;
+    /// let seats = AtomicTable::<u32, String>::new(&Subspace::new("seats"));
+    /// let (free, ada) = ("free".to_owned(), "Ada".to_owned());
+    /// let store = Memory::new();
+    /// store.transact(|txn| seats.compare_and_swap(txn, &7, None, Some(free.clone())))?;
+    /// store.transact(|txn| seats.compare_and_swap(txn, &7, Some(&free), Some(ada.clone())))?;
+    /// assert!(store.transact(|txn| seats.compare_and_swap(txn, &7, Some(&free), None)).is_err());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`]. After an
+    /// error the transaction [does not commit](super#after-a-refusal), although nothing was written after a
+    /// [`RecordConflict`].
+    pub fn compare_and_swap(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        expected: Option<&V>,
+        new: Option<V>,
+    ) -> Result<Option<u64>>
+    where
+        V: PartialEq,
+    {
+        txn.guarded(|txn| {
+            let old = self.get(txn, key)?;
+            if old.as_deref() == expected {
+                return self.replace(txn, key, old.as_ref(), new);
+            }
+            let expected = if expected.is_some() { Expected::Value } else { Expected::Absent };
+            Err(self.refused(key, expected, old))
+        })
+    }
+
+    #[cold]
+    fn refused(&self, key: &K, expected: Expected, current: Option<VersionedRecord<V>>) -> Error {
+        Error::other(RecordConflict { key: self.shown(key), expected, current })
+    }
+}
+
+impl<K: RecordKey, V, C> AtomicTable<K, V, C> {
+    #[cold]
+    fn shown(&self, key: &K) -> Box<str> {
+        display(&self.records.space().pack(key)).to_string().into()
+    }
+}
+
+/// How long a list may grow, and what happens then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppendLimit {
+    /// At most so many items; one more is refused with [`Full`].
+    Refuse(usize),
+    /// At most so many items; the oldest go.
+    DropOldest(usize),
+}
+
+impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> AtomicTable<K, Vec<T>, C> {
+    /// Appends an item to the list of `key`, which begins empty, and tells its new version.
+    ///
+    /// The list is one record, and written as a whole: keep it short. For a long one see
+    /// [`enumerable_keys`](crate::sequence).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::AtomicTable;
+    /// use keyloom_tables::versioned::AppendLimit;
+    /// let seen = AtomicTable::<u32, Vec<String>>::new(&Subspace::new("last seen"));
+    /// let store = Memory::new();
+    /// for page in ["a", "b", "c"] {
+    ///     store.transact(|txn| seen.append(txn, &7, page.into(), AppendLimit::DropOldest(2)))?;
+    /// }
+    /// assert_eq!(*seen.get(&store.snapshot()?, &7)?.expect("there"), ["b", "c"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Full`] in an [`Error::Other`]; [`Error::BadOption`] for a limit of 0; else as [`Table::put`]. After an error
+    /// the transaction [does not commit](super#after-a-refusal), although nothing was written after the first two.
+    pub fn append(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        item: T,
+        limit: AppendLimit,
+    ) -> Result<u64> {
+        txn.guarded(|txn| {
+            let (AppendLimit::Refuse(most) | AppendLimit::DropOldest(most)) = limit;
+            if most == 0 {
+                return Err(Error::BadOption {
+                    what: "the limit of a list",
+                    value: "0".into(),
+                    why: "it takes at least 1 item",
+                });
+            }
+            let grown = |old: Option<&Vec<T>>| {
+                let old = old.map_or(&[][..], Vec::as_slice);
+                if matches!(limit, AppendLimit::Refuse(_)) && old.len() >= most {
+                    let full = Full { key: self.shown(key), items: old.len(), limit: most };
+                    return Err(Error::other(full));
+                }
+                let kept = old.get((old.len() + 1).saturating_sub(most)..).unwrap_or_default();
+                Ok(Some(kept.iter().cloned().chain([item]).collect()))
+            };
+            Ok(self.modify(txn, key, grown)?.unwrap_or_default())
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! Faults, conflicts and bad input.
+
+use keyloom::key::Subspace;
+use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Store, Writer};
+use keyloom_bent::{Bent, Flaw};
+use keyloom_tables::{Index, IndexError, Maintained, Table, entry, starting_with};
+
+use crate::index::fixture::{Cities, City, fill, sample};
+use keyloom_tables::{Inconsistency, Rule};
+use keyloom_testing::laws::{clear, dump};
+
+type Change = fn(&Cities, &mut DynWriter<'_>) -> keyloom::Result<()>;
+
+/// Changes that touch everything: one record new, one moved within the indexes, one gone.
+const CHANGES: [Change; 2] = [one_by_one, at_once];
+
+fn moved() -> City {
+    City { country: "IT".into(), tags: vec!["y".into(), "z".into()], ..sample(1) }
+}
+
+fn one_by_one(cities: &Cities, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
+    cities.table.put(txn, &100, &sample(100))?;
+    cities.table.put(txn, &1, &moved())?;
+    cities.table.delete(txn, &2)?;
+    Ok(())
+}
+
+fn at_once(cities: &Cities, txn: &mut DynWriter<'_>) -> keyloom::Result<()> {
+    cities.table.put_many(txn, [(100, sample(100)), (1, sample(7)), (1, moved())])?;
+    cities.table.delete_many(txn, &[2, 99, 2])?;
+    Ok(())
+}
+
+pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    clear(store);
+    fill(&cities, store, 1..=5);
+    let before = dump(&store.snapshot().unwrap(), KeyRange::all());
+
+    // A name too long for the key of an entry; the message says in which part of which index.
+    let long = City { name: "n".repeat(600), ..sample(3) };
+    let error = store.transact(|txn| cities.table.put(txn, &3, &long)).unwrap_err();
+    let Some(IndexError::EntryTooLong { bytes: 623, limit: 511, .. }) = error.downcast_ref() else {
+        panic!("{error:?}")
+    };
+    let text = error.to_string();
+    let words = [r#"("test", "by_name")"#, "(3,)", "623 bytes", "602 of them in part 2 of 2"];
+    assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
+
+    // A record that does not decode: reading it is an error, a check reports it, and it can be replaced
+    // and deleted.
+    let broken = cities.table.space().pack(&77u16);
+    store.transact(|txn| txn.put(&broken, b"\xFF\xFF")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let no_record = |error: Error| {
+        let Error::At { key, source } = error else { panic!("{error:?} names no key") };
+        assert_eq!(&*key, r#"("test", "cities", 77)"#);
+        assert!(matches!(*source, Error::Value { action: "decode", .. }), "{source:?}");
+    };
+    no_record(cities.table.get(&snapshot, &77).unwrap_err());
+    no_record(cities.table.get_many(&snapshot, &[1, 77]).unwrap_err());
+    no_record(
+        cities.table.range(&snapshot, 77, Order::Ascending).unwrap().next().unwrap().unwrap_err(),
+    );
+    let fault = Inconsistency::new(broken.clone(), Rule::Undecodable);
+    assert_eq!(cities.by_name.check(&snapshot, &cities.table).unwrap(), [fault]);
+    drop(snapshot);
+    store.transact(|txn| cities.table.put(txn, &77, &sample(77))).unwrap();
+    store.transact(|txn| txn.put(&broken, b"\xFF\xFF")).unwrap();
+    assert!(store.transact(|txn| cities.table.delete(txn, &77)).unwrap());
+    assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
+
+    // A key of the wrong type in the subspace of the records.
+    let foreign = cities.table.space().pack("not a number");
+    store.transact(|txn| txn.put(&foreign, b"")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    // Strings sort before numbers.
+    let first = cities.table.range(&snapshot, (), Order::Ascending).unwrap().next().unwrap();
+    let Err(Error::At { key, source }) = first else { panic!("{first:?}") };
+    assert!(key.contains("not a number") && matches!(*source, Error::Key(_)), "{key}: {source}");
+    drop(snapshot);
+
+    // An entry of a format that this code does not know is damage: no catalog says that it is newer.
+    let newer = cities.space.child("by_name").pack(&("FR", "x", 3u16));
+    store.transact(|txn| txn.put(&newer, &[0x20, 0x02])).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let mut found =
+        cities.by_name.range(&snapshot, starting_with(("FR", "x")), Order::Ascending).unwrap();
+    let error = found.next().unwrap().map(drop).unwrap_err().to_string();
+    assert!(error.contains(r#""by_name", "FR", "x", 3)"#), "{error}");
+    assert!(error.contains("repair the index"), "{error}");
+}
+
+pub fn several_patterns_commit_or_roll_back_together(store: &(impl Store + Clone)) {
+    clear(store);
+    let (europe, asia) = (Cities::at(&Subspace::new("europe")), Cities::at(&Subspace::new("asia")));
+    let counters = Subspace::new("moves");
+    fill(&europe, store, 1..=3);
+    let before = dump(&store.snapshot().unwrap(), KeyRange::all());
+    let relocate = |txn: &mut DynWriter<'_>, id: u16| {
+        let city =
+            europe.table.get(txn, &id)?.ok_or_else(|| Error::other(format!("no city {id}")))?;
+        europe.table.delete(txn, &id)?;
+        asia.table.put(txn, &id, &city)?;
+        txn.add(&counters.pack(&id), 1)
+    };
+    let both = |ids: [u16; 2]| {
+        store.transact(|txn| ids.iter().try_for_each(|id| relocate(&mut DynWriter::new(txn), *id)))
+    };
+    // The second of them is not there: the first must not have moved either.
+    let error = both([1, 9]).unwrap_err();
+    assert_eq!(error.to_string(), "no city 9");
+    assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
+    both([1, 2]).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(europe.table.range(&snapshot, (), Order::Ascending).unwrap().count(), 1);
+    assert_eq!(asia.by_tag.count(&snapshot, "x").unwrap(), 2);
+    assert_eq!(snapshot.counter(&counters.pack(&1u16)).unwrap(), 1);
+}
+
+#[test]
+fn a_swallowed_error_is_not_committed() {
+    let halves = |change: &Change| halves_of_swallowed_errors(Memory::new(), *change);
+    assert_eq!(CHANGES.iter().map(halves).sum::<usize>(), 0);
+}
+
+/// The control: a store that commits in spite of it.
+#[test]
+fn check_finds_the_half_of_a_change_that_is_committed() {
+    for change in CHANGES {
+        let found = halves_of_swallowed_errors(Bent::new(Flaw::ForgottenRefusal), change);
+        assert!(found > 5, "{found} of its halves are inconsistent");
+    }
+}
+
+/// How often a change that fails, and is committed all the same, leaves an inconsistency.
+fn halves_of_swallowed_errors(store: impl Store, change: Change) -> usize {
+    let faulty = Faulty::new(store);
+    let store = faulty.inner();
+    let cities = Cities::new();
+    let mut found = 0;
+    for n in 0.. {
+        clear(store);
+        fill(&cities, store, 1..=5);
+        faulty.fail_at(n, Fault::Error);
+        let outcome = faulty.transact(|txn| {
+            let _ = change(&cities, &mut DynWriter::new(txn));
+            Ok(())
+        });
+        let was_hit = faulty.operations() > n;
+        faulty.heal();
+        found += usize::from(outcome.is_ok() && !cities.faults(store).is_empty());
+        if !was_hit {
+            assert!(outcome.is_ok() && n > 5, "the change has only {n} operations");
+            return found;
+        }
+    }
+    unreachable!("some operation is the last one")
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("no town is called {0}")]
+struct NoTown(String);
+
+#[test]
+fn an_error_of_the_function_comes_back_and_names_the_record() {
+    let space = Subspace::new("atlas");
+    let index = |name: &str| {
+        Index::refusing(&space.child(name), |_: &u16, town: &String| match town.len() {
+            0 => Err(Error::other(NoTown(town.clone()))),
+            _ => Ok(entry(town)),
+        })
+    };
+    for by_name in [index("by_name"), index("by_unique_name").unique()] {
+        let towns = Table::<u16, String>::new(&space.child("towns")).with(&by_name);
+        let store = Memory::new();
+        let put_one = store.transact(|txn| towns.put(txn, &7, &String::new())).unwrap_err();
+        let many = [(6, "Bern".to_owned()), (7, String::new())];
+        let put_many = store.transact(|txn| towns.put_many(txn, &many)).unwrap_err();
+        let swallowed = store.transact(|txn| {
+            let _swallowed = towns.put(txn, &7, &String::new());
+            Ok(())
+        });
+        for error in [put_one, put_many, swallowed.unwrap_err()] {
+            assert_eq!(error.downcast_ref(), Some(&NoTown(String::new())), "{error:?}");
+            assert!(matches!(error.downcast_ref(), Some(IndexError::Refused { .. })), "{error:?}");
+            let text = error.to_string();
+            assert!(text.contains(r#"the record ("atlas", "towns", 7)"#), "{text}");
+            assert!(text.contains(&format!("the index {}", by_name.space())), "{text}");
+            assert!(text.contains("no town is called"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_query_names_the_damaged_entry_and_the_remedy() {
+    let store = Memory::new();
+    let by_name =
+        Index::new(&Subspace::new("damage").child("by name"), |_, name: &String| entry(name))
+            .unique();
+    let names = Table::<u32, String>::new(&Subspace::new("damage").child("names")).with(&by_name);
+    store.transact(|txn| names.put(txn, &1, &"a".into())).unwrap();
+    let (key, _) =
+        dump(&store.snapshot().unwrap(), by_name.space().self_and_children()).pop_first().unwrap();
+    store.transact(|txn| txn.put(&key, &[0xF0, 0])).unwrap();
+    let says = |error: &Error| {
+        let text = error.to_string();
+        assert!(text.contains(r#"("damage", "by name", "a")"#), "{text}");
+        assert!(text.contains("repair the index"), "{text}");
+    };
+    let snapshot = store.snapshot().unwrap();
+    let found = by_name.range(&snapshot, (), Order::Ascending).unwrap().next().unwrap();
+    says(&found.unwrap_err());
+    // Whose place it is cannot be known, so no record gets it.
+    says(&store.transact(|txn| names.put(txn, &2, &"a".into())).unwrap_err());
+    says(&store.transact(|txn| names.delete(txn, &1)).unwrap_err());
+    store.transact(|txn| names.put(txn, &2, &"b".into())).unwrap();
+    by_name.repair(&store, &names).unwrap();
+    assert_eq!(by_name.check(&store.snapshot().unwrap(), &names).unwrap(), []);
+    store.transact(|txn| names.delete(txn, &1)).unwrap();
+}

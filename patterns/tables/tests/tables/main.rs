@@ -1,0 +1,11 @@
+//! The laws of tables and of everything derived from them, on every store.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod aggregate;
+mod denormalize;
+mod entity;
+mod index;
+mod join;
+mod property_index;
+mod sequence;
+mod versioned;

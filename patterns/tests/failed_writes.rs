@@ -1,0 +1,285 @@
+//! After a failed write of a pattern, the transaction does not commit.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use keyloom::{
+    DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Result, Store, Subspace,
+    Transaction, Writer,
+};
+use keyloom_bent::{Bent, Flaw};
+use keyloom_patterns::aggregate::contribution;
+use keyloom_patterns::trees::{
+    AdjacencyList, MaterializedPath, NestedSets, Place, Tree, TreeDocument,
+};
+use keyloom_patterns::{
+    Aggregates, AtomicTable, BitSliced, Bitmap, Counters, DenseIds, Enumerated, Index, IndexError,
+    Links, RankedIndex, Sequence, Table, TimeBuckets, Totals, WideColumns, entry,
+};
+
+type Site = (String, i64);
+
+struct Sites {
+    table: Table<u32, Site>,
+    totals: Totals<u32, Site, String>,
+    by_name: Index<u32, Site, String>,
+}
+
+impl Sites {
+    fn new() -> Self {
+        let space = Subspace::new("failed writes");
+        let totals = Totals::new(&space.child("totals"), |_, (_, bytes): &Site| {
+            contribution("bytes", *bytes)
+        });
+        let ranked = RankedIndex::new(&space.child("ranked"), |_, (_, bytes): &Site| entry(bytes));
+        let by_name = Index::new(&space.child("by_name"), |_, (name, _): &Site| entry(name));
+        let by_name = by_name.unique();
+        let table = Table::new(&space.child("sites"));
+        let table = table.with(&totals).with(&ranked).with(&by_name);
+        Self { table, totals, by_name }
+    }
+}
+
+fn site(name: &str, bytes: i64) -> Site {
+    (name.into(), bytes)
+}
+
+#[test]
+fn a_caught_not_unique_is_not_committed() {
+    let (store, sites) = (Memory::new(), Sites::new());
+    store.transact(|txn| sites.table.put(txn, &1, &site("a.org", 5))).unwrap();
+    let mut txn = store.begin().unwrap();
+    sites.table.put(&mut txn, &2, &site("a.org", 7)).unwrap_err();
+    sites.table.put(&mut txn, &3, &site("c.org", 9)).unwrap();
+    let error = txn.commit().unwrap_err();
+    assert!(matches!(error, Error::CommitRefused { .. }), "{error:?}");
+    assert!(matches!(error.downcast_ref(), Some(IndexError::NotUnique(_))), "{error:?}");
+    assert!(!error.is_retryable() && !error.maybe_committed());
+    assert!(error.to_string().contains("read first whether the write is possible"), "{error}");
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(sites.totals.get(&snapshot, "bytes").unwrap(), 5);
+    assert_eq!(sites.table.count(&snapshot, ()).unwrap(), 1);
+}
+
+/// The remedy that the error names.
+#[test]
+fn a_look_in_the_transaction_avoids_the_failed_write() {
+    let (store, sites) = (Memory::new(), Sites::new());
+    let add = |id: u32, site: &Site| {
+        store.transact(|txn| {
+            let is_taken = sites.by_name.range(txn, &site.0, Order::Ascending)?.next().is_some();
+            if !is_taken {
+                sites.table.put(txn, &id, site)?;
+            }
+            Ok(!is_taken)
+        })
+    };
+    assert!(add(1, &site("a.org", 5)).unwrap());
+    assert!(!add(2, &site("a.org", 7)).unwrap());
+    assert!(add(3, &site("c.org", 9)).unwrap());
+    assert_eq!(sites.totals.get(&store.snapshot().unwrap(), "bytes").unwrap(), 14);
+}
+
+type Write = Box<dyn Fn(&mut DynWriter<'_>) -> Result<()>>;
+
+fn write<T>(write: impl Fn(&mut DynWriter<'_>) -> Result<T> + 'static) -> Write {
+    Box::new(move |txn| write(txn).map(drop))
+}
+
+fn of_tree(tree: impl Tree<Value = ()> + 'static) -> Write {
+    let tree = std::rc::Rc::new(tree);
+    write(move |txn| {
+        tree.insert(txn, 1, "one", &(), Place::last(None))?;
+        tree.insert(txn, 2, "two", &(), Place::last(None))?;
+        tree.move_to(txn, 2, Place::last(1))
+    })
+}
+
+/// Writes of one pattern each. They look at no outcome but their own.
+fn writes() -> Vec<(&'static str, Write)> {
+    let space = Subspace::new("failed writes");
+    let sites = Sites::new();
+    let many = [(1, site("a.org", 5)), (2, site("b.org", 7))];
+    let aggregates = Aggregates::<u32>::new(&space);
+    let columns = WideColumns::<u32>::new(&space);
+    let links = Links::<u32, u32>::new(&space);
+    let versions = AtomicTable::<u32, u32>::new(&space);
+    let counters = Counters::<u32>::new(&space);
+    let sequence = Sequence::<u32>::new(&space);
+    let enumerated = Enumerated::<u32, u32>::new(&space);
+    let days = TimeBuckets::<u32, u32>::daily(&space);
+    let (bitmap, integers) = (Bitmap::new(&space), BitSliced::new(&space));
+    let ids = DenseIds::<u32>::new(&space);
+    vec![
+        ("a table", write(move |txn| sites.table.put_many(txn, &many))),
+        (
+            "an aggregate",
+            write(move |txn| aggregates.put(txn, &1, &BTreeMap::from([("a", 1), ("b", 2)]))),
+        ),
+        ("wide columns", write(move |txn| columns.put(txn, &1, "family", "column", 1, b""))),
+        ("links", write(move |txn| links.link(txn, &1, &2))),
+        ("versions", write(move |txn| versions.create(txn, &1, 5))),
+        ("counters", write(move |txn| counters.add_within(txn, &1, 1, 0..=9))),
+        ("a sequence", write(move |txn| sequence.next(txn, &1))),
+        ("an enumeration", write(move |txn| enumerated.append(txn, &1, &5))),
+        ("time buckets", write(move |txn| days.append(txn, &1, &5))),
+        ("a bitmap", write(move |txn| bitmap.insert_many(txn, [1, 1 << 20]))),
+        ("integers", write(move |txn| integers.set(txn, 1, -5))),
+        ("dense ids", write(move |txn| ids.assign(txn, [&7, &8]))),
+        ("an adjacency list", of_tree(AdjacencyList::<()>::new(&space))),
+        ("materialized paths", of_tree(MaterializedPath::<()>::new(&space))),
+        ("nested sets", of_tree(NestedSets::<()>::new(&space))),
+        ("a tree in a document", of_tree(TreeDocument::<()>::new(&space))),
+    ]
+}
+
+fn dump(reader: &impl Reader) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let entries = reader.range(KeyRange::all(), Order::Ascending).unwrap();
+    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
+}
+
+/// How many errors of `write` there can be, and how many of them leave something when swallowed.
+fn swallowed(store: impl Store, write: &Write) -> (u64, u64) {
+    let faulty = Faulty::new(store);
+    let mut left = 0;
+    for n in 0.. {
+        let mut txn = faulty.begin().unwrap();
+        faulty.fail_at(n, Fault::Error);
+        let outcome = write(&mut DynWriter::new(&mut txn));
+        let was_hit = faulty.operations() > n;
+        faulty.heal();
+        if !was_hit {
+            outcome.unwrap();
+            return (n, left);
+        }
+        let committed = txn.commit();
+        assert_eq!(
+            committed
+                .as_ref()
+                .err()
+                .map(|error| error.to_string().contains(&format!("operation {n} "))),
+            matches!(committed, Err(Error::CommitRefused { .. })).then_some(true),
+        );
+        let snapshot = faulty.inner().snapshot().unwrap();
+        left += u64::from(!dump(&snapshot).is_empty());
+        drop(snapshot);
+        faulty.inner().transact(|txn| keyloom::Writer::delete_range(txn, KeyRange::all())).unwrap();
+    }
+    unreachable!("one of the operations is the last")
+}
+
+#[test]
+fn a_swallowed_error_of_any_write_leaves_nothing() {
+    for (name, write) in writes() {
+        let (errors, left) = swallowed(Memory::new(), &write);
+        assert!(errors > 0 && left == 0, "{name}: {left} of {errors} errors leave something");
+    }
+}
+
+/// The control: a store that commits in spite of them.
+#[test]
+fn a_store_that_forgets_the_refusal_keeps_halves() {
+    let kept = writes().into_iter().filter(|(_, write)| {
+        let (_, left) = swallowed(Bent::new(Flaw::ForgottenRefusal), write);
+        left > 0
+    });
+    let kept: Vec<_> = kept.map(|(name, _)| name).collect();
+    assert!(kept.len() >= 8, "only {kept:?}");
+}
+
+#[test]
+fn a_write_that_panicked_is_not_committed() {
+    let (store, sites) = (Memory::new(), Sites::new());
+    let mut txn = store.begin().unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        txn.guarded(|txn| -> Result<()> {
+            txn.put(b"half", b"")?;
+            sites.table.put(txn, &1, &site("a.org", 5))?;
+            panic!("on purpose")
+        })
+    }));
+    assert!(panicked.is_err());
+    let error = txn.commit().unwrap_err();
+    assert!(error.to_string().contains("panicked"), "{error}");
+    assert!(dump(&store.snapshot().unwrap()).is_empty());
+}
+
+#[test]
+fn a_conflict_that_is_swallowed_is_retried() {
+    let (faulty, sites) = (Faulty::new(Memory::new()), Sites::new());
+    for n in 1.. {
+        faulty.fail_at(n, Fault::Conflict);
+        let mut runs = 0;
+        let done = faulty.transact(|txn| {
+            runs += 1;
+            let _swallowed = sites.table.put(txn, &1, &site("a.org", 5));
+            Ok(())
+        });
+        faulty.heal();
+        done.unwrap();
+        assert_eq!(sites.totals.get(&faulty.inner().snapshot().unwrap(), "bytes").unwrap(), 5);
+        if runs == 1 {
+            break;
+        }
+    }
+}
+
+// ---- no write operation is left out -------------------------------------------------------------------------------
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for file in fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        match path.is_dir() {
+            true => sources(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// The functions of a source that a program can call to write, and whether the body of each is guarded.
+fn public_writes(source: &str) -> Vec<(String, bool)> {
+    let is_contract = source.contains("> Tree for ");
+    let functions = source
+        .split("\n    ")
+        .filter(|line| line.starts_with("pub fn ") || is_contract && line.starts_with("fn "));
+    functions
+        .filter_map(|head| {
+            let from = head.as_ptr() as usize - source.as_ptr() as usize;
+            let rest = source.get(from..)?;
+            let (signature, body) = rest.split_once("{\n")?;
+            let is_write = signature.contains("&mut impl Writer");
+            let name = signature.split(['(', '<']).next()?.to_owned();
+            let is_guarded = body.trim_start().starts_with("txn.guarded(");
+            is_write.then_some((name, is_guarded))
+        })
+        .collect()
+}
+
+#[test]
+fn every_public_write_of_a_pattern_is_guarded() {
+    let mut files = Vec::new();
+    for family in ["bitmaps", "spatial", "tables", "trees"] {
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(family).join("src"), &mut files);
+    }
+    let (mut writes, mut bare) = (0, Vec::new());
+    for file in files {
+        for (name, is_guarded) in public_writes(&fs::read_to_string(&file).unwrap()) {
+            writes += 1;
+            if !is_guarded {
+                bare.push(format!("{name} of {}", file.display()));
+            }
+        }
+    }
+    assert!(writes > 80, "{writes} writes");
+    assert!(bare.is_empty(), "{bare:#?}");
+}
+
+#[test]
+fn a_public_write_without_a_guard_is_found() {
+    let source =
+        "impl A {\n    pub fn put(&self, txn: &mut impl Writer) {\n        txn.put()\n    }\n}";
+    assert_eq!(public_writes(source), [("pub fn put".into(), false)]);
+}

@@ -1,0 +1,103 @@
+//! The campaign on the stores that need no server, and against stores and writers that are wrong.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "mod.rs"]
+mod faults;
+
+use std::time::Duration;
+
+use faults::{Campaign, Report};
+use keyloom::{Fault, Faulty, Store};
+use keyloom_bent::{Bent, Flaw};
+
+const FAULTS: [Fault; 4] =
+    [Fault::UnknownButCommitted, Fault::UnknownAndLost, Fault::Error, Fault::Conflict];
+
+/// Many disturbances, one right after the other.
+fn quick() -> Campaign {
+    Campaign { between: 3, ..Campaign::default() }
+}
+
+fn with_faults(store: &(impl Store + Clone), campaign: &Campaign, disturbances: usize) -> Report {
+    let faulty = Faulty::new(store.clone());
+    let report = campaign.run_watched(&faulty, store, disturbances, |round| {
+        faulty.fail_at(fastrand::u64(0..40), FAULTS[round % FAULTS.len()]);
+    });
+    println!("{report}");
+    report
+}
+
+fn every_transaction_becomes_what_its_writer_was_told(store: &(impl Store + Clone)) {
+    let report = with_faults(store, &quick(), 600);
+    report.assert_sound();
+    assert_eq!(report.disturbances, 600);
+    assert!(report.unknown_committed > 0 && report.unknown_lost > 0, "{report}");
+    assert!(report.retried > 10 && report.snapshots > 10, "{report}");
+}
+
+keyloom_testing::on_every_store! { every_transaction_becomes_what_its_writer_was_told }
+
+/// Ends when something is found.
+fn on_flawed(flaw: Flaw) -> Report {
+    let campaign = Campaign { rest: Duration::ZERO, ..quick() };
+    campaign.run(&Bent::new(flaw), 5_000, |_| ())
+}
+
+/// What the campaign has against a store or a way to write that is wrong.
+fn caught(report: &Report, words: &[&str]) {
+    let says = |words: &&str| report.violations.iter().any(|violation| violation.contains(*words));
+    assert!(words.iter().any(says), "{:#?}\n{report}", report.violations);
+}
+
+#[test]
+fn a_store_without_a_flaw_is_found_sound() {
+    quick().run(&Bent::new(Flaw::None), 100, |_| ()).assert_sound();
+}
+
+#[test]
+fn acknowledging_without_committing_is_caught() {
+    let report = on_flawed(Flaw::ForgottenCommit);
+    caught(&report, &["is lost", "were acknowledged"]);
+}
+
+#[test]
+fn committing_in_two_steps_is_caught() {
+    let report = on_flawed(Flaw::CommitInTwoSteps);
+    caught(&report, &["the counters say", "the accounts", "the index"]);
+}
+
+#[test]
+fn keeping_a_part_of_a_commit_is_caught() {
+    for flaw in [Flaw::CommitHalfDone, Flaw::LostWrite] {
+        caught(&on_flawed(flaw), &["the accounts hold"]);
+    }
+}
+
+#[test]
+fn a_commit_that_was_denied_is_caught() {
+    let report = on_flawed(Flaw::DeniedCommit);
+    caught(&report, &["nothing of it should have been kept"]);
+}
+
+#[test]
+fn snapshots_that_show_other_moments_are_caught() {
+    for flaw in [Flaw::DirtyRead, Flaw::MovingSnapshot] {
+        // Which of it shows first is up to chance.
+        let parts = ["the counters say", "the accounts", "the index", "is lost", "are there"];
+        caught(&on_flawed(flaw), &parts);
+    }
+}
+
+#[test]
+fn losing_updates_is_caught() {
+    let report = on_flawed(Flaw::LostUpdate);
+    caught(&report, &["the accounts", "the counters say"]);
+}
+
+#[test]
+fn running_a_commit_of_unknown_outcome_again_blindly_is_caught() {
+    let blind = Campaign { blind: true, ..quick() };
+    let report = with_faults(&keyloom_testing::optimistic_memory(), &blind, 5_000);
+    assert!(report.disturbances < 5_000, "{report}");
+    caught(&report, &["the counters say"]);
+}

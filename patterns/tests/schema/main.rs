@@ -1,0 +1,128 @@
+//! The laws of schemas: who owns what, what is refused, and the life of derived data, on every store.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod costs;
+mod deferred;
+mod faults;
+mod fixture;
+mod import;
+mod indexes;
+mod kills;
+mod life;
+mod misuse;
+mod processes;
+mod programs;
+mod ranked_builds;
+mod totals;
+
+use keyloom_testing::{on_every_server, on_every_store};
+
+use costs::{
+    opening_an_unchanged_schema_costs_one_range, operations_cost_what_the_documentation_says,
+};
+use deferred::{
+    a_change_of_deferral_needs_another_version_and_a_build, a_damaged_queue_is_found_and_repaired,
+    a_drain_beside_writers_leaves_what_a_build_leaves, a_record_is_queued_once_until_it_is_drained,
+    damage_of_deferred_data_is_found_and_repaired, each_kind_refuses_when_it_defers,
+    records_by_a_deferred_index_are_current, undecodable_records_leave_deferred_data_in_step,
+    what_an_update_refuses_is_not_queued,
+};
+use faults::{
+    a_fault_at_any_operation_leaves_nothing_half_done, work_that_fails_can_be_done_again,
+};
+use import::{
+    a_store_without_a_schema_is_taken_over, an_import_contradicts_another_table_of_its_name,
+    an_import_costs_what_the_documentation_says, an_import_of_other_records_is_refused,
+    an_import_that_fails_anywhere_can_be_repeated, an_import_that_overlaps_is_refused,
+    plain_writes_after_an_import_are_found,
+};
+use indexes::{
+    a_function_that_panics_leaves_nothing, an_entry_that_is_too_long_is_refused_and_named,
+    damage_of_any_index_is_found_and_repaired, many_at_once_leave_what_one_by_one_leaves,
+    queries_of_any_index_find_what_a_filter_finds, two_transactions_cannot_take_one_value,
+    violations_are_listed_until_a_build_can_finish,
+};
+use life::{
+    a_build_goes_on_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
+    a_dropped_index_leaves_no_key, a_dropped_table_leaves_no_key,
+    a_repair_that_was_overtaken_changes_nothing,
+    builds_beside_writers_leave_what_a_build_alone_leaves,
+    disabling_counts_for_later_puts_of_its_transaction, links_have_the_life_cycle_of_a_schema,
+    rebuilt_equals_maintained_in_any_history,
+};
+use misuse::{
+    a_changed_definition_is_refused_until_it_is_built, a_program_that_lacks_an_index_cannot_write,
+    a_table_and_its_index_share_no_key, a_table_of_a_schema_is_not_written_without_it,
+    a_table_of_a_schema_takes_nothing_else, a_table_of_another_type_is_refused,
+    data_are_attached_once_in_a_subspace_of_their_own, ids_leave_out_keys_that_are_there,
+    names_declared_twice_are_refused, options_that_the_bytes_depend_on_are_compared,
+    schemas_share_no_key, what_is_not_readable_is_not_queried, what_lies_elsewhere_is_refused,
+};
+use programs::two_programs_are_refused_or_right;
+use ranked_builds::{
+    a_ranked_build_beside_writers_counts_every_entry, a_ranked_build_reads_and_counts_in_batches,
+};
+use totals::totals_keep_the_laws_of_derived_data;
+
+macro_rules! run {
+    ($on:ident) => {
+        $on! {
+            a_table_and_its_index_share_no_key,
+            a_table_of_another_type_is_refused,
+            names_declared_twice_are_refused,
+            schemas_share_no_key,
+            ids_leave_out_keys_that_are_there,
+            a_program_that_lacks_an_index_cannot_write,
+            a_table_of_a_schema_takes_nothing_else,
+            a_table_of_a_schema_is_not_written_without_it,
+            data_are_attached_once_in_a_subspace_of_their_own,
+            a_changed_definition_is_refused_until_it_is_built,
+            what_is_not_readable_is_not_queried,
+            what_lies_elsewhere_is_refused,
+            options_that_the_bytes_depend_on_are_compared,
+            rebuilt_equals_maintained_in_any_history,
+            a_ranked_build_beside_writers_counts_every_entry,
+            a_ranked_build_reads_and_counts_in_batches,
+            disabling_counts_for_later_puts_of_its_transaction,
+            a_build_goes_on_where_the_store_says,
+            a_build_waits_for_a_record_that_is_refused,
+            builds_beside_writers_leave_what_a_build_alone_leaves,
+            links_have_the_life_cycle_of_a_schema,
+            a_repair_that_was_overtaken_changes_nothing,
+            a_dropped_index_leaves_no_key,
+            a_dropped_table_leaves_no_key,
+            queries_of_any_index_find_what_a_filter_finds,
+            many_at_once_leave_what_one_by_one_leaves,
+            damage_of_any_index_is_found_and_repaired,
+            violations_are_listed_until_a_build_can_finish,
+            two_transactions_cannot_take_one_value,
+            an_entry_that_is_too_long_is_refused_and_named,
+            a_function_that_panics_leaves_nothing,
+            a_record_is_queued_once_until_it_is_drained,
+            records_by_a_deferred_index_are_current,
+            a_drain_beside_writers_leaves_what_a_build_leaves,
+            damage_of_deferred_data_is_found_and_repaired,
+            a_damaged_queue_is_found_and_repaired,
+            what_an_update_refuses_is_not_queued,
+            each_kind_refuses_when_it_defers,
+            undecodable_records_leave_deferred_data_in_step,
+            a_change_of_deferral_needs_another_version_and_a_build,
+            operations_cost_what_the_documentation_says,
+            opening_an_unchanged_schema_costs_one_range,
+            two_programs_are_refused_or_right,
+            totals_keep_the_laws_of_derived_data,
+            a_store_without_a_schema_is_taken_over,
+            an_import_costs_what_the_documentation_says,
+            an_import_that_fails_anywhere_can_be_repeated,
+            an_import_of_other_records_is_refused,
+            an_import_that_overlaps_is_refused,
+            an_import_contradicts_another_table_of_its_name,
+            plain_writes_after_an_import_are_found,
+            a_fault_at_any_operation_leaves_nothing_half_done,
+            work_that_fails_can_be_done_again,
+        }
+    };
+}
+
+run!(on_every_store);
+run!(on_every_server);

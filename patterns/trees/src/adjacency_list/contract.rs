@@ -1,0 +1,322 @@
+//! An adjacency list keeps the contract of trees.
+
+use std::ops::{ControlFlow, RangeBounds};
+
+use keyloom::value::Codec;
+use keyloom::{MAX_KEY_BYTES, Order, Reader, Result, Store, Subspace, Writer, check_key};
+
+use super::AdjacencyList;
+use super::change::Node;
+use super::link::{Link, TOMBSTONE};
+use super::place::{self, Sibling};
+use crate::tree::{
+    NodeOf, TreeError, VisitOf, encode_node, exists, first_named, stoppable, unknown,
+};
+use crate::{MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeNode};
+use keyloom_tables::Inconsistency;
+
+impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
+    type Value = V;
+    type Codec = C;
+    type Bytes<'r, R: Reader + 'r> = R::Bytes<'r>;
+
+    fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>> {
+        Ok(self.find(reader, id)?.map(|(_, node)| node))
+    }
+
+    fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>> {
+        Ok(self.known(reader, id)?.0.parent)
+    }
+
+    fn children<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
+        self.children_of(reader, parent.into(), order)
+    }
+
+    fn descendants<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
+        self.walk_down(reader, from.into(), &depths)
+    }
+
+    fn ancestors<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<Vec<NodeOf<'r, Self, R>>> {
+        self.walk_up(reader, id)
+    }
+
+    fn sibling<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+        order: Order,
+    ) -> Result<Option<NodeOf<'r, Self, R>>> {
+        let (link, _) = self.known(reader, id)?;
+        let key = self.child_key(&link, id);
+        let range = self.entries_of(link.parent).resume(order, &key);
+        let entry = match order {
+            Order::Ascending => reader.first(range)?,
+            Order::Descending => reader.last(range)?,
+        };
+        let node =
+            |(key, stored): (R::Bytes<'r>, _)| Ok(TreeNode::new(self.child_id(&key)?, stored, 0));
+        entry.map(node).transpose()
+    }
+
+    fn child_count(&self, reader: &impl Reader, parent: impl Into<Option<NodeId>>) -> Result<u64> {
+        let parent = parent.into();
+        let key = self.count_key(parent);
+        let Some(id) = parent else { return Ok(reader.counter(&key)?.cast_unsigned()) };
+        let mut values = reader.get_many(&[&self.node_key(id), &key])?;
+        let count = values.pop().flatten();
+        if values.pop().flatten().is_none_or(|record| record[..] == TOMBSTONE) {
+            return Err(unknown(&self.space, id));
+        }
+        count.map_or(Ok(0), |count| self.decode_count(&key, &count))
+    }
+
+    fn child_named(
+        &self,
+        reader: &impl Reader,
+        parent: impl Into<Option<NodeId>>,
+        name: &str,
+    ) -> Result<Option<NodeId>> {
+        let parent = parent.into();
+        if !self.unique_names {
+            return first_named(self.children_of(reader, parent, Order::Ascending)?, name);
+        }
+        let key = self.name_key(parent, name);
+        let Some(id) = parent else { return self.named(reader, &key) };
+        // A key longer than a key may be is no name of this tree.
+        if key.len() > MAX_KEY_BYTES {
+            return self.known(reader, id).map(|_| None);
+        }
+        let mut values = reader.get_many(&[&self.node_key(id), &key])?;
+        let named = values.pop().flatten();
+        if values.pop().flatten().is_none_or(|record| record[..] == TOMBSTONE) {
+            return Err(unknown(&self.space, id));
+        }
+        named.map(|value| self.decode_name(&key, &value)).transpose()
+    }
+
+    fn insert(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        name: &str,
+        value: &V,
+        place: Place,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let target = place.named();
+            let (node, target_link) = self.with_target(txn, id, target)?;
+            if node.is_some() {
+                return Err(exists(&self.space, id));
+            }
+            let target_link = self.expect_target(target, target_link)?;
+            let gap = self.gap(txn, None, name, place, target_link.as_ref())?;
+            let name_key = self.free_name(txn, gap.parent, name, id, &[])?;
+            let mut stored = Vec::new();
+            encode_node::<V, C>(name, value, &mut stored)?;
+            let mut room = self.room(txn, &gap, 1, None)?;
+            let link = Link { parent: gap.parent, rank: room.ranks.pop().unwrap_or_default() };
+            check_key(&self.child_key(&link, id))?;
+            self.write(txn, id, &link, &stored)?;
+            self.records.put(txn, id, &stored)?;
+            self.write_anew(txn, gap.parent, &room)?;
+            self.put_name(txn, name_key, id)?;
+            txn.add(&self.count_key(gap.parent), 1)
+        })
+    }
+
+    fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
+        txn.guarded(|txn| {
+            let (link, node) = self.known(txn, id)?;
+            let old_name = node.name()?.to_owned();
+            let stored = node.renamed(name)?;
+            drop(node);
+            let name_key = self.free_name(txn, link.parent, name, id, &[])?;
+            self.write(txn, id, &link, &stored)?;
+            self.records.put(txn, id, &stored)?;
+            if let Some(key) = name_key
+                && old_name != name
+            {
+                txn.delete(&self.name_key(link.parent, &old_name))?;
+                self.put_name(txn, Some(key), id)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
+        txn.guarded(|txn| {
+            let (link, node) = self.known(txn, id)?;
+            let mut stored = Vec::new();
+            encode_node::<V, C>(node.name()?, value, &mut stored)?;
+            drop(node);
+            self.records.put(txn, id, &stored)?;
+            self.write(txn, id, &link, &stored)
+        })
+    }
+
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
+        txn.guarded(|txn| {
+            self.records.expect_writable(txn)?;
+            if place.is_beside(id) {
+                return self.known(txn, id).map(drop);
+            }
+            let target = place.named();
+            let (node, target_link) = self.with_target(txn, id, target)?;
+            let Node { link: old, stored } = node.ok_or_else(|| unknown(&self.space, id))?;
+            let target_link = self.expect_target(target, target_link)?;
+            let parent = place::parent(place, target_link.as_ref());
+            if let (Some(target), Some(link)) = (target, &target_link) {
+                let above = || self.is_at_or_above(txn, id, link.parent);
+                // Among its siblings it comes below nothing new.
+                if target == id || (parent != old.parent && above()?) {
+                    return Err(TreeError::BelowItself { node: id, target }.into());
+                }
+            }
+            let name = self.name_in(id, &stored)?;
+            let gap = self.gap(txn, Some(id), &name, place, target_link.as_ref())?;
+            if gap.holds(&old, id) {
+                return Ok(());
+            }
+            let moves_out = parent != old.parent;
+            let name_key = match moves_out {
+                true => self.free_name(txn, parent, &name, id, &[])?,
+                false => None,
+            };
+            let mut room = self.room(txn, &gap, 1, Some(id))?;
+            let link = Link { parent, rank: room.ranks.pop().unwrap_or_default() };
+            check_key(&self.child_key(&link, id))?;
+            txn.delete(&self.child_key(&old, id))?;
+            self.write(txn, id, &link, &stored)?;
+            self.write_anew(txn, parent, &room)?;
+            if moves_out {
+                txn.add(&self.count_key(old.parent), -1)?;
+                txn.add(&self.count_key(parent), 1)?;
+            }
+            if name_key.is_some() {
+                txn.delete(&self.name_key(old.parent, &name))?;
+                self.put_name(txn, name_key, id)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
+        txn.guarded(|txn| {
+            let (link, node) = self.known(txn, id)?;
+            let name = node.name()?.to_owned();
+            drop(node);
+            // Each node, and whether it has children.
+            let mut nodes: Vec<(NodeId, bool)> = vec![(id, false)];
+            let mut depth = 0;
+            for visit in self.walk_down(txn, Some(id), &(1..))? {
+                let visit = visit?;
+                if let Some((_, has_children)) = nodes.last_mut() {
+                    *has_children = visit.depth > depth;
+                }
+                depth = visit.depth;
+                nodes.push((visit.node.id(), false));
+            }
+            self.remove_entry(txn, &link, id, &name)?;
+            for (id, has_children) in &nodes {
+                self.remove_record(txn, *id, *has_children)?;
+            }
+            let ids: Vec<NodeId> = nodes.iter().map(|(id, _)| *id).collect();
+            self.records.delete(txn, &ids)?;
+            txn.add(&self.count_key(link.parent), -1)?;
+            Ok(nodes.len() as u64)
+        })
+    }
+
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
+        txn.guarded(|txn| {
+            let (link, node) = self.known(txn, id)?;
+            let name = node.name()?.to_owned();
+            drop(node);
+            let mut children: Vec<(Sibling, Vec<u8>)> = Vec::new();
+            for child in self.siblings(txn, Some(id), None, Order::Ascending, None)? {
+                let (sibling, stored) = child?;
+                children.push((sibling, stored.to_vec()));
+            }
+            let gap = self.gap_for_orphans(txn, id, &link, orphans)?;
+            let leaves_gap = (gap.parent == link.parent).then_some(id);
+            let mut names = Vec::new();
+            for (child, stored) in &children {
+                let name = self.name_in(child.id, stored)?;
+                let key = self.free_name(txn, gap.parent, &name, child.id, &[id])?;
+                names.push((key, child.id));
+            }
+            let room = self.room(txn, &gap, children.len(), leaves_gap)?;
+            self.remove_entry(txn, &link, id, &name)?;
+            self.remove_record(txn, id, !children.is_empty())?;
+            self.records.delete(txn, &[id])?;
+            self.write_anew(txn, gap.parent, &room)?;
+            for ((child, stored), rank) in children.iter().zip(&room.ranks) {
+                let link = Link { parent: gap.parent, rank: rank.clone() };
+                self.write(txn, child.id, &link, stored)?;
+            }
+            for (key, child) in names {
+                self.put_name(txn, key, child)?;
+            }
+            self.count_up(txn, link.parent, -1, gap.parent, children.len() as i64)
+        })
+    }
+
+    fn load(
+        &self,
+        txn: &mut impl Writer,
+        parent: impl Into<Option<NodeId>>,
+        trees: &[Nested<V>],
+    ) -> Result<()> {
+        txn.guarded(|txn| self.add_all(txn, parent.into(), trees))
+    }
+
+    fn delete_in_steps<S: Store>(
+        &self,
+        store: &S,
+        id: NodeId,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        self.delete_step_by_step(store, id, progress)
+    }
+
+    fn finish_steps<S: Store>(
+        &self,
+        store: &S,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        self.go_on(store, MoveProgress { step: MoveStep::Clearing, keys: 0 }, progress)
+    }
+
+    fn check(
+        &self,
+        reader: &impl Reader,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+    ) -> Result<u64> {
+        let mut found = stoppable(found);
+        let keys = self.look_through(reader, self.records.outside(&mut found))?;
+        Ok(keys + self.records.check(self, &self.nodes, reader, found)?)
+    }
+
+    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
+        let written = self.mend(store)?;
+        Ok(written + self.records.repair(self, &self.nodes, store)?)
+    }
+}

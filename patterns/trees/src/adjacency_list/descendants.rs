@@ -1,0 +1,197 @@
+//! The way down, depth-first.
+
+use std::collections::HashSet;
+use std::ops::RangeBounds;
+use std::vec::IntoIter;
+
+use keyloom::key::{Unpack, Unpacker};
+use keyloom::{Error, KeyRange, Order, Reader, Result};
+
+use super::AdjacencyList;
+use crate::tree::{TreeError, depth_bounds};
+use crate::{NodeId, TreeNode, Visit};
+
+/// How many siblings are read at a time, at first and at the most.
+const SIBLINGS: (usize, usize) = (16, 1_024);
+
+impl<V, C> AdjacencyList<V, C> {
+    pub(super) fn walk_down<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: Option<NodeId>,
+        depths: &impl RangeBounds<u32>,
+    ) -> Result<Descendants<'r, R, V, C>> {
+        let (first, end) = match depth_bounds(depths) {
+            Some((least, most)) => (u64::from(least), u64::from(most) + 1),
+            None => (0, 0),
+        };
+        let mut walk = Descendants {
+            tree: self.clone(),
+            reader,
+            from,
+            first,
+            end,
+            itself: None,
+            open: Vec::new(),
+            path: HashSet::new(),
+        };
+        if let Some(id) = from {
+            let (_, node) = self.known(reader, id)?;
+            walk.itself = (first == 0 && walk.end > 0).then_some(node);
+        }
+        // The roots have depth 1, as the children of a node have.
+        walk.open_level(1, from)?;
+        Ok(walk)
+    }
+}
+
+/// A walk through what lies below a node.
+pub(super) struct Descendants<'r, R: Reader, V, C> {
+    tree: AdjacencyList<V, C>,
+    reader: &'r R,
+    from: Option<NodeId>,
+    /// The depths that are wanted: from the first one to before the end.
+    first: u64,
+    end: u64,
+    /// The node that the walk begins with.
+    itself: Option<TreeNode<R::Bytes<'r>, V, C>>,
+    /// The siblings at each depth that has been come to, those of depth 1 first.
+    open: Vec<Level<'r, R>>,
+    /// The nodes whose children these are. To come to one of them again is to go in a circle.
+    path: HashSet<NodeId>,
+}
+
+struct Level<'r, R: Reader + 'r> {
+    depth: u32,
+    parent: Option<NodeId>,
+    entries: R::Entries<'r>,
+    /// Siblings that have been read.
+    ready: IntoIter<Sibling<R::Bytes<'r>>>,
+    /// How many to read next.
+    batch: usize,
+}
+
+pub(super) struct Sibling<B> {
+    pub(super) id: NodeId,
+    pub(super) stored: B,
+    /// Whether there may be children.
+    pub(super) is_inner: bool,
+}
+
+impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
+    fn open_level(&mut self, depth: u32, parent: Option<NodeId>) -> Result<()> {
+        if u64::from(depth) >= self.end {
+            return Ok(());
+        }
+        let entries = self.reader.range(self.tree.entries_of(parent), Order::Ascending)?;
+        let ready = Vec::new().into_iter();
+        self.open.push(Level { depth, parent, entries, ready, batch: SIBLINGS.0 });
+        self.path.extend(parent);
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<Visit<R::Bytes<'r>, V, C>>> {
+        if let Some(node) = self.itself.take() {
+            return Ok(Some(Visit { depth: 0, node }));
+        }
+        while let Some(level) = self.open.last_mut() {
+            let Some(sibling) = level.ready.next() else {
+                if !self.read_siblings()? {
+                    self.close_level();
+                }
+                continue;
+            };
+            let (depth, id) = (level.depth, sibling.id);
+            if Some(id) == self.from || (sibling.is_inner && self.path.contains(&id)) {
+                let tree = self.tree.space.to_string();
+                return Err(TreeError::Broken { tree, node: id }.into());
+            }
+            if sibling.is_inner {
+                self.open_level(depth + 1, Some(id))?;
+            }
+            if u64::from(depth) >= self.first {
+                return Ok(Some(Visit { depth, node: TreeNode::new(id, sibling.stored, 0) }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn close_level(&mut self) {
+        if let Some(Level { parent: Some(parent), .. }) = self.open.pop() {
+            self.path.remove(&parent);
+        }
+    }
+
+    /// Reads some more siblings of the deepest level; whether there were any.
+    fn read_siblings(&mut self) -> Result<bool> {
+        let Some(level) = self.open.last_mut() else { return Ok(false) };
+        let mut siblings = Vec::new();
+        for entry in level.entries.by_ref().take(level.batch) {
+            let (key, stored) = entry?;
+            siblings.push(Sibling { id: self.tree.child_id(&key)?, stored, is_inner: true });
+        }
+        level.batch = (4 * level.batch).min(SIBLINGS.1);
+        let children_wanted = u64::from(level.depth) + 1 < self.end;
+        if children_wanted {
+            find_leaves(&self.tree, self.reader, &mut siblings)?;
+        } else {
+            siblings.iter_mut().for_each(|sibling| sibling.is_inner = false);
+        }
+        let any = !siblings.is_empty();
+        level.ready = siblings.into_iter();
+        Ok(any)
+    }
+}
+
+/// Finds out which siblings have children, in one step for all that lie between two that have.
+///
+/// Child entries stand in the order of their parents. So when the first entry at or behind the smallest id belongs to a
+/// greater id, no id between the two has any.
+pub(super) fn find_leaves<R: Reader, B, V, C>(
+    tree: &AdjacencyList<V, C>,
+    reader: &R,
+    siblings: &mut [Sibling<B>],
+) -> Result<()> {
+    // Of so few, to open a range for each costs no more.
+    if siblings.len() < 3 {
+        return Ok(());
+    }
+    let mut by_id: Vec<(NodeId, usize)> =
+        siblings.iter().enumerate().map(|(at, sibling)| (sibling.id, at)).collect();
+    by_id.sort_unstable();
+    siblings.iter_mut().for_each(|sibling| sibling.is_inner = false);
+    let Some((last, _)) = by_id.last() else { return Ok(()) };
+    let last = tree.children.pack(&(Some(*last),));
+    let mut rest = by_id.as_slice();
+    while let Some((id, _)) = rest.first() {
+        let from = tree.children.pack(&(Some(*id),));
+        let range = KeyRange::starting_at(&from).intersect(KeyRange::through(&last));
+        let Some((key, _)) = reader.first(range)? else { break };
+        let behind = key.get(tree.children.prefix().len()..).unwrap_or_default();
+        let parent = NodeId::unpack(&mut Unpacker::new(behind))
+            .map_err(|error| Error::from(error).at(&key))?;
+        let leaves = rest.partition_point(|(id, _)| *id < parent);
+        rest = rest.get(leaves..).unwrap_or_default();
+        if let Some((id, at)) = rest.first()
+            && *id == parent
+        {
+            if let Some(sibling) = siblings.get_mut(*at) {
+                sibling.is_inner = true;
+            }
+            rest = rest.get(1..).unwrap_or_default();
+        }
+    }
+    Ok(())
+}
+
+impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
+    type Item = Result<Visit<R::Bytes<'r>, V, C>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.open.clear();
+        }
+        step.transpose()
+    }
+}

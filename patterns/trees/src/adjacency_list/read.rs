@@ -1,0 +1,107 @@
+//! One node, its children, its siblings.
+
+use keyloom::key::{Unpack, Unpacker};
+use keyloom::{Error, KeyRange, Order, Reader, Result};
+
+use super::AdjacencyList;
+use super::link::{Link, TOMBSTONE};
+use crate::tree::unknown;
+use crate::{NodeId, TreeNode};
+
+/// A node, and where it hangs.
+pub(super) type Linked<'r, R, V, C> = (Link, TreeNode<<R as Reader>::Bytes<'r>, V, C>);
+
+impl<V, C> AdjacencyList<V, C> {
+    /// A node and where it hangs, where it is there.
+    pub(super) fn find<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<Option<Linked<'r, R, V, C>>> {
+        let key = self.node_key(id);
+        let record = reader.get(&key)?.filter(|record| record[..] != TOMBSTONE);
+        record.map(|record| self.linked(id, record)).transpose()
+    }
+
+    /// A node and where it hangs, of its record.
+    pub(super) fn linked<B: std::ops::Deref<Target = [u8]>>(
+        &self,
+        id: NodeId,
+        record: B,
+    ) -> Result<(Link, TreeNode<B, V, C>)> {
+        let (link, from) = Link::decode(&record).map_err(|error| error.at(&self.node_key(id)))?;
+        Ok((link, TreeNode::new(id, record, from)))
+    }
+
+    /// A node that must be there.
+    pub(super) fn known<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<Linked<'r, R, V, C>> {
+        self.find(reader, id)?.ok_or_else(|| unknown(&self.space, id))
+    }
+
+    fn expect_parent(&self, reader: &impl Reader, parent: Option<NodeId>) -> Result<()> {
+        match parent {
+            Some(parent) => self.known(reader, parent).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// All child entries of a parent.
+    pub(super) fn entries_of(&self, parent: Option<NodeId>) -> KeyRange<'static> {
+        self.children.range_of(&(parent,))
+    }
+
+    /// The id at the end of a child entry.
+    pub(super) fn child_id(&self, key: &[u8]) -> Result<NodeId> {
+        let behind = key.get(self.children.prefix().len()..).unwrap_or_default();
+        let mut input = Unpacker::new(behind);
+        let mut id = || {
+            input.skip()?;
+            input.skip()?;
+            NodeId::unpack(&mut input)
+        };
+        id().map_err(|error| Error::from(error).at(key))
+    }
+
+    pub(super) fn children_of<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: Option<NodeId>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<TreeNode<R::Bytes<'r>, V, C>>> + use<'r, V, C, R>> {
+        self.expect_parent(reader, parent)?;
+        let entries = reader.range(self.entries_of(parent), order)?;
+        let tree = self.clone();
+        Ok(entries.map(move |entry| {
+            let (key, stored) = entry?;
+            Ok(TreeNode::new(tree.child_id(&key)?, stored, 0))
+        }))
+    }
+
+    /// How many children a counter says there are.
+    pub(super) fn decode_count(&self, key: &[u8], value: &[u8]) -> Result<u64> {
+        match value.try_into() {
+            Ok(bytes) => Ok(u64::from_le_bytes(bytes)),
+            Err(_) => Err(Error::NotACounter {
+                key: keyloom::key::display(key).to_string().into(),
+                bytes: value.len(),
+            }),
+        }
+    }
+
+    /// The id that a name entry holds.
+    pub(super) fn named(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<NodeId>> {
+        // A key longer than a key may be is no name of this tree.
+        if key.len() > keyloom::MAX_KEY_BYTES {
+            return Ok(None);
+        }
+        reader.get(key)?.map(|value| self.decode_name(key, &value)).transpose()
+    }
+
+    pub(super) fn decode_name(&self, key: &[u8], value: &[u8]) -> Result<NodeId> {
+        keyloom::unpack(value).map_err(|error| Error::from(error).at(key))
+    }
+}

@@ -1,0 +1,327 @@
+//! Making what can be derived what the records of the nodes say, and records that are lost what their child entries say.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Store, Writer};
+
+use super::AdjacencyList;
+use super::check::AT_ONCE;
+use super::link::{Link, TOMBSTONE};
+use crate::rank::Rank;
+use crate::tree::placeholder;
+use crate::{MoveProgress, MoveStep, NodeId, Place, TreeError, TreeNode};
+use keyloom_tables::BatchSize;
+use keyloom_tables::{Inconsistency, Rule};
+
+/// How many findings are repaired in one transaction.
+const BATCH: usize = 500;
+/// How much of a name is kept where it gets the id behind it, so that it fits into a key.
+const SHORT_CHARS: usize = 60;
+
+/// The node of a record that can not be read, and its link and where what is stored of it begins, if those can.
+type Damaged = (NodeId, Option<(Link, usize)>);
+/// A child: its parent, its name, its rank, its id.
+type Named = (Option<NodeId>, String, Rank, NodeId);
+
+impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
+    /// First the records, from the child entries where they cannot be read; then ways up that lead nowhere, then names that
+    /// two siblings have, then entries and names, which follow from the records, then counts, which follow from the entries.
+    /// Each finding is looked at again in the transaction that repairs it, so others may write meanwhile.
+    pub(super) fn mend<S: Store>(&self, store: &S) -> Result<u64> {
+        let mut size = BatchSize::new(BATCH);
+        let mut written = self.mark_tombstones(store)?;
+        let deletion = MoveProgress { step: MoveStep::Clearing, keys: 0 };
+        written += self.go_on(store, deletion, |_| ControlFlow::Continue(()))?.keys;
+        written += self.restore_from_entries(store, &mut size)?;
+        written += self.restore_alone(store, &mut size)?;
+        let lost: Vec<(NodeId, Rule)> = {
+            let snapshot = store.snapshot()?;
+            self.without_way_up(&self.links(&snapshot)?, &self.leaving(&snapshot)?)
+        };
+        for (id, _) in lost {
+            written += store.transact(|txn| self.make_a_root(txn, id))?;
+        }
+        written += self.tell_names_apart(store, &mut size)?;
+        for of_counts in [false, true] {
+            let mut keys: Vec<KeyBuf> = Vec::new();
+            let note = |found: Inconsistency| {
+                if self.counts.contains(&found.key) == of_counts {
+                    keys.push(found.key);
+                }
+                ControlFlow::Continue(())
+            };
+            self.look_through(&store.snapshot()?, note)?;
+            // Entries before names, which are looked for among them.
+            keys.sort();
+            written += in_batches(store, &mut size, &keys, |txn, key| self.mend_one(txn, key))?;
+        }
+        Ok(written)
+    }
+
+    /// Writes the records that are lost or damaged from the child entries, which hold all that they held. An entry that holds
+    /// nothing which can be read still says where its node is: that becomes a placeholder there.
+    fn restore_from_entries<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
+        let lost = self.entries_to_restore(&store.snapshot()?)?;
+        in_batches(store, size, &lost, |txn, key| self.restore_from_entry(txn, key))
+    }
+
+    /// The child entries of nodes whose records are not there, or can not be read, and keys that are no entries.
+    fn entries_to_restore(&self, reader: &impl Reader) -> Result<Vec<KeyBuf>> {
+        let mut lost = Vec::new();
+        let mut entries = reader.range(self.children.range(), Order::Ascending)?;
+        loop {
+            let some = entries.by_ref().take(AT_ONCE).collect::<Result<Vec<_>>>()?;
+            if some.is_empty() {
+                return Ok(lost);
+            }
+            let mut parsed = Vec::new();
+            for (key, stored) in &some {
+                match self.parse_child(key) {
+                    Some((_, id)) => parsed.push((key, stored, id)),
+                    None => lost.push(KeyBuf::from_slice(key)),
+                }
+            }
+            let keys: Vec<KeyBuf> = parsed.iter().map(|(.., id)| self.node_key(*id)).collect();
+            for ((key, stored, id), record) in parsed.into_iter().zip(reader.get_many(&keys)?) {
+                if self.is_better(id, stored, record.as_deref()) {
+                    lost.push(KeyBuf::from_slice(key));
+                }
+            }
+        }
+    }
+
+    fn restore_from_entry(&self, txn: &mut impl Writer, entry: &[u8]) -> Result<bool> {
+        let Some(stored) = txn.get(entry)?.map(|stored| stored.to_vec()) else { return Ok(false) };
+        let Some((link, id)) = self.parse_child(entry).filter(|(link, _)| link.fits()) else {
+            txn.delete(entry)?;
+            return Ok(true);
+        };
+        let key = self.node_key(id);
+        let record = txn.get(&key)?.map(|record| record.to_vec());
+        let is_named = TreeNode::<_, V, C>::new(id, &stored[..], 0).is_named();
+        // A key alone is no node, unless others hang from it.
+        if record.is_none() && !is_named && txn.first(self.entries_of(Some(id)))?.is_none() {
+            return Ok(false);
+        }
+        let is_better = self.is_better(id, &stored, record.as_deref());
+        if is_better {
+            let stored = if is_named { stored } else { placeholder(id, &stored) };
+            txn.put(&key, &link.record(&stored))?;
+        }
+        Ok(is_better)
+    }
+
+    /// Whether of a child entry and a record of the same node more can be read in the entry. Its key always says where
+    /// the node is.
+    fn is_better(&self, id: NodeId, stored: &[u8], record: Option<&[u8]>) -> bool {
+        let fault = |stored: &[u8]| TreeNode::<_, V, C>::new(id, stored, 0).fault();
+        let Some(record) = record else { return true };
+        let Some((_, _, from)) = self.decode(&self.node_key(id), record) else { return true };
+        match fault(record.get(from..).unwrap_or_default()) {
+            None => false,
+            Some(Rule::Undecodable) => fault(stored).is_none(),
+            Some(_) => fault(stored) != Some(Rule::Foreign),
+        }
+    }
+
+    /// Makes placeholders of the records that can not be read and have no child entry which can.
+    fn restore_alone<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
+        let mut lost = Vec::new();
+        for entry in store.snapshot()?.range(self.nodes.range(), Order::Ascending)? {
+            let (key, record) = entry?;
+            if self.needs_placeholder(&key, &record).is_some() {
+                lost.push(KeyBuf::from_slice(&key));
+            }
+        }
+        in_batches(store, size, &lost, |txn, key| self.write_placeholder(txn, key))
+    }
+
+    /// The node of a record whose name can not be read, and where it is, if that can.
+    fn needs_placeholder(&self, key: &[u8], record: &[u8]) -> Option<Damaged> {
+        let id = self.nodes.unpack(key).ok()?;
+        if *record == TOMBSTONE {
+            return None;
+        }
+        let Some((_, link, from)) = self.decode(key, record) else { return Some((id, None)) };
+        let stored = record.get(from..).unwrap_or_default();
+        let is_named = TreeNode::<_, V, C>::new(id, stored, 0).is_named();
+        (!is_named).then_some((id, Some((link, from))))
+    }
+
+    fn write_placeholder(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
+        let Some(record) = txn.get(key)?.map(|record| record.to_vec()) else { return Ok(false) };
+        let Some((id, place)) = self.needs_placeholder(key, &record) else { return Ok(false) };
+        match place {
+            Some((link, from)) => {
+                let stored = placeholder(id, record.get(from..).unwrap_or_default());
+                txn.put(key, &link.record(&stored))?;
+            }
+            // Nothing says where it was.
+            None => self.write_last_root(txn, id, &placeholder(id, &record))?,
+        }
+        Ok(true)
+    }
+
+    /// Puts the id after the name of each child that has the name of another one, where names are unique.
+    fn tell_names_apart<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
+        if !self.unique_names {
+            return Ok(0);
+        }
+        let snapshot = store.snapshot()?;
+        let mut nodes: Vec<Named> = Vec::new();
+        for entry in snapshot.range(self.nodes.range(), Order::Ascending)? {
+            let (key, record) = entry?;
+            let Some((id, link, from)) = self.decode(&key, &record) else { continue };
+            let node = TreeNode::<_, V, C>::new(id, record.get(from..).unwrap_or_default(), 0);
+            if let Ok(name) = node.name() {
+                nodes.push((link.parent, name.to_owned(), link.rank, id));
+            }
+        }
+        nodes.sort_unstable();
+        let mut twice = Vec::new();
+        for same in nodes.chunk_by(|one, other| (one.0, &one.1) == (other.0, &other.1)) {
+            let keeper = self.keeper_of_name(&snapshot, same)?;
+            twice.extend(same.iter().map(|(.., id)| *id).filter(|id| Some(*id) != keeper));
+        }
+        drop(snapshot);
+        in_batches(store, size, &twice, |txn, id| {
+            let Some((link, node)) = self.find(txn, *id)? else { return Ok(false) };
+            let short: String = node.name()?.chars().take(SHORT_CHARS).collect();
+            let stored = node.renamed(&format!("{short} ({id})"))?;
+            drop(node);
+            self.write(txn, *id, &link, &stored)?;
+            Ok(true)
+        })
+    }
+
+    /// Which of the children that have one name keeps it: the first whose child entry stands where its record says, since the
+    /// record of the others is damaged. None where the name makes a key that is too long.
+    fn keeper_of_name(&self, reader: &impl Reader, same: &[Named]) -> Result<Option<NodeId>> {
+        let Some((parent, name, _, first)) = same.first() else { return Ok(None) };
+        if self.name_key(*parent, name).len() > MAX_KEY_BYTES {
+            return Ok(None);
+        }
+        if same.len() > 1 {
+            for (parent, _, rank, id) in same {
+                let link = Link { parent: *parent, rank: rank.clone() };
+                if reader.get(&self.child_key(&link, *id))?.is_some() {
+                    return Ok(Some(*id));
+                }
+            }
+        }
+        Ok(Some(*first))
+    }
+
+    /// Makes a node the last root, unless its way up has come to lead to one.
+    fn make_a_root(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
+        let Some((old, node)) = self.find(txn, id)? else { return Ok(0) };
+        let stored = node.stored().to_vec();
+        drop(node);
+        match self.walk_up(txn, id) {
+            Ok(_) => return Ok(0),
+            Err(error) if is_broken(&error) => {}
+            Err(error) => return Err(error),
+        }
+        txn.delete(&self.child_key(&old, id))?;
+        self.write_last_root(txn, id, &stored)?;
+        // Names and counts are looked at behind this.
+        Ok(3)
+    }
+
+    fn write_last_root(&self, txn: &mut impl Writer, id: NodeId, stored: &[u8]) -> Result<()> {
+        let gap = self.gap(txn, Some(id), "", Place::Last(None), None)?;
+        let mut room = self.room(txn, &gap, 1, Some(id))?;
+        let link = Link { parent: None, rank: room.ranks.pop().unwrap_or_default() };
+        self.write(txn, id, &link, stored)?;
+        self.write_anew(txn, None, &room)
+    }
+
+    /// Makes one key what it should be; whether that was a write.
+    fn mend_one(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
+        // Else it is a record that does not decode, and nobody has what it held; or it is somebody else's.
+        if ![&self.children, &self.counts, &self.names].iter().any(|space| space.contains(key)) {
+            return Ok(false);
+        }
+        let value = match self.parse_child(key) {
+            Some((link, id)) => self.entry_of(txn, &link, id)?,
+            None if self.counts.contains(key) => self.count_of(txn, key)?,
+            None => self.name_of(txn, key)?,
+        };
+        match value {
+            Some(value) => txn.put(key, &value)?,
+            None => txn.delete(key)?,
+        }
+        Ok(true)
+    }
+
+    fn entry_of(&self, reader: &impl Reader, link: &Link, id: NodeId) -> Result<Option<Vec<u8>>> {
+        let key = self.node_key(id);
+        let Some(record) = reader.get(&key)? else { return Ok(None) };
+        let found = self.decode(&key, &record).filter(|(_, found, _)| found == link);
+        Ok(found.map(|(_, _, from)| record.get(from..).unwrap_or_default().to_vec()))
+    }
+
+    fn count_of(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Ok((parent,)) = self.counts.unpack::<(Option<NodeId>,)>(key) else { return Ok(None) };
+        let is_known = match parent {
+            Some(parent) => {
+                let key = self.node_key(parent);
+                match reader.get(&key)? {
+                    Some(record) => self.decode(&key, &record).is_some(),
+                    None => false,
+                }
+            }
+            None => true,
+        };
+        let count = reader.count(self.entries_of(parent))?;
+        Ok((is_known && count > 0).then(|| count.to_le_bytes().to_vec()))
+    }
+
+    /// The first child of the name, which has it where two do.
+    fn name_of(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        type Name<'k> = (Option<NodeId>, std::borrow::Cow<'k, str>);
+        let Ok((parent, name)) = self.names.unpack::<Name<'_>>(key) else { return Ok(None) };
+        if !self.unique_names {
+            return Ok(None);
+        }
+        let children = self.siblings(reader, parent, None, Order::Ascending, None)?;
+        for child in children {
+            let (sibling, stored) = child?;
+            let node = TreeNode::<_, V, C>::new(sibling.id, stored, 0);
+            if node.name().is_ok_and(|own| own == name) {
+                return Ok(Some(keyloom::pack(&sibling.id).to_vec()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Repairs some things, many in a transaction; how many of them that were.
+fn in_batches<S: Store, I>(
+    store: &S,
+    size: &mut BatchSize,
+    mut rest: &[I],
+    mut repair: impl FnMut(&mut S::Transaction<'_>, &I) -> Result<bool>,
+) -> Result<u64> {
+    let mut repaired = 0;
+    while !rest.is_empty() {
+        let (behind, done) = size.transact(store, |txn, batch| {
+            let (some, behind) = rest.split_at(batch.min(rest.len()));
+            let mut done = 0;
+            for item in some {
+                done += u64::from(repair(txn, item)?);
+            }
+            Ok((behind, done))
+        })?;
+        rest = behind;
+        repaired += done;
+    }
+    Ok(repaired)
+}
+
+/// Whether a way up ended for something that is wrong in the tree, and not in the store.
+fn is_broken(error: &Error) -> bool {
+    let does_not_decode = |error: &Error| matches!(error, Error::At { source, .. } if matches!(**source, Error::Value { .. }));
+    error.downcast_ref::<TreeError>().is_some() || does_not_decode(error)
+}

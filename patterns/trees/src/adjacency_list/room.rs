@@ -1,0 +1,203 @@
+//! Ranks for nodes that come, and new ones for their siblings where those would grow long.
+
+use std::iter::Peekable;
+
+use keyloom::{Order, Reader, Result, Writer};
+
+use super::AdjacencyList;
+use super::link::Link;
+use super::place::{Gap, Sibling};
+use crate::NodeId;
+use crate::rank::{self, Rank};
+
+/// A rank that would be longer than its neighbours by passing a multiple of this has siblings ranked anew.
+const STEP_BYTES: usize = 16;
+/// Siblings are ranked anew when that makes ranks at least this much shorter.
+const WON_BYTES: usize = 8;
+/// As many siblings on each side get new ranks at first, and at the most.
+const SIBLINGS: (usize, usize) = (16, 512);
+/// A rank is never longer: where it would be, more siblings are ranked anew.
+const LONGEST_BYTES: usize = 100;
+
+/// Ranks for what goes into a gap.
+pub(super) struct Room {
+    pub(super) ranks: Vec<Rank>,
+    /// Siblings that get other ranks, and what is stored of them.
+    anew: Vec<(Sibling, Rank, Vec<u8>)>,
+}
+
+impl<V, C> AdjacencyList<V, C> {
+    /// Ranks for so many nodes in a gap. `without` is a child that is to leave the parent.
+    pub(super) fn room(
+        &self,
+        reader: &impl Reader,
+        gap: &Gap,
+        count: usize,
+        without: Option<NodeId>,
+    ) -> Result<Room> {
+        let ends = [&gap.low, &gap.high].map(|end| end.as_ref().map(|sibling| &*sibling.rank));
+        let neighbours = ends.iter().flatten().map(|rank| rank.len()).max().unwrap_or(0);
+        let step = (neighbours / STEP_BYTES + 1) * STEP_BYTES;
+        let ranks = match count {
+            1 => rank::between(ends[0], ends[1]).map(|rank| vec![rank]),
+            _ => rank::spread(ends[0], ends[1], count),
+        };
+        match ranks {
+            Some(ranks) if longest(&ranks) < step => Ok(Room { ranks, anew: Vec::new() }),
+            _ => self.rank_anew(reader, gap, count, without, step - WON_BYTES),
+        }
+    }
+
+    /// Finds the fewest siblings around a gap of which all get short ranks.
+    fn rank_anew(
+        &self,
+        reader: &impl Reader,
+        gap: &Gap,
+        count: usize,
+        without: Option<NodeId>,
+        short: usize,
+    ) -> Result<Room> {
+        let walk = |from: &Option<Sibling>, order| {
+            let walk = match from {
+                Some(from) => {
+                    Some(self.siblings(reader, gap.parent, Some(from), order, without)?)
+                }
+                None => None,
+            };
+            let read = |entry: Result<(Sibling, _)>| {
+                entry.map(|(sibling, stored)| (sibling, bytes(stored)))
+            };
+            Ok::<_, keyloom::Error>(walk.into_iter().flatten().map(read).peekable())
+        };
+        let mut below = walk(&gap.low, Order::Descending)?;
+        let mut above = walk(&gap.high, Order::Ascending)?;
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        let (mut size, most) = SIBLINGS;
+        loop {
+            let low = read_up_to(&mut below, &mut before, size)?;
+            let high = read_up_to(&mut above, &mut behind, size)?;
+            let ends = [&low, &high].map(|end| end.as_deref());
+            if let Some(ranks) = Ranks::spread(ends, [before.len(), count, behind.len()]) {
+                let longest = ranks.longest();
+                let is_all = low.is_none() && high.is_none();
+                if longest < short || (size >= most && longest < LONGEST_BYTES) || is_all {
+                    return Ok(ranks.room(before, behind));
+                }
+            }
+            size *= 2;
+        }
+    }
+
+    /// Writes the new ranks of siblings.
+    pub(super) fn write_anew(
+        &self,
+        txn: &mut impl Writer,
+        parent: Option<NodeId>,
+        room: &Room,
+    ) -> Result<()> {
+        for (Sibling { rank, id }, new, stored) in &room.anew {
+            let [old, new] = [rank, new].map(|rank| Link { parent, rank: rank.clone() });
+            txn.delete(&self.child_key(&old, *id))?;
+            self.write(txn, *id, &new, stored)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the record of a node and its child entry.
+    pub(super) fn write(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        link: &Link,
+        stored: &[u8],
+    ) -> Result<()> {
+        txn.put(&self.node_key(id), &link.record(stored))?;
+        txn.put(&self.child_key(link, id), stored)
+    }
+}
+
+fn bytes(stored: impl std::ops::Deref<Target = [u8]>) -> Vec<u8> {
+    stored.to_vec()
+}
+
+type Stored = (Sibling, Vec<u8>);
+
+/// Goes on until there are so many siblings; returns the rank of the one behind them.
+fn read_up_to(
+    walk: &mut Peekable<impl Iterator<Item = Result<Stored>>>,
+    siblings: &mut Vec<Stored>,
+    count: usize,
+) -> Result<Option<Rank>> {
+    while siblings.len() < count {
+        match walk.next() {
+            Some(sibling) => siblings.push(sibling?),
+            None => return Ok(None),
+        }
+    }
+    match walk.peek() {
+        Some(Ok((sibling, _))) => Ok(Some(sibling.rank.clone())),
+        None => Ok(None),
+        // The error comes out.
+        Some(Err(_)) => walk.next().transpose().map(|_| None),
+    }
+}
+
+fn longest(ranks: &[Rank]) -> usize {
+    ranks.iter().map(|rank| rank.len()).max().unwrap_or(0)
+}
+
+/// Ranks for siblings before a gap, for what goes into it, and for siblings behind it.
+struct Ranks {
+    before: Vec<Rank>,
+    within: Vec<Rank>,
+    behind: Vec<Rank>,
+}
+
+impl Ranks {
+    /// Spreads ranks between two others. Where something went, more goes, so the gap itself keeps half of the room.
+    fn spread(
+        [low, high]: [Option<&[u8]>; 2],
+        [before, count, behind]: [usize; 3],
+    ) -> Option<Self> {
+        if low.is_none() || high.is_none() {
+            let mut ranks = rank::spread(low, high, before + count + behind)?;
+            let behind = ranks.split_off(before + count);
+            let within = ranks.split_off(before);
+            return Some(Self { before: ranks, within, behind });
+        }
+        let middle = rank::between(low, high)?;
+        let first = rank::between(low, Some(&middle))?;
+        let last = rank::between(Some(&middle), high)?;
+        Some(Self {
+            before: rank::spread(low, Some(&first), before)?,
+            within: rank::spread(Some(&first), Some(&last), count)?,
+            behind: rank::spread(Some(&last), high, behind)?,
+        })
+    }
+
+    fn longest(&self) -> usize {
+        [&self.before, &self.within, &self.behind]
+            .map(|ranks| longest(ranks))
+            .into_iter()
+            .fold(0, usize::max)
+    }
+
+    /// `before` begins at the gap, as `behind` does.
+    fn room(self, before: Vec<Stored>, behind: Vec<Stored>) -> Room {
+        let siblings = before.into_iter().rev().chain(behind);
+        let ranks = self.before.into_iter().chain(self.behind);
+        let anew = siblings.zip(ranks).map(|((sibling, stored), rank)| (sibling, rank, stored));
+        let anew = anew.filter(|(sibling, rank, _)| sibling.rank != *rank).collect();
+        Room { ranks: self.within, anew }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST_BYTES, STEP_BYTES};
+
+    #[test]
+    fn the_length_of_a_rank_fits_its_byte() {
+        const { assert!(LONGEST_BYTES + STEP_BYTES < 0x80) };
+    }
+}

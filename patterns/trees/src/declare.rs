@@ -1,0 +1,136 @@
+//! Trees of a schema.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{DynWriter, Reader, Result, Store, Subspace};
+use keyloom_tables::derived::{Derived, LostRecords, RecordChange, SortedWrites};
+use keyloom_tables::schema::OWNER;
+use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions, Schema, Table};
+
+use crate::{NodeCodec, NodeId, NodeRecord, TreeModel};
+
+/// Declares trees in a [`Schema`].
+pub trait DeclareTree {
+    /// Declares a tree, and enters it if it is new. `make` returns its model in the given subspace; it may run
+    /// twice.
+    ///
+    /// The schema enters a table of the [nodes](TreeModel::nodes), from which data are derived as from any
+    /// other; every change of the tree maintains them. The tree itself is entered as `tree` beside them, with
+    /// its model and its options. [`drop_table`](Schema::drop_table) drops the tree, its nodes and all that is
+    /// derived from them.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_trees::{DeclareTree, NestedSets, Place, Tree, TreeModel};
+    /// use keyloom_tables::{Schema, entry};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "files")?;
+    /// let dirs = schema.tree("dirs", NestedSets::<u64>::new)?;
+    /// let by_name = schema.index(dirs.nodes()?, "by_name", 1, |_, node| entry(node.name()))?;
+    /// store.transact(|txn| {
+    ///     dirs.insert(txn, 1, "etc", &0, Place::last(None))?;
+    ///     dirs.insert(txn, 2, "hosts", &220, Place::last(1))
+    /// })?;
+    /// let snapshot = store.snapshot()?;
+    /// let found = by_name.query().prefix("hosts").records(&snapshot)?;
+    /// let (id, node) = &found.items[0];
+    /// assert_eq!((*id, *node.value()), (2, 220));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError::Contradiction) if the store has another model, other
+    /// options, another value type or codec under this name;
+    /// [`SchemaError::DeclaredTwice`](keyloom_tables::SchemaError::DeclaredTwice),
+    /// [`SchemaError::Outside`](keyloom_tables::SchemaError::Outside); any error of the store.
+    fn tree<T: TreeModel>(&self, name: &str, make: impl Fn(&Subspace) -> T) -> Result<T>
+    where
+        T::Value: 'static;
+}
+
+impl<S: Store> DeclareTree for Schema<'_, S> {
+    fn tree<T: TreeModel>(&self, name: &str, make: impl Fn(&Subspace) -> T) -> Result<T>
+    where
+        T::Value: 'static,
+    {
+        let nodes =
+            self.table_with::<NodeId, NodeRecord<T::Value>, NodeCodec<T::Codec>>(name, 1)?;
+        let tree = self.derive(&nodes, OWNER, 1, |space| Ok(Links(make(space))))?;
+        Ok(tree.pattern().0.clone().with_nodes(nodes))
+    }
+}
+
+/// A tree as data derived from its nodes. A program that writes nodes and does not declare the tree is refused.
+#[derive(Clone)]
+struct Links<T>(T);
+
+impl<T: TreeModel> Maintained for Links<T>
+where
+    T::Value: 'static,
+{
+    type Key = NodeId;
+    type Value = NodeRecord<T::Value>;
+
+    fn kind(&self) -> &'static str {
+        OWNER
+    }
+
+    fn options(&self) -> String {
+        self.0.definition()
+    }
+
+    fn can_be_deferred(&self) -> bool {
+        false
+    }
+
+    fn space(&self) -> &Subspace {
+        self.0.space()
+    }
+
+    fn derived(&self) -> Arc<dyn Derived<NodeId, NodeRecord<T::Value>>> {
+        Arc::new(Unchanged)
+    }
+
+    fn check<C: Codec<Self::Value>>(
+        &self,
+        reader: &impl Reader,
+        _nodes: &Table<NodeId, Self::Value, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        let mut faults = Vec::new();
+        self.0.check(reader, |fault| {
+            faults.push(fault);
+            ControlFlow::Continue(())
+        })?;
+        Ok(faults)
+    }
+
+    fn repair_with<S: Store, C: Codec<Self::Value>>(
+        &self,
+        store: &S,
+        _nodes: &Table<NodeId, Self::Value, C>,
+        _options: &RepairOptions,
+        _progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        Ok(Progress { written: self.0.repair(store)?, ..Progress::complete() })
+    }
+}
+
+/// What a change of a node's record changes in the tree: nothing, since the tree has made it.
+struct Unchanged;
+
+impl<V> Derived<NodeId, NodeRecord<V>> for Unchanged {
+    fn update(
+        &self,
+        _txn: &mut DynWriter<'_>,
+        _changes: &[RecordChange<'_, NodeId, NodeRecord<V>>],
+        _writes: &mut SortedWrites,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn forget(&self, _txn: &mut DynWriter<'_>, _lost: &LostRecords<'_, NodeId>) -> Result<bool> {
+        Ok(true)
+    }
+}

@@ -1,0 +1,564 @@
+//! What is not as it should be, and making it so.
+//!
+//! The records at the paths are the truth; where a node is found by its id is derived from them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+
+use super::super::rank;
+use super::super::tree::{Findings, fresh_id, named_placeholder, placeholder, unless_newer};
+use super::super::{NodeId, TreeNode};
+use super::MaterializedPath;
+use super::change::Rewrite;
+use super::layout::Layout;
+use super::path::{Path, by_name, by_rank, is_within};
+use super::steps::Steps;
+use keyloom_tables::BatchSize;
+use keyloom_tables::derived::{SortedWrites, page_behind};
+use keyloom_tables::table::get_many;
+use keyloom_tables::{Inconsistency, Rule};
+
+/// How many keys are looked at together.
+const CHUNK: usize = 1_000;
+/// How much of a name is kept where it gets the id behind it, so that it fits into a key.
+const SHORT_CHARS: usize = 60;
+
+/// A record that can be read: its node and its path.
+type Found = (NodeId, Path);
+/// An entry, with its bytes.
+type Stored = (KeyBuf, Vec<u8>);
+
+/// The nodes from the last record up to its root, as far as they are there.
+#[derive(Default)]
+struct Open {
+    last: Path,
+    /// How much of it the path of each of them is.
+    lengths: Vec<usize>,
+}
+
+impl Open {
+    /// Goes on to a record, and tells whether its parent is there.
+    fn enter(&mut self, layout: &Layout, path: &[u8]) -> bool {
+        let is_above = |length: &usize| {
+            let above = self.last.get(..*length).unwrap_or_default();
+            is_within(path, above)
+        };
+        let kept = self.lengths.iter().take_while(|length| is_above(length)).count();
+        self.lengths.truncate(kept);
+        let parent = layout.segments.parent(path).len();
+        let has_parent = parent == 0 || self.lengths.last() == Some(&parent);
+        self.last = path.into();
+        self.lengths.push(path.len());
+        has_parent
+    }
+}
+
+impl<V, C: Codec<V>> MaterializedPath<V, C> {
+    /// What a record is, if it is one, and whether it has the name that its path says.
+    fn examine(&self, key: &[u8], record: &[u8]) -> Option<(Found, bool)> {
+        let layout = &self.layout;
+        let id = layout.id_at(key, record).ok()?;
+        let node = TreeNode::<&[u8], V, C>::new(id, record, layout.header());
+        let name = node.name().ok()?;
+        let path = layout.path(key);
+        let has_its_name = !layout.names() || layout.segments.name(path).as_deref() == Some(name);
+        Some(((id, path.into()), has_its_name))
+    }
+
+    pub(super) fn check_all(
+        &self,
+        reader: &impl Reader,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+    ) -> Result<u64> {
+        let layout = &self.layout;
+        let mut findings = Findings::new(found);
+        let steps = reader.get(&layout.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes)));
+        let steps = steps.transpose().map_err(|error| error.at(&layout.steps))?;
+        if steps == Some(None) {
+            findings.tell(&layout.steps, Rule::Foreign);
+        }
+        let steps = steps.flatten();
+        let mut looked_at = 0;
+        let (mut nodes, mut records) = (Vec::new(), Vec::new());
+        let mut open = Open::default();
+        for entry in reader.range(layout.space.range(), Order::Ascending)? {
+            let (key, value) = entry?;
+            looked_at += 1;
+            if layout.paths.contains(&key) {
+                let record =
+                    self.check_record((&key, &value), steps.as_ref(), &mut open, &mut findings)?;
+                records.extend(record);
+            } else if let Some(id) = layout.id_of_node(&key) {
+                nodes.push((id, Path::from_slice(&value)));
+            } else if key[..] != layout.steps[..] {
+                findings.tell(&key, Rule::Foreign);
+            }
+            if nodes.len() >= CHUNK {
+                self.check_nodes(reader, steps.as_ref(), &mut nodes, &mut findings)?;
+            }
+            if records.len() >= CHUNK {
+                self.check_ids(reader, steps.as_ref(), &mut records, &mut findings)?;
+            }
+            if findings.has_stopped() {
+                return Ok(looked_at);
+            }
+        }
+        self.check_nodes(reader, steps.as_ref(), &mut nodes, &mut findings)?;
+        self.check_ids(reader, steps.as_ref(), &mut records, &mut findings)?;
+        Ok(looked_at)
+    }
+
+    /// Looks at what a record itself tells, and at the one above it.
+    fn check_record(
+        &self,
+        (key, record): (&[u8], &[u8]),
+        steps: Option<&Steps>,
+        open: &mut Open,
+        findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
+    ) -> Result<Option<Found>> {
+        let path = self.layout.path(key);
+        if steps.and_then(Steps::hidden).is_some_and(|hidden| is_within(path, hidden)) {
+            return Ok(None);
+        }
+        // A record that can not be read is the parent of those below it all the same.
+        if self.layout.is_path(path) && !open.enter(&self.layout, path) {
+            findings.tell(key, Rule::NoParent);
+        }
+        let Ok(id) = self.layout.id_at(key, record) else {
+            findings.tell(key, Rule::Foreign);
+            return Ok(None);
+        };
+        let node = TreeNode::<_, V, C>::new(id, record, self.layout.header());
+        if let Some(rule) = node.fault() {
+            findings.tell(key, rule);
+        }
+        if self.examine(key, record).is_some_and(|(_, has_its_name)| !has_its_name) {
+            findings.tell(key, Rule::Wrong);
+        }
+        Ok(Some((id, path.into())))
+    }
+
+    /// Whether each node is found by its id.
+    fn check_ids(
+        &self,
+        reader: &impl Reader,
+        steps: Option<&Steps>,
+        records: &mut Vec<Found>,
+        findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
+    ) -> Result<()> {
+        let keys: Vec<KeyBuf> = records.iter().map(|(id, _)| self.layout.node(*id)).collect();
+        for ((key, (_, path)), stored) in
+            keys.iter().zip(records.iter()).zip(get_many(reader, &keys)?)
+        {
+            let stored = stored.map(|stored| Path::from_slice(&stored));
+            let is_missing = stored.is_none();
+            let seen = stored.and_then(|stored| match steps {
+                Some(steps) => steps.resolve(stored),
+                None => Some(stored),
+            });
+            if is_missing {
+                findings.tell(key, Rule::Missing);
+            } else if seen.as_ref() != Some(path) {
+                findings.tell(key, Rule::Wrong);
+            }
+        }
+        records.clear();
+        Ok(())
+    }
+
+    /// Whether what is found by its id is there.
+    fn check_nodes(
+        &self,
+        reader: &impl Reader,
+        steps: Option<&Steps>,
+        nodes: &mut Vec<Found>,
+        findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
+    ) -> Result<()> {
+        nodes.retain(|(_, path)| {
+            // What is being deleted is gone already for readers.
+            steps.is_none_or(|steps| steps.resolve(path.clone()).is_some())
+        });
+        for (_, path) in nodes.iter_mut() {
+            if let Some(seen) = steps.and_then(|steps| steps.resolve(path.clone())) {
+                *path = seen;
+            }
+        }
+        for (id, is_there) in self.are_there(reader, nodes)? {
+            if !is_there {
+                findings.tell(&self.layout.node(id), Rule::Dangling);
+            }
+        }
+        nodes.clear();
+        Ok(())
+    }
+
+    /// Whether each of these nodes has a record at this path.
+    fn are_there(&self, reader: &impl Reader, nodes: &[Found]) -> Result<Vec<(NodeId, bool)>> {
+        let layout = &self.layout;
+        // A path that is too long for a key is none that could be there.
+        let key =
+            |path: &Path| Some(layout.key(path)).filter(|key| keyloom::check_key(key).is_ok());
+        let keys: Vec<KeyBuf> =
+            nodes.iter().map(|(_, path)| key(path).unwrap_or(layout.steps.clone())).collect();
+        let mut are_there = Vec::with_capacity(nodes.len());
+        for (((id, _), key), record) in nodes.iter().zip(&keys).zip(get_many(reader, &keys)?) {
+            let found = match record {
+                Some(record) if layout.paths.contains(key) => layout.id_at(key, &record).ok(),
+                _ => None,
+            };
+            are_there.push((*id, found == Some(*id)));
+        }
+        Ok(are_there)
+    }
+
+    // ---- repair ---------------------------------------------------------------------------------------------
+
+    pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
+        let mut keys = store.transact(|txn| self.forget_damaged_steps(txn))?;
+        keys += self.finish(store, |_| ControlFlow::Continue(()))?.keys;
+        let claims = self.claims(&store.snapshot()?)?;
+        keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
+            self.restore_records(txn, entries, &claims, writes)
+        })?;
+        loop {
+            let rooted = self.root_orphans(store)?;
+            keys += rooted;
+            // Below an orphan there may be others, whose keys have changed with it.
+            if rooted == 0 {
+                break;
+            }
+        }
+        keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
+            self.mend_records(txn, entries, writes)
+        })?;
+        keys += self.renumber_doubles(store)?;
+        keys += in_pages(store, &self.layout.nodes, |txn, entries, writes| {
+            self.mend_nodes(txn, entries, writes)
+        })?;
+        Ok(keys)
+    }
+
+    /// Without the record of work in steps nothing is hidden: nodes that were copied already are there twice, and one of
+    /// them gets another id.
+    fn forget_damaged_steps(&self, txn: &mut impl Writer) -> Result<u64> {
+        let key = &self.layout.steps;
+        let steps = txn.get(key)?.map(|bytes| unless_newer(Steps::decode(&bytes))).transpose();
+        if steps.map_err(|error| error.at(key))? != Some(None) {
+            return Ok(0);
+        }
+        txn.delete(key)?;
+        Ok(1)
+    }
+
+    /// The ids of nodes that are said to be at a path where there is another record, or one whose id can not be read.
+    fn claims(&self, reader: &impl Reader) -> Result<BTreeMap<Path, NodeId>> {
+        let mut claims = BTreeMap::new();
+        let mut entries = reader.range(self.layout.nodes.range(), Order::Ascending)?;
+        loop {
+            let some = entries.by_ref().take(CHUNK).collect::<Result<Vec<_>>>()?;
+            if some.is_empty() {
+                return Ok(claims);
+            }
+            let nodes: Vec<Found> = some
+                .iter()
+                .filter_map(|(key, path)| {
+                    Some((self.layout.id_of_node(key)?, Path::from_slice(path)))
+                })
+                .collect();
+            let are_there = self.are_there(reader, &nodes)?;
+            let lost = nodes.into_iter().zip(are_there).filter(|(_, (_, is_there))| !is_there);
+            claims.extend(lost.map(|((id, path), _)| (path, id)));
+        }
+    }
+
+    /// Gives records that can not be read an id and a name, and a record with the id of another node its own again, where it
+    /// is known.
+    fn restore_records(
+        &self,
+        reader: &impl Reader,
+        entries: &[Stored],
+        claims: &BTreeMap<Path, NodeId>,
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let layout = &self.layout;
+        let entries: Vec<&Stored> =
+            entries.iter().filter(|(key, _)| layout.is_path(layout.path(key))).collect();
+        let mut ids = Vec::with_capacity(entries.len());
+        for (key, record) in &entries {
+            ids.push(layout.id_at(key, record).ok());
+        }
+        let doubles = self.doubles(reader, &entries, &ids)?;
+        let mut given = HashSet::new();
+        for (((key, record), id), is_double) in entries.into_iter().zip(ids).zip(doubles) {
+            let path = layout.path(key);
+            let claimed = claims.get(path).copied();
+            let own = match id {
+                Some(id) if is_double && layout.names() => claimed.unwrap_or(id),
+                Some(id) => id,
+                None => match claimed {
+                    Some(id) => id,
+                    None => fresh_id(0, |id| {
+                        Ok(!given.insert(id) || reader.get(&layout.node(id))?.is_some())
+                    })?,
+                },
+            };
+            let stored = match id {
+                Some(_) => record.get(layout.header()..).unwrap_or_default(),
+                None => record,
+            };
+            let node = TreeNode::<&[u8], V, C>::new(own, stored, 0);
+            let is_named = id.is_some() && node.is_named();
+            if id == Some(own) && is_named {
+                continue;
+            }
+            let mut restored = Vec::with_capacity(record.len() + 32);
+            layout.put_header(own, &mut restored);
+            match (is_named, layout.segments.name(path)) {
+                (true, _) => restored.extend_from_slice(stored),
+                (false, Some(name)) => restored.extend(named_placeholder(&name, stored)),
+                (false, None) => restored.extend(placeholder(own, stored)),
+            }
+            writes.put(key, &restored)?;
+            if id != Some(own) {
+                writes.put(&layout.node(own), path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Of which of these records another one with the same id is found by that.
+    fn doubles(
+        &self,
+        reader: &impl Reader,
+        entries: &[&Stored],
+        ids: &[Option<NodeId>],
+    ) -> Result<Vec<bool>> {
+        let layout = &self.layout;
+        let keys: Vec<KeyBuf> = ids.iter().flatten().map(|id| layout.node(*id)).collect();
+        let mut stored = get_many(reader, &keys)?.into_iter();
+        let mut elsewhere = Vec::new();
+        for ((at, (key, _)), id) in entries.iter().enumerate().zip(ids) {
+            let Some(id) = id else { continue };
+            if let Some(path) = stored.next().flatten()
+                && path[..] != *layout.path(key)
+            {
+                elsewhere.push((at, (*id, Path::from_slice(&path))));
+            }
+        }
+        let (positions, found): (Vec<usize>, Vec<Found>) = elsewhere.into_iter().unzip();
+        let mut doubles = vec![false; entries.len()];
+        for (at, (_, is_there)) in positions.into_iter().zip(self.are_there(reader, &found)?) {
+            if let Some(is_double) = doubles.get_mut(at) {
+                *is_double = is_there;
+            }
+        }
+        Ok(doubles)
+    }
+
+    /// Gives another id to each record whose id another record has, which is the one found by it.
+    fn renumber_doubles<S: Store>(&self, store: &S) -> Result<u64> {
+        let mut doubles = Vec::new();
+        {
+            let snapshot = store.snapshot()?;
+            let mut records = snapshot.range(self.layout.paths.range(), Order::Ascending)?;
+            loop {
+                let some = records.by_ref().take(CHUNK).collect::<Result<Vec<_>>>()?;
+                if some.is_empty() {
+                    break;
+                }
+                let stored: Vec<Stored> = some
+                    .iter()
+                    .map(|(key, record)| (KeyBuf::from_slice(key), record.to_vec()))
+                    .collect();
+                let stored: Vec<&Stored> = stored.iter().collect();
+                let mut ids = Vec::with_capacity(stored.len());
+                for (key, record) in &stored {
+                    ids.push(self.layout.id_at(key, record).ok());
+                }
+                let found = self.doubles(&snapshot, &stored, &ids)?;
+                let keys = stored.iter().zip(found).filter(|(_, is_double)| *is_double);
+                doubles.extend(keys.map(|((key, _), _)| key.clone()));
+            }
+        }
+        // Those below a record come before it, so that its path is still theirs.
+        let renumber = |key: &KeyBuf| store.transact(|txn| self.renumber(txn, key));
+        doubles.iter().rev().map(renumber).sum()
+    }
+
+    fn renumber(&self, txn: &mut impl Writer, key: &KeyBuf) -> Result<u64> {
+        let layout = &self.layout;
+        let Some(record) = txn.get(key)?.map(|record| record.to_vec()) else { return Ok(0) };
+        let id = layout.id_at(key, &record)?;
+        let entry = (key.clone(), record);
+        if self.doubles(txn, &[&entry], &[Some(id)])? != [true] {
+            return Ok(0);
+        }
+        let (_, record) = entry;
+        let fresh = fresh_id(id, |id| Ok(txn.get(&layout.node(id))?.is_some()))?;
+        let from = Path::from_slice(layout.path(key));
+        let mut rewrite = Rewrite::default();
+        match layout.segments.rank(&from) {
+            // The id is a part of the path.
+            Some(rank) if !layout.names() => {
+                let index = txn.get(&layout.node(id))?.map(|path| path.to_vec());
+                let to = by_rank(layout.segments.parent(&from), &rank, fresh);
+                rewrite.replant(layout, txn, &from, &to)?;
+                rewrite.put(layout, fresh, &to, &record)?;
+                let keys = rewrite.len();
+                rewrite.apply(txn)?;
+                // The other node of the id is found by it as before.
+                if let Some(index) = index {
+                    txn.put(&layout.node(id), &index)?;
+                }
+                Ok(keys)
+            }
+            _ => {
+                let node = record.get(layout.header()..).unwrap_or_default();
+                let mut renumbered = Vec::with_capacity(record.len());
+                layout.put_header(fresh, &mut renumbered);
+                renumbered.extend_from_slice(node);
+                rewrite.put(layout, fresh, &from, &renumbered)?;
+                rewrite.apply(txn)?;
+                Ok(2)
+            }
+        }
+    }
+
+    /// Makes roots of all nodes without a parent, with what lies below them, each in a transaction.
+    fn root_orphans<S: Store>(&self, store: &S) -> Result<u64> {
+        let mut orphans = Vec::new();
+        self.check_all(&store.snapshot()?, |fault| {
+            if fault.rule == Rule::NoParent {
+                orphans.push(fault.key);
+            }
+            ControlFlow::Continue(())
+        })?;
+        orphans.iter().map(|key| store.transact(|txn| self.root_orphan(txn, key))).sum()
+    }
+
+    fn root_orphan(&self, txn: &mut impl Writer, key: &[u8]) -> Result<u64> {
+        let layout = &self.layout;
+        let path = Path::from_slice(layout.path(key));
+        let parent = layout.key(layout.segments.parent(&path));
+        let values = txn.get_many(&[key, &parent])?;
+        let [Some(record), None] = &values[..] else { return Ok(0) };
+        let id = layout.id_at(key, record)?;
+        let record = record.to_vec();
+        drop(values);
+        let mut rewrite = Rewrite::default();
+        if layout.names() {
+            let name = layout.segments.name(&path).unwrap_or_default();
+            let short: String = name.chars().take(SHORT_CHARS).collect();
+            let more = (0_u64..).map(|n| format!("lost {id} {n}"));
+            let names = [name.clone(), format!("{short} ({id})")].into_iter().chain(more);
+            let free = names.map(|name| (by_name(&[], &name), name)).find_map(|(to, name)| {
+                let taken = txn.get(&layout.key(&to)).map(|record| record.is_some());
+                match taken {
+                    Ok(true) => None,
+                    Ok(false) => Some(Ok((to, name))),
+                    Err(error) => Some(Err(error)),
+                }
+            });
+            let Some((to, name)) = free.transpose()? else { return Ok(0) };
+            rewrite.replant(layout, txn, &path, &to)?;
+            rewrite.put(layout, id, &to, &layout.renamed::<V, C>(id, &record, &name)?)?;
+        } else {
+            let last = layout.beside(txn, &[], None, Order::Descending, Some(&path))?;
+            let low = last.and_then(|last| layout.segments.rank(&last));
+            let rank = rank::between(low.as_deref(), None).unwrap_or_default();
+            rewrite.replant(layout, txn, &path, &by_rank(&[], &rank, id))?;
+        }
+        let keys = rewrite.len();
+        rewrite.apply(txn)?;
+        Ok(keys)
+    }
+
+    /// Writes where the nodes of some records are found, and the names that their paths say.
+    fn mend_records(
+        &self,
+        reader: &impl Reader,
+        entries: &[Stored],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let layout = &self.layout;
+        let mut found = Vec::new();
+        for (key, record) in entries {
+            let Some(((id, path), has_its_name)) = self.examine(key, record) else { continue };
+            if let Some(name) = layout.segments.name(&path).filter(|_| !has_its_name) {
+                writes.put(key, &layout.renamed::<V, C>(id, record, &name)?)?;
+            }
+            found.push((id, path));
+        }
+        let keys: Vec<KeyBuf> = found.iter().map(|(id, _)| layout.node(*id)).collect();
+        let stored = get_many(reader, &keys)?.into_iter();
+        let stored: Vec<Found> = found
+            .iter()
+            .zip(stored)
+            .map(|((id, _), path)| {
+                (*id, path.map(|path| Path::from_slice(&path)).unwrap_or_default())
+            })
+            .collect();
+        // Where two records have one id, the one that is found by it stays so.
+        let others = self.are_there(reader, &stored)?;
+        for (((id, path), (_, stored)), (_, is_there)) in found.iter().zip(&stored).zip(others) {
+            if path != stored && !is_there {
+                writes.put(&layout.node(*id), path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what says of some nodes where they are, when they are not there.
+    fn mend_nodes(
+        &self,
+        reader: &impl Reader,
+        entries: &[Stored],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let layout = &self.layout;
+        let found: Vec<Found> = entries
+            .iter()
+            .filter_map(|(key, path)| Some((layout.id_of_node(key)?, Path::from_slice(path))))
+            .collect();
+        for (id, is_there) in self.are_there(reader, &found)? {
+            if !is_there {
+                writes.delete(&layout.node(id))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs over all that lies in a space, page by page, each in a transaction in which `mend` says what to write. Tells
+/// how many keys were written.
+fn in_pages<S: Store>(
+    store: &S,
+    space: &Subspace,
+    mend: impl Fn(&S::Transaction<'_>, &[Stored], &mut SortedWrites) -> Result<()>,
+) -> Result<u64> {
+    let mut size = BatchSize::new(CHUNK);
+    let (mut keys, mut last) = (0, None::<KeyBuf>);
+    loop {
+        let (written, next) = size.transact(store, |txn, nodes| {
+            let page = page_behind(last.as_deref(), txn, space, nodes)?;
+            let entries = page.entries.iter();
+            let entries: Vec<Stored> =
+                entries.map(|(key, value)| (KeyBuf::from_slice(key), value.to_vec())).collect();
+            let last = page.last.clone();
+            drop(page);
+            let mut writes = SortedWrites::default();
+            mend(txn, &entries, &mut writes)?;
+            let written = writes.len() as u64;
+            writes.apply(txn)?;
+            Ok((written, last))
+        })?;
+        keys += written;
+        if next.is_none() {
+            return Ok(keys);
+        }
+        last = next;
+    }
+}

@@ -1,0 +1,479 @@
+//! Materialized path: what lies below a node, when its key says where it is?
+//!
+//! The key of a node is the path that leads to it. So a node and all below it are one contiguous range, in the order of a
+//! walk through the tree, and a key tells by itself which nodes stand above. What that costs is that a subtree which
+//! moves is written anew.
+//!
+//! ```
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_trees::{MaterializedPath, Nested, Place, Tree};
+//!
+//! let parts = MaterializedPath::<u32>::new(&Subspace::new("parts")); // the value: grams
+//! let wheel = [Nested::new(2, "wheel", 900).with(Nested::new(3, "spoke", 7)).with(Nested::new(4, "rim", 500))];
+//! let store = Memory::new();
+//! store.transact(|txn| {
+//!     parts.insert(txn, 1, "bicycle", &11_000, Place::last(None))?;
+//!     parts.load(txn, 1, &wheel)?;
+//!     parts.rename(txn, 1, "tricycle") // one write: the path is made of ids
+//! })?;
+//! let snapshot = store.snapshot()?;
+//! let mut names = Vec::new();
+//! for visit in parts.descendants(&snapshot, 1, ..)? {
+//!     let visit = visit?;
+//!     names.push((visit.depth, visit.node.name()?.to_owned()));
+//! }
+//! let names: Vec<_> = names.iter().map(|(depth, name)| (*depth, name.as_str())).collect();
+//! assert_eq!(names, [(0, "tricycle"), (1, "wheel"), (2, "spoke"), (2, "rim")]);
+//! assert!(parts.is_ancestor(&snapshot, 1, 3)?);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! Paths are of *ids*, or of *names* ([`of_names`](MaterializedPath::of_names)). Ids never change, so a rename is one write,
+//! and siblings stand in any order. Names make keys that read as the paths of files do, and one `get` finds a node by
+//! its names; in return names are unique among siblings, siblings stand in the order of their names, and a rename
+//! rewrites the subtree. So paths of names do not take the place of another model unseen: every [`Place`] but
+//! [`Sorted`](Place::Sorted) is refused ([`TreeError::OrderedByName`](super::TreeError::OrderedByName)), and
+//! [`load`](Tree::load) and [`copy_from`](Tree::copy_from) refuse two siblings of one name
+//! ([`TreeError::NameTaken`](super::TreeError::NameTaken)).
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | `("path", rank, id, rank, id, …)` | paths of ids: the node (format, name, value) |
+//! | `("path", name, name, …)` | paths of names: the id in 8 bytes, big-endian; the node |
+//! | `("node", id)` | the path, packed, without what stands before it |
+//! | `("move")` | only while a subtree is moved or deleted in steps: a format byte, then packed: its root, whether the old place is being cleared, the old path, the new one (null: it is deleted) |
+//!
+//! A segment of a path is one or two elements of the [tuple](keyloom::key), so it is escaped and ends. That is why the order
+//! is depth-first and no segment is taken for the beginning of another: what lies below `a` stands before `a-b` and `a.b`,
+//! where in a string of names joined by `/` or `.` it would stand between or behind them.
+//!
+//! Ranks are numbers with a fraction, so that there is one between any two. They are short: a byte or two where nodes are
+//! loaded, put at an end, or put in places here and there. Many put in one place make them longer there, and before they
+//! have more than 16 bytes, those around are spread again within the transaction, with what lies below them; not where
+//! that would be more than 1,000 nodes, there they go on growing, until a path does not fit into a key
+//! ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)).
+//!
+//! # Invariants
+//!
+//! * Of each node but the roots, the node whose path is its own without the last segment is there.
+//! * `("node", id)` names the path of the record that has this id, and there is one for each record.
+//! * In a tree of names, the last segment of a path is the name in its record.
+//! * While something is moved in steps, either the old place counts and nothing at the new one is seen, or the other way
+//!   round; one write turns it about.
+//!
+//! # Cost
+//!
+//! With n nodes in the subtree, depth d. Round trips are those of a store behind a network. Each operation also reads the
+//! record of work in steps, with the first thing that it reads: one get more, no round trip.
+//!
+//! | operation | reads | keys written | round trips |
+//! |---|---|---|---|
+//! | `get` | 3 gets | | 2 |
+//! | `parent`, `depth`, `is_ancestor`, lowest common ancestor | 2 or 3 gets (of names: 1 more where an id is asked for) | | 1 (2) |
+//! | `ancestors` | 2 + d gets | | 2 |
+//! | `descendants` without a greatest depth | 2 gets, one range of n keys | | 2 |
+//! | `descendant_count` | 2 gets, a count of n keys | | 2 |
+//! | `children`, `sibling`, `descendants` to a depth | 2 gets; the subtrees of what is told are stepped over (up to 16 keys) or left by a new range, whichever is less: a child costs up to two ranges and some keys | | 1 and those of the ranges |
+//! | `child_named`, `node_at` of names | 3, 2 gets | | 2 |
+//! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](Place::At) and [`Sorted`](Place::Sorted) walk over the children. Of names: 4 gets | 2, and what is spread again | 2 or 3, and the commit; more where ranks are spread again |
+//! | `set_value`, `rename` by id | 3 gets | 1 | 2, and the commit |
+//! | `move_to`, `rename` by name | as `insert`, the subtree | 1 + 2 n | as `insert`, 1 more |
+//! | `delete_subtree` | 2 gets, the subtree | 1 + n | 2, and the commit |
+//! | `delete_node` | the children, one by one, and the subtree | 2 n | 2 per child and more |
+//! | `load` | 2 + n gets; of names 1 more for each tree of the forest that is loaded | 2 n | 2, and the commit |
+//! | in steps | the subtree twice | 4 n, and 4 | 2 to 3 and the commit, per 1,000 nodes |
+//!
+//! A range that is deleted counts as one key. Ranks that are spread again add a range deletion for each sibling that gets
+//! another one, and 2 keys for each node of its subtree, itself included: up to 1,000 nodes in one insert. Each such sibling is also read, in three
+//! ranges or more, and PostgreSQL waits for each deleted range but the first of a transaction. Over many inserts that is little: in
+//! the worst case, where each of 1,500 nodes is put beside the last one, some keys per insert.
+//!
+//! # Work in steps
+//!
+//! [`move_in_steps`](Tree::move_in_steps) copies a subtree to where it goes, in transactions of up to 1,000 nodes, while
+//! readers see it where it was; then one write lets them see the new place; then the old one is cleared. A program that
+//! dies leaves the record `("move")`, and [`finish_steps`](Tree::finish_steps) goes on by it. Meanwhile the subtree and the
+//! nodes above it, at both places, do not change ([`TreeError::InSteps`](super::TreeError::InSteps); what is no part of a
+//! path, as the value of an ancestor, does); the rest of the tree is anybody's. One subtree at a time.
+//!
+//! # When not to use it
+//!
+//! * Subtrees move often, and are large: the [adjacency list](super::AdjacencyList) moves them by a few writes.
+//! * Children are asked for, and much lies below each: that costs a range per child.
+//! * The tree is deep. A key has 511 bytes: some eighty levels of ids below 65,536, forty of ids of 64 bits, fewer where ranks
+//!   grew; fifteen of names of 30 bytes. What does not fit is refused
+//!   ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)), before anything is written.
+//!
+//! # Check and repair
+//!
+//! The records at the paths are the truth, `("node", id)` follows from them. [`repair`](Tree::repair) finishes what was
+//! begun in steps, or deletes the record of it where that cannot be read. A record that cannot be read becomes a
+//! [placeholder](Tree::repair) at its path, and keeps its children; of names, one without an id gets back the id whose entry
+//! names the path, or a new one. Then it makes roots of nodes whose parent is not there, with all below them (of names:
+//! under a name with the id behind it, where a root has the name), writes the entries that are missing or wrong, and removes
+//! those that dangle. Of two records of one id, the one that is found by it keeps it, and the other gets a new id: delete it
+//! where it is a copy. What is foreign is left alone.
+//!
+//! # Source
+//!
+//! Joe Celko, *Trees and Hierarchies in SQL* (path enumeration); "materialized paths" in the catalogue of Ilya Katsov, *NoSQL
+//! Data Modeling Techniques*, and in MongoDB's manual. Ranks between neighbours: David Greenspan, *Implementing Fractional
+//! Indexing*.
+
+mod change;
+mod check;
+mod in_steps;
+mod layout;
+mod load;
+mod path;
+mod place;
+mod read;
+mod steps;
+mod walk;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, RangeBounds};
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
+
+use super::tree::{NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, stoppable};
+use super::{MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeModel, TreeNode};
+use layout::Layout;
+use path::{Path, Segments, by_name, is_below};
+use steps::Steps;
+use walk::{BoundedWalk, Descendants, Origin};
+
+use keyloom_tables::Inconsistency;
+use keyloom_tables::table::get_many;
+
+/// A tree whose keys are the paths of its nodes; see the [module](self).
+///
+/// Cheap to clone. Two values of one space must agree on what their paths are of: a tree of ids read as one of names is
+/// an error at the first key.
+pub struct MaterializedPath<V, C = Postcard> {
+    layout: Layout,
+    records: NodeRecords<V, C>,
+    types: PhantomData<fn() -> (V, C)>,
+}
+
+impl<V: 'static, C: Codec<V>> TreeModel for MaterializedPath<V, C> {
+    fn definition(&self) -> String {
+        let segments = if self.layout.names() { "names" } else { "ids" };
+        format!("materialized paths of {segments}")
+    }
+
+    fn with_nodes(self, nodes: NodeTable<V, C>) -> Self {
+        Self { records: NodeRecords::new(nodes), ..self }
+    }
+
+    fn nodes(&self) -> Result<&NodeTable<V, C>> {
+        self.records.table(&self.layout.space)
+    }
+}
+
+impl<V> MaterializedPath<V> {
+    /// A tree in `space`, whose paths are of ids. Values are stored by [`Postcard`].
+    ///
+    /// ```
+    /// use keyloom::Subspace;
+    /// use keyloom_trees::MaterializedPath;
+    /// let parts = MaterializedPath::<u32>::new(&Subspace::new("parts"));
+    /// ```
+    pub fn new(space: &Subspace) -> Self {
+        Self::with_codec(space)
+    }
+}
+
+impl<V, C> MaterializedPath<V, C> {
+    /// [`new`](MaterializedPath::new) with values stored by another codec.
+    ///
+    /// ```
+    /// use keyloom::{Subspace, value::Raw};
+    /// use keyloom_trees::MaterializedPath;
+    /// let parts = MaterializedPath::<Vec<u8>, Raw>::with_codec(&Subspace::new("parts"));
+    /// ```
+    pub fn with_codec(space: &Subspace) -> Self {
+        Self { layout: Layout::new(space), records: NodeRecords::NONE, types: PhantomData }
+    }
+
+    /// The same with paths of names: unique among siblings, which stand in the order of their names.
+    ///
+    /// It takes no other place than [`Place::Sorted`], and refuses two siblings of one name, in a
+    /// [`load`](Tree::load) or [`copy_from`](Tree::copy_from) too. So a program that was written for another model, or for
+    /// paths of ids, may have to change.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_trees::{MaterializedPath, Nested, Place, Tree};
+    /// let files = MaterializedPath::<u64>::new(&Subspace::new("files")).of_names(); // the value: bytes
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     files.load(txn, None, &[Nested::new(1, "src", 0).with(Nested::new(2, "lib.rs", 812))])?;
+    ///     files.insert(txn, 3, "main.rs", &97, Place::sorted(1))
+    /// })?;
+    /// assert_eq!(files.node_at(&store.snapshot()?, ["src", "main.rs"])?, Some(3));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn of_names(mut self) -> Self {
+        self.layout.segments = Segments::Names;
+        self.records.refuse_option("of_names");
+        self
+    }
+}
+
+impl<V, C> Clone for MaterializedPath<V, C> {
+    fn clone(&self) -> Self {
+        let (layout, records) = (self.layout.clone(), self.records.clone());
+        Self { layout, records, types: PhantomData }
+    }
+}
+
+impl<V, C> fmt::Debug for MaterializedPath<V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MaterializedPath")
+            .field("space", &self.layout.space)
+            .field("segments", &self.layout.segments)
+            .finish()
+    }
+}
+
+impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
+    type Value = V;
+    type Codec = C;
+    type Bytes<'r, R: Reader + 'r> = R::Bytes<'r>;
+
+    fn space(&self) -> &Subspace {
+        &self.layout.space
+    }
+
+    fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>> {
+        let Some(path) = self.layout.locate(reader, &[id])?.path(0) else { return Ok(None) };
+        let record = reader.get(&self.layout.key(&path))?;
+        Ok(record.map(|record| TreeNode::new(id, record, self.layout.header())))
+    }
+
+    fn expect(&self, reader: &impl Reader, id: NodeId) -> Result<()> {
+        self.layout.expect(reader, id).map(drop)
+    }
+
+    fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>> {
+        let (path, _) = self.layout.expect(reader, id)?;
+        self.parent_id(reader, &path)
+    }
+
+    fn children<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
+        let parent = parent.into();
+        let (path, steps) = self.layout.expect_parent(reader, parent)?;
+        let origin = Origin::new(&self.layout, (parent, &path), &(1..=1));
+        let range = origin.range();
+        let hidden = steps.as_ref().and_then(Steps::hidden).map(|path| &path[..]);
+        let mut walk = BoundedWalk::open(reader, origin, range, order, hidden)?;
+        Ok(std::iter::from_fn(move || Some(walk.next()?.map(|visit| visit.node))))
+    }
+
+    fn descendants<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
+        let from = from.into();
+        let (path, steps) = self.layout.expect_parent(reader, from)?;
+        let origin = Origin::new(&self.layout, (from, &path), &depths);
+        let hidden = steps.as_ref().and_then(Steps::hidden).map(|path| &path[..]);
+        Descendants::<R, V, C>::open(reader, origin, hidden)
+    }
+
+    fn ancestors<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<Vec<NodeOf<'r, Self, R>>> {
+        let layout = &self.layout;
+        let (path, _) = layout.expect(reader, id)?;
+        let key = layout.key(&path);
+        let mut keys = layout.segments.ancestors_from(&key, key.len() - path.len());
+        keys.reverse();
+        let mut ancestors = Vec::with_capacity(keys.len());
+        for (key, record) in keys.iter().zip(get_many(reader, &keys)?) {
+            let record = record.ok_or_else(|| layout::foreign(key))?;
+            let id = layout.id_at(key, &record)?;
+            ancestors.push(TreeNode::new(id, record, layout.header()));
+        }
+        Ok(ancestors)
+    }
+
+    fn sibling<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+        order: Order,
+    ) -> Result<Option<NodeOf<'r, Self, R>>> {
+        let (path, steps) = self.layout.expect(reader, id)?;
+        let parent = self.layout.segments.parent(&path);
+        let origin = Origin::new(&self.layout, (None, parent), &(1..=1));
+        let range = self.layout.rest(parent, Some(&path), order);
+        let hidden = steps.as_ref().and_then(Steps::hidden).map(|path| &path[..]);
+        let mut walk = BoundedWalk::open(reader, origin, range, order, hidden)?;
+        Ok(walk.next().transpose()?.map(|visit| visit.node))
+    }
+
+    fn descendant_count(
+        &self,
+        reader: &impl Reader,
+        from: impl Into<Option<NodeId>>,
+    ) -> Result<u64> {
+        let (path, steps) = self.layout.expect_parent(reader, from.into())?;
+        let all = reader.count(self.layout.below(&path))?;
+        match steps.as_ref().and_then(Steps::hidden).filter(|hidden| is_below(hidden, &path)) {
+            Some(hidden) => Ok(all - reader.count(self.layout.subtree(hidden))?),
+            None => Ok(all),
+        }
+    }
+
+    fn depth(&self, reader: &impl Reader, id: NodeId) -> Result<u32> {
+        let (path, _) = self.layout.expect(reader, id)?;
+        Ok(self.layout.segments.ancestors(&path).len() as u32)
+    }
+
+    fn is_ancestor(&self, reader: &impl Reader, ancestor: NodeId, node: NodeId) -> Result<bool> {
+        let [ancestor, node] = self.two_paths(reader, ancestor, node)?;
+        Ok(is_below(&node, &ancestor))
+    }
+
+    fn lowest_common_ancestor(
+        &self,
+        reader: &impl Reader,
+        one: NodeId,
+        other: NodeId,
+    ) -> Result<Option<NodeId>> {
+        let [one, other] = self.two_paths(reader, one, other)?;
+        let segments = self.layout.segments;
+        let depth = segments.measure(&one).map_or(0, |measured| measured.depth);
+        let common = (1..=depth)
+            .take_while(|depth| segments.cut(&one, *depth) == segments.cut(&other, *depth));
+        match common.last().and_then(|depth| segments.cut(&one, depth)) {
+            Some(path) => self.id_of(reader, path).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn child_named(
+        &self,
+        reader: &impl Reader,
+        parent: impl Into<Option<NodeId>>,
+        name: &str,
+    ) -> Result<Option<NodeId>> {
+        let parent = parent.into();
+        if self.layout.names() {
+            let (path, steps) = self.layout.expect_parent(reader, parent)?;
+            return self.at_path(reader, &by_name(&path, name), steps.as_ref());
+        }
+        first_named(self.children(reader, parent, Order::Ascending)?, name)
+    }
+
+    fn node_at<'n>(
+        &self,
+        reader: &impl Reader,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Option<NodeId>> {
+        if self.layout.names() {
+            let path = names.into_iter().fold(Path::new(), |path, name| by_name(&path, name));
+            let steps = self.layout.locate(reader, &[])?.steps;
+            return self.at_path(reader, &path, steps.as_ref());
+        }
+        follow(self, reader, names)
+    }
+
+    fn insert(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        name: &str,
+        value: &V,
+        place: Place,
+    ) -> Result<()> {
+        txn.guarded(|txn| self.insert_at(txn, (id, name, value), place))
+    }
+
+    fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
+        txn.guarded(|txn| self.rename_to(txn, id, name))
+    }
+
+    fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
+        txn.guarded(|txn| self.put_value(txn, id, value))
+    }
+
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
+        txn.guarded(|txn| self.move_at_once(txn, id, place))
+    }
+
+    fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
+        txn.guarded(|txn| self.delete_at_once(txn, id))
+    }
+
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
+        txn.guarded(|txn| self.delete_alone(txn, id, orphans))
+    }
+
+    fn load(
+        &self,
+        txn: &mut impl Writer,
+        parent: impl Into<Option<NodeId>>,
+        trees: &[Nested<V>],
+    ) -> Result<()> {
+        txn.guarded(|txn| self.load_below(txn, parent.into(), trees))
+    }
+
+    fn move_in_steps<S: Store>(
+        &self,
+        store: &S,
+        id: NodeId,
+        place: Place,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        self.move_step_by_step(store, id, place, progress)
+    }
+
+    fn delete_in_steps<S: Store>(
+        &self,
+        store: &S,
+        id: NodeId,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        self.delete_step_by_step(store, id, progress)
+    }
+
+    fn finish_steps<S: Store>(
+        &self,
+        store: &S,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        self.finish(store, progress)
+    }
+
+    fn check(
+        &self,
+        reader: &impl Reader,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+    ) -> Result<u64> {
+        let mut found = stoppable(found);
+        let keys = self.check_all(reader, self.records.outside(&mut found))?;
+        Ok(keys + self.records.check(self, &self.layout.nodes, reader, found)?)
+    }
+
+    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
+        let keys = self.repair_all(store)?;
+        Ok(keys + self.records.repair(self, &self.layout.nodes, store)?)
+    }
+}

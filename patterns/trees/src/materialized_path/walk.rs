@@ -1,0 +1,327 @@
+//! Walks over the records of a subtree.
+
+use std::marker::PhantomData;
+use std::ops::{Range, RangeBounds};
+
+use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
+
+use super::super::tree::depth_bounds;
+use super::super::{NodeId, TreeNode, Visit};
+use super::layout::{Layout, foreign};
+use super::path::{ESCAPE, Measured, Segments, is_within};
+use keyloom_tables::kit::Walk;
+
+/// Where a walk begins, and what of it is told.
+pub(super) struct Origin {
+    pub(super) layout: Layout,
+    /// The key of the node below which it goes.
+    key: KeyBuf,
+    /// How long that is.
+    skip: usize,
+    /// The node itself; `None` of the whole forest.
+    start: Option<NodeId>,
+    min: u32,
+    max: u32,
+}
+
+impl Origin {
+    pub(super) fn new(
+        layout: &Layout,
+        (start, path): (Option<NodeId>, &[u8]),
+        depths: &impl RangeBounds<u32>,
+    ) -> Self {
+        // No depth at all is a range whose end lies before its start.
+        let (min, max) = depth_bounds(depths).unwrap_or((1, 0));
+        let key = layout.key(path);
+        let skip = key.len();
+        Self { layout: layout.clone(), key, skip, start, min, max }
+    }
+
+    /// All keys that the walk goes over.
+    pub(super) fn range(&self) -> KeyRange<'static> {
+        match self.min {
+            _ if self.min > self.max => KeyRange::all().before(b"").into_owned(),
+            0 if self.start.is_some() => KeyRange::self_and_children(&self.key).into_owned(),
+            _ => KeyRange::children(&self.key),
+        }
+    }
+
+    pub(super) fn is_bounded(&self) -> bool {
+        self.max != u32::MAX
+    }
+
+    /// How deep an entry lies, and whose it is.
+    fn find(&self, key: &[u8], record: &[u8]) -> Option<(u32, NodeId)> {
+        let measured = self.layout.segments.measure_from(key, self.skip)?;
+        Some((measured.depth, self.id(measured, key, record)?))
+    }
+
+    #[inline(always)]
+    fn id(&self, measured: Measured, key: &[u8], record: &[u8]) -> Option<NodeId> {
+        match self.start {
+            Some(start) if measured.depth == 0 => Some(start),
+            _ => self.layout.id(measured, key, record),
+        }
+    }
+
+    /// The key of the ancestor of this one, itself included, that lies `depth` below the origin.
+    fn ancestor<'k>(&self, key: &'k [u8], depth: u32) -> Result<&'k [u8]> {
+        let path = key.get(self.key.len()..).unwrap_or_default();
+        let cut = self.layout.segments.cut(path, depth).ok_or_else(|| foreign(key))?;
+        Ok(key.get(..self.key.len() + cut.len()).unwrap_or(key))
+    }
+}
+
+/// A subtree from its first key to its last: one range, or two where something hidden lies between.
+pub(super) struct WholeWalk<'r, R: Reader> {
+    reader: &'r R,
+    origin: Origin,
+    /// `None` once the walk has ended or failed.
+    entries: Option<R::Entries<'r>>,
+    /// What lies behind that which is hidden.
+    rest: Option<KeyRange<'static>>,
+    /// The key that the walk came to last, and where its last segment lies. Most nodes are siblings of the one before, so of
+    /// their keys only the last segment is new, and mostly that lies as the one before did.
+    last: Option<R::Bytes<'r>>,
+    measured: Measured,
+}
+
+impl<'r, R: Reader> WholeWalk<'r, R> {
+    pub(super) fn open(reader: &'r R, origin: Origin, hidden: Option<&[u8]>) -> Result<Self> {
+        let mut range = origin.range();
+        let mut rest = None;
+        if let Some(hidden) = hidden {
+            let key = origin.layout.key(hidden);
+            if range.contains(&key) {
+                rest = Some(range.clone().intersect(origin.layout.behind(hidden)));
+                range = range.before(&key).into_owned();
+            }
+        }
+        let entries = Some(reader.range(range, Order::Ascending)?);
+        Ok(Self { reader, origin, entries, rest, last: None, measured: Measured::default() })
+    }
+
+    /// Whether the last segment of a key lies where that of the last one did, of which then nothing is written again: what is
+    /// read right behind a write, in other pieces, has to wait for it.
+    #[inline(always)]
+    fn is_like_last(&self, key: &[u8]) -> bool {
+        let (layout, measured) = (&self.origin.layout, &self.measured);
+        match &self.last {
+            Some(last) if layout.segments == Segments::Ids => {
+                begins_alike(key, last, self.origin.skip..measured.last_at)
+                    && measured.has_shape_of(key, last)
+            }
+            _ => false,
+        }
+    }
+
+    /// Measures a key that is not like the last one; false where it is no path.
+    #[inline(always)]
+    fn measure(&mut self, key: &[u8]) -> bool {
+        let (segments, skip) = (self.origin.layout.segments, self.origin.skip);
+        let measured = match &self.last {
+            Some(last) if begins_alike(key, last, skip..self.measured.last_at) => {
+                segments.measure_last(key, self.measured)
+            }
+            _ => segments.measure_from(key, skip),
+        };
+        self.measured = measured.unwrap_or(self.measured);
+        measured.is_some()
+    }
+
+    #[cold]
+    fn go_on(&mut self) -> Option<Result<()>> {
+        self.entries = None;
+        let entries = self.reader.range(self.rest.take()?, Order::Ascending);
+        Some(entries.map(|entries| self.entries = Some(entries)))
+    }
+
+    fn end(&mut self) {
+        (self.entries, self.rest) = (None, None);
+    }
+
+    // Each result is returned where it is made: were they brought together first, every visit would travel through memory.
+    #[inline(always)]
+    pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
+        loop {
+            match self.entries.as_mut()?.next() {
+                Some(Ok((key, record))) => {
+                    let id = match self.is_like_last(&key) || self.measure(&key) {
+                        true => self.origin.id(self.measured, &key, &record),
+                        false => None,
+                    };
+                    let Some(id) = id else {
+                        self.end();
+                        return Some(Err(foreign(&key)));
+                    };
+                    let depth = self.measured.depth;
+                    self.last = Some(key);
+                    if depth >= self.origin.min {
+                        let node = TreeNode::new(id, record, self.origin.layout.header());
+                        return Some(Ok(Visit { depth, node }));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.end();
+                    return Some(Err(error));
+                }
+                None => {
+                    if let Err(error) = self.go_on()? {
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether two keys that begin alike have the same bytes in a range behind that, at whose end a segment ends in both.
+///
+/// Looks at eight bytes at a time, the last of which may have been looked at before, or lie before the range: that is sooner
+/// done than called for.
+#[inline(always)]
+fn begins_alike(one: &[u8], other: &[u8], range: Range<usize>) -> bool {
+    let ends = one.get(range.end) != Some(&ESCAPE);
+    let (Some(one), Some(other)) = (one.get(..range.end), other.get(..range.end)) else {
+        return false;
+    };
+    let (Some(one_end), Some(other_end)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) else {
+        return ends && one == other;
+    };
+    let behind = |key| <[u8]>::get(key, range.start..).unwrap_or_default().chunks_exact(8);
+    let word = |bytes: &[u8]| bytes.first_chunk::<8>().copied().map(u64::from_ne_bytes);
+    ends && u64::from_ne_bytes(*one_end) == u64::from_ne_bytes(*other_end)
+        && behind(one).zip(behind(other)).rev().all(|(one, other)| word(one) == word(other))
+}
+
+/// A subtree down to some depth: steps over what lies deeper, or begins a new range behind it.
+pub(super) struct BoundedWalk<'r, R: Reader> {
+    origin: Origin,
+    range: KeyRange<'static>,
+    walk: Walk<'r, R>,
+    hidden: Option<KeyBuf>,
+    /// An entry that is there already.
+    pending: Option<Entry<R::Bytes<'r>>>,
+}
+
+impl<'r, R: Reader> BoundedWalk<'r, R> {
+    /// In the order said; descending only where the walk is one over children.
+    pub(super) fn open(
+        reader: &'r R,
+        origin: Origin,
+        range: KeyRange<'static>,
+        order: Order,
+        hidden: Option<&[u8]>,
+    ) -> Result<Self> {
+        let walk = Walk::open(reader, range.clone(), order)?;
+        let hidden = hidden.map(|path| origin.layout.key(path));
+        Ok(Self { origin, range, walk, hidden, pending: None })
+    }
+
+    pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
+        let next = self.visit().transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.walk.end();
+            self.pending = None;
+        }
+        next
+    }
+
+    fn visit<V, C>(&mut self) -> Result<Option<Visit<R::Bytes<'r>, V, C>>> {
+        while let Some((key, record)) = self.entry()? {
+            let (depth, id) = self.origin.find(&key, &record).ok_or_else(|| foreign(&key))?;
+            if depth >= self.origin.min {
+                let node = TreeNode::new(id, record, self.origin.layout.header());
+                return Ok(Some(Visit { depth, node }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next entry that is not too deep.
+    pub(super) fn entry(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
+        loop {
+            let entry = match self.pending.take() {
+                Some(entry) => entry,
+                None => match self.walk.step()? {
+                    Some(entry) => entry,
+                    None => return Ok(None),
+                },
+            };
+            match self.leave(&entry.0)? {
+                // To leave something out is to have looked for what comes behind it.
+                Some(range) => match self.walk.leave(range)?.next {
+                    Some(next) => self.pending = Some(next),
+                    None => return Ok(None),
+                },
+                None => return Ok(Some(entry)),
+            }
+        }
+    }
+
+    /// Where the walk goes on, if this key is not wanted.
+    fn leave(&self, key: &[u8]) -> Result<Option<KeyRange<'static>>> {
+        let hidden = self.hidden.as_deref().filter(|hidden| is_within(key, hidden));
+        let ancestor = self.origin.ancestor(key, self.origin.max)?;
+        let is_deeper = ancestor.len() < key.len();
+        let range = self.range.clone();
+        Ok(match (self.walk.order(), hidden) {
+            (Order::Ascending, Some(hidden)) => Some(range.intersect(KeyRange::behind(hidden))),
+            (Order::Descending, Some(hidden)) => Some(range.before(hidden).into_owned()),
+            (Order::Ascending, None) if is_deeper => {
+                Some(range.intersect(KeyRange::behind(ancestor)))
+            }
+            // A child comes after all that lies below it.
+            (Order::Descending, None) if is_deeper => {
+                Some(range.up_to(Order::Ascending, ancestor).into_owned())
+            }
+            _ => None,
+        })
+    }
+}
+
+/// A walk over a subtree, or over the upper part of one.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the longer a walk, the less it should go through a pointer"
+)]
+pub(super) enum Descendants<'r, R: Reader, V, C> {
+    Whole(WholeWalk<'r, R>, PhantomData<fn() -> (V, C)>),
+    /// And what it came to last.
+    Bounded(Box<BoundedWalk<'r, R>>, Option<Result<Visit<R::Bytes<'r>, V, C>>>),
+}
+
+impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
+    pub(super) fn open(reader: &'r R, origin: Origin, hidden: Option<&[u8]>) -> Result<Self> {
+        if !origin.is_bounded() {
+            return Ok(Self::Whole(WholeWalk::open(reader, origin, hidden)?, PhantomData));
+        }
+        let range = origin.range();
+        let walk = BoundedWalk::open(reader, origin, range, Order::Ascending, hidden)?;
+        Ok(Self::Bounded(Box::new(walk), None))
+    }
+}
+
+impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
+    type Item = Result<Visit<R::Bytes<'r>, V, C>>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Whole(walk, _) => walk.next(),
+            Self::Bounded(walk, next) => {
+                advance(walk, next);
+                next.take()
+            }
+        }
+    }
+}
+
+/// Not laid into the loop of the caller, whose visits it would keep in memory.
+#[inline(never)]
+fn advance<'r, R: Reader, V, C>(
+    walk: &mut BoundedWalk<'r, R>,
+    next: &mut Option<Result<Visit<R::Bytes<'r>, V, C>>>,
+) {
+    *next = walk.next();
+}

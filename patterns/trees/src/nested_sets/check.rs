@@ -1,0 +1,312 @@
+//! Whether intervals lie in each other, and both keys of each node agree.
+//!
+//! The rows are the truth: which node lies below which follows from them alone. Positions are derived.
+
+use std::ops::{ControlFlow, Deref};
+
+use keyloom::value::Codec;
+use keyloom::{Entry, KeyBuf, Order, Reader, Result, Store, Writer};
+
+use super::labels::{Label, Span};
+use super::layout::{Keys, Kind, Position, Positions, header, split_header};
+use super::restore;
+use super::steps::Steps;
+use crate::tree::{Findings, unless_newer};
+use crate::{NodeId, TreeNode};
+use keyloom_tables::BatchSize;
+use keyloom_tables::{Inconsistency, Rule};
+
+/// How many keys are looked at together.
+const BATCH: usize = 1_000;
+
+/// The nodes that enclose what comes next: their labels and ids.
+#[derive(Clone, Default)]
+pub(super) struct Open(Vec<(Span, NodeId)>);
+
+impl Open {
+    /// Takes the next row in, and tells its parent; an error where its interval crosses another.
+    pub(super) fn enter(&mut self, span: Span, id: NodeId) -> Result<Option<NodeId>, ()> {
+        while self.0.last().is_some_and(|(open, _)| open.last < span.first) {
+            self.0.pop();
+        }
+        let parent = match self.0.last() {
+            Some((open, _)) if open.last <= span.last => return Err(()),
+            parent => parent.map(|(_, id)| *id),
+        };
+        self.0.push((span, id));
+        Ok(parent)
+    }
+}
+
+/// What a page of rows says.
+struct Rows {
+    /// What each node's position should be.
+    expected: Vec<(NodeId, Position)>,
+    /// The keys of rows that are nothing, or cross others.
+    faults: Vec<Inconsistency>,
+}
+
+fn read_rows<B: Deref<Target = [u8]>>(
+    keys: &Keys,
+    entries: Vec<Entry<B>>,
+    hidden: Option<Span>,
+    open: &mut Open,
+) -> Rows {
+    let mut rows = Rows { expected: Vec::new(), faults: Vec::new() };
+    for entry in entries {
+        let key = KeyBuf::from_slice(&entry.0);
+        let mut fault = |rule| rows.faults.push(Inconsistency::new(key.clone(), rule));
+        let Ok(row) = keys.row(entry) else {
+            fault(Rule::Foreign);
+            continue;
+        };
+        if hidden.is_some_and(|hidden| hidden.contains(row.left)) {
+            continue;
+        }
+        if !keys.is_within(&row) {
+            fault(Rule::Wrong);
+            continue;
+        }
+        match open.enter(row.span(), row.id) {
+            Ok(parent) => rows.expected.push((row.id, Position { left: row.left, parent })),
+            Err(()) => fault(Rule::Wrong),
+        }
+    }
+    rows
+}
+
+/// Tells everything that is not as it should be.
+pub(super) fn check<R: Reader, V, C: Codec<V>>(
+    keys: &Keys,
+    reader: &R,
+    found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+) -> Result<u64> {
+    let mut findings = Findings::new(found);
+    let mut looked_at = 0;
+    let all = keys.space.self_and_children();
+    let steps = reader.get(&keys.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes)));
+    let steps = steps.transpose().map_err(|error| error.at(&keys.steps))?;
+    if steps == Some(None) {
+        findings.tell(&keys.steps, Rule::Wrong);
+    }
+    let steps = steps.flatten();
+    let mut open = Open::default();
+    let mut last: Option<KeyBuf> = None;
+    while !findings.has_stopped() {
+        let range = match &last {
+            None => all.clone(),
+            Some(last) => all.clone().resume(Order::Ascending, last),
+        };
+        let page = reader.page(range, Order::Ascending, BATCH)?;
+        looked_at += page.entries.len() as u64;
+        let faults =
+            faults_of_page::<R, V, C>(keys, reader, steps.as_ref(), page.entries, &mut open)?;
+        faults.into_iter().for_each(|fault| findings.pass_on(fault));
+        last = page.last;
+        if last.is_none() {
+            break;
+        }
+    }
+    Ok(looked_at)
+}
+
+fn faults_of_page<R: Reader, V, C: Codec<V>>(
+    keys: &Keys,
+    reader: &R,
+    steps: Option<&Steps>,
+    entries: Vec<Entry<R::Bytes<'_>>>,
+    open: &mut Open,
+) -> Result<Vec<Inconsistency>> {
+    let mut faults = Vec::new();
+    let (mut rows, mut nodes) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match keys.kind(&entry.0) {
+            Some(Kind::Left) => {
+                faults.extend(unreadable_node::<_, V, C>(keys, &entry));
+                rows.push(entry);
+            }
+            Some(Kind::Node(id)) => nodes.push((id, entry)),
+            Some(Kind::Steps) => (),
+            None => {
+                let key = KeyBuf::from_slice(&entry.0);
+                faults.push(Inconsistency::new(key, Rule::Foreign));
+            }
+        }
+    }
+    let rows = read_rows(keys, rows, steps.and_then(Steps::hidden), open);
+    faults.extend(rows.faults);
+    faults
+        .extend(wrong_positions(keys, reader, steps, &rows.expected)?.into_iter().map(|(f, _)| f));
+    faults.extend(dangling(keys, reader, steps, nodes)?);
+    Ok(faults)
+}
+
+/// The fault of a row whose name or value cannot be read.
+fn unreadable_node<B: Deref<Target = [u8]>, V, C: Codec<V>>(
+    keys: &Keys,
+    (key, bytes): &Entry<B>,
+) -> Option<Inconsistency> {
+    // If the header is cut off, the row itself is the fault.
+    let stored = bytes.get(split_header(keys.is_wide(key), bytes)?.bytes..)?;
+    let node = TreeNode::<_, V, C>::new(0, stored, 0);
+    node.fault().map(|rule| Inconsistency::new(KeyBuf::from_slice(key), rule))
+}
+
+/// The positions that are not what the rows say, and what they should be.
+fn wrong_positions<R: Reader>(
+    keys: &Keys,
+    reader: &R,
+    steps: Option<&Steps>,
+    expected: &[(NodeId, Position)],
+) -> Result<Vec<(Inconsistency, Position)>> {
+    let node_keys: Vec<KeyBuf> = expected.iter().map(|(id, _)| keys.node(*id)).collect();
+    let mut faults = Vec::new();
+    for ((key, bytes), (_, at)) in node_keys.iter().zip(reader.get_many(&node_keys)?).zip(expected)
+    {
+        let rule = match bytes.map(|bytes| Positions::decode(&bytes)) {
+            None => Rule::Missing,
+            Some(Ok(there)) if is_right(&there, *at, steps) => continue,
+            Some(_) => Rule::Wrong,
+        };
+        faults.push((Inconsistency::new(key.clone(), rule), *at));
+    }
+    Ok(faults)
+}
+
+fn is_right(there: &Positions, at: Position, steps: Option<&Steps>) -> bool {
+    let Some(next) = there.next else { return there.now == at };
+    // Two places: only while steps are under way, and one of them is where nobody looks.
+    let hidden = steps.and_then(Steps::hidden);
+    let switched = steps.is_some_and(Steps::has_switched);
+    let (seen, other) = if switched { (next, there.now) } else { (there.now, next) };
+    seen == at && hidden.is_some_and(|hidden| hidden.contains(other.left))
+}
+
+/// Positions of nodes that have no row.
+pub(super) fn dangling<R: Reader>(
+    keys: &Keys,
+    reader: &R,
+    steps: Option<&Steps>,
+    nodes: Vec<(NodeId, Entry<R::Bytes<'_>>)>,
+) -> Result<Vec<Inconsistency>> {
+    let mut faults = Vec::new();
+    let mut named = Vec::new();
+    for (id, (key, bytes)) in nodes {
+        let key = KeyBuf::from_slice(&key);
+        match Positions::decode(&bytes) {
+            Err(_) => faults.push(Inconsistency::new(key, Rule::Foreign)),
+            Ok(at) => named.push((id, key, place_of(&at, steps).left)),
+        }
+    }
+    let lefts: Vec<KeyBuf> = named.iter().map(|(_, _, left)| keys.left(*left)).collect();
+    let rows = reader.get_many(&lefts)?;
+    for ((id, key, left), row) in named.iter().zip(rows) {
+        let is_there =
+            row.is_some_and(|bytes| header(*left, &bytes).is_ok_and(|found| found.id == *id));
+        if !is_there {
+            faults.push(Inconsistency::new(key.clone(), Rule::Dangling));
+        }
+    }
+    Ok(faults)
+}
+
+fn place_of(at: &Positions, steps: Option<&Steps>) -> Position {
+    match at.next {
+        Some(next) if steps.is_some_and(Steps::has_switched) => next,
+        _ => at.now,
+    }
+}
+
+/// Makes the rows such that they can be read, and the positions what the rows say. No steps are under way.
+pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
+    let mut size = BatchSize::new(BATCH);
+    let mut repaired = restore::rows(keys, store, &mut size)?;
+    let mut rows = Some(From { last: None, open: Open::default() });
+    while let Some(from) = rows {
+        let (written, next) =
+            size.transact(store, |txn, batch| repair_rows(keys, txn, from.clone(), batch))?;
+        repaired += written;
+        rows = next;
+    }
+    repaired += restore::places(keys, store, &mut size)?;
+    let mut last = Some(None);
+    while let Some(from) = last {
+        let (removed, next) =
+            size.transact(store, |txn, batch| remove_dangling(keys, txn, from.as_ref(), batch))?;
+        repaired += removed;
+        last = next.map(Some);
+    }
+    Ok(repaired)
+}
+
+/// Where a repair goes on in the rows.
+#[derive(Clone)]
+struct From {
+    last: Option<KeyBuf>,
+    open: Open,
+}
+
+fn repair_rows(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    mut from: From,
+    batch: usize,
+) -> Result<(u64, Option<From>)> {
+    if !is_as_it_was(keys, txn, &from.open)? {
+        // Others have changed what encloses the next row: what was repaired stays, and it begins anew.
+        return Ok((0, Some(From { last: None, open: Open::default() })));
+    }
+    let (faults, next) = {
+        let all = keys.lefts(Span { first: 0, last: Label::MAX });
+        let range = match &from.last {
+            None => all,
+            Some(last) => all.resume(Order::Ascending, last),
+        };
+        let page = txn.page(range, Order::Ascending, batch)?;
+        let rows = read_rows(keys, page.entries, None, &mut from.open);
+        (wrong_positions(keys, txn, None, &rows.expected)?, page.last)
+    };
+    for (fault, at) in &faults {
+        txn.put(&fault.key, &Positions::from(*at).encode())?;
+    }
+    let next = next.map(|last| From { last: Some(last), open: from.open });
+    Ok((faults.len() as u64, next))
+}
+
+/// Whether the nodes that enclosed the last row still lie where they lay.
+fn is_as_it_was<R: Reader>(keys: &Keys, reader: &R, open: &Open) -> Result<bool> {
+    let lefts: Vec<KeyBuf> = open.0.iter().map(|(span, _)| keys.left(span.first)).collect();
+    let rows = reader.get_many(&lefts)?;
+    Ok(rows.iter().zip(&open.0).all(|(row, (span, id))| {
+        row.as_ref().is_some_and(|bytes| {
+            header(span.first, bytes).is_ok_and(|found| (found.right, found.id) == (span.last, *id))
+        })
+    }))
+}
+
+fn remove_dangling(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    last: Option<&KeyBuf>,
+    batch: usize,
+) -> Result<(u64, Option<KeyBuf>)> {
+    let (faults, next) = {
+        let all = keys.nodes();
+        let range = match last {
+            None => all,
+            Some(last) => all.resume(Order::Ascending, last),
+        };
+        let page = txn.page(range, Order::Ascending, batch)?;
+        let mut nodes = Vec::new();
+        for entry in page.entries {
+            if let Some(Kind::Node(id)) = keys.kind(&entry.0) {
+                nodes.push((id, entry));
+            }
+        }
+        (dangling(keys, txn, None, nodes)?, page.last)
+    };
+    for fault in &faults {
+        txn.delete(&fault.key)?;
+    }
+    Ok((faults.len() as u64, next))
+}

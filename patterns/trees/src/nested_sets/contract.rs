@@ -1,0 +1,416 @@
+//! Nested sets keep the contract of trees.
+
+use std::collections::HashSet;
+use std::ops::{ControlFlow, RangeBounds};
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use smallvec::SmallVec;
+
+use super::NestedSets;
+use super::change::Going;
+use super::descend::{Children, Descend, Visits};
+use super::labels::{Label, Span};
+use super::layout::{Keys, disagreement, header, row_node};
+use super::place::Placed;
+use super::relabel::{Wanted, lacks_room, make_room};
+use super::view::{View, between};
+use super::{check, steps};
+use crate::tree::{
+    NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, stoppable, unknown,
+};
+use crate::{MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeNode};
+use keyloom_tables::Inconsistency;
+use keyloom_tables::table::get_many;
+
+/// Where the row of a node lies.
+struct RowKey {
+    id: NodeId,
+    left: Label,
+    key: KeyBuf,
+}
+
+impl AsRef<[u8]> for RowKey {
+    fn as_ref(&self) -> &[u8] {
+        &self.key
+    }
+}
+
+impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
+    type Value = V;
+    type Codec = C;
+    type Bytes<'r, R: Reader + 'r> = R::Bytes<'r>;
+
+    fn space(&self) -> &Subspace {
+        &self.keys.space
+    }
+
+    fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>> {
+        let (view, Some(position)) = View::of(&self.keys, reader, id)? else { return Ok(None) };
+        let row = view.row_at(id, position.left)?;
+        Ok(Some(row_node(row)))
+    }
+
+    fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>> {
+        Ok(View::of_node(&self.keys, reader, id)?.1.parent)
+    }
+
+    fn children<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
+        let parent = parent.into();
+        let (view, span) = self.span_of(reader, parent)?;
+        let inside = match parent {
+            None => span,
+            Some(_) => span.and_then(|span| between(span.first, span.last)),
+        };
+        let mut children = Children::open(view, parent, inside, order)?;
+        Ok(std::iter::from_fn(move || children.next()))
+    }
+
+    fn descendants<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
+        let from = from.into();
+        let (view, span) = self.span_of(reader, from)?;
+        let base = u32::from(from.is_none());
+        let mut visits = Visits::new(Descend::open(&view, span, base, depth_bounds(&depths))?);
+        Ok(std::iter::from_fn(move || visits.next()))
+    }
+
+    fn ancestors<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<Vec<NodeOf<'r, Self, R>>> {
+        let (view, position) = View::of_node(&self.keys, reader, id)?;
+        let mut above = SmallVec::<[RowKey; 4]>::new();
+        let mut at = (id, position);
+        while let Some(next) = view.above(at)? {
+            let (id, left) = (next.0, next.1.left);
+            above.push(RowKey { id, left, key: self.keys.left(left) });
+            at = next;
+        }
+        let mut ancestors = Vec::with_capacity(above.len());
+        for (bytes, row) in get_many(reader, &above)?.into_iter().zip(&above) {
+            let bytes = bytes.ok_or_else(|| disagreement(&row.key))?;
+            let header = header(row.left, &bytes).map_err(|error| error.at(&row.key))?;
+            ancestors.push(TreeNode::new(row.id, bytes, header.bytes));
+        }
+        Ok(ancestors)
+    }
+
+    fn sibling<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+        order: Order,
+    ) -> Result<Option<NodeOf<'r, Self, R>>> {
+        let (view, at) = View::of_node(&self.keys, reader, id)?;
+        let sibling = match order {
+            Order::Ascending => view.next_sibling(id, at)?,
+            Order::Descending => view.previous_sibling(at)?,
+        };
+        Ok(sibling.map(row_node))
+    }
+
+    fn descendant_count(
+        &self,
+        reader: &impl Reader,
+        from: impl Into<Option<NodeId>>,
+    ) -> Result<u64> {
+        let from = from.into();
+        let (view, span) = self.span_of(reader, from)?;
+        let itself = u64::from(from.is_some());
+        Ok(view.count(span)?.saturating_sub(itself))
+    }
+
+    fn depth(&self, reader: &impl Reader, id: NodeId) -> Result<u32> {
+        let (view, position) = View::of_node(&self.keys, reader, id)?;
+        let mut at = (id, position);
+        let mut depth = 0;
+        while let Some(above) = view.above(at)? {
+            depth += 1;
+            at = above;
+        }
+        Ok(depth)
+    }
+
+    fn is_ancestor(&self, reader: &impl Reader, ancestor: NodeId, node: NodeId) -> Result<bool> {
+        let (view, [above, at]) = self.both(reader, ancestor, node)?;
+        let span = view.row_at(ancestor, above)?.span();
+        Ok(ancestor != node && span.contains(at))
+    }
+
+    fn lowest_common_ancestor(
+        &self,
+        reader: &impl Reader,
+        one: NodeId,
+        other: NodeId,
+    ) -> Result<Option<NodeId>> {
+        let (view, [mut left, at]) = self.both(reader, one, other)?;
+        let mut id = one;
+        loop {
+            // The position of a node is known to be there as long as its left label is.
+            if left <= at && view.row_at(id, left)?.span().contains(at) {
+                return Ok(Some(id));
+            }
+            let Some((parent, above)) = view.above((id, view.named(id)?))? else { return Ok(None) };
+            (id, left) = (parent, above.left);
+        }
+    }
+
+    fn insert(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        name: &str,
+        value: &V,
+        place: Place,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let mut node = Vec::new();
+            encode_node::<V, C>(name, value, &mut node)?;
+            let stored = node.clone();
+            let change = {
+                let (view, found) = View::open(&self.keys, &*txn, &[id])?;
+                self.refuse_known(&[id], &found)?;
+                view.refuse_leaving()?;
+                let gap = view.gap(Placed { id, name, span: None }, place)?;
+                view.place(&gap, &[Going { depth: 0, id, node }], &txn.limits())?
+            };
+            change.make(&self.keys, txn)?;
+            self.records.put(txn, id, &stored)
+        })
+    }
+
+    fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
+        txn.guarded(|txn| {
+            self.change_node(txn, id, |node, bytes| {
+                bytes.extend_from_slice(&node.renamed(name)?);
+                Ok(())
+            })
+        })
+    }
+
+    fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
+        txn.guarded(|txn| {
+            self.change_node(txn, id, |node, bytes| encode_node::<V, C>(node.name()?, value, bytes))
+        })
+    }
+
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
+        txn.guarded(|txn| {
+            self.records.expect_writable(txn)?;
+            let change = {
+                let (view, row) = View::of_row(&self.keys, &*txn, id)?;
+                let span = row.span();
+                let node = TreeNode::<_, V, C>::new(id, row.node(), 0);
+                let gap = view.gap(Placed { id, name: node.name()?, span: Some(span) }, place)?;
+                if gap.lo < span.first && span.last < gap.hi {
+                    return Ok(());
+                }
+                view.refuse_in_steps(span)?;
+                let mut change =
+                    view.without(span).place(&gap, &view.going(span)?, &txn.limits())?;
+                change.cleared.push(span);
+                change
+            };
+            change.make(&self.keys, txn).map(drop)
+        })
+    }
+
+    fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
+        txn.guarded(|txn| {
+            let (span, ids) = {
+                let (view, row) = View::of_row(&self.keys, &*txn, id)?;
+                view.refuse_in_steps(row.span())?;
+                let rows = view.rows(row.span())?;
+                (row.span(), rows.iter().map(|row| row.id).collect::<Vec<_>>())
+            };
+            txn.delete_range(self.keys.lefts(span))?;
+            for id in &ids {
+                txn.delete(&self.keys.node(*id))?;
+            }
+            self.records.delete(txn, &ids)?;
+            Ok(ids.len() as u64)
+        })
+    }
+
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
+        txn.guarded(|txn| {
+            let change = {
+                let (view, at) = View::of_node(&self.keys, &*txn, id)?;
+                let span = view.row_at(id, at.left)?.span();
+                view.refuse_in_steps(span)?;
+                let is_leaf = view.first(span.first, span.last)?.is_none();
+                match orphans {
+                    Orphans::Rooted if !is_leaf => self.uproot(&view, id, span, &txn.limits())?,
+                    _ => self.adopt(&view, id, span, at)?,
+                }
+            };
+            change.make(&self.keys, txn)?;
+            self.records.delete(txn, &[id])
+        })
+    }
+
+    fn load(
+        &self,
+        txn: &mut impl Writer,
+        parent: impl Into<Option<NodeId>>,
+        trees: &[Nested<V>],
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let parent = parent.into();
+            let nodes = || trees.iter().flat_map(Nested::preorder);
+            let ids: Vec<NodeId> = nodes().map(|(_, node)| node.id).collect();
+            let Some((first, _)) = ids.split_first_chunk::<1>() else { return Ok(()) };
+            let mut going = Vec::with_capacity(ids.len());
+            for (depth, node) in nodes() {
+                let mut bytes = Vec::new();
+                encode_node::<V, C>(&node.name, &node.value, &mut bytes)?;
+                going.push(Going { depth, id: node.id, node: bytes });
+            }
+            let change = {
+                let (view, found) = View::open(&self.keys, &*txn, &ids)?;
+                // As if they came one by one.
+                self.refuse_known(first, &found)?;
+                view.refuse_leaving()?;
+                let placed = Placed { id: 0, name: "", span: None };
+                let gap = view.gap(placed, Place::Last(parent))?;
+                self.refuse_known(&ids, &found)?;
+                view.place(&gap, &going, &txn.limits())?
+            };
+            change.make(&self.keys, txn)?;
+            self.records.put_all(txn, trees)
+        })
+    }
+
+    fn move_in_steps<S: Store>(
+        &self,
+        store: &S,
+        id: NodeId,
+        place: Place,
+        mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        let mut written = 0;
+        loop {
+            let begun = store.transact(|txn| {
+                self.records.expect_writable(txn)?;
+                steps::begin_move(&self.keys, txn, id, place)
+            });
+            match begun {
+                Err(error) if lacks_room(&error) => {
+                    let wanted = Wanted::Move { id, place };
+                    let made = make_room(&self.keys, store, wanted, written, &mut progress)?;
+                    if made.step != MoveStep::Finished {
+                        return Ok(made);
+                    }
+                    written = made.keys;
+                }
+                begun => {
+                    let written = written + begun?;
+                    return steps::go_on_from(self.nodes_in_steps(), store, written, progress);
+                }
+            }
+        }
+    }
+
+    fn delete_in_steps<S: Store>(
+        &self,
+        store: &S,
+        id: NodeId,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        let written = store.transact(|txn| {
+            self.records.expect_writable(txn)?;
+            steps::begin_deletion(&self.keys, txn, id)
+        })?;
+        steps::go_on_from(self.nodes_in_steps(), store, written, progress)
+    }
+
+    fn finish_steps<S: Store>(
+        &self,
+        store: &S,
+        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
+    ) -> Result<MoveProgress> {
+        steps::go_on(self.nodes_in_steps(), store, 0, progress)
+    }
+
+    fn check(
+        &self,
+        reader: &impl Reader,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+    ) -> Result<u64> {
+        let mut found = stoppable(found);
+        let outside = self.records.outside(&mut found);
+        let keys = check::check::<_, V, C>(&self.keys, reader, outside)?;
+        Ok(keys + self.records.check(self, self.keys.positions(), reader, found)?)
+    }
+
+    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
+        let ended = steps::end(self.nodes_in_steps(), store)?;
+        let repaired = check::repair(&self.keys, store)?;
+        let records = self.records.repair(self, self.keys.positions(), store)?;
+        Ok(ended + repaired + records)
+    }
+}
+
+impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
+    fn nodes_in_steps(&self) -> (&Keys, &NodeRecords<V, C>) {
+        (&self.keys, &self.records)
+    }
+
+    /// What a node spans, or the whole forest.
+    fn span_of<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        node: Option<NodeId>,
+    ) -> Result<(View<'_, 'r, R>, Option<Span>)> {
+        match node {
+            None => {
+                let (view, _) = View::open(&self.keys, reader, &[])?;
+                Ok((view, between(0, self.keys.labels.end())))
+            }
+            Some(node) => {
+                let (view, row) = View::of_row(&self.keys, reader, node)?;
+                let span = row.span();
+                Ok((view, Some(span)))
+            }
+        }
+    }
+
+    /// Where two nodes begin.
+    fn both<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        one: NodeId,
+        other: NodeId,
+    ) -> Result<(View<'_, 'r, R>, [Label; 2])> {
+        let (view, found) = View::open(&self.keys, reader, &[one, other])?;
+        let mut found = found
+            .into_iter()
+            .zip([one, other])
+            .map(|(at, id)| at.map(|at| at.left).ok_or_else(|| unknown(&self.keys.space, id)));
+        let mut next = || found.next().unwrap_or_else(|| Err(unknown(&self.keys.space, other)));
+        let both = [next()?, next()?];
+        Ok((view, both))
+    }
+
+    /// Refuses ids that are there already, or come twice.
+    fn refuse_known<P>(&self, ids: &[NodeId], found: &[Option<P>]) -> Result<()> {
+        let mut seen = HashSet::with_capacity(ids.len());
+        for (id, found) in ids.iter().zip(found) {
+            if found.is_some() || !seen.insert(*id) {
+                return Err(exists(&self.keys.space, *id));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! Walks downwards: one range, and a stack of right labels that says how deep each row lies.
+
+use keyloom::{Entry, Error, Order, Reader, Result};
+use smallvec::SmallVec;
+
+use super::labels::{Label, Span};
+use super::layout::{Header, Keys, no_row, row_node, split_header};
+use super::view::{RowOf, View, between};
+use crate::{NodeId, TreeNode, Visit};
+use keyloom_tables::kit::Walk;
+
+/// A row as it lies in the store, with its depth and its header.
+type Found<'r, R> = (u32, Header, Entry<<R as Reader>::Bytes<'r>>);
+
+/// The rows of a span, each with its depth.
+pub(super) struct Descend<'r, R: Reader> {
+    keys: Keys,
+    walk: Walk<'r, R>,
+    /// What of the span the walk is in, and what is still to come, the next one last.
+    now: Span,
+    to_come: SmallVec<[Span; 2]>,
+    /// The right labels of the nodes that enclose the last row, and its own.
+    open: Vec<Label>,
+    /// The depth of what nothing encloses.
+    base: u32,
+    least: u32,
+    most: u32,
+}
+
+impl<'r, R: Reader> Descend<'r, R> {
+    /// The rows of a span whose depths are asked for; `base` is the depth of what nothing in the span encloses.
+    pub(super) fn open(
+        view: &View<'_, 'r, R>,
+        span: Option<Span>,
+        base: u32,
+        depths: Option<(u32, u32)>,
+    ) -> Result<Self> {
+        let depths = depths.filter(|(_, most)| *most >= base);
+        let mut to_come =
+            span.filter(|_| depths.is_some()).map_or_else(SmallVec::new, |span| view.visible(span));
+        to_come.reverse();
+        let (least, most) = depths.unwrap_or((0, 0));
+        let walk = Walk::new(view.reader, Order::Ascending, 0);
+        let now = Span { first: 0, last: 0 };
+        let mut descend = Self {
+            keys: view.keys.clone(),
+            walk,
+            now,
+            to_come,
+            open: Vec::new(),
+            base,
+            least,
+            most,
+        };
+        descend.go_on()?;
+        Ok(descend)
+    }
+
+    /// Goes on with the next part of the span, if there is one.
+    fn go_on(&mut self) -> Result<bool> {
+        let Some(next) = self.to_come.pop() else { return Ok(false) };
+        self.now = next;
+        self.walk.seek(self.keys.lefts(next))?;
+        Ok(true)
+    }
+
+    /// How deep the next row lies, by its right label.
+    #[inline(always)]
+    fn depth_of(&mut self, right: Label) -> u32 {
+        // Intervals lie in each other or apart, so of two the one that ends first is inside or before.
+        while self.open.last().is_some_and(|open| *open < right) {
+            self.open.pop();
+        }
+        self.base + self.open.len() as u32
+    }
+
+    /// Whether the walk leaves no row out.
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        self.least <= self.base && self.most == u32::MAX
+    }
+
+    /// The next row with its depth and its id.
+    fn advance(&mut self) -> Result<Option<Found<'r, R>>> {
+        let mut entry = self.walk.step()?;
+        loop {
+            let Some((key, bytes)) = entry else {
+                if !self.go_on()? {
+                    return Ok(None);
+                }
+                entry = self.walk.step()?;
+                continue;
+            };
+            let is_wide = self.keys.is_wide(&key);
+            let header = split_header(is_wide, &bytes).ok_or_else(|| no_row().at(&key))?;
+            let depth = self.depth_of(header.right);
+            if depth > self.most {
+                entry = self.leave()?;
+                continue;
+            }
+            self.open.push(header.right);
+            if depth >= self.least {
+                return Ok(Some((depth, header, (key, bytes))));
+            }
+            entry = self.walk.step()?;
+        }
+    }
+
+    /// Leaves out what lies below the last node that is deep enough.
+    fn leave(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
+        let end = self.open.last().copied().unwrap_or(self.now.last);
+        match between(end, self.now.last.saturating_add(1)) {
+            Some(rest) => Ok(self.walk.leave(self.keys.lefts(rest))?.next),
+            None => {
+                self.walk.end();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Lets nothing more come behind an error.
+    #[cold]
+    fn end(&mut self, error: Error) -> Error {
+        self.walk.end();
+        self.to_come.clear();
+        error
+    }
+
+    /// What comes of a row that is none.
+    #[cold]
+    fn refuse(&mut self, key: &[u8]) -> Error {
+        self.end(no_row().at(key))
+    }
+
+    /// The next row whole.
+    pub(super) fn next_row(&mut self) -> Result<Option<RowOf<'r, R>>> {
+        self.advance()?.map(|(_, _, entry)| self.keys.row(entry)).transpose()
+    }
+}
+
+/// A walk that ends with the first error.
+pub(super) struct Visits<'r, R: Reader> {
+    descend: Descend<'r, R>,
+    /// What [`advance`](Self::advance) has found.
+    found: Option<Found<'r, R>>,
+}
+
+impl<'r, R: Reader> Visits<'r, R> {
+    pub(super) fn new(descend: Descend<'r, R>) -> Self {
+        Self { descend, found: None }
+    }
+
+    // Laid into the loop of the caller, and each visit is returned where it is made: were they brought together
+    // first, or made elsewhere, every one would travel through memory, which costs a third of a scan.
+    #[inline(always)]
+    pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
+        if self.descend.is_plain() {
+            match self.descend.walk.entries()?.next() {
+                Some(Ok((key, bytes))) => {
+                    let is_wide = self.descend.keys.is_wide(&key);
+                    let Some(Header { right, id, bytes: header }) = split_header(is_wide, &bytes)
+                    else {
+                        return Some(Err(self.descend.refuse(&key)));
+                    };
+                    let depth = self.descend.depth_of(right);
+                    self.descend.open.push(right);
+                    let node = TreeNode::new(id, bytes, header);
+                    return Some(Ok(Visit { depth, node }));
+                }
+                Some(Err(error)) => return Some(Err(self.descend.end(error))),
+                None => {}
+            }
+        }
+        if let Err(error) = self.advance() {
+            return Some(Err(error));
+        }
+        let (depth, header, (_, bytes)) = self.found.take()?;
+        Some(Ok(Visit { depth, node: TreeNode::new(header.id, bytes, header.bytes) }))
+    }
+
+    /// Looks for what is not plain: behind the end of a part, and of walks that leave some depths out.
+    #[inline(never)]
+    fn advance(&mut self) -> Result<()> {
+        match self.descend.advance() {
+            Ok(found) => self.found = found,
+            Err(error) => return Err(self.descend.end(error)),
+        }
+        Ok(())
+    }
+}
+
+/// The children of a node, from the first to the last or the other way round.
+#[allow(clippy::large_enum_variant, reason = "there is one per walk, and it stays where it is")]
+pub(super) enum Children<'k, 'r, R: Reader> {
+    Forwards(Visits<'r, R>),
+    Backwards {
+        view: View<'k, 'r, R>,
+        parent: Option<NodeId>,
+        /// What has not been looked at yet: the labels strictly between these.
+        lo: Label,
+        hi: Label,
+    },
+}
+
+impl<'k, 'r, R: Reader> Children<'k, 'r, R> {
+    /// The children of `parent`, which lie in `inside`.
+    pub(super) fn open(
+        view: View<'k, 'r, R>,
+        parent: Option<NodeId>,
+        inside: Option<Span>,
+        order: Order,
+    ) -> Result<Self> {
+        if order == Order::Ascending {
+            let descend = Descend::open(&view, inside, 1, Some((1, 1)))?;
+            return Ok(Self::Forwards(Visits::new(descend)));
+        }
+        let (lo, hi) = inside.map_or((0, 0), |inside| (inside.first - 1, inside.last + 1));
+        Ok(Self::Backwards { view, parent, lo, hi })
+    }
+
+    pub(super) fn next<V, C>(&mut self) -> Option<Result<TreeNode<R::Bytes<'r>, V, C>>> {
+        match self {
+            Self::Forwards(visits) => Some(visits.next()?.map(|visit| visit.node)),
+            Self::Backwards { view, parent, lo, hi } => {
+                let last = view.last(*lo, *hi).transpose()?;
+                let child = last.and_then(|row| view.child_over(row, *parent));
+                // Behind an error nothing comes any more.
+                *hi = child.as_ref().map_or(*lo, |child| child.left);
+                Some(child.map(row_node))
+            }
+        }
+    }
+}

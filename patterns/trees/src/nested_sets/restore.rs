@@ -1,0 +1,281 @@
+//! Rows that cannot be read, or lie where none can: what a repair makes of them.
+//!
+//! A row whose name cannot be read becomes a placeholder where it is. A row without a place, because its header is cut off or
+//! its interval crosses another, becomes the last root; what it held moves up to the next node that encloses it.
+
+use std::collections::BTreeMap;
+
+use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+
+use super::change::Going;
+use super::check::{Open, dangling};
+use super::labels::{Label, Span};
+use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
+use super::place::Placed;
+use super::view::View;
+use crate::tree::{fresh_id, placeholder};
+use crate::{NodeId, Place, TreeNode};
+use keyloom_tables::BatchSize;
+
+/// How many keys are read together.
+const CHUNK: usize = 1_000;
+
+/// A row as it is stored.
+type Stored = (KeyBuf, Vec<u8>);
+
+/// Gives rows with the id of another node their own again, or a new one, and makes placeholders of rows whose
+/// name cannot be read. Their places stay.
+pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
+    let (claims, wrong) = {
+        let snapshot = store.snapshot()?;
+        let mut wrong = Vec::new();
+        in_chunks(&snapshot, all_rows(keys), |rows| {
+            let is_double = doubles(keys, &snapshot, &rows)?;
+            for ((key, bytes), is_double) in rows.into_iter().zip(is_double) {
+                if is_double || needs_placeholder(keys, &key, &bytes) {
+                    wrong.push(key);
+                }
+            }
+            Ok(())
+        })?;
+        // Read only where it is needed.
+        let claims = if wrong.is_empty() { BTreeMap::new() } else { claims(keys, &snapshot)? };
+        (claims, wrong)
+    };
+    in_batches(store, size, &wrong, |txn, key| restore_row(keys, txn, key, &claims))
+}
+
+/// Makes last roots of the rows that have no place. The positions of the others are right.
+pub(super) fn places<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
+    let (claims, mut misplaced, last) = {
+        let snapshot = store.snapshot()?;
+        let mut misplaced = Vec::new();
+        let mut last = Vec::new();
+        let mut open = Open::default();
+        in_chunks(&snapshot, all_rows(keys), |rows| {
+            for row in rows.into_iter().filter(|(key, _)| keys.left_of(key).is_some()) {
+                match is_placed(keys, &row, &mut open) {
+                    true => misplaced.append(&mut last),
+                    false => last.push(row),
+                }
+            }
+            Ok(())
+        })?;
+        let is_whole = misplaced.is_empty() && last.is_empty();
+        let claims = if is_whole { BTreeMap::new() } else { claims(keys, &snapshot)? };
+        (claims, misplaced, last)
+    };
+    // The last row needs a place when others go after it. So the last rows that have none go together, and the rest from
+    // the end.
+    misplaced.reverse();
+    let together = match last.is_empty() {
+        true => 0,
+        false => store.transact(|txn| uproot(keys, txn, &last, &claims))?,
+    };
+    let uproot = |txn: &mut S::Transaction<'_>, row: &Stored| {
+        uproot(keys, txn, std::slice::from_ref(row), &claims)
+    };
+    Ok(together + in_batches(store, size, &misplaced, uproot)?)
+}
+
+fn all_rows(keys: &Keys) -> KeyRange<'static> {
+    keys.lefts(Span { first: 0, last: Label::MAX })
+}
+
+/// Hands out all entries of a range whose keys are those of rows.
+fn in_chunks<R: Reader>(
+    reader: &R,
+    range: KeyRange<'static>,
+    mut each: impl FnMut(Vec<Stored>) -> Result<()>,
+) -> Result<()> {
+    let mut entries = reader.range(range, Order::Ascending)?;
+    loop {
+        let some: Vec<Entry<R::Bytes<'_>>> = entries.by_ref().take(CHUNK).collect::<Result<_>>()?;
+        if some.is_empty() {
+            return Ok(());
+        }
+        each(some.iter().map(|(key, bytes)| (KeyBuf::from_slice(key), bytes.to_vec())).collect())?;
+    }
+}
+
+fn in_batches<S: Store, I>(
+    store: &S,
+    size: &mut BatchSize,
+    mut rest: &[I],
+    mut repair: impl FnMut(&mut S::Transaction<'_>, &I) -> Result<u64>,
+) -> Result<u64> {
+    let mut repaired = 0;
+    while !rest.is_empty() {
+        let (next, done) = size.transact(store, |txn, batch| {
+            let (some, next) = rest.split_at(batch.min(rest.len()));
+            let mut done = 0;
+            for item in some {
+                done += repair(txn, item)?;
+            }
+            Ok((next, done))
+        })?;
+        rest = next;
+        repaired += done;
+    }
+    Ok(repaired)
+}
+
+/// The ids whose positions name a row that is not theirs, by its label.
+fn claims<R: Reader>(keys: &Keys, reader: &R) -> Result<BTreeMap<Label, NodeId>> {
+    let mut claims = BTreeMap::new();
+    let mut entries = reader.range(keys.nodes(), Order::Ascending)?;
+    loop {
+        let some = entries.by_ref().take(CHUNK).collect::<Result<Vec<_>>>()?;
+        if some.is_empty() {
+            return Ok(claims);
+        }
+        let mut nodes = Vec::new();
+        let mut lefts = BTreeMap::new();
+        for (key, bytes) in some {
+            let Some(Kind::Node(id)) = keys.kind(&key) else { continue };
+            if let Ok(at) = Positions::decode(&bytes) {
+                lefts.insert(KeyBuf::from_slice(&key), (at.now.left, id));
+                nodes.push((id, (key, bytes)));
+            }
+        }
+        let lost = dangling(keys, reader, None, nodes)?;
+        claims.extend(lost.iter().filter_map(|fault| lefts.get(&fault.key).copied()));
+    }
+}
+
+/// Of which rows another one with the same id is found by that.
+fn doubles<R: Reader>(keys: &Keys, reader: &R, rows: &[Stored]) -> Result<Vec<bool>> {
+    let ids: Vec<Option<NodeId>> =
+        rows.iter().map(|(key, bytes)| Some(header(keys, key, bytes)?.id)).collect();
+    let node_keys: Vec<KeyBuf> = ids.iter().map(|id| keys.node(id.unwrap_or_default())).collect();
+    let mut lefts = Vec::with_capacity(rows.len());
+    for (key, bytes) in node_keys.iter().zip(reader.get_many(&node_keys)?) {
+        let at = bytes.and_then(|bytes| Positions::decode(&bytes).ok());
+        lefts.push(at.map_or_else(|| key.clone(), |at| keys.left(at.now.left)));
+    }
+    let found = reader.get_many(&lefts)?;
+    let there = ids.iter().zip(rows).zip(lefts.iter().zip(found));
+    Ok(there
+        .map(|((id, (own, _)), (left, row))| {
+            let other = row.and_then(|bytes| Some(header(keys, left, &bytes)?.id));
+            id.is_some() && own != left && other == *id
+        })
+        .collect())
+}
+
+/// Whether the name of a row cannot be read. A header that is cut off is another fault.
+fn needs_placeholder(keys: &Keys, key: &[u8], bytes: &[u8]) -> bool {
+    let is_named = |node: &[u8]| TreeNode::<_, (), ()>::new(0, node, 0).is_named();
+    let node = header(keys, key, bytes).and_then(|header| bytes.get(header.bytes..));
+    node.is_some_and(|node| !is_named(node))
+}
+
+/// The header of a row, or `None` where it is cut off.
+fn header(keys: &Keys, key: &[u8], bytes: &[u8]) -> Option<Header> {
+    split_header(keys.is_wide(key), bytes)
+}
+
+fn restore_row(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    key: &KeyBuf,
+    claims: &BTreeMap<Label, NodeId>,
+) -> Result<u64> {
+    let Some(bytes) = txn.get(key)?.map(|bytes| bytes.to_vec()) else { return Ok(0) };
+    let row = (key.clone(), bytes);
+    let is_double = doubles(keys, txn, std::slice::from_ref(&row))? == [true];
+    let Ok(found) = keys.row((&row.0[..], &row.1[..])) else { return Ok(0) };
+    let id = match is_double {
+        true => own_id(keys, txn, found.left, found.id, claims)?,
+        false => found.id,
+    };
+    let node = match needs_placeholder(keys, key, found.bytes) {
+        true => placeholder(id, found.node()),
+        false => found.node().to_vec(),
+    };
+    let restored = row_bytes(found.span(), id, &node);
+    if restored == found.bytes {
+        return Ok(0);
+    }
+    txn.put(key, &restored)?;
+    if id == found.id {
+        return Ok(1);
+    }
+    let at = super::layout::Position { left: found.left, parent: None };
+    // Its parent is written with the other positions.
+    txn.put(&keys.node(id), &Positions::from(at).encode())?;
+    Ok(2)
+}
+
+/// The id whose position names this row, or one that no node has.
+fn own_id(
+    keys: &Keys,
+    reader: &impl Reader,
+    left: Label,
+    id: NodeId,
+    claims: &BTreeMap<Label, NodeId>,
+) -> Result<NodeId> {
+    match claims.get(&left) {
+        Some(own) => Ok(*own),
+        None => fresh_id(id, |id| Ok(reader.get(&keys.node(id))?.is_some())),
+    }
+}
+
+/// Whether a row has a place among those before it.
+fn is_placed(keys: &Keys, (key, bytes): &Stored, open: &mut Open) -> bool {
+    match keys.row((&key[..], &bytes[..])) {
+        Ok(row) => keys.is_within(&row) && open.enter(row.span(), row.id).is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// Makes last roots of rows, in their order.
+fn uproot(
+    keys: &Keys,
+    txn: &mut impl Writer,
+    rows: &[Stored],
+    claims: &BTreeMap<Label, NodeId>,
+) -> Result<u64> {
+    let mut removed = 0;
+    let mut roots: Vec<Going<Vec<u8>>> = Vec::new();
+    for row @ (key, bytes) in rows {
+        if txn.get(key)?.is_none_or(|now| now[..] != bytes[..]) {
+            continue;
+        }
+        txn.delete(key)?;
+        removed += 1;
+        let Some((mut id, node)) = rest_of(keys, txn, row, claims)? else { continue };
+        if roots.iter().any(|root| root.id == id) {
+            id = fresh_id(id, |id| {
+                let is_given = roots.iter().any(|root| root.id == id);
+                Ok(is_given || txn.get(&keys.node(id))?.is_some())
+            })?;
+        }
+        roots.push(Going { depth: 0, id, node });
+    }
+    let Some(first) = roots.first() else { return Ok(removed) };
+    let change = {
+        let (view, _) = View::open(keys, &*txn, &[])?;
+        let gap = view.gap(Placed { id: first.id, name: "", span: None }, Place::Last(None))?;
+        view.place(&gap, &roots, &txn.limits())?
+    };
+    Ok(removed + change.make(keys, txn)?)
+}
+
+/// The node that a row without a place holds: its id, and what is stored of it.
+fn rest_of(
+    keys: &Keys,
+    reader: &impl Reader,
+    (key, bytes): &Stored,
+    claims: &BTreeMap<Label, NodeId>,
+) -> Result<Option<(NodeId, Vec<u8>)>> {
+    let Some(left) = keys.left_of(key) else { return Ok(None) };
+    let Some(Header { id, bytes: stored, .. }) = header(keys, key, bytes) else {
+        // Less than a header is left: no name and no value, but maybe the id.
+        return Ok(claims.get(&left).map(|id| (*id, placeholder(*id, bytes))));
+    };
+    let at = reader.get(&keys.node(id))?.and_then(|at| Positions::decode(&at).ok());
+    let is_free = at.is_none_or(|at| at.now.left == left);
+    let id = if is_free { id } else { own_id(keys, reader, left, id, claims)? };
+    Ok(Some((id, bytes.get(stored..).unwrap_or_default().to_vec())))
+}

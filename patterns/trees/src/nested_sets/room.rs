@@ -1,0 +1,310 @@
+//! Room for nodes: labels in a gap, or in a window around it that is relabelled.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keyloom::{Error, Limits, Order, Reader, Result};
+
+use super::labels::{Gap, Label, LabelSpace, Relabelled, Span, share};
+use super::layout::{Keys, Row, disagreement};
+use super::view::View;
+use crate::TreeError;
+
+/// Labels for what is to be placed, and what must give way to it.
+pub(super) struct Room {
+    /// As many as were asked for, in order.
+    pub(super) labels: Vec<Label>,
+    /// The window that is relabelled: no row stays where it began in it.
+    pub(super) window: Option<Span>,
+    /// The rows that change, with their new labels, and where each was until now.
+    pub(super) moved: Vec<(Label, Row<Vec<u8>>)>,
+}
+
+impl Room {
+    /// How many keys what gives way writes, and about how many bytes.
+    fn cost(&self, keys: &Keys) -> (usize, usize) {
+        let per_key = keys.space.prefix().len() + 40;
+        let of_row = |(old, row): &(Label, Row<Vec<u8>>)| {
+            let written = 1 + usize::from(*old != row.left);
+            (written, row.bytes.len() + written * per_key)
+        };
+        self.moved.iter().map(of_row).fold((1, 0), |(k, b), (keys, bytes)| (k + keys, b + bytes))
+    }
+}
+
+/// How many keys and about how many bytes a change may write to relabel.
+#[derive(Clone, Copy)]
+struct Most {
+    keys: usize,
+    bytes: usize,
+}
+
+impl Most {
+    fn of(limits: &Limits) -> Self {
+        Self { keys: most_keys(limits), bytes: most_bytes(limits) }
+    }
+
+    fn takes(self, (keys, bytes): (usize, usize)) -> bool {
+        keys <= self.keys && bytes <= self.bytes
+    }
+}
+
+/// How many keys of a transaction may be relabelled: half of it is left for the change itself.
+fn most_keys(limits: &Limits) -> usize {
+    limits.max_transaction_operations.map_or(usize::MAX, |most| most / 2)
+}
+
+/// How many bytes may be: a store may count each several times.
+fn most_bytes(limits: &Limits) -> usize {
+    limits.max_transaction_bytes.map_or(usize::MAX, |most| most / 4)
+}
+
+impl<'k, 'r, R: Reader> View<'k, 'r, R> {
+    /// Room for `count` labels in a gap, in a transaction that may write as much as `limits` say.
+    pub(super) fn room(&self, gap: &Gap, count: u64, limits: &Limits) -> Result<Room> {
+        if let Some(labels) = gap.labels(count) {
+            return Ok(Room { labels, window: None, moved: Vec::new() });
+        }
+        let mut around = self.around(gap, count)?;
+        let most = Most::of(limits);
+        around.widen(most)?;
+        let room = around.relabel(gap, count);
+        let cost = room.cost(self.keys);
+        if !most.takes(cost) {
+            let tree = self.keys.space.to_string();
+            return Err(TreeError::NoRoom { tree, keys: cost.0 as u64 }.into());
+        }
+        Ok(room)
+    }
+
+    /// The smallest window around a gap that may hold `count` labels more.
+    pub(super) fn around(&self, gap: &Gap, count: u64) -> Result<Around<'_, 'k, 'r, R>> {
+        let first = self.keys.labels.window(gap.lo, 0);
+        let (rows, read) = (BTreeMap::new(), None);
+        let mut around = Around { view: self, rows, read, window: first, level: 0 };
+        for level in 1..=self.keys.labels.levels {
+            let window = self.keys.labels.window(gap.lo, level);
+            self.refuse_in_steps(window)?;
+            around.grow(window, usize::MAX)?;
+            (around.window, around.level) = (window, level);
+            // Nodes that only move took labels before, which are free now.
+            let takes_all = level == self.keys.labels.levels && self.is_without_some();
+            if around.used().saturating_add(count) <= LabelSpace::capacity(level) || takes_all {
+                return Ok(around);
+            }
+        }
+        Err(too_many_nodes(self.keys))
+    }
+}
+
+/// The error of a tree that would have more nodes than labels for them.
+#[cold]
+pub(super) fn too_many_nodes(keys: &Keys) -> Error {
+    let limit = most_nodes(keys);
+    TreeError::TooManyNodes { tree: keys.space.to_string(), limit }.into()
+}
+
+/// How many nodes a tree takes.
+pub(super) fn most_nodes(keys: &Keys) -> u64 {
+    LabelSpace::capacity(keys.labels.levels) / 2
+}
+
+/// What is known of the rows around a gap.
+pub(super) struct Around<'a, 'k, 'r, R: Reader> {
+    view: &'a View<'k, 'r, R>,
+    /// By their left labels: all rows that begin in `read`, and those before it that enclose its beginning.
+    rows: BTreeMap<Label, Known>,
+    read: Option<Span>,
+    /// The window that is relabelled.
+    window: Span,
+    level: u32,
+}
+
+/// A label of a window: where its row begins, and which end of the row it is.
+#[derive(Clone, Copy)]
+pub(super) struct Used {
+    pub(super) label: Label,
+    pub(super) left: Label,
+    pub(super) end: End,
+}
+
+struct Known {
+    row: Row<Vec<u8>>,
+    /// Where its parent begins, once it was looked up; `Some(None)` for a root.
+    parent: Option<Option<Label>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Left,
+    Right,
+}
+
+impl<R: Reader> Around<'_, '_, '_, R> {
+    /// Takes a larger window as long as it has at most twice as many labels in use, and relabelling it writes no more than
+    /// `limit`: the gap that comes of it is many times as large.
+    fn widen(&mut self, limit: Most) -> Result<()> {
+        let most = (limit.keys / 2).min(2 * self.used() as usize);
+        for level in self.level + 1..=self.view.keys.labels.levels {
+            let window = self.view.keys.labels.window(self.window.first, level);
+            let is_known = self.view.refuse_in_steps(window).is_ok() && self.grow(window, most)?;
+            let is_small = || self.labels_in(window).count() <= most;
+            if !is_known || !is_small() || !limit.takes(self.most_cost(window)) {
+                break;
+            }
+            (self.window, self.level) = (window, level);
+        }
+        Ok(())
+    }
+
+    /// Reads what of a window is not known yet, but no more than `most` rows at each end. Whether that was all.
+    fn grow(&mut self, window: Span, most: usize) -> Result<bool> {
+        let parts = match self.read {
+            None => [Some(window), None],
+            // Neither end of a span is the end of all numbers where the window goes on behind it.
+            Some(read) => [
+                (window.first < read.first)
+                    .then(|| Span { first: window.first, last: read.first.saturating_sub(1) }),
+                (window.last > read.last)
+                    .then(|| Span { first: read.last.saturating_add(1), last: window.last }),
+            ],
+        };
+        for part in parts.into_iter().flatten() {
+            let mut rows = 0;
+            for part in self.view.visible(part) {
+                for entry in self.view.reader.range(self.view.keys.lefts(part), Order::Ascending)? {
+                    rows += 1;
+                    if rows > most {
+                        return Ok(false);
+                    }
+                    self.learn(self.view.keys.row(entry?)?.to_owned());
+                }
+            }
+        }
+        self.read = Some(window);
+        self.climb(window, most)
+    }
+
+    fn learn(&mut self, row: Row<Vec<u8>>) {
+        self.rows.entry(row.left).or_insert(Known { row, parent: None });
+    }
+
+    /// Reads the rows that begin before a window and end in it: they enclose what lies at its beginning.
+    fn climb(&mut self, window: Span, most: usize) -> Result<bool> {
+        let Some(before) = self.view.last(0, window.first)? else { return Ok(true) };
+        let mut rows = 0;
+        let mut at = Some(before.left);
+        self.learn(before.to_owned());
+        while let Some(left) = at {
+            let Some(known) = self.rows.get(&left) else { break };
+            if known.row.right > window.last {
+                break;
+            }
+            rows += 1;
+            if rows > most {
+                return Ok(false);
+            }
+            at = match known.parent {
+                Some(parent) => parent,
+                None => self.look_up_parent(left)?,
+            };
+        }
+        Ok(true)
+    }
+
+    fn look_up_parent(&mut self, left: Label) -> Result<Option<Label>> {
+        let Some(known) = self.rows.get_mut(&left) else { return Ok(None) };
+        let id = known.row.id;
+        let at = self.view.named(id)?;
+        if at.left != left {
+            return Err(disagreement(&self.view.keys.node(id)));
+        }
+        let above = self.view.above((id, at))?;
+        let parent = above.map(|(_, at)| at.left);
+        known.parent = Some(parent);
+        if let Some((id, at)) = above
+            && !self.rows.contains_key(&at.left)
+        {
+            let row = self.view.row_at(id, at.left)?.to_owned();
+            self.learn(row);
+        }
+        Ok(parent)
+    }
+
+    /// The labels of a window that are in use.
+    fn labels_in(&self, window: Span) -> impl Iterator<Item = Used> {
+        let ends = self.rows.iter().flat_map(|(&left, known)| {
+            [(left, End::Left), (known.row.right, End::Right)].map(|(label, end)| Used {
+                label,
+                left,
+                end,
+            })
+        });
+        ends.filter(move |used| window.contains(used.label))
+    }
+
+    /// What [`Room::cost`] is at most when a window is relabelled: when all of its labels change.
+    fn most_cost(&self, window: Span) -> (usize, usize) {
+        let per_key = self.view.keys.space.prefix().len() + 40;
+        let written = self.rows.iter().filter_map(|(left, known)| {
+            let begins = window.contains(*left);
+            let keys = 1 + usize::from(begins);
+            let is_changed = begins || window.contains(known.row.right);
+            is_changed.then(|| (keys, known.row.bytes.len() + keys * per_key))
+        });
+        written.fold((1, 0), |(k, b), (keys, bytes)| (k + keys, b + bytes))
+    }
+
+    /// How many labels of the window are in use.
+    fn used(&self) -> u64 {
+        self.labels_in(self.window).count() as u64
+    }
+
+    /// The labels of the window that are in use, in order, each with the one that it gets, and `count` new ones.
+    fn new_labels(&self, gap: &Gap, count: u64) -> (Vec<(Used, Label)>, Vec<Label>) {
+        let (used, new) = self.relabelled(gap);
+        let labels = new.new_labels(count);
+        (used.into_iter().zip(new.before.into_iter().chain(new.behind)).collect(), labels)
+    }
+
+    /// The labels of the window that are in use, in order, each with the one that it gets.
+    pub(super) fn moves(&self, gap: &Gap) -> Vec<(Used, Label)> {
+        let (used, new) = self.relabelled(gap);
+        used.into_iter().zip(new.before.into_iter().chain(new.behind)).collect()
+    }
+
+    fn relabelled(&self, gap: &Gap) -> (Vec<Used>, Relabelled) {
+        let mut used: Vec<Used> = self.labels_in(self.window).collect();
+        used.sort_unstable_by_key(|used| used.label);
+        let before = used.partition_point(|used| used.label <= gap.lo) as u64;
+        let new = gap.relabelled(self.window, before, used.len() as u64 - before);
+        (used, new)
+    }
+
+    /// A row by its left label.
+    pub(super) fn row(&self, left: Label) -> Option<&Row<Vec<u8>>> {
+        self.rows.get(&left).map(|known| &known.row)
+    }
+
+    /// Gives new labels to what lies in the window, and as many as were asked for in the gap.
+    fn relabel(mut self, gap: &Gap, count: u64) -> Room {
+        let (used, labels) = self.new_labels(gap, count);
+        let mut changed = BTreeSet::new();
+        for (Used { left, end, .. }, new) in used {
+            let Some(known) = self.rows.get_mut(&left) else { continue };
+            match end {
+                End::Left => known.row.left = new,
+                End::Right => known.row.right = new,
+            }
+            changed.insert(left);
+        }
+        let moved = changed.into_iter();
+        let moved = moved.filter_map(|left| self.rows.remove(&left).map(|known| (left, known.row)));
+        Room { labels, window: Some(self.window), moved: moved.collect() }
+    }
+}
+
+/// Labels of places that were taken before: `count` of them from the first to the last.
+pub(super) fn labels_of(span: Span, count: u64) -> Vec<Label> {
+    let parts = count.saturating_sub(1);
+    (0..count).map(|n| span.first + share(span.width(), n, parts)).collect()
+}

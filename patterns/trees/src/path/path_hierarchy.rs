@@ -1,0 +1,254 @@
+//! The path hierarchy of a search engine, as an index of any table.
+
+use std::fmt;
+
+use keyloom::{Order, Reader, Result, Subspace, pack};
+
+use super::label_path::LabelPath;
+use super::pattern::PathPattern;
+use super::scan::Paths;
+use super::tokenizer::PathTokenizer;
+use keyloom_tables::Scan;
+use keyloom_tables::aggregate::Grouping;
+use keyloom_tables::index::{Found, FoundEntries, Index, IndexEntries, IndexQuery};
+use keyloom_tables::kit::scan;
+use keyloom_tables::kit::stands_on_index;
+use keyloom_tables::parts::AnyParts;
+use keyloom_tables::starting_with;
+use keyloom_tables::table::{RecordKey, Table};
+use keyloom_tables::{Continuation, Page};
+
+/// An index of the records of a [`Table`] by a path that each has in a text: all that lies below a path is one
+/// range, whatever its depth.
+///
+/// A search engine stores one token per path above a record. Here an entry is stored once, under its labels, and
+/// each of these tokens is the beginning of it:
+///
+/// | key | value |
+/// |---|---|
+/// | subspace, label, label, .., null, record key as one element | as of every [`Index`](keyloom_tables::index#layout) |
+///
+/// The null keeps a record key that is a string from being taken for a label, and lets the records of a path
+/// come before those below it.
+///
+/// ```
+/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom_tables::Table;
+/// use keyloom_trees::path::{PathHierarchy, PathTokenizer};
+/// let space = Subspace::new("files");
+/// let by_path = PathHierarchy::new(&space.child("by_path"), PathTokenizer::new(), |_, path: &String| Some(path.clone()));
+/// let files = Table::<u32, String>::new(&space.child("files")).with(&by_path);
+/// let store = Memory::new();
+/// let all = ["/clinton/projects/a.txt", "/clinton/projects/b.txt", "/clinton/mail", "/ada/notes"];
+/// store.transact(|txn| files.put_many(txn, (0..).zip(all.map(String::from))))?;
+/// let snapshot = store.snapshot()?;
+/// let found = by_path.below(&snapshot, "/clinton/projects", Order::Ascending)?;
+/// let found = found.map(|found| found?.record_key()).collect::<Result<Vec<u32>>>()?;
+/// assert_eq!(found, [0, 1]);
+/// let facets = by_path.facets(&snapshot, "/clinton")?;
+/// let facets: Vec<_> = facets.iter().map(|facet| (facet.token.as_str(), facet.count)).collect();
+/// assert_eq!(facets, [("/clinton/mail", 1), ("/clinton/projects", 2)]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// A record with several paths has an entry for each, and is found, and counted, once for each.
+pub struct PathHierarchy<K, V> {
+    index: Index<K, V, AnyParts>,
+    tokenizer: PathTokenizer,
+}
+
+impl<K, V> Clone for PathHierarchy<K, V> {
+    fn clone(&self) -> Self {
+        Self { index: self.index.clone(), tokenizer: self.tokenizer }
+    }
+}
+
+impl<K, V> PathHierarchy<K, V> {
+    /// What the bytes depend on, as a schema stores it.
+    pub(crate) fn options(&self) -> String {
+        self.tokenizer.to_string()
+    }
+}
+
+impl<K, V> fmt::Debug for PathHierarchy<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { index, tokenizer } = self;
+        f.debug_struct("PathHierarchy").field("index", index).field("tokenizer", tokenizer).finish()
+    }
+}
+
+/// A child of a path, and how many entries there are at it and below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facet {
+    /// The path of the child.
+    pub path: LabelPath,
+    /// Its text.
+    pub token: String,
+    /// How many entries.
+    pub count: u64,
+}
+
+stands_on_index!(PathHierarchy; |_| "path hierarchy", options |paths| paths.options());
+
+impl<K: RecordKey, V> PathHierarchy<K, V> {
+    /// An index in `space`. `paths` gives the texts of a record, such as one in an `Option`, or several.
+    pub fn new<P, F>(space: &Subspace, tokenizer: PathTokenizer, paths: F) -> Self
+    where
+        P: IntoIterator<Item: AsRef<str>>,
+        F: Fn(&K, &V) -> P + Send + Sync + 'static,
+    {
+        let index = Index::new(space, move |key: &K, value: &V| {
+            let paths = paths(key, value).into_iter();
+            IndexEntries::packed(paths.map(|path| {
+                let path = tokenizer.path(path.as_ref());
+                Subspace::new(&path).pack(&None::<bool>)
+            }))
+        });
+        Self { index, tokenizer }
+    }
+
+    /// How texts become paths.
+    pub fn tokenizer(&self) -> PathTokenizer {
+        self.tokenizer
+    }
+
+    /// The entries at the path of `token` and below it; all with the empty token. Costs 1 range, and reads what
+    /// it returns.
+    ///
+    /// # Errors
+    /// As [`Index::range`].
+    pub fn below<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        token: &str,
+        order: Order,
+    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
+        self.index.range(reader, self.select(token), order)
+    }
+
+    /// At most `limit` of the entries of [`below`](PathHierarchy::below), beginning behind `after`.
+    ///
+    /// # Errors
+    /// As [`IndexQuery::page`].
+    pub fn page<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        token: &str,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<Found<R::Bytes<'r>, K>>> {
+        self.query(token, order, limit, after).page(reader)
+    }
+
+    /// The records of one [`page`](PathHierarchy::page). Costs two round trips.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_trees::path::PathHierarchy;
+    /// use keyloom_tables::Table;
+    /// use keyloom_trees::path::PathTokenizer;
+    /// let by_path = PathHierarchy::new(&Subspace::new("by_path"), PathTokenizer::new(), |_, path: &String| [path.clone()]);
+    /// let files = Table::<u32, String>::new(&Subspace::new("files")).with(&by_path);
+    /// let store = Memory::new();
+    /// let all = ["/usr/bin/ls", "/usr/lib/libc", "/etc/hosts", "/usr/bin/cp"];
+    /// store.transact(|txn| files.put_many(txn, (0..).zip(all.map(String::from))))?;
+    /// let snapshot = store.snapshot()?;
+    /// let first = by_path.records(&snapshot, &files, "/usr", Order::Ascending, 2, None)?;
+    /// assert_eq!(first.items, [(3, "/usr/bin/cp".into()), (0, "/usr/bin/ls".into())]);
+    /// let rest = by_path.page(&snapshot, "/usr", Order::Ascending, 2, first.next.as_ref())?;
+    /// assert_eq!(rest.items[0].record_key()?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`IndexQuery::records`].
+    pub fn records<C: keyloom::value::Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+        token: &str,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<(K, V)>> {
+        self.query(token, order, limit, after).records(reader, table)
+    }
+
+    fn query<'q>(
+        &'q self,
+        token: &str,
+        order: Order,
+        limit: usize,
+        after: Option<&'q Continuation>,
+    ) -> IndexQuery<'q, K, V, AnyParts> {
+        self.index.query().prefix(self.select(token)).order(order).limit(limit).after(after)
+    }
+
+    fn select(&self, token: &str) -> LabelPath {
+        self.tokenizer.path_of_token(token)
+    }
+
+    /// The children of the path of `token`, and how many entries there are at each and below it, in the order of
+    /// the labels. Costs 1 range, and reads all that lies below.
+    ///
+    /// # Errors
+    /// What the store says, and what is no entry.
+    pub fn facets(&self, reader: &impl Reader, token: &str) -> Result<Vec<Facet>> {
+        let above = self.select(token);
+        let children = Subspace::from_bytes(&pack(&above));
+        let space =
+            Subspace::from_bytes(&[self.index.space().prefix(), children.prefix()].concat());
+        let by_child = Grouping::new(&space, 1);
+        let range = starting_with("").key_range(&space);
+        let entries = reader.range(range, Order::Ascending)?;
+        let counts = by_child.fold(entries, 0_u64, |count, _| {
+            *count += 1;
+            Ok(())
+        });
+        let facet = |group: Result<(keyloom::KeyBuf, u64)>| {
+            let (key, count) = group?;
+            let mut labels = above.labels.clone();
+            labels.push(by_child.group::<String>(&key)?);
+            let path = LabelPath { labels };
+            Ok(Facet { token: self.tokenizer.token(&path), path, count })
+        };
+        counts.map(facet).collect()
+    }
+
+    /// The entries whose paths a pattern matches; see [`Paths::matching`].
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_trees::path::{Lquery, PathHierarchy, PathTokenizer};
+    /// let hosts = PathTokenizer::new().delimiter('.').reverse();
+    /// let by_host = PathHierarchy::new(&Subspace::new("by_host"), hosts, |_, host: &String| [host.clone()]);
+    /// let pages = Table::<u32, String>::new(&Subspace::new("pages")).with(&by_host);
+    /// let store = Memory::new();
+    /// let all = ["www.example.org", "mail.example.org", "www.example.com", "example.org"];
+    /// store.transact(|txn| pages.put_many(txn, (0..).zip(all.map(String::from))))?;
+    /// let snapshot = store.snapshot()?;
+    /// let pattern = "*{2}.www".parse::<Lquery>()?.into();
+    /// let found = by_host.matching(&snapshot, &pattern, Order::Ascending)?;
+    /// let found = found.map(|found| found?.record_key()).collect::<Result<Vec<u32>>>()?;
+    /// assert_eq!(found, [2, 0]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Paths::matching`].
+    pub fn matching<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        pattern: &PathPattern,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K>>> + use<'r, R, K, V>> {
+        let space = self.index.space().clone();
+        let matches = Paths::new(&space).matching(reader, pattern, order)?;
+        Ok(scan(matches, move |matches| {
+            let found = matches.next().transpose()?;
+            found.map(|found| Found::new(&space, found.into_entry())).transpose()
+        }))
+    }
+}

@@ -1,0 +1,233 @@
+//! Regular expressions over whole paths.
+
+mod table;
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::error::PathError;
+use super::label_path::LabelPath;
+use super::next::NextLabel;
+use super::syntax::SHOWN_CHARS;
+use table::{DEAD, StateId, Table};
+
+/// How long an expression may be. Longer ones do not fit into a table, but to find that out takes memory in
+/// proportion to their length.
+const MAX_EXPRESSION_BYTES: usize = 65_536;
+
+/// After so many bytes a label that would be sought is long enough.
+const SOUGHT_BYTES: usize = 64;
+
+/// A regular expression over the text of a whole path: its labels, joined by a separator.
+///
+/// The expression, in the syntax of the crate [`regex`](https://docs.rs/regex/latest/regex/#syntax), must match
+/// all of the text, as if it stood between `^` and `$`: to search inside, write `.*` around it. A label that holds
+/// the separator itself matches nothing, since its text would be that of another path.
+///
+/// ```
+/// use keyloom_trees::path::{LabelPath, PathRegex};
+/// let logs = PathRegex::new(r"var/log/[^/]+/.*\.(gz|old)", '/')?;
+/// assert!(logs.matches(&LabelPath::new(["var", "log", "nginx", "access.gz"])?));
+/// assert!(!logs.matches(&LabelPath::new(["var", "log", "syslog.gz"])?));
+/// # Ok::<(), keyloom_trees::path::PathError>(())
+/// ```
+///
+/// It is compiled to a table of states, once; matching is one step per byte, whatever the expression is. Not
+/// every expression fits into such a table: one with a `\b` (take `(?-u:\b)`), or one that counts far. An expression
+/// has at most 65,536 bytes, and its groups nest up to 250 levels.
+#[derive(Clone)]
+pub struct PathRegex {
+    expression: String,
+    separator: u8,
+    table: Arc<Table>,
+}
+
+/// Where an expression is after some labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RegexState {
+    id: StateId,
+    /// No label was there yet.
+    is_root: bool,
+}
+
+impl PathRegex {
+    /// Compiles an expression for paths whose labels are joined by `separator`.
+    ///
+    /// # Errors
+    /// [`PathError::Regex`] when it is no expression, when it or its table would be too large, and when the
+    /// separator is no ASCII character.
+    pub fn new(expression: &str, separator: char) -> Result<Self, PathError> {
+        let shown = || expression.chars().take(SHOWN_CHARS).collect();
+        let refused = |why: String| PathError::Regex { expression: shown(), why };
+        if expression.len() > MAX_EXPRESSION_BYTES {
+            let bytes = expression.len();
+            let limit = MAX_EXPRESSION_BYTES;
+            return Err(refused(format!("it has {bytes} bytes, the limit is {limit}; split it")));
+        }
+        let separator = u8::try_from(separator)
+            .ok()
+            .filter(u8::is_ascii)
+            .ok_or_else(|| refused(format!("the separator {separator:?} is no ASCII character")))?;
+        let table = Arc::new(Table::compile(expression).map_err(refused)?);
+        Ok(Self { expression: expression.to_owned(), separator, table })
+    }
+
+    /// The expression.
+    pub fn as_str(&self) -> &str {
+        &self.expression
+    }
+
+    /// What joins the labels.
+    pub fn separator(&self) -> char {
+        self.separator.into()
+    }
+
+    /// Whether `path` matches.
+    pub fn matches(&self, path: &LabelPath) -> bool {
+        self.is_match(path.labels().fold(self.start(), |state, label| self.step(state, label)))
+    }
+
+    pub(super) fn start(&self) -> RegexState {
+        RegexState { id: self.table.start(), is_root: true }
+    }
+
+    pub(super) fn step(&self, state: RegexState, label: &str) -> RegexState {
+        let is_readable = !label.as_bytes().contains(&self.separator);
+        let step = |id, byte: &u8| self.table.next(id, *byte);
+        let before = if is_readable { self.before_label(state) } else { DEAD };
+        RegexState { id: label.as_bytes().iter().fold(before, step), is_root: false }
+    }
+
+    pub(super) fn is_match(&self, state: RegexState) -> bool {
+        self.table.is_match(state.id)
+    }
+
+    /// Whether a path that goes on, or this one, can match.
+    pub(super) fn is_alive(&self, state: RegexState) -> bool {
+        self.is_match(state) || self.before_label(state) != DEAD
+    }
+
+    /// Where the next label begins.
+    fn before_label(&self, state: RegexState) -> StateId {
+        match state.is_root {
+            true => state.id,
+            false => self.table.next(state.id, self.separator),
+        }
+    }
+
+    /// Whether a label may end here.
+    fn may_end(&self, id: StateId) -> bool {
+        self.table.is_match(id) || self.table.next(id, self.separator) != DEAD
+    }
+
+    /// The bytes with which a label can go on.
+    fn bytes(&self, id: StateId) -> impl DoubleEndedIterator<Item = (u8, StateId)> {
+        let bytes = (0..=u8::MAX).filter(|byte| *byte != self.separator);
+        bytes.map(move |byte| (byte, self.table.next(id, byte))).filter(|(_, next)| *next != DEAD)
+    }
+
+    /// The states within a label, before each of its bytes and behind the last, as far as they are alive.
+    fn states(&self, state: RegexState, label: &str) -> Vec<StateId> {
+        let mut id = self.before_label(state);
+        let mut states = vec![];
+        for byte in label.bytes().map(Some).chain([None]) {
+            if id == DEAD {
+                break;
+            }
+            states.push(id);
+            id = match byte {
+                Some(byte) if byte != self.separator => self.table.next(id, byte),
+                _ => DEAD,
+            };
+        }
+        states
+    }
+
+    /// The least label behind `after` with which a path can go on.
+    pub(super) fn least_behind(
+        &self,
+        state: RegexState,
+        after: Option<&str>,
+    ) -> Option<NextLabel<'static>> {
+        let Some(after) = after else { return self.least_from(self.before_label(state), vec![]) };
+        let bytes = after.as_bytes();
+        let states = self.states(state, after).into_iter().enumerate().rev();
+        let mut least = states.filter_map(|(at, id)| {
+            let behind = |byte: u8| bytes.get(at).is_none_or(|there| byte > *there);
+            let (byte, next) = self.bytes(id).find(|(byte, _)| behind(*byte))?;
+            self.least_from(next, [bytes.get(..at)?, &[byte]].concat())
+        });
+        least.next()
+    }
+
+    /// The greatest label before `before` with which a path can go on.
+    pub(super) fn greatest_before(
+        &self,
+        state: RegexState,
+        before: Option<&str>,
+    ) -> Option<NextLabel<'static>> {
+        let Some(before) = before else {
+            return self.greatest_from(self.before_label(state), vec![]);
+        };
+        let states = self.states(state, before).into_iter().enumerate().rev();
+        let bytes = before.as_bytes();
+        let mut greatest = states.filter_map(|(at, id)| {
+            let there = bytes.get(at)?;
+            let kept = bytes.get(..at)?;
+            match self.bytes(id).rfind(|(byte, _)| byte < there) {
+                Some((byte, next)) => self.greatest_from(next, [kept, &[byte]].concat()),
+                None if self.may_end(id) => Some(exactly(kept.to_vec())),
+                None => None,
+            }
+        });
+        greatest.next()
+    }
+
+    /// The least label that begins with some bytes, which lead to a state.
+    fn least_from(&self, mut id: StateId, mut label: Vec<u8>) -> Option<NextLabel<'static>> {
+        while !self.may_end(id) {
+            if let Some(prefix) = long_enough(&label) {
+                return Some(prefix);
+            }
+            let (byte, next) = self.bytes(id).next()?;
+            label.push(byte);
+            id = next;
+        }
+        Some(exactly(label))
+    }
+
+    /// The greatest label that begins with some bytes, which lead to a state.
+    fn greatest_from(&self, mut id: StateId, mut label: Vec<u8>) -> Option<NextLabel<'static>> {
+        while let Some((byte, next)) = self.bytes(id).next_back() {
+            if let Some(prefix) = long_enough(&label) {
+                return Some(prefix);
+            }
+            label.push(byte);
+            id = next;
+        }
+        self.may_end(id).then(|| exactly(label))
+    }
+}
+
+/// The labels that begin with some bytes, once these are enough and whole characters.
+fn long_enough(bytes: &[u8]) -> Option<NextLabel<'static>> {
+    let text = (bytes.len() >= SOUGHT_BYTES).then(|| std::str::from_utf8(bytes).ok()).flatten()?;
+    Some(NextLabel::Prefix(text.to_owned().into()))
+}
+
+fn exactly(bytes: Vec<u8>) -> NextLabel<'static> {
+    // Every expression matches whole characters only.
+    String::from_utf8(bytes).map_or(NextLabel::Any, |label| NextLabel::Exactly(label.into()))
+}
+
+impl fmt::Debug for PathRegex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PathRegex({:?}, {:?})", self.expression, self.separator())
+    }
+}
+
+impl fmt::Display for PathRegex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.expression)
+    }
+}

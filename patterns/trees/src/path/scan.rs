@@ -1,0 +1,303 @@
+//! Paths in keys, and the scan for a pattern.
+
+use std::fmt;
+use std::ops::Deref;
+
+use keyloom::key::{Unpacker, display};
+use keyloom::value::Codec;
+use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
+
+use super::label_path::LabelPath;
+use super::pattern::PathPattern;
+use super::trail::{Outcome, Trail, literal_range};
+use keyloom_tables::kit::Fnv;
+use keyloom_tables::kit::Walk;
+use keyloom_tables::kit::{Reading, scan};
+use keyloom_tables::{Continuation, Page};
+use keyloom_tables::{Explain, Scan};
+
+/// The keys of a subspace that begin with a path, one string per label; see the [module](super).
+///
+/// What follows the path in a key begins with an element that is no string. Whose keys are these is not asked:
+/// those of a [`Table`](keyloom_tables::Table) whose record key is a [`LabelPath`], of a
+/// [`PathHierarchy`](super::PathHierarchy), or a program's own.
+///
+/// ```
+/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom_tables::Table;
+/// use keyloom_trees::path::{LabelPath, Lquery, Paths};
+/// let topics = Table::<LabelPath, u32>::new(&Subspace::new("topics"));
+/// let store = Memory::new();
+/// for (n, path) in (0..).zip(["Top", "Top.Hobbies.Astronomy", "Top.Science", "Top.Science.Astronomy.Stars"]) {
+///     store.transact(|txn| topics.put(txn, &path.parse()?, &n))?;
+/// }
+/// let paths = Paths::new(topics.space());
+/// let snapshot = store.snapshot()?;
+/// let pattern = "Top.*{1}.Astro*.*".parse::<Lquery>()?.into();
+/// let found = paths.matching(&snapshot, &pattern, Order::Ascending)?;
+/// let found = found.map(|found| Ok(found?.path()?.to_string())).collect::<keyloom::Result<Vec<_>>>()?;
+/// assert_eq!(found, ["Top.Hobbies.Astronomy", "Top.Science.Astronomy.Stars"]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Paths {
+    space: Subspace,
+}
+
+impl Paths {
+    /// The paths that the keys of `space` begin with.
+    pub fn new(space: &Subspace) -> Self {
+        Self { space: space.clone() }
+    }
+
+    /// Where they are.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The key of a path that goes on with `rest`: `()`, or what begins with anything but a string.
+    ///
+    /// ```
+    /// use keyloom::Subspace;
+    /// use keyloom_trees::path::Paths;
+    /// let space = Subspace::new("tags");
+    /// assert_eq!(Paths::new(&space).key(&"a.b".parse()?, 7), space.pack(&("a", "b", 7)));
+    /// # Ok::<(), keyloom_trees::path::PathError>(())
+    /// ```
+    pub fn key(&self, path: &LabelPath, rest: impl Pack) -> KeyBuf {
+        self.space.child(path).pack(&rest)
+    }
+
+    /// The keys whose paths `pattern` matches, in `order`, with their values.
+    ///
+    /// A skip scan: it reads the range of the literal beginning of the pattern, and behind a key that does not
+    /// match it goes on where the next one can be that does. Costs 1 range, what is found, and for each place
+    /// where keys are left out at most 16 steps and 1 range; see [`Scan::explain`].
+    ///
+    /// # Errors
+    /// What the store says; the iterator, also when a label is no text.
+    pub fn matching<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        pattern: &PathPattern,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<PathMatch<R::Bytes<'r>>>> + use<'r, R>> {
+        PathMatches::scan(reader, &self.space, pattern, literal_range(pattern, &self.space), order)
+    }
+
+    /// At most `limit` of the keys of [`matching`](Paths::matching), beginning behind `after`.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom_trees::path::{Lquery, Paths};
+    /// let paths = Paths::new(&Subspace::new("paths"));
+    /// let store = Memory::new();
+    /// for path in ["a.x", "a.y", "b.x", "c.d.x"] {
+    ///     store.transact(|txn| txn.put(&paths.key(&path.parse()?, ()), b""))?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let pattern = "*.x".parse::<Lquery>()?.into();
+    /// let one = paths.page(&snapshot, &pattern, Order::Ascending, 2, None)?;
+    /// let two = paths.page(&snapshot, &pattern, Order::Ascending, 2, one.next.as_ref())?;
+    /// assert_eq!(two.items[0].path()?.to_string(), "c.d.x");
+    /// assert!(two.next.is_none());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a continuation of another query; else as [`matching`](Paths::matching).
+    pub fn page<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        pattern: &PathPattern,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<PathMatch<R::Bytes<'r>>>> {
+        // The continuation is the key behind what names the pattern and the subspace, so that no other query
+        // takes it.
+        let answers = Subspace::new(&pattern_id(pattern)).child(self.space.prefix());
+        let whole = answers.self_and_children();
+        let mut range = literal_range(pattern, &self.space);
+        if let Some(after) = after {
+            let last = after.last_key(&whole, order)?;
+            range = range.resume(order, last.get(answers.prefix().len()..).unwrap_or_default());
+        }
+        let mut walk = PathMatches::scan(reader, &self.space, pattern, range, order)?;
+        let items = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
+        let has_more = walk.next().transpose()?.is_some();
+        let next = items.last().filter(|_| has_more).map(|last| {
+            let last = [answers.prefix(), last.key()].concat();
+            Continuation::behind(&last, &whole, order)
+        });
+        Ok(Page { items, next })
+    }
+
+    /// How many keys `pattern` matches. Costs what [`matching`](Paths::matching) does.
+    ///
+    /// # Errors
+    /// As [`matching`](Paths::matching).
+    pub fn count(&self, reader: &impl Reader, pattern: &PathPattern) -> Result<u64> {
+        let mut found = self.matching(reader, pattern, Order::Ascending)?;
+        found.try_fold(0, |count, found| found.map(|_| count + 1))
+    }
+}
+
+/// Tells patterns apart.
+fn pattern_id(pattern: &PathPattern) -> u64 {
+    let mut hash = Fnv::new();
+    hash.add(pattern.to_string().as_bytes());
+    hash.finish()
+}
+
+/// The keys that a scan finds, in order.
+struct PathMatches<'r, R: Reader> {
+    walk: Walk<'r, R>,
+    trail: Trail,
+    range: KeyRange<'static>,
+}
+
+impl<'r, R: Reader> PathMatches<'r, R> {
+    fn scan(
+        reader: &'r R,
+        space: &Subspace,
+        pattern: &PathPattern,
+        range: KeyRange<'_>,
+        order: Order,
+    ) -> Result<impl Scan<Item = Result<PathMatch<R::Bytes<'r>>>> + use<'r, R>> {
+        let range = range.into_owned();
+        let walk = Walk::open(reader, range.clone(), order)?;
+        let trail = Trail::new(pattern, space);
+        let matches = Self { walk, trail, range };
+        let path_at = space.prefix().len();
+        Ok(scan(matches, move |matches| {
+            let found = matches.next_match().inspect_err(|_| matches.walk.end())?;
+            Ok(found.map(|(key, value)| PathMatch { key, value, path_at }))
+        }))
+    }
+
+    fn next_match(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
+        let mut entry = self.walk.step()?;
+        while let Some((key, _)) = &entry {
+            if self.trail.go_to(key)? == Outcome::Match {
+                self.walk.explain.keys_returned += 1;
+                return Ok(entry);
+            }
+            let rest = self.trail.rest(self.walk.order());
+            let rest = rest.map(|rest| rest.intersect(self.range.clone()));
+            entry = match rest.filter(|rest| rest.normalized().is_some()) {
+                Some(rest) => self.walk.leave(rest)?.next,
+                None => {
+                    self.walk.end();
+                    None
+                }
+            };
+        }
+        Ok(None)
+    }
+}
+
+impl<R: Reader> Reading for PathMatches<'_, R> {
+    fn explain(&self) -> Explain {
+        self.walk.explain
+    }
+}
+
+/// A key that a pattern matches, and its value.
+#[derive(Clone, Debug)]
+pub struct PathMatch<B> {
+    key: B,
+    value: B,
+    path_at: usize,
+}
+
+impl<B: Deref<Target = [u8]>> PathMatch<B> {
+    /// The whole key.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The value.
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Key and value, as the reader gave them.
+    pub fn into_entry(self) -> Entry<B> {
+        (self.key, self.value)
+    }
+
+    /// The path.
+    ///
+    /// # Errors
+    /// When a label is no text, naming the key.
+    pub fn path(&self) -> Result<LabelPath> {
+        self.parts().map(|(path, _)| path)
+    }
+
+    /// What follows the path in the key.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom_trees::path::{Lquery, Paths};
+    /// let paths = Paths::new(&Subspace::new("readings"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| txn.put(&paths.key(&"hall.lamp".parse()?, 1_700), b"on"))?;
+    /// let snapshot = store.snapshot()?;
+    /// let pattern = "hall.*".parse::<Lquery>()?.into();
+    /// let found = paths.matching(&snapshot, &pattern, Order::Ascending)?.next().transpose()?;
+    /// let found = found.expect("it is there");
+    /// assert_eq!((found.path()?.to_string(), found.rest::<i64>()?), ("hall.lamp".into(), 1_700));
+    /// assert_eq!(found.value(), b"on");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When that is no `T`, naming the key.
+    pub fn rest<'k, T: Unpack<'k>>(&'k self) -> Result<T> {
+        let (_, rest_at) = self.parts()?;
+        let rest = self.key.get(rest_at..).unwrap_or_default();
+        keyloom::unpack(rest).map_err(|error| Error::from(error).at(&self.key))
+    }
+
+    /// The value as the codec `C` of a table reads it.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace, value::Postcard};
+    /// use keyloom_tables::Table;
+    /// use keyloom_trees::path::{LabelPath, Lquery, Paths};
+    /// let topics = Table::<LabelPath, u32>::new(&Subspace::new("topics"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| topics.put(txn, &"Top.Science".parse()?, &7))?;
+    /// let snapshot = store.snapshot()?;
+    /// let pattern = "*.Science".parse::<Lquery>()?.into();
+    /// let found = Paths::new(topics.space()).matching(&snapshot, &pattern, Order::Ascending)?;
+    /// let records: Result<Vec<u32>, _> = found.map(|found| found?.record::<Postcard, _>()).collect();
+    /// assert_eq!(records?, [7]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it is no `V`, naming the key.
+    pub fn record<C: Codec<V>, V>(&self) -> Result<V> {
+        C::decode(&self.value).map_err(|error| error.at(&self.key))
+    }
+
+    /// The path, and where it ends.
+    fn parts(&self) -> Result<(LabelPath, usize)> {
+        let path = self.key.get(self.path_at..).unwrap_or_default();
+        let mut input = Unpacker::new(path);
+        let labels = super::trail::labels(&mut input, path);
+        let labels = labels.map_err(|error| Error::from(error).at(&self.key))?;
+        Ok((LabelPath { labels }, self.path_at + input.offset()))
+    }
+}
+
+impl<B: Deref<Target = [u8]>> fmt::Display for PathMatch<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path() {
+            Ok(path) => path.fmt(f),
+            Err(_) => display(&self.key).fmt(f),
+        }
+    }
+}

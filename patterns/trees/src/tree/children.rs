@@ -1,0 +1,222 @@
+//! The children of a node in memory: a vector whose depth costs no stack.
+
+use std::fmt::{self, Debug, Write as _};
+use std::hash::{Hash, Hasher};
+use std::ops::{Deref, DerefMut};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::Nested;
+use super::nested::Builder;
+use levels::Level;
+
+/// The children of a [`Nested`], in order: a [`Vec`] by all that it derefs to.
+///
+/// A type of its own because trees may have any depth: it is dropped, cloned, compared, hashed and printed without recursion. A
+/// serializer recurses by its nature, so with serde a tree may have at most [`MAX_LEVELS`](Children::MAX_LEVELS) levels.
+///
+/// ```
+/// use keyloom_trees::{Children, Nested};
+/// let mut pear = Nested::new(1, "pear", ());
+/// pear.children.push(Nested::new(2, "conference", ()));
+/// pear.children.extend([Nested::new(3, "williams", ())]);
+/// assert_eq!(pear.children.len(), 2);
+/// let moved: Vec<Nested<()>> = pear.children.into();
+/// assert_eq!(Children::from(moved).last().map(|node| node.id), Some(3));
+/// ```
+pub struct Children<V>(Vec<Nested<V>>);
+
+impl<V> Children<V> {
+    /// How many levels of children serde reads or writes; one more is an error. Within it the stack of a thread with
+    /// 2 MiB suffices. [`serde_json`](https://docs.rs/serde_json) reads 63 of them unless told otherwise.
+    ///
+    /// A deeper tree is written as the rows of its [preorder](Nested::preorder), and built by
+    /// [`Nested::from_preorder`].
+    pub const MAX_LEVELS: usize = 128;
+
+    /// The nodes with their depths, 0 for the children themselves, each before its own children.
+    fn preorder(&self) -> impl Iterator<Item = (u32, &Nested<V>)> {
+        self.0.iter().flat_map(Nested::preorder)
+    }
+}
+
+impl<V> Default for Children<V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<V> Drop for Children<V> {
+    fn drop(&mut self) {
+        let mut open = std::mem::take(&mut self.0);
+        while let Some(mut node) = open.pop() {
+            open.append(&mut node.children.0);
+        }
+    }
+}
+
+impl<V> Deref for Children<V> {
+    type Target = Vec<Nested<V>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<V> DerefMut for Children<V> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl<V> From<Vec<Nested<V>>> for Children<V> {
+    fn from(children: Vec<Nested<V>>) -> Self {
+        Self(children)
+    }
+}
+
+impl<V> From<Children<V>> for Vec<Nested<V>> {
+    fn from(mut children: Children<V>) -> Self {
+        std::mem::take(&mut children.0)
+    }
+}
+
+impl<V> FromIterator<Nested<V>> for Children<V> {
+    fn from_iter<I: IntoIterator<Item = Nested<V>>>(nodes: I) -> Self {
+        Self(nodes.into_iter().collect())
+    }
+}
+
+impl<V> IntoIterator for Children<V> {
+    type Item = Nested<V>;
+    type IntoIter = std::vec::IntoIter<Nested<V>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Vec::from(self).into_iter()
+    }
+}
+
+impl<'c, V> IntoIterator for &'c Children<V> {
+    type Item = &'c Nested<V>;
+    type IntoIter = std::slice::Iter<'c, Nested<V>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<'c, V> IntoIterator for &'c mut Children<V> {
+    type Item = &'c mut Nested<V>;
+    type IntoIter = std::slice::IterMut<'c, Nested<V>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter_mut()
+    }
+}
+
+impl<V: Clone> Clone for Children<V> {
+    fn clone(&self) -> Self {
+        let mut builder = Builder::new();
+        for (depth, node) in self.preorder() {
+            builder.push(depth, Nested::new(node.id, &node.name[..], node.value.clone()));
+        }
+        Self(builder.finish())
+    }
+}
+
+/// A preorder with its depths is one tree only, so two trees are equal when their rows are.
+impl<V: PartialEq> PartialEq for Children<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.preorder().map(row).eq(other.preorder().map(row))
+    }
+}
+
+impl<V: Eq> Eq for Children<V> {}
+
+impl<V: Hash> Hash for Children<V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for node in self.preorder() {
+            row(node).hash(state);
+        }
+        // No row has this depth, so the rows of one list do not run into what is hashed after them.
+        u32::MAX.hash(state);
+    }
+}
+
+fn row<V>((depth, node): (u32, &Nested<V>)) -> (u32, u64, &str, &V) {
+    (depth, node.id, &node.name, &node.value)
+}
+
+/// In the form of a derived implementation, on one line also for `{:#?}`: an indent per level would be
+/// quadratic in the depth.
+impl<V: Debug> Debug for Children<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut open = vec![self.0.iter()];
+        let mut is_first = true;
+        f.write_char('[')?;
+        while let Some(nodes) = open.last_mut() {
+            match nodes.next() {
+                Some(node) => {
+                    let Nested { id, name, value, children } = node;
+                    let comma = if std::mem::take(&mut is_first) { "" } else { ", " };
+                    write!(f, "{comma}Nested {{ id: {id}, name: {name:?}, value: {value:?}, ")?;
+                    f.write_str("children: [")?;
+                    open.push(children.0.iter());
+                    is_first = true;
+                }
+                None => {
+                    open.pop();
+                    f.write_str(if open.is_empty() { "]" } else { "] }" })?;
+                    is_first = false;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<V: Serialize> Serialize for Children<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let _level = Level::enter(Self::MAX_LEVELS).map_err(serde::ser::Error::custom)?;
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Children<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let _level = Level::enter(Self::MAX_LEVELS).map_err(serde::de::Error::custom)?;
+        Vec::deserialize(deserializer).map(Self)
+    }
+}
+
+/// How deep the calls of serde are in this thread.
+mod levels {
+    use std::cell::Cell;
+
+    thread_local! {
+        static LEVELS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A level that has been entered, and is left when this is dropped.
+    pub(super) struct Level;
+
+    impl Level {
+        pub(super) fn enter(limit: usize) -> Result<Self, String> {
+            LEVELS.with(|levels| {
+                if levels.get() >= limit {
+                    return Err(format!(
+                        "the tree has more than {limit} levels; write the rows of its preorder, and build it by Nested::from_preorder"
+                    ));
+                }
+                levels.set(levels.get() + 1);
+                Ok(Self)
+            })
+        }
+    }
+
+    impl Drop for Level {
+        fn drop(&mut self) {
+            LEVELS.with(|levels| levels.set(levels.get() - 1));
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What trees refuse, and what is not as it should be in one.
+
+use std::ops::ControlFlow;
+
+use keyloom::{Error, KeyBuf, Result, Subspace};
+
+use super::NodeId;
+use keyloom_tables::{Inconsistency, Rule};
+
+/// What a tree refuses. It comes as an [`Error::Other`]; get it back with [`Error::downcast_ref`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// There is no node of this id. Insert it first, or take another.
+    #[error("the tree {tree} has no node {node}; insert it first, or name another")]
+    UnknownNode {
+        /// The subspace of the tree.
+        tree: String,
+        /// The id asked for.
+        node: NodeId,
+    },
+    /// There is a node of this id already. Take another id, or move the node.
+    #[error("the tree {tree} has a node {node} already; take another id, or move that node")]
+    NodeExists {
+        /// The subspace of the tree.
+        tree: String,
+        /// The id that was given.
+        node: NodeId,
+    },
+    /// A node can not be placed below or beside itself, or below what lies below it. Move that one out first.
+    #[error(
+        "node {node} cannot go to {target}, which is itself or lies below it; move {target} out of it first"
+    )]
+    BelowItself {
+        /// The node to be moved.
+        node: NodeId,
+        /// The node below or beside which it should go.
+        target: NodeId,
+    },
+    /// The parent has fewer other children than should stand before the node. Take [`Place::Last`](super::Place::Last).
+    #[error("position {position} does not fit: there are {children} other children of {parent}; take a smaller one, or the last place", parent = parent_name(*.parent))]
+    NoSuchPosition {
+        /// The parent, `None` for the roots.
+        parent: Option<NodeId>,
+        /// The position that was asked for.
+        position: u64,
+        /// How many children there are, without the one that is moved.
+        children: u64,
+    },
+    /// A sibling has this name, in a tree whose names are unique among siblings. Take another name.
+    #[error("the name {name:?} below {parent} belongs to node {taken_by}; take another name", parent = parent_name(*.parent))]
+    NameTaken {
+        /// The parent, `None` for the roots.
+        parent: Option<NodeId>,
+        /// The name.
+        name: String,
+        /// Who has it.
+        taken_by: NodeId,
+    },
+    /// In this tree siblings stand in the order of their names. Ask for [`Place::Sorted`](super::Place::Sorted).
+    #[error(
+        "siblings of the tree {tree} stand in the order of their names; ask for a sorted place"
+    )]
+    OrderedByName {
+        /// The subspace of the tree.
+        tree: String,
+    },
+    /// The path of a node makes a key longer than a key may be. Shorten names, or use ids as the segments.
+    #[error(
+        "the path of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten names or the tree, or let ids be the segments"
+    )]
+    PathTooLong {
+        /// The node whose path it is.
+        node: NodeId,
+        /// How long the key would be.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// Where names are unique a name is a part of a key, and this one makes it longer than a key may be. Shorten the name.
+    #[error(
+        "the name of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten the name"
+    )]
+    NameTooLong {
+        /// The node whose name it is.
+        node: NodeId,
+        /// How long the key would be.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// The tree has no room for more nodes. Keep what lies below some of them in trees of their own.
+    #[error(
+        "the tree {tree} takes no more than {limit} nodes; keep parts of it as trees of their own"
+    )]
+    TooManyNodes {
+        /// The subspace of the tree.
+        tree: String,
+        /// How many nodes it takes.
+        limit: u64,
+    },
+    /// [Nested sets](crate::NestedSets) have no free label at this place, and too many nodes would have to give way for one
+    /// transaction of this store. Call [`make_room`](crate::NestedSets::make_room), then run the change again; for a move call
+    /// [`move_in_steps`](super::Tree::move_in_steps).
+    #[error(
+        "the tree {tree} has no free label there, and to make room writes {keys} keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)"
+    )]
+    NoRoom {
+        /// The subspace of the tree.
+        tree: String,
+        /// How many keys would have to be written beside the change.
+        keys: u64,
+    },
+    /// A node lies below itself, or below a node that is not there. See [`check`](super::Tree::check) and
+    /// [`repair`](super::Tree::repair).
+    #[error(
+        "node {node} of the tree {tree} lies below itself, or is not there though others lie below it; run repair"
+    )]
+    Broken {
+        /// The subspace of the tree.
+        tree: String,
+        /// The node at which the way ends.
+        node: NodeId,
+    },
+    /// A move or a deletion in steps has not ended, and the change would meet it. Finish it with
+    /// [`finish_steps`](super::Tree::finish_steps).
+    #[error(
+        "node {node} of the tree {tree} is being moved or deleted in steps; finish that first (finish_steps)"
+    )]
+    InSteps {
+        /// The subspace of the tree.
+        tree: String,
+        /// The root of the subtree that is moved or deleted.
+        node: NodeId,
+    },
+}
+
+fn parent_name(parent: Option<NodeId>) -> String {
+    parent.map_or_else(|| "no node (a root)".into(), |parent| format!("node {parent}"))
+}
+
+/// The error for a node that is not there.
+#[cold]
+pub(crate) fn unknown(tree: &Subspace, node: NodeId) -> Error {
+    TreeError::UnknownNode { tree: tree.to_string(), node }.into()
+}
+
+/// The error for a node that is there already.
+#[cold]
+pub(crate) fn exists(tree: &Subspace, node: NodeId) -> Error {
+    TreeError::NodeExists { tree: tree.to_string(), node }.into()
+}
+
+impl From<TreeError> for Error {
+    fn from(error: TreeError) -> Self {
+        Self::other(error)
+    }
+}
+
+/// Tells what a check finds, until nobody wants to hear more.
+pub(crate) struct Findings<F> {
+    found: F,
+    stopped: bool,
+}
+
+impl<F: FnMut(Inconsistency) -> ControlFlow<()>> Findings<F> {
+    pub(crate) fn new(found: F) -> Self {
+        Self { found, stopped: false }
+    }
+
+    pub(crate) fn tell(&mut self, key: &[u8], rule: Rule) {
+        self.pass_on(Inconsistency::new(KeyBuf::from_slice(key), rule));
+    }
+
+    pub(crate) fn pass_on(&mut self, fault: Inconsistency) {
+        self.stopped = self.stopped || (self.found)(fault).is_break();
+    }
+
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped
+    }
+}
+
+/// The same function, which is not called again after it has broken.
+pub(crate) fn stoppable(
+    mut found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+) -> impl FnMut(Inconsistency) -> ControlFlow<()> {
+    let mut stopped = false;
+    move |fault| {
+        stopped = stopped || found(fault).is_break();
+        if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// What decodes, `None` where it does not; an error where its format is newer.
+///
+/// Only for a definition, the one entry that says how all others of the tree are read: under a newer one this program can
+/// neither check nor repair any of them. Any other entry that does not decode is one fault, whatever its format byte says.
+pub(crate) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error @ Error::NewerFormat { .. }) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Each kind has its number, so that no kind can come which is not looked at below.
+    fn kind(error: &TreeError) -> usize {
+        match error {
+            TreeError::UnknownNode { .. } => 0,
+            TreeError::NodeExists { .. } => 1,
+            TreeError::BelowItself { .. } => 2,
+            TreeError::NoSuchPosition { .. } => 3,
+            TreeError::NameTaken { .. } => 4,
+            TreeError::OrderedByName { .. } => 5,
+            TreeError::PathTooLong { .. } => 6,
+            TreeError::NameTooLong { .. } => 7,
+            TreeError::TooManyNodes { .. } => 8,
+            TreeError::Broken { .. } => 9,
+            TreeError::InSteps { .. } => 10,
+            TreeError::NoRoom { .. } => 11,
+        }
+    }
+
+    #[test]
+    fn each_message_names_what_it_is_about_the_limit_and_what_to_do() {
+        let tree = || "(\"goods\")".to_owned();
+        let (node, parent) = (7, Some(3));
+        let name = "pears".to_owned();
+        let cases = [
+            (
+                TreeError::UnknownNode { tree: tree(), node },
+                "the tree (\"goods\") has no node 7; insert it first, or name another",
+            ),
+            (
+                TreeError::NodeExists { tree: tree(), node },
+                "the tree (\"goods\") has a node 7 already; take another id, or move that node",
+            ),
+            (
+                TreeError::BelowItself { node, target: 9 },
+                "node 7 cannot go to 9, which is itself or lies below it; move 9 out of it first",
+            ),
+            (
+                TreeError::NoSuchPosition { parent: None, position: 5, children: 2 },
+                "position 5 does not fit: there are 2 other children of no node (a root); take a smaller one, or the last place",
+            ),
+            (
+                TreeError::NameTaken { parent, name, taken_by: 8 },
+                "the name \"pears\" below node 3 belongs to node 8; take another name",
+            ),
+            (
+                TreeError::OrderedByName { tree: tree() },
+                "siblings of the tree (\"goods\") stand in the order of their names; ask for a sorted place",
+            ),
+            (
+                TreeError::PathTooLong { node, bytes: 600, limit: 511 },
+                "the path of node 7 makes a key of 600 bytes, the limit is 511; shorten names or the tree, or let ids be the segments",
+            ),
+            (
+                TreeError::NameTooLong { node, bytes: 600, limit: 511 },
+                "the name of node 7 makes a key of 600 bytes, the limit is 511; shorten the name",
+            ),
+            (
+                TreeError::TooManyNodes { tree: tree(), limit: 32 },
+                "the tree (\"goods\") takes no more than 32 nodes; keep parts of it as trees of their own",
+            ),
+            (
+                TreeError::Broken { tree: tree(), node },
+                "node 7 of the tree (\"goods\") lies below itself, or is not there though others lie below it; run repair",
+            ),
+            (
+                TreeError::InSteps { tree: tree(), node },
+                "node 7 of the tree (\"goods\") is being moved or deleted in steps; finish that first (finish_steps)",
+            ),
+            (
+                TreeError::NoRoom { tree: tree(), keys: 9_000 },
+                "the tree (\"goods\") has no free label there, and to make room writes 9000 keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)",
+            ),
+        ];
+        let kinds: BTreeSet<usize> = cases.iter().map(|(error, _)| kind(error)).collect();
+        assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (0..=11).collect::<Vec<_>>());
+        for (error, message) in cases {
+            assert_eq!(error.to_string(), message);
+            assert_eq!(Error::from(error.clone()).downcast_ref(), Some(&error));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A tree in memory: what is loaded, what is dumped.
+
+use std::fmt::Write as _;
+use std::ops::Deref;
+
+use keyloom::Result;
+use keyloom::value::Codec;
+use serde::{Deserialize, Serialize};
+
+use super::{Children, NodeId, Visit};
+
+/// A node with everything below it, in memory: what [`load`](super::Tree::load) takes and
+/// [`dump`](super::Tree::dump) gives. With serde it is the nested form of JSON and the like, of up to
+/// [128 levels](Children::MAX_LEVELS). Nothing else about it depends on the depth: a tree may have any number of levels.
+///
+/// ```
+/// use keyloom_trees::Nested;
+/// let tree = Nested::new(1, "fruit", ()).with(Nested::new(2, "apple", ())).with(Nested::new(3, "pear", ()));
+/// let names: Vec<(u32, &str)> = tree.preorder().map(|(depth, node)| (depth, node.name.as_str())).collect();
+/// assert_eq!(names, [(0, "fruit"), (1, "apple"), (1, "pear")]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Nested<V> {
+    /// The id of the node.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: V,
+    /// Its children, in order.
+    pub children: Children<V>,
+}
+
+impl<V> Nested<V> {
+    /// A node without children.
+    pub fn new(id: NodeId, name: impl Into<String>, value: V) -> Self {
+        Self { id, name: name.into(), value, children: Children::default() }
+    }
+
+    /// The same with one more child, the last.
+    #[must_use]
+    pub fn with(mut self, child: Self) -> Self {
+        self.children.push(child);
+        self
+    }
+
+    /// The node and all below it, each before its children, with their depths: 0 for the node itself. Does not recurse,
+    /// so a tree may be of any depth.
+    pub fn preorder(&self) -> impl Iterator<Item = (u32, &Self)> {
+        let mut open = vec![(0, std::slice::from_ref(self).iter())];
+        std::iter::from_fn(move || {
+            while let Some((depth, nodes)) = open.last_mut() {
+                let depth = *depth;
+                match nodes.next() {
+                    Some(node) => {
+                        open.push((depth + 1, node.children.iter()));
+                        return Some((depth, node));
+                    }
+                    None => drop(open.pop()),
+                }
+            }
+            None
+        })
+    }
+
+    /// The trees of some rows in [preorder](Nested::preorder): depth, id, name and value of each node. A node lies below the
+    /// last one before it that has a smaller depth; where there is none, it is a root.
+    ///
+    /// How a tree of any depth is stored or sent:
+    ///
+    /// ```
+    /// use keyloom_trees::Nested;
+    /// let tree = Nested::new(1, "fruit", 7).with(Nested::new(2, "apple", 3)).with(Nested::new(3, "pear", 4));
+    /// let rows: Vec<_> = tree.preorder().map(|(depth, node)| (depth, node.id, node.name.clone(), node.value)).collect();
+    /// assert_eq!(Nested::from_preorder(rows), [tree]);
+    /// ```
+    pub fn from_preorder(rows: impl IntoIterator<Item = (u32, NodeId, String, V)>) -> Vec<Self> {
+        let mut builder = Builder::new();
+        for (depth, id, name, value) in rows {
+            builder.push(depth, Self::new(id, name, value));
+        }
+        builder.finish()
+    }
+}
+
+/// The trees that a walk goes through.
+pub(crate) fn dump_of<B: Deref<Target = [u8]>, V, C: Codec<V>>(
+    visits: impl Iterator<Item = Result<Visit<B, V, C>>>,
+) -> Result<Vec<Nested<V>>> {
+    let mut builder = Builder::new();
+    for visit in visits {
+        let Visit { depth, node } = visit?;
+        builder.push(depth, Nested::new(node.id(), node.name()?, node.value()?));
+    }
+    Ok(builder.finish())
+}
+
+/// The trees that a walk goes through, as a graph in the DOT language.
+pub(crate) fn dot_of<B: Deref<Target = [u8]>, V, C>(
+    visits: impl Iterator<Item = Result<Visit<B, V, C>>>,
+) -> Result<String> {
+    let mut dot = Dot::new();
+    for visit in visits {
+        let Visit { depth, node } = visit?;
+        dot.push(depth, node.id(), node.name()?);
+    }
+    Ok(dot.finish())
+}
+
+/// Trees that are built from a walk: nodes in preorder with their depths.
+pub(super) struct Builder<V> {
+    roots: Vec<Nested<V>>,
+    /// The path to the last node that came.
+    open: Vec<(u32, Nested<V>)>,
+}
+
+impl<V> Builder<V> {
+    pub(super) fn new() -> Self {
+        Self { roots: Vec::new(), open: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, depth: u32, node: Nested<V>) {
+        self.close(depth);
+        self.open.push((depth, node));
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Nested<V>> {
+        self.close(0);
+        self.roots
+    }
+
+    /// Ends all nodes of this depth or a greater one.
+    fn close(&mut self, depth: u32) {
+        while self.open.last().is_some_and(|(open, _)| *open >= depth) {
+            let Some((_, node)) = self.open.pop() else { return };
+            match self.open.last_mut() {
+                Some((_, parent)) => parent.children.push(node),
+                None => self.roots.push(node),
+            }
+        }
+    }
+}
+
+/// A graph in the DOT language of Graphviz, written line by line.
+struct Dot {
+    text: String,
+    /// The path to the last node that came.
+    open: Vec<(u32, NodeId)>,
+}
+
+impl Dot {
+    fn new() -> Self {
+        Self { text: "digraph tree {\n".into(), open: Vec::new() }
+    }
+
+    fn push(&mut self, depth: u32, id: NodeId, name: &str) {
+        while self.open.last().is_some_and(|(open, _)| *open >= depth) {
+            self.open.pop();
+        }
+        let label = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        // To write into a string does not fail.
+        let _ = writeln!(self.text, "    {id} [label=\"{label}\"];");
+        if let Some((_, parent)) = self.open.last() {
+            let _ = writeln!(self.text, "    {parent} -> {id};");
+        }
+        self.open.push((depth, id));
+    }
+
+    fn finish(mut self) -> String {
+        self.text.push_str("}\n");
+        self.text
+    }
+}

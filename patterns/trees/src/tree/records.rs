@@ -1,0 +1,390 @@
+//! The nodes of a tree as records of a table, from which indexes and other data are derived.
+//!
+//! A tree that is given derived data, or that a [schema](crate::DeclareTree::tree) opens, also keeps the name and
+//! the value of each node in a [`Table`] of [`NodeRecord`]s. Every change of a tree that adds, renames or deletes a node, or
+//! sets its value, writes the table in the same transaction. A move changes neither, and does not write it.
+//!
+//! # Layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace of the table, id | the name and the value of the node, in the bytes that the tree itself stores |
+//!
+//! Without a schema the table lies at `("value")` in the subspace of the tree.
+//!
+//! # Invariants
+//!
+//! The table has a record of each node of the tree, in the same bytes, and no other record.
+//! [`check`](super::Tree::check) compares the two, and [`repair`](super::Tree::repair) writes the table from the
+//! tree. A node whose value cannot be read keeps the record that it had. A node that is deleted in steps keeps
+//! its record until the step that frees its id.
+//!
+//! # Cost
+//!
+//! For each node added, renamed, deleted, or given a value: 1 get and 1 key written, and the difference in what
+//! is derived. The gets of one call take one round trip. In a schema, each transaction that changes the tree, by
+//! a move too, also gets the entry of the table. A check reads the record and the node of each id, one after the
+//! other: 3 gets or more per node. A tree without the table costs nothing more.
+//!
+//! A change that the derived data refuse, such as a name that a unique index has already, is refused after
+//! the tree has written its part: the transaction [does not commit](keyloom::Writer#a-failed-write).
+//!
+//! # When not to use it
+//!
+//! A [`TreeDocument`](super::super::TreeDocument) has no such table: its changes rewrite pieces of many nodes,
+//! and it finds a node by reading the document.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
+
+use super::node::stored_name;
+use super::{Findings, Nested, NodeId, Tree, TreeNode, encode_node};
+use keyloom_tables::BatchSize;
+use keyloom_tables::derived::Attach;
+use keyloom_tables::kit::{is_undecodable, unless_undecodable};
+use keyloom_tables::table::Table;
+use keyloom_tables::{Inconsistency, Rule};
+
+/// How many ids are compared in a transaction of a repair.
+const BATCH: usize = 500;
+
+/// The name and the value of a node: what an index of nodes is computed from.
+pub struct NodeRecord<V> {
+    /// Exactly what the tree stores of the node, so that the two can be compared.
+    stored: Vec<u8>,
+    name: String,
+    value: V,
+}
+
+impl<V> NodeRecord<V> {
+    /// The name of the node.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The value of the node.
+    pub fn value(&self) -> &V {
+        &self.value
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for NodeRecord<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, value, .. } = self;
+        f.debug_struct("NodeRecord").field("name", name).field("value", value).finish()
+    }
+}
+
+/// Writes a [`NodeRecord`], whose value the codec `C` encodes.
+pub struct NodeCodec<C>(PhantomData<fn() -> C>);
+
+impl<C> fmt::Debug for NodeCodec<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeCodec").finish()
+    }
+}
+
+impl<V, C: Codec<V>> Codec<NodeRecord<V>> for NodeCodec<C> {
+    fn encode(node: &NodeRecord<V>, out: &mut Vec<u8>) -> Result<()> {
+        out.extend_from_slice(&node.stored);
+        Ok(())
+    }
+
+    fn decode(bytes: &[u8]) -> Result<NodeRecord<V>> {
+        let node = TreeNode::<_, V, C>::new(0, bytes, 0);
+        let decoded = stored_name(bytes).and_then(|name| Ok((name.to_owned(), node.value()?)));
+        let (name, value) = decoded.map_err(damaged)?;
+        Ok(NodeRecord { stored: bytes.to_vec(), name, value })
+    }
+}
+
+/// In a tree, a format byte that is too great is damage: the record can be deleted and written again.
+fn damaged(error: Error) -> Error {
+    match error {
+        error @ Error::NewerFormat { .. } => {
+            let source = error.to_string().into();
+            Error::Value { codec: "a node of a tree", action: "decode", source }
+        }
+        error => error,
+    }
+}
+
+/// The nodes of a tree as records, by id.
+pub(crate) type NodeTable<V, C = Postcard> = Table<NodeId, NodeRecord<V>, NodeCodec<C>>;
+
+/// A model of a tree from whose nodes data can be derived.
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_trees::{NestedSets, NodeRecord, Place, Tree, TreeModel};
+/// use keyloom_tables::{Index, entry};
+/// let by_name = Index::new(&Subspace::new("by_name"), |_, node: &NodeRecord<u32>| entry(node.name()));
+/// let dirs = NestedSets::<u32>::new(&Subspace::new("dirs")).with(&by_name);
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     dirs.insert(txn, 1, "etc", &0, Place::last(None))?;
+///     dirs.insert(txn, 2, "hosts", &220, Place::last(1))?;
+///     dirs.rename(txn, 2, "hosts.old")
+/// })?;
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(by_name.count(&snapshot, "hosts")?, 0);
+/// assert_eq!(by_name.count(&snapshot, "hosts.old")?, 1);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub trait TreeModel: Tree {
+    /// The name of the model and its options: everything that the keys depend on, the value and its codec
+    /// apart. A [schema](crate::DeclareTree::tree) stores it.
+    fn definition(&self) -> String;
+
+    /// The same tree, which keeps its nodes in this table too. The table must be outside the subspace of any
+    /// other data, and is written by this tree alone.
+    ///
+    /// For nodes that exist already, [`repair`](Tree::repair) writes the records.
+    #[must_use]
+    fn with_nodes(self, nodes: NodeTable<Self::Value, Self::Codec>) -> Self;
+
+    /// The table of the nodes. Do not write to it: the tree does.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] if the tree keeps none: neither a [schema](crate::DeclareTree::tree) nor
+    /// [`with`](TreeModel::with) or [`with_nodes`](TreeModel::with_nodes) made it.
+    fn nodes(&self) -> Result<&NodeTable<Self::Value, Self::Codec>>;
+
+    /// The same tree with `derived` attached: from now on changes through this value maintain it, as
+    /// [`Table::with`] does. For nodes that exist already, call [`repair`](Tree::repair).
+    ///
+    /// The tree refuses every change that would write `derived` if that lies in the subspace of the tree, among
+    /// other data attached to it, or if a [schema](keyloom_tables::Schema) owns the tree.
+    #[must_use]
+    fn with<const HOW: u8>(
+        self,
+        derived: &impl Attach<NodeId, NodeRecord<Self::Value>, HOW>,
+    ) -> Self {
+        let nodes = match self.nodes() {
+            Ok(nodes) => nodes.clone(),
+            Err(_) => Table::with_codec(&self.space().child("value")),
+        };
+        let nodes = nodes.with_outside(derived, self.space());
+        self.with_nodes(nodes)
+    }
+}
+
+/// The table of the nodes of a tree, if it keeps one.
+pub(crate) struct NodeRecords<V, C>(Option<NodeTable<V, C>>);
+
+impl<V, C> Clone for NodeRecords<V, C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<V, C> NodeRecords<V, C> {
+    pub(crate) const NONE: Self = Self(None);
+
+    pub(crate) fn new(table: NodeTable<V, C>) -> Self {
+        Self(Some(table))
+    }
+
+    /// Refuses writes after an option was set on a tree of a schema, which has stored the options before.
+    pub(crate) fn refuse_option(&mut self, option: &str) {
+        self.0 = self.0.take().map(|table| match table.is_owned() {
+            false => table,
+            true => table.refusing(Error::BadOption {
+                what: "an option of a tree",
+                value: option.into(),
+                why: "the schema stored the options before; set it in the function that `schema.tree` takes",
+            }),
+        });
+    }
+
+    pub(crate) fn table(&self, tree: &Subspace) -> Result<&NodeTable<V, C>> {
+        self.0.as_ref().ok_or_else(|| Error::BadOption {
+            what: "the table of the nodes",
+            value: tree.to_string(),
+            why: "the tree keeps none; open it with `schema.tree`, or attach derived data with `with`",
+        })
+    }
+}
+
+impl<V, C: Codec<V>> NodeRecords<V, C> {
+    /// Refuses a change that writes no record if the schema refuses those that do, as after a drop.
+    pub(crate) fn expect_writable(&self, txn: &mut impl Writer) -> Result<()> {
+        self.0.as_ref().map_or(Ok(()), |table| table.expect_writable(txn))
+    }
+
+    /// Sets the record of a node to `stored`, which [`encode_node`] wrote. A value that is lost has no record.
+    pub(crate) fn put(&self, txn: &mut impl Writer, id: NodeId, stored: &[u8]) -> Result<()> {
+        let Some(table) = &self.0 else { return Ok(()) };
+        match unless_undecodable(NodeCodec::<C>::decode(stored))? {
+            Some(node) => table.put(txn, &id, &node),
+            None => table.delete(txn, &id).map(drop),
+        }
+    }
+
+    /// Sets the records of whole trees.
+    pub(crate) fn put_all(&self, txn: &mut impl Writer, trees: &[Nested<V>]) -> Result<()> {
+        let Some(table) = &self.0 else { return Ok(()) };
+        let nodes = trees.iter().flat_map(|tree| tree.preorder().map(|(_, node)| node));
+        let record = |node: &Nested<V>| {
+            let mut stored = Vec::new();
+            encode_node::<V, C>(&node.name, &node.value, &mut stored)?;
+            Ok((node.id, NodeCodec::<C>::decode(&stored)?))
+        };
+        table.put_many(txn, nodes.map(record).collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Deletes the records of deleted nodes.
+    pub(crate) fn delete(&self, txn: &mut impl Writer, ids: &[NodeId]) -> Result<()> {
+        let Some(table) = self.0.as_ref().filter(|_| !ids.is_empty()) else { return Ok(()) };
+        table.delete_many(txn, ids).map(drop)
+    }
+
+    /// Filters what a check of the tree alone reports: the keys of the table are checked separately.
+    pub(crate) fn outside<'f>(
+        &'f self,
+        mut found: impl FnMut(Inconsistency) -> ControlFlow<()> + 'f,
+    ) -> impl FnMut(Inconsistency) -> ControlFlow<()> + 'f {
+        let space = self.0.as_ref().map(Table::space);
+        move |fault| match space.is_some_and(|space| space.contains(&fault.key)) {
+            true => ControlFlow::Continue(()),
+            false => found(fault),
+        }
+    }
+
+    /// Compares the table with a tree, whose nodes have keys in `nodes`.
+    pub(crate) fn check<T: Tree<Value = V, Codec = C>>(
+        &self,
+        tree: &T,
+        nodes: &Subspace,
+        reader: &impl Reader,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+    ) -> Result<u64> {
+        let Some(table) = &self.0 else { return Ok(0) };
+        let (mut findings, mut keys) = (Findings::new(found), 0);
+        for space in [nodes, table.space()] {
+            let mut from = None;
+            while !findings.has_stopped() {
+                let (ids, last) = ids_of(reader, space, from.as_deref())?;
+                for id in ids {
+                    keys += 1;
+                    let fault = fault_of(tree, nodes, table, reader, id)?;
+                    // The record of a node that is there is compared by the key of the node.
+                    let is_first = |rule: &_| space == nodes || *rule == Rule::Dangling;
+                    if let Some(rule) = fault.filter(is_first) {
+                        findings.tell(&table.space().pack(&id), rule);
+                    }
+                }
+                let Some(last) = last else { break };
+                from = Some(last);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Writes the table from the tree, in bounded transactions; returns how many records it wrote or removed.
+    pub(crate) fn repair<T: Tree<Value = V, Codec = C>, S: Store>(
+        &self,
+        tree: &T,
+        nodes: &Subspace,
+        store: &S,
+    ) -> Result<u64> {
+        let Some(table) = &self.0 else { return Ok(0) };
+        let mut written = 0;
+        for space in [nodes, table.space()] {
+            let mut from: Option<KeyBuf> = None;
+            loop {
+                let (ids, last) = ids_of(&store.snapshot()?, space, from.as_deref())?;
+                let mut rest = &ids[..];
+                let mut size = BatchSize::new(BATCH);
+                while !rest.is_empty() {
+                    let (done, count) = size.transact(store, |txn, batch| {
+                        let (some, _) = rest.split_at(batch.clamp(1, rest.len()));
+                        let mut count = 0;
+                        for id in some {
+                            count += u64::from(self.repair_one(tree, nodes, table, txn, *id)?);
+                        }
+                        Ok((some.len(), count))
+                    })?;
+                    written += count;
+                    rest = rest.get(done..).unwrap_or_default();
+                }
+                let Some(last) = last else { break };
+                from = Some(last);
+            }
+        }
+        Ok(written)
+    }
+
+    fn repair_one<T: Tree<Value = V, Codec = C>>(
+        &self,
+        tree: &T,
+        nodes: &Subspace,
+        table: &NodeTable<V, C>,
+        txn: &mut impl Writer,
+        id: NodeId,
+    ) -> Result<bool> {
+        match fault_of(tree, nodes, table, txn, id)? {
+            None => return Ok(false),
+            Some(Rule::Dangling) => table.delete(txn, &id).map(drop)?,
+            Some(_) => {
+                let stored = tree.get(txn, id)?.map(|node| node.stored().to_vec());
+                stored.map_or(Ok(()), |stored| self.put(txn, id, &stored))?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Which rule the record of a node breaks.
+fn fault_of<T: Tree>(
+    tree: &T,
+    nodes: &Subspace,
+    table: &NodeTable<T::Value, T::Codec>,
+    reader: &impl Reader,
+    id: NodeId,
+) -> Result<Option<Rule>> {
+    let record = reader.get(&table.space().pack(&id))?;
+    if reader.get(&nodes.pack(&id))?.is_none() {
+        return Ok(record.map(|_| Rule::Dangling));
+    }
+    // What a check of the tree itself reports is not compared.
+    let node = match tree.get(reader, id) {
+        Ok(Some(node)) if node.is_readable() => node,
+        Ok(_) => return Ok(None),
+        Err(error) if is_damage(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(match record {
+        None => Some(Rule::Missing),
+        Some(record) => (record[..] != *node.stored()).then_some(Rule::Wrong),
+    })
+}
+
+/// Whether a node does not decode. A format byte that is too great is damage too: the check of the tree has
+/// refused newer formats of the definition before.
+fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::At { source, .. } => is_damage(source),
+        Error::NewerFormat { .. } => true,
+        error => is_undecodable(error),
+    }
+}
+
+/// The ids after a key of a subspace, and the last key if there are more. Other keys are passed over.
+fn ids_of(
+    reader: &impl Reader,
+    space: &Subspace,
+    from: Option<&[u8]>,
+) -> Result<(Vec<NodeId>, Option<KeyBuf>)> {
+    let range: KeyRange<'_> = match from {
+        Some(from) => space.range().resume(Order::Ascending, from),
+        None => space.range(),
+    };
+    let page = reader.page(range, Order::Ascending, BATCH)?;
+    let ids = page.entries.iter().filter_map(|(key, _)| space.unpack(key).ok()).collect();
+    Ok((ids, page.last))
+}

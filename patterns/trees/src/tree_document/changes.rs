@@ -1,0 +1,209 @@
+//! What changes a document in memory.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use keyloom::Result;
+use keyloom::value::Codec;
+
+use super::document::Document;
+use super::preorder::{Preorder, Row};
+use crate::tree::{encode_node, exists};
+use crate::{Nested, NodeId, Orphans, Place, TreeError};
+
+/// Between which rows a node goes.
+struct Spot {
+    position: usize,
+    depth: u32,
+}
+
+impl<V, C: Codec<V>> Document<V, C> {
+    /// Adds a node.
+    ///
+    /// # Errors
+    /// [`TreeError`]: the node is there already, the place is not; a value that cannot be encoded.
+    pub fn insert(&mut self, id: NodeId, name: &str, value: &V, place: Place) -> Result<()> {
+        self.expect_absent(id)?;
+        let spot = self.spot(&self.rows, place, name)?;
+        let at = self.rows.append(|out| encode_node::<V, C>(name, value, out))?;
+        self.rows.insert(spot.position, [Row::new(id, at, spot.depth)]);
+        Ok(())
+    }
+
+    /// Gives a node another name. It stays where it is.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`].
+    pub fn rename(&mut self, id: NodeId, name: &str) -> Result<()> {
+        let position = self.position(id)?;
+        let renamed = self.rows.node::<V, C>(position).renamed(name)?;
+        let at = self.rows.append(|out| {
+            out.extend_from_slice(&renamed);
+            Ok(())
+        })?;
+        self.rows.set(position, at);
+        Ok(())
+    }
+
+    /// Gives a node another value.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`]; a value that cannot be encoded.
+    pub fn set_value(&mut self, id: NodeId, value: &V) -> Result<()> {
+        let position = self.position(id)?;
+        let node = self.rows.node::<V, C>(position);
+        let name = node.name()?.to_owned();
+        drop(node);
+        let at = self.rows.append(|out| encode_node::<V, C>(&name, value, out))?;
+        self.rows.set(position, at);
+        Ok(())
+    }
+
+    /// Moves a node, with all below it.
+    ///
+    /// # Errors
+    /// [`TreeError::BelowItself`], and as [`insert`](Document::insert).
+    pub fn move_to(&mut self, id: NodeId, place: Place) -> Result<()> {
+        let position = self.position(id)?;
+        if place.is_beside(id) {
+            return Ok(());
+        }
+        let subtree = self.rows.subtree(position);
+        self.expect_outside(id, &subtree, place)?;
+        let node = self.rows.node::<V, C>(position);
+        // The place is sought among the others, and only then is anything changed.
+        let mut others = self.rows.clone();
+        let mut moved = others.remove(subtree);
+        let spot = self.spot(&others, place, node.name()?)?;
+        let top = moved.first().map_or(0, |row| row.depth);
+        moved.iter_mut().for_each(|row| row.depth = row.depth - top + spot.depth);
+        others.insert(spot.position, moved);
+        self.rows = others;
+        Ok(())
+    }
+
+    /// Deletes a node and all below it, and tells how many nodes that were.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`].
+    pub fn delete_subtree(&mut self, id: NodeId) -> Result<u64> {
+        let subtree = self.rows.subtree(self.position(id)?);
+        Ok(self.rows.remove(subtree).len() as u64)
+    }
+
+    /// Deletes a node alone. Its children take its place, or become roots.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`].
+    pub fn delete_node(&mut self, id: NodeId, orphans: Orphans) -> Result<()> {
+        let position = self.position(id)?;
+        let depth = self.rows.depth(position);
+        let mut removed = self.rows.remove(self.rows.subtree(position)).split_off(1);
+        let (back_at, rise) = match orphans {
+            Orphans::Adopted => (position, 1),
+            Orphans::Rooted => (self.len(), depth + 1),
+        };
+        removed.iter_mut().for_each(|row| row.depth -= rise);
+        self.rows.insert(back_at, removed);
+        Ok(())
+    }
+
+    /// Adds whole trees, as the last children of `parent`.
+    ///
+    /// # Errors
+    /// As [`insert`](Document::insert); then none of them was added.
+    pub fn load(&mut self, parent: impl Into<Option<NodeId>>, trees: &[Nested<V>]) -> Result<()> {
+        let Some(first) = trees.first() else { return Ok(()) };
+        self.expect_absent(first.id)?;
+        let spot = self.spot(&self.rows, Place::Last(parent.into()), "")?;
+        let mut ids: HashSet<NodeId> = self.rows.rows().iter().map(|row| row.id).collect();
+        let nodes = || trees.iter().flat_map(Nested::preorder);
+        if let Some((_, node)) = nodes().find(|(_, node)| !ids.insert(node.id)) {
+            return Err(self.exists(node.id));
+        }
+        let mut rows = Vec::new();
+        self.rows.append(|out| {
+            for (depth, node) in nodes() {
+                let start = out.len();
+                encode_node::<V, C>(&node.name, &node.value, out)?;
+                rows.push(Row::new(node.id, start..out.len(), spot.depth + depth));
+            }
+            Ok(())
+        })?;
+        self.rows.insert(spot.position, rows);
+        Ok(())
+    }
+
+    /// Where among `rows` a place is.
+    fn spot(&self, rows: &Preorder, place: Place, name: &str) -> Result<Spot> {
+        let known = |id| rows.position(id).ok_or_else(|| self.unknown(id));
+        match place {
+            Place::Before(sibling) => {
+                let position = known(sibling)?;
+                Ok(Spot { position, depth: rows.depth(position) })
+            }
+            Place::After(sibling) => {
+                let position = known(sibling)?;
+                let depth = rows.depth(position);
+                Ok(Spot { position: rows.subtree(position).end, depth })
+            }
+            Place::First(parent)
+            | Place::Last(parent)
+            | Place::At(parent, _)
+            | Place::Sorted(parent) => {
+                let parent = parent.map(known).transpose()?;
+                let position = self.position_below(rows, parent, place, name)?;
+                Ok(Spot { position, depth: parent.map_or(0, |parent| rows.depth(parent) + 1) })
+            }
+        }
+    }
+
+    /// Where among the children of a node a place is.
+    fn position_below(
+        &self,
+        rows: &Preorder,
+        parent: Option<usize>,
+        place: Place,
+        name: &str,
+    ) -> Result<usize> {
+        let Range { start, end } = rows.below(parent);
+        match place {
+            Place::First(_) => Ok(start),
+            Place::At(id, position) => {
+                let children: Vec<usize> = rows.children(parent).chain([end]).collect();
+                let before = usize::try_from(position).ok().and_then(|at| children.get(at));
+                before.copied().ok_or_else(|| {
+                    let children = children.len() as u64 - 1;
+                    TreeError::NoSuchPosition { parent: id, position, children }.into()
+                })
+            }
+            Place::Sorted(_) => {
+                for child in rows.children(parent) {
+                    if rows.node::<V, C>(child).name()? > name {
+                        return Ok(child);
+                    }
+                }
+                Ok(end)
+            }
+            _ => Ok(end),
+        }
+    }
+
+    /// An error where the target of a move is not there, or goes with the node.
+    fn expect_outside(&self, id: NodeId, subtree: &Range<usize>, place: Place) -> Result<()> {
+        let Some(target) = place.named() else { return Ok(()) };
+        if subtree.contains(&self.position(target)?) {
+            return Err(TreeError::BelowItself { node: id, target }.into());
+        }
+        Ok(())
+    }
+
+    fn expect_absent(&self, id: NodeId) -> Result<()> {
+        self.rows.position(id).map_or(Ok(()), |_| Err(self.exists(id)))
+    }
+
+    #[cold]
+    fn exists(&self, node: NodeId) -> keyloom::Error {
+        exists(&self.tree.space, node)
+    }
+}

@@ -1,0 +1,184 @@
+//! What is not as it should be in a stored document, and what can be done about it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
+
+use super::TreeDocument;
+use super::encoding::decode;
+use super::head::Head;
+use crate::tree::unless_newer;
+use keyloom_tables::BatchSize;
+use keyloom_tables::{Inconsistency, Rule};
+
+/// How many pieces that nobody needs are removed in one transaction.
+const STEP_KEYS: usize = 1_000;
+
+impl<V, C: Codec<V>> TreeDocument<V, C> {
+    pub(super) fn find_wrong(
+        &self,
+        reader: &impl Reader,
+        mut found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+    ) -> Result<u64> {
+        let mut keys = 0;
+        let mut wrong = Vec::new();
+        let head = self.find_wrong_keys(reader, &mut keys, &mut wrong)?;
+        let is_whole = wrong.iter().all(|(_, rule)| is_beside(*rule));
+        if let Some(head) = head.filter(|_| is_whole) {
+            self.find_wrong_rows(reader, &head, &mut wrong)?;
+        }
+        // One found too many does no harm: there are few, since one document is one piece of memory anyway.
+        let _ = wrong.into_iter().try_for_each(|(key, rule)| found(Inconsistency::new(key, rule)));
+        Ok(keys)
+    }
+
+    /// Looks at each key of the subspace.
+    fn find_wrong_keys(
+        &self,
+        reader: &impl Reader,
+        keys: &mut u64,
+        wrong: &mut Vec<(KeyBuf, Rule)>,
+    ) -> Result<Option<Head>> {
+        let head_key = self.head_key();
+        let stored = reader.get(&head_key)?;
+        let head = stored.as_deref().map(|bytes| unless_newer(Head::decode(bytes))).transpose();
+        let head = head.map_err(|error| error.at(&head_key))?;
+        if head == Some(None) {
+            wrong.push((head_key.clone(), Rule::Wrong));
+        }
+        let (is_there, head) = (head.is_some(), head.flatten());
+        let mut has_pieces = false;
+        let pieces = head.as_ref().map(|head| &head.pieces[..]).unwrap_or_default();
+        let mut expected: BTreeMap<u64, usize> =
+            pieces.iter().map(|piece| (piece.number, piece.bytes)).collect();
+        if expected.len() < pieces.len() {
+            wrong.push((head_key.clone(), Rule::Wrong));
+        }
+        let mut is_past_next = false;
+        for entry in reader.range(self.space.range(), Order::Ascending)? {
+            let (key, bytes) = entry?;
+            *keys += 1;
+            let rule = match self.space.unpack::<(&str, u64)>(&key) {
+                Ok(("piece", number)) => {
+                    has_pieces = true;
+                    let is_next = head.as_ref().is_some_and(|head| number >= head.next);
+                    is_past_next |=
+                        is_next && (pieces.is_empty() || expected.contains_key(&number));
+                    match expected.remove(&number) {
+                        // Without a head nobody knows which pieces are the document.
+                        _ if head.is_none() => continue,
+                        Some(length) if length == bytes.len() => continue,
+                        Some(_) => Rule::Wrong,
+                        None => Rule::Dangling,
+                    }
+                }
+                _ if *key == *head_key => continue,
+                _ => Rule::Foreign,
+            };
+            wrong.push((KeyBuf::from_slice(&key), rule));
+        }
+        // The next new piece would be written over a piece of the document.
+        if is_past_next {
+            wrong.push((head_key.clone(), Rule::Wrong));
+        }
+        // A head is written before the first piece, and stays.
+        if has_pieces && !is_there {
+            wrong.push((head_key, Rule::Missing));
+        }
+        wrong.extend(expected.keys().map(|number| (self.piece_key(*number), Rule::Missing)));
+        Ok(head)
+    }
+
+    /// Looks at each row of the text.
+    fn find_wrong_rows(
+        &self,
+        reader: &impl Reader,
+        head: &Head,
+        wrong: &mut Vec<(KeyBuf, Rule)>,
+    ) -> Result<()> {
+        // What the store says is an error, and no damage.
+        let text = match head.pieces.is_empty() {
+            true => head.text.clone(),
+            false => self.text(reader, &head.pieces)?,
+        };
+        let rows = match decode(text) {
+            Ok(rows) => rows,
+            Err(broken) => {
+                wrong.push((self.key_of(&head.pieces, broken.0), Rule::Wrong));
+                return Ok(());
+            }
+        };
+        let mut ids = HashSet::new();
+        for (position, row) in rows.rows().iter().enumerate() {
+            let key = || self.key_of(&head.pieces, row.at.start);
+            // A key of the document holds more than this node, and is not foreign.
+            let fault = rows.node::<V, C>(position).fault().map(|rule| match rule {
+                Rule::Foreign => Rule::Wrong,
+                rule => rule,
+            });
+            wrong.extend(fault.map(|rule| (key(), rule)));
+            if !ids.insert(row.id) {
+                wrong.push((key(), Rule::Wrong));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes again what can be read of a document that cannot be read as a whole, and removes the pieces that no head names.
+    pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
+        let mut is_whole = true;
+        self.find_wrong(&store.snapshot()?, |fault| {
+            is_whole = is_whole && is_beside(fault.rule);
+            ControlFlow::Continue(())
+        })?;
+        let salvaged = if is_whole { 0 } else { self.salvage(store)? };
+        Ok(salvaged + self.remove_dangling(store)?)
+    }
+
+    /// Removes the pieces that no head names. So that a write in steps which is under way does not name them
+    /// later, the version goes up.
+    pub(super) fn remove_dangling<S: Store>(&self, store: &S) -> Result<u64> {
+        let mut removed = 0;
+        let mut size = BatchSize::new(STEP_KEYS);
+        loop {
+            let keys = size.transact(store, |txn, most| self.remove_some_dangling(txn, most))?;
+            if keys == 0 {
+                return Ok(removed);
+            }
+            removed += keys;
+        }
+    }
+
+    fn remove_some_dangling(&self, txn: &mut impl Writer, most: usize) -> Result<u64> {
+        // Where the head is lost, pieces that nobody names are all that is left of the document.
+        let Some(head) = self.stored_head(txn)? else { return Ok(0) };
+        let named: HashSet<u64> = head.pieces.iter().map(|piece| piece.number).collect();
+        let mut dangling = Vec::new();
+        for entry in txn.range(self.space.range_of(&"piece"), Order::Ascending)? {
+            let (key, _) = entry?;
+            let number = self.space.unpack::<(&str, u64)>(&key);
+            if number.is_ok_and(|(_, number)| !named.contains(&number)) {
+                dangling.push(KeyBuf::from_slice(&key));
+            }
+            if dangling.len() == most {
+                break;
+            }
+        }
+        if dangling.is_empty() {
+            return Ok(0);
+        }
+        for key in &dangling {
+            txn.delete(key)?;
+        }
+        let head = Head { version: head.version.saturating_add(1), ..head };
+        txn.put(&self.head_key(), &head.encode())?;
+        Ok(dangling.len() as u64 + 1)
+    }
+}
+
+/// Whether a document with this fault can be read all the same.
+fn is_beside(rule: Rule) -> bool {
+    matches!(rule, Rule::Dangling | Rule::Foreign | Rule::Undecodable)
+}

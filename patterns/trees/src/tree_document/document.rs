@@ -1,0 +1,310 @@
+//! A document that was read: the tree in memory.
+
+use std::fmt;
+use std::ops::RangeBounds;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Error, Order, Result};
+
+use super::TreeDocument;
+use super::head::Head;
+use super::preorder::{DocumentBytes, Preorder, owned, visits};
+use crate::tree::{dot_of, dump_of, first_named, follow_names, unknown};
+use crate::{Nested, NodeId, TreeNode, Visit};
+
+/// A whole tree in memory, as it was at one version: it is asked, searched and changed without the store, and
+/// [written back](TreeDocument::write) if nobody else has written since.
+///
+/// Its methods do what those of the same name in [`Tree`](crate::Tree) do, and refuse what those refuse.
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_trees::{Place, TreeDocument};
+/// let comments = TreeDocument::<String>::new(&Subspace::new("comments on post 7"));
+/// let store = Memory::new();
+///
+/// let mut document = comments.read(&store.snapshot()?)?;
+/// document.insert(1, "Ada", &"What a post!".into(), Place::Last(None))?;
+/// document.insert(2, "Bob", &"Indeed.".into(), Place::last(1))?;
+/// let version = store.transact(|txn| comments.write(txn, &document))?;
+///
+/// let document = comments.read(&store.snapshot()?)?;
+/// assert_eq!(document.version(), version);
+/// assert_eq!(document.parent(2)?, Some(1));
+/// for path in document.find(|node| Ok(node.value()?.contains("Indeed"))) {
+///     let names: Vec<String> = path?.iter().map(|node| Ok(node.name()?.to_owned())).collect::<keyloom::Result<_>>()?;
+///     assert_eq!(names, ["Ada", "Bob"]);
+/// }
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct Document<V, C = Postcard> {
+    pub(super) tree: TreeDocument<V, C>,
+    /// What was read: the version, and where the text was. The text itself is the beginning of that of the rows.
+    pub(super) head: Head,
+    pub(super) text_bytes: usize,
+    pub(super) rows: Preorder,
+}
+
+impl<V, C> Clone for Document<V, C> {
+    fn clone(&self) -> Self {
+        Self {
+            tree: self.tree.clone(),
+            head: self.head.clone(),
+            text_bytes: self.text_bytes,
+            rows: self.rows.clone(),
+        }
+    }
+}
+
+impl<V, C> fmt::Debug for Document<V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document")
+            .field("tree", &self.tree)
+            .field("version", &self.head.version)
+            .field("nodes", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<V, C> Document<V, C> {
+    /// Which version was read; 0 where nothing was ever written.
+    pub fn version(&self) -> u64 {
+        self.head.version
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.rows.rows().len()
+    }
+
+    /// Whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.rows.rows().is_empty()
+    }
+
+    /// The text as it was read.
+    pub(super) fn text_read(&self) -> &[u8] {
+        self.rows.text().get(..self.text_bytes).unwrap_or_default()
+    }
+
+    pub(super) fn position(&self, id: NodeId) -> Result<usize> {
+        self.rows.position(id).ok_or_else(|| self.unknown(id))
+    }
+
+    pub(super) fn position_of_parent(&self, parent: Option<NodeId>) -> Result<Option<usize>> {
+        parent.map(|parent| self.position(parent)).transpose()
+    }
+
+    #[cold]
+    pub(super) fn unknown(&self, id: NodeId) -> Error {
+        unknown(&self.tree.space, id)
+    }
+}
+
+impl<V, C: Codec<V>> Document<V, C> {
+    /// A node, `None` where there is none of this id.
+    pub fn get(&self, id: NodeId) -> Option<TreeNode<DocumentBytes, V, C>> {
+        Some(self.rows.node(self.rows.position(id)?))
+    }
+
+    /// The parent of a node, `None` of a root.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
+    pub fn parent(&self, id: NodeId) -> Result<Option<NodeId>> {
+        let parent = self.rows.parent(self.position(id)?);
+        Ok(parent.map(|parent| self.rows.id(parent)))
+    }
+
+    /// The children of a node, or the roots.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent).
+    pub fn children(
+        &self,
+        parent: impl Into<Option<NodeId>>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = TreeNode<DocumentBytes, V, C>>> {
+        let children = self.positions_of_children(parent.into(), order)?;
+        Ok(children.into_iter().map(|child| self.rows.node(child)))
+    }
+
+    pub(super) fn positions_of_children(
+        &self,
+        parent: Option<NodeId>,
+        order: Order,
+    ) -> Result<Vec<usize>> {
+        let parent = self.position_of_parent(parent)?;
+        let mut children: Vec<usize> = self.rows.children(parent).collect();
+        if order == Order::Descending {
+            children.reverse();
+        }
+        Ok(children)
+    }
+
+    /// What lies below a node, depth-first.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent).
+    pub fn descendants(
+        &self,
+        from: impl Into<Option<NodeId>>,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Visit<DocumentBytes, V, C>>> {
+        let from = self.position_of_parent(from.into())?;
+        Ok(visits(&self.rows, from, owned(&depths)))
+    }
+
+    /// The parent of a node, its parent, and so on up to the root.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent).
+    pub fn ancestors(&self, id: NodeId) -> Result<Vec<TreeNode<DocumentBytes, V, C>>> {
+        let position = self.position(id)?;
+        Ok(self.rows.ancestors(position).map(|above| self.rows.node(above)).collect())
+    }
+
+    /// The sibling behind a node ([`Order::Ascending`]) or before it.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent).
+    pub fn sibling(
+        &self,
+        id: NodeId,
+        order: Order,
+    ) -> Result<Option<TreeNode<DocumentBytes, V, C>>> {
+        let position = self.position(id)?;
+        let mut siblings = self.rows.children(self.rows.parent(position));
+        let found = match order {
+            Order::Ascending => siblings.find(|&sibling| sibling > position),
+            Order::Descending => siblings.take_while(|&sibling| sibling < position).last(),
+        };
+        Ok(found.map(|sibling| self.rows.node(sibling)))
+    }
+
+    /// How many children a node has, or how many roots there are.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent).
+    pub fn child_count(&self, parent: impl Into<Option<NodeId>>) -> Result<u64> {
+        let parent = self.position_of_parent(parent.into())?;
+        Ok(self.rows.children(parent).count() as u64)
+    }
+
+    /// How many nodes lie below a node, itself not counted, or how many there are.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent).
+    pub fn descendant_count(&self, from: impl Into<Option<NodeId>>) -> Result<u64> {
+        let from = self.position_of_parent(from.into())?;
+        Ok(self.rows.below(from).len() as u64)
+    }
+
+    /// How many ancestors a node has: 0 of a root.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent).
+    pub fn depth(&self, id: NodeId) -> Result<u32> {
+        Ok(self.rows.depth(self.position(id)?))
+    }
+
+    /// Whether `node` lies below `ancestor`; no node lies below itself.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent), of both nodes.
+    pub fn is_ancestor(&self, ancestor: NodeId, node: NodeId) -> Result<bool> {
+        let ancestor = self.position(ancestor)?;
+        let node = self.position(node)?;
+        Ok(self.rows.below(Some(ancestor)).contains(&node))
+    }
+
+    /// The lowest node that has both nodes in its subtree, which may be one of them; `None` where they have
+    /// different roots.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent), of both nodes.
+    pub fn lowest_common_ancestor(&self, one: NodeId, other: NodeId) -> Result<Option<NodeId>> {
+        let one = self.position(one)?;
+        let other = self.position(other)?;
+        let mut path = [one].into_iter().chain(self.rows.ancestors(one));
+        let common = path.find(|&above| self.rows.subtree(above).contains(&other));
+        Ok(common.map(|common| self.rows.id(common)))
+    }
+
+    /// The nodes without children below a node, or of the forest; a node without children is its own leaf.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent).
+    pub fn leaves(
+        &self,
+        from: impl Into<Option<NodeId>>,
+    ) -> Result<impl Iterator<Item = TreeNode<DocumentBytes, V, C>>> {
+        let from = self.position_of_parent(from.into())?;
+        let mut rows = match from {
+            Some(from) => self.rows.subtree(from),
+            None => self.rows.below(None),
+        };
+        Ok(std::iter::from_fn(move || {
+            let leaf = rows.find(|&position| self.rows.subtree(position).len() == 1)?;
+            Some(self.rows.node(leaf))
+        }))
+    }
+
+    /// The first child that has this name, or the first root.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent); a node that does not decode.
+    pub fn child_named(
+        &self,
+        parent: impl Into<Option<NodeId>>,
+        name: &str,
+    ) -> Result<Option<NodeId>> {
+        first_named(self.children(parent, Order::Ascending)?.map(Ok), name)
+    }
+
+    /// The node that these names lead to, beginning with the name of a root.
+    ///
+    /// # Errors
+    /// A node that does not decode.
+    pub fn node_at<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Option<NodeId>> {
+        follow_names(names, |parent, name| self.child_named(parent, name))
+    }
+
+    /// The nodes for which `is_meant` says so, each with the path to it: from its root to itself. Each node is shown
+    /// to `is_meant` in preorder; what that does not ask for is not decoded.
+    ///
+    /// The iterator yields the errors of `is_meant`, and goes on behind them.
+    pub fn find(
+        &self,
+        mut is_meant: impl FnMut(&TreeNode<DocumentBytes, V, C>) -> Result<bool>,
+    ) -> impl Iterator<Item = Result<Vec<TreeNode<DocumentBytes, V, C>>>> {
+        (0..self.len()).filter_map(move |position| match is_meant(&self.rows.node(position)) {
+            Ok(true) => Some(Ok(self.path(position))),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    fn path(&self, position: usize) -> Vec<TreeNode<DocumentBytes, V, C>> {
+        let upwards = [position].into_iter().chain(self.rows.ancestors(position));
+        let mut path: Vec<_> = upwards.map(|above| self.rows.node(above)).collect();
+        path.reverse();
+        path
+    }
+
+    /// A node and all below it in the nested form, or the whole forest.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent); a node that does not decode.
+    pub fn dump(&self, from: impl Into<Option<NodeId>>) -> Result<Vec<Nested<V>>> {
+        dump_of(self.descendants(from, ..)?.map(Ok))
+    }
+
+    /// A node and all below it, or the whole forest, as a graph in the DOT language of Graphviz.
+    ///
+    /// # Errors
+    /// As [`parent`](Document::parent); a node that does not decode.
+    pub fn dot(&self, from: impl Into<Option<NodeId>>) -> Result<String> {
+        dot_of(self.descendants(from, ..)?.map(Ok))
+    }
+}

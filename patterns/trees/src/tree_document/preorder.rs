@@ -1,0 +1,256 @@
+//! The nodes of a document in memory: a row for each, in preorder.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::ops::{Bound, Deref, Range, RangeBounds};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use keyloom::Result;
+
+use crate::{NodeId, TreeNode, Visit};
+
+/// The bytes of a node: a part of the document, which stays in memory as long as one of its nodes does.
+#[derive(Clone, Debug)]
+pub struct DocumentBytes {
+    text: Arc<Vec<u8>>,
+    at: Range<usize>,
+}
+
+impl Deref for DocumentBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.text.get(self.at.clone()).unwrap_or_default()
+    }
+}
+
+/// A node of the document. Where it stands among the rows is its *position*.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) id: NodeId,
+    /// Where in the text its bytes are.
+    pub(super) at: Range<usize>,
+    /// 0 for a root.
+    pub(super) depth: u32,
+    /// The position of its parent, [`NO_PARENT`] for a root.
+    parent: u32,
+    /// How many rows its subtree has, its own among them.
+    span: u32,
+}
+
+const NO_PARENT: u32 = u32::MAX;
+
+impl Row {
+    /// A row that is not among others yet.
+    pub(super) fn new(id: NodeId, at: Range<usize>, depth: u32) -> Self {
+        Self { id, at, depth, parent: NO_PARENT, span: 1 }
+    }
+}
+
+/// Rows, and the text that holds the bytes of their nodes. The text only grows: a changed node has its bytes at the end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Preorder {
+    text: Arc<Vec<u8>>,
+    rows: Vec<Row>,
+    index: Index,
+}
+
+impl Preorder {
+    pub(super) fn new(text: Vec<u8>, rows: Vec<Row>) -> Self {
+        Self { text: Arc::new(text), ..Self::default() }.with_rows(rows)
+    }
+
+    /// The same text with other rows.
+    pub(super) fn with_rows(&self, rows: Vec<Row>) -> Self {
+        let mut this = Self { text: Arc::clone(&self.text), rows, index: Index::default() };
+        this.link();
+        this
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    pub(super) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Says of each row where its parent is and where its subtree ends.
+    fn link(&mut self) {
+        let mut open: Vec<u32> = Vec::new();
+        for position in 0..self.rows.len() {
+            let Some(row) = self.rows.get_mut(position) else { break };
+            let depth = row.depth as usize;
+            row.parent = depth
+                .checked_sub(1)
+                .and_then(|above| open.get(above))
+                .copied()
+                .unwrap_or(NO_PARENT);
+            while open.len() > depth {
+                self.close(&mut open, position);
+            }
+            open.push(position as u32);
+        }
+        while !open.is_empty() {
+            self.close(&mut open, self.rows.len());
+        }
+    }
+
+    fn close(&mut self, open: &mut Vec<u32>, end: usize) {
+        let Some(position) = open.pop() else { return };
+        if let Some(row) = self.rows.get_mut(position as usize) {
+            row.span = end as u32 - position;
+        }
+    }
+
+    // ---- where nodes are ----------------------------------------------------------------------------------------
+
+    pub(super) fn position(&self, id: NodeId) -> Option<usize> {
+        self.index.position(&self.rows, id)
+    }
+
+    /// The rows of the node and all below it.
+    pub(super) fn subtree(&self, position: usize) -> Range<usize> {
+        position..position + self.rows.get(position).map_or(1, |row| row.span as usize)
+    }
+
+    /// The rows below a node, or all.
+    pub(super) fn below(&self, parent: Option<usize>) -> Range<usize> {
+        match parent {
+            Some(parent) => parent + 1..self.subtree(parent).end,
+            None => 0..self.rows.len(),
+        }
+    }
+
+    pub(super) fn children(&self, parent: Option<usize>) -> impl Iterator<Item = usize> {
+        let Range { start: mut next, end } = self.below(parent);
+        std::iter::from_fn(move || {
+            let child = next;
+            next = self.subtree(child).end;
+            (child < end).then_some(child)
+        })
+    }
+
+    pub(super) fn parent(&self, position: usize) -> Option<usize> {
+        self.rows
+            .get(position)
+            .map(|row| row.parent)
+            .filter(|&parent| parent != NO_PARENT)
+            .map(|parent| parent as usize)
+    }
+
+    /// The parent, its parent, and so on.
+    pub(super) fn ancestors(&self, position: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(self.parent(position), |&above| self.parent(above))
+    }
+
+    pub(super) fn depth(&self, position: usize) -> u32 {
+        self.rows.get(position).map_or(0, |row| row.depth)
+    }
+
+    pub(super) fn id(&self, position: usize) -> NodeId {
+        self.rows.get(position).map_or(0, |row| row.id)
+    }
+
+    // ---- the nodes themselves -----------------------------------------------------------------------------------
+
+    pub(super) fn node<V, C>(&self, position: usize) -> TreeNode<DocumentBytes, V, C> {
+        let (id, at) = self.rows.get(position).map_or((0, 0..0), |row| (row.id, row.at.clone()));
+        TreeNode::new(id, DocumentBytes { text: Arc::clone(&self.text), at }, 0)
+    }
+
+    // ---- changes ------------------------------------------------------------------------------------------------
+
+    /// Lets `write` put the bytes of a node at the end of the text, and tells where they are.
+    pub(super) fn append(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<Range<usize>> {
+        let text = Arc::make_mut(&mut self.text);
+        let start = text.len();
+        if let Err(error) = write(text) {
+            text.truncate(start);
+            return Err(error);
+        }
+        Ok(start..text.len())
+    }
+
+    /// Gives the node at a position other bytes.
+    pub(super) fn set(&mut self, position: usize, at: Range<usize>) {
+        if let Some(row) = self.rows.get_mut(position) {
+            row.at = at;
+        }
+    }
+
+    /// Puts rows before the position.
+    pub(super) fn insert(&mut self, position: usize, rows: impl IntoIterator<Item = Row>) {
+        self.rows.splice(position..position, rows);
+        self.changed();
+    }
+
+    /// Takes rows out, and gives them.
+    pub(super) fn remove(&mut self, rows: Range<usize>) -> Vec<Row> {
+        let removed = self.rows.splice(rows, []).collect();
+        self.changed();
+        removed
+    }
+
+    fn changed(&mut self) {
+        self.index = Index::default();
+        self.link();
+    }
+}
+
+/// A walk in preorder. The rows are those of a document that is kept, or belong to the walk.
+pub(super) fn visits<V, C, B: Borrow<Preorder>>(
+    rows: B,
+    from: Option<usize>,
+    depths: (Bound<u32>, Bound<u32>),
+) -> impl Iterator<Item = Visit<DocumentBytes, V, C>> {
+    let tree: &Preorder = rows.borrow();
+    // Of the whole forest the roots have depth 1.
+    let (mut walk, top, first) = match from {
+        Some(from) => (tree.subtree(from), tree.depth(from), 0),
+        None => (tree.below(None), 0, 1),
+    };
+    std::iter::from_fn(move || {
+        let tree: &Preorder = rows.borrow();
+        walk.by_ref()
+            .map(|position| (position, tree.depth(position) - top + first))
+            .find(|(_, depth)| depths.contains(depth))
+            .map(|(position, depth)| Visit { depth, node: tree.node(position) })
+    })
+}
+
+/// Bounds that do not borrow.
+pub(super) fn owned(depths: &impl RangeBounds<u32>) -> (Bound<u32>, Bound<u32>) {
+    (depths.start_bound().cloned(), depths.end_bound().cloned())
+}
+
+/// Where the ids are. A few questions are answered by looking through the rows, which is quicker than to make a map;
+/// when more come, it is made.
+#[derive(Debug, Default)]
+struct Index {
+    asked: AtomicU32,
+    positions: OnceLock<HashMap<NodeId, usize>>,
+}
+
+impl Clone for Index {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Index {
+    const FEW: u32 = 8;
+
+    fn position(&self, rows: &[Row], id: NodeId) -> Option<usize> {
+        if self.asked.load(Ordering::Relaxed) < Self::FEW {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            return rows.iter().position(|row| row.id == id);
+        }
+        let made = || rows.iter().enumerate().map(|(position, row)| (row.id, position)).collect();
+        self.positions.get_or_init(made).get(&id).copied()
+    }
+}

@@ -1,0 +1,249 @@
+//! What a repair saves of a document that cannot be read: all rows that can.
+//!
+//! Pieces that are there are read in the order that the head says, or of their numbers where there is none. A row with a name
+//! stays as it is, also where its value does not decode. A row that is framed but has no name becomes a placeholder. Where
+//! the frame is lost, the text is searched for the next row that is followed by another. Depths follow from the rows that
+//! are left.
+//!
+//! A head may decode though it is damaged. If it names no piece, its own text does not decode, and there are pieces, then the
+//! rows of both are read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use keyloom::value::Codec;
+use keyloom::{Order, Reader, Result, Store, Writer};
+
+use super::TreeDocument;
+use super::document::Document;
+use super::encoding::{Frame, decode, holds_name, is_cut_off, is_named, take_frame};
+use super::head::Head;
+use super::preorder::{Preorder, Row};
+use crate::tree::{fresh_id, named_placeholder, placeholder, unless_newer};
+use crate::{NodeId, TreeNode};
+
+/// How many rows without a name may stand between two rows that have one, so that each of them becomes a placeholder.
+const UNNAMED_ROWS: usize = 64;
+
+/// What is stored of a document.
+struct Remains {
+    /// The bytes of the head.
+    stored: Option<Vec<u8>>,
+    head: Head,
+    /// The parts of the text, in order; between two of them something is lost.
+    parts: Vec<Part>,
+}
+
+/// A part of a text, in which nothing is lost.
+struct Part {
+    text: Vec<u8>,
+    /// Whether it is known to begin where a row begins.
+    is_aligned: bool,
+}
+
+impl<V, C: Codec<V>> TreeDocument<V, C> {
+    /// Writes a document of all rows that can be read, under new numbers, and then the head; the old pieces dangle. Where the
+    /// head has changed meanwhile, the new pieces do.
+    pub(super) fn salvage<S: Store>(&self, store: &S) -> Result<u64> {
+        let Remains { stored, head, parts } = self.remains(&store.snapshot()?)?;
+        let mut rows = Rows::<V, C>::new();
+        parts.iter().try_for_each(|part| rows.read(part))?;
+        let next = head.next;
+        let document = Document {
+            tree: self.clone(),
+            head: Head { version: head.version, ..Head::default() },
+            text_bytes: 0,
+            rows: Preorder::new(rows.text, rows.rows),
+        };
+        let change = self.fresh_copy(&document, next)?;
+        self.write_fresh(store, &change)?;
+        store.transact(|txn| {
+            let is_as_it_was = txn.get(&self.head_key())?.as_deref() == stored.as_deref();
+            match is_as_it_was {
+                true => txn.put(&self.head_key(), &change.head.encode()),
+                false => Ok(()),
+            }
+        })?;
+        Ok(change.fresh.len() as u64 + 1)
+    }
+
+    fn remains(&self, reader: &impl Reader) -> Result<Remains> {
+        let mut pieces: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        for entry in reader.range(self.space.range_of(&"piece"), Order::Ascending)? {
+            let (key, bytes) = entry?;
+            if let Ok((_, number)) = self.space.unpack::<(&str, u64)>(&key) {
+                pieces.insert(number, bytes.to_vec());
+            }
+        }
+        let unused = pieces.keys().next_back().map_or(0, |last| last.saturating_add(1));
+        let key = self.head_key();
+        let stored = reader.get(&key)?.map(|bytes| bytes.to_vec());
+        let head = stored.as_deref().map(|bytes| unless_newer(Head::decode(bytes))).transpose();
+        let mut head = head.map_err(|error| error.at(&key))?.flatten();
+        let unaligned = |text| Part { text, is_aligned: false };
+        // The first of the pieces that are left need not be the first of the document.
+        let joined =
+            |pieces: BTreeMap<u64, Vec<u8>>| unaligned(pieces.into_values().flatten().collect());
+        let parts: Vec<Part> = match &mut head {
+            Some(damaged) if has_lost_its_pieces(damaged, &pieces) => {
+                let text = std::mem::take(&mut damaged.text);
+                head = None;
+                vec![unaligned(text), joined(pieces)]
+            }
+            Some(head) if head.pieces.is_empty() => {
+                vec![Part { text: std::mem::take(&mut head.text), is_aligned: true }]
+            }
+            Some(head) => {
+                runs(head.pieces.iter().map(|piece| (piece.bytes, pieces.remove(&piece.number))))
+            }
+            None if pieces.is_empty() => stored.iter().cloned().map(unaligned).collect(),
+            None => vec![joined(pieces)],
+        };
+        let mut head =
+            head.unwrap_or_else(|| Head { version: version_of_today(), ..Head::default() });
+        head.next = head.next.max(unused);
+        Ok(Remains { stored, head, parts })
+    }
+}
+
+/// Whether a head that decodes is damaged, and so are its fields: it names no piece, but a piece has a number that was not
+/// given out yet, or there are pieces and the text that it holds is none. Pieces beside a whole text are those of a write in
+/// steps that did not end.
+fn has_lost_its_pieces(head: &Head, pieces: &BTreeMap<u64, Vec<u8>>) -> bool {
+    let Some((last, _)) = pieces.last_key_value() else { return false };
+    head.pieces.is_empty() && (*last >= head.next || decode(head.text.clone()).is_err())
+}
+
+/// Pieces of a text joined, each with the length that it had, as far as nothing between them is lost: a row may go on from
+/// one to the next.
+fn runs(pieces: impl Iterator<Item = (usize, Option<Vec<u8>>)>) -> Vec<Part> {
+    let mut runs = vec![Part { text: Vec::new(), is_aligned: true }];
+    for (length, piece) in pieces {
+        let is_whole = piece.as_ref().is_some_and(|piece| piece.len() == length);
+        if let (Some(piece), Some(run)) = (piece, runs.last_mut()) {
+            run.text.extend_from_slice(&piece);
+        }
+        if !is_whole {
+            runs.push(Part { text: Vec::new(), is_aligned: false });
+        }
+    }
+    runs
+}
+
+/// A version that no lost head had: versions count changes one by one, and this counts the microseconds since 1970.
+fn version_of_today() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX / 2)
+}
+
+/// Rows that are read from damaged text.
+struct Rows<V, C> {
+    text: Vec<u8>,
+    rows: Vec<Row>,
+    /// Where the bytes of each id are.
+    ids: HashMap<NodeId, std::ops::Range<usize>>,
+    /// How deep the next row may lie.
+    deepest: u32,
+    types: std::marker::PhantomData<fn() -> (V, C)>,
+}
+
+impl<V, C: Codec<V>> Rows<V, C> {
+    fn new() -> Self {
+        let (text, rows, ids) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { text, rows, ids, deepest: 0, types: std::marker::PhantomData }
+    }
+
+    /// Reads a part of a text, which begins with a row, or with the end of one.
+    fn read(&mut self, part: &Part) -> Result<()> {
+        let mut rest = match part.is_aligned {
+            true => &part.text[..],
+            false => next_row(&part.text, self.deepest),
+        };
+        while let Some((_, after)) = rest.split_first() {
+            // All rows up to here are known, so a row begins here.
+            let frame = take_frame(rest);
+            if let Some(frame) = frame.filter(|frame| self.is_right(frame)) {
+                self.push_damaged(&frame, frame.node)?;
+                rest = frame.rest;
+                continue;
+            }
+            // The length of the row is wrong: it ends where the next one begins, wherever that is.
+            let next = next_row(after, self.deepest);
+            let end = rest.len() - next.len();
+            let frame = frame.filter(|frame| frame.rises <= self.deepest);
+            if let Some((frame, damaged)) = frame.and_then(|f| Some((f, rest.get(f.header..end)?)))
+            {
+                self.push_damaged(&frame, damaged)?;
+            }
+            rest = next;
+        }
+        Ok(())
+    }
+
+    /// Whether a frame ends where its row ends: rows follow it, or its node can be read, or nothing follows and it has a
+    /// name.
+    fn is_right(&self, frame: &Frame<'_>) -> bool {
+        let is_last = frame.rest.is_empty() && is_named(frame.node);
+        let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
+        is_followed(frame, self.deepest) || is_last || node.is_readable()
+    }
+
+    fn push_damaged(&mut self, frame: &Frame<'_>, damaged: &[u8]) -> Result<()> {
+        let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
+        let stored = match node.name() {
+            // At most the value does not decode: it stays as it is.
+            Ok(_) if damaged.len() == frame.node.len() => frame.node.to_vec(),
+            Ok(name) => named_placeholder(name, damaged),
+            Err(_) => placeholder(frame.id, damaged),
+        };
+        self.push(frame.rises, frame.id, &stored)
+    }
+
+    fn push(&mut self, rises: u32, id: NodeId, node: &[u8]) -> Result<()> {
+        let depth = self.deepest.saturating_sub(rises);
+        let mut own = id;
+        if let Some(at) = self.ids.get(&id) {
+            if self.text.get(at.clone()) == Some(node) {
+                // A copy: a write in steps that did not end left it.
+                return Ok(());
+            }
+            own = fresh_id(id, |id| Ok(self.ids.contains_key(&id)))?;
+        }
+        let at = self.text.len()..self.text.len() + node.len();
+        self.text.extend_from_slice(node);
+        self.ids.insert(own, at.clone());
+        self.rows.push(Row::new(own, at, depth));
+        self.deepest = depth + 1;
+        Ok(())
+    }
+}
+
+/// The rest from the first row on: the first frame with a name that is followed by another one, or by the end of the part.
+/// By chance one alone is found soon: of a node without a value five bytes may look like a row.
+fn next_row(text: &[u8], deepest: u32) -> &[u8] {
+    let is_row = |from: &&[u8]| {
+        take_frame(from).is_some_and(|frame| {
+            let is_end = || frame.rest.is_empty() || is_cut_off(frame.rest);
+            is_named(frame.node) && (is_end() || is_followed(&frame, deepest))
+        })
+    };
+    (0..text.len()).filter_map(|at| text.get(at..)).find(is_row).unwrap_or_default()
+}
+
+/// Whether rows follow a frame: one that has a name, or up to [`UNNAMED_ROWS`] that have lost it before that, or before the
+/// end. Such a row counts if it lies where it can and a name may have stood in it, so that other bytes are rarely
+/// taken for one.
+fn is_followed(frame: &Frame<'_>, deepest: u32) -> bool {
+    let (mut rest, mut deepest) = (frame.rest, deepest.saturating_sub(frame.rises) + 1);
+    for unnamed in 0..=UNNAMED_ROWS {
+        let Some(next) = take_frame(rest) else { return rest.is_empty() && unnamed > 0 };
+        if is_named(next.node) {
+            return true;
+        }
+        if next.rises > deepest || !holds_name(next.node) {
+            return false;
+        }
+        (rest, deepest) = (next.rest, deepest - next.rises + 1);
+    }
+    false
+}

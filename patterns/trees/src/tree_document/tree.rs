@@ -1,0 +1,185 @@
+//! The contract, kept by one document: each operation reads it, and writes what it changed.
+
+use std::ops::{ControlFlow, RangeBounds};
+
+use keyloom::value::Codec;
+use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
+
+use super::TreeDocument;
+use super::document::Document;
+use super::preorder::{DocumentBytes, owned, visits};
+use crate::tree::{NodeOf, VisitOf};
+use crate::{Nested, NodeId, Orphans, Place, Tree};
+use keyloom_tables::Inconsistency;
+
+impl<V, C: Codec<V>> TreeDocument<V, C> {
+    /// Reads the document, lets `change` work on it, and writes it.
+    fn update<W: Writer, T>(
+        &self,
+        txn: &mut W,
+        change: impl FnOnce(&mut Document<V, C>) -> Result<T>,
+    ) -> Result<T> {
+        let mut document = self.read(txn)?;
+        let changed = change(&mut document)?;
+        self.replace(txn, &document, document.head.next)?;
+        Ok(changed)
+    }
+}
+
+impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
+    type Value = V;
+    type Codec = C;
+    type Bytes<'r, R: Reader + 'r> = DocumentBytes;
+
+    fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>> {
+        Ok(self.read(reader)?.get(id))
+    }
+
+    fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>> {
+        self.read(reader)?.parent(id)
+    }
+
+    fn children<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
+        let document = self.read(reader)?;
+        let children = document.positions_of_children(parent.into(), order)?;
+        Ok(children.into_iter().map(move |child| Ok(document.rows.node(child))))
+    }
+
+    fn descendants<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
+        let document = self.read(reader)?;
+        let from = document.position_of_parent(from.into())?;
+        Ok(visits(document.rows, from, owned(&depths)).map(Ok))
+    }
+
+    fn ancestors<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+    ) -> Result<Vec<NodeOf<'r, Self, R>>> {
+        self.read(reader)?.ancestors(id)
+    }
+
+    fn sibling<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        id: NodeId,
+        order: Order,
+    ) -> Result<Option<NodeOf<'r, Self, R>>> {
+        self.read(reader)?.sibling(id, order)
+    }
+
+    fn child_count(&self, reader: &impl Reader, parent: impl Into<Option<NodeId>>) -> Result<u64> {
+        self.read(reader)?.child_count(parent)
+    }
+
+    fn descendant_count(
+        &self,
+        reader: &impl Reader,
+        from: impl Into<Option<NodeId>>,
+    ) -> Result<u64> {
+        self.read(reader)?.descendant_count(from)
+    }
+
+    fn depth(&self, reader: &impl Reader, id: NodeId) -> Result<u32> {
+        self.read(reader)?.depth(id)
+    }
+
+    fn is_ancestor(&self, reader: &impl Reader, ancestor: NodeId, node: NodeId) -> Result<bool> {
+        self.read(reader)?.is_ancestor(ancestor, node)
+    }
+
+    fn lowest_common_ancestor(
+        &self,
+        reader: &impl Reader,
+        one: NodeId,
+        other: NodeId,
+    ) -> Result<Option<NodeId>> {
+        self.read(reader)?.lowest_common_ancestor(one, other)
+    }
+
+    fn child_named(
+        &self,
+        reader: &impl Reader,
+        parent: impl Into<Option<NodeId>>,
+        name: &str,
+    ) -> Result<Option<NodeId>> {
+        self.read(reader)?.child_named(parent, name)
+    }
+
+    fn node_at<'n>(
+        &self,
+        reader: &impl Reader,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Option<NodeId>> {
+        self.read(reader)?.node_at(names)
+    }
+
+    fn insert(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        name: &str,
+        value: &V,
+        place: Place,
+    ) -> Result<()> {
+        txn.guarded(|txn| self.update(txn, |document| document.insert(id, name, value, place)))
+    }
+
+    fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()> {
+        txn.guarded(|txn| self.update(txn, |document| document.rename(id, name)))
+    }
+
+    fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &V) -> Result<()> {
+        txn.guarded(|txn| self.update(txn, |document| document.set_value(id, value)))
+    }
+
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
+        txn.guarded(|txn| self.update(txn, |document| document.move_to(id, place)))
+    }
+
+    fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
+        txn.guarded(|txn| self.update(txn, |document| document.delete_subtree(id)))
+    }
+
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
+        txn.guarded(|txn| self.update(txn, |document| document.delete_node(id, orphans)))
+    }
+
+    fn load(
+        &self,
+        txn: &mut impl Writer,
+        parent: impl Into<Option<NodeId>>,
+        trees: &[Nested<V>],
+    ) -> Result<()> {
+        txn.guarded(|txn| self.update(txn, |document| document.load(parent, trees)))
+    }
+
+    fn check(
+        &self,
+        reader: &impl Reader,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
+    ) -> Result<u64> {
+        self.find_wrong(reader, found)
+    }
+
+    /// Nothing in a document is derived from anything else. Pieces that no head names, which a
+    /// [write in steps](TreeDocument::write_in_steps) left that never came to its end, are removed; the version goes up with it.
+    /// A document that cannot be read is written again from all rows that can: see the [module](super).
+    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
+        self.repair_all(store)
+    }
+}

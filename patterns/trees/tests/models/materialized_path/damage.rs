@@ -1,0 +1,210 @@
+//! What `check` finds, and `repair` mends.
+
+use std::ops::ControlFlow::Continue;
+
+use keyloom::{Error, KeyRange, Memory, Reader, Store, Writer};
+use keyloom_trees::{NodeId, Orphans, Tree};
+
+use super::{Paths, both, filled, is_tidy, space};
+use crate::operations::Operation;
+use crate::questions::compare_whole;
+use keyloom_tables::Rule;
+use keyloom_testing::laws::{dump, dump_all};
+
+fn faults(model: &Paths, store: &impl Store) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    let note = |found: keyloom_tables::Inconsistency| {
+        rules.push(found.rule);
+        Continue(())
+    };
+    model.check(&store.snapshot().unwrap(), note).unwrap();
+    rules
+}
+
+#[test]
+fn where_nodes_are_is_found_wrong_and_derived_again() {
+    for (model, rules) in both() {
+        let store = Memory::new();
+        let oracle = filled(&store, &model, rules);
+        let whole = dump_all(&store);
+        let node = |id: NodeId| space().pack(&("node", id));
+        let path_of =
+            |id: NodeId| store.snapshot().unwrap().get(&node(id)).unwrap().unwrap().to_vec();
+        let (one, other) = (path_of(11), path_of(2));
+        type Damage<'d> = (Rule, Box<dyn Fn(&mut dyn FnMut(&[u8], Option<&[u8]>)) + 'd>);
+        let damages: Vec<Damage<'_>> = vec![
+            (Rule::Missing, Box::new(|write| write(&node(11), None))),
+            (Rule::Wrong, Box::new(|write| write(&node(11), Some(&other)))),
+            (Rule::Wrong, Box::new(|write| write(&node(11), Some(b"no path")))),
+            (Rule::Dangling, Box::new(|write| write(&node(999), Some(&one)))),
+            (Rule::Dangling, Box::new(|write| write(&node(999), Some(b"no path")))),
+        ];
+        for (rule, damage) in damages {
+            store
+                .transact(|txn| {
+                    damage(&mut |key, value| match value {
+                        Some(value) => txn.put(key, value).unwrap(),
+                        None => txn.delete(key).unwrap(),
+                    });
+                    Ok(())
+                })
+                .unwrap();
+            let found = faults(&model, &store);
+            assert!(found.contains(&rule), "{rule:?}: {found:?}");
+            assert!(model.repair(&store).unwrap() > 0);
+            assert_eq!(dump_all(&store), whole, "{rule:?}");
+        }
+        assert_eq!(model.repair(&store).unwrap(), 0);
+        compare_whole(&model, &store.snapshot().unwrap(), &oracle);
+    }
+}
+
+#[test]
+fn what_lost_its_parent_becomes_a_root_with_all_below_it() {
+    for (model, rules) in both() {
+        let store = Memory::new();
+        let mut oracle = filled(&store, &model, rules);
+        let path = store
+            .snapshot()
+            .unwrap()
+            .get(&space().pack(&("node", 1_u64)))
+            .unwrap()
+            .unwrap()
+            .to_vec();
+        let record = [space().child("path").prefix(), &path].concat();
+        store.transact(|txn| txn.delete(&record)).unwrap();
+        let found = faults(&model, &store);
+        assert_eq!(found.iter().filter(|rule| **rule == Rule::NoParent).count(), 3, "{found:?}");
+        model.repair(&store).unwrap();
+        oracle.perform(&Operation::DeleteNode { id: 1, orphans: Orphans::Rooted }).unwrap();
+        compare_whole(&model, &store.snapshot().unwrap(), &oracle);
+        is_tidy(&store, &model, &oracle);
+    }
+}
+
+#[test]
+fn what_is_foreign_is_reported_and_left_alone() {
+    for (model, rules) in both() {
+        let store = Memory::new();
+        filled(&store, &model, rules);
+        let foreign = [
+            space().pack("other"),
+            space().pack(&("node", "no id")),
+            space().pack(&("path", 7.5_f64)),
+            space().pack("move"),
+        ];
+        for key in &foreign {
+            store.transact(|txn| txn.put(key, b"\x01?")).unwrap();
+            assert_eq!(faults(&model, &store), [Rule::Foreign], "{key:?}");
+            store.transact(|txn| txn.delete(key)).unwrap();
+        }
+        // What a newer program has written is no fault, but nothing that this one can judge.
+        store.transact(|txn| txn.put(&space().pack("move"), b"\x02")).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        assert!(is_of_newer_format(model.check(&snapshot, |_| Continue(())).unwrap_err()));
+        assert!(is_of_newer_format(model.get(&snapshot, 1).unwrap_err()));
+    }
+}
+
+fn is_of_newer_format(error: Error) -> bool {
+    match error {
+        Error::At { source, .. } => is_of_newer_format(*source),
+        error => matches!(error, Error::NewerFormat { .. }),
+    }
+}
+
+#[test]
+fn a_record_of_steps_that_cannot_be_read_is_named_and_goes() {
+    let (model, rules) = &both()[0];
+    let store = Memory::new();
+    let oracle = filled(&store, model, *rules);
+    let key = space().pack("move");
+    store.transact(|txn| txn.put(&key, b"\x01?")).unwrap();
+    let error = model.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
+    assert!(error.contains(r#""move""#) && error.contains("run repair"), "{error}");
+    assert_eq!(model.repair(&store).unwrap(), 1);
+    compare_whole(model, &store.snapshot().unwrap(), &oracle);
+}
+
+#[test]
+fn a_value_that_does_not_decode_is_told() {
+    for (model, rules) in both() {
+        let store = Memory::new();
+        filled(&store, &model, rules);
+        let snapshot = store.snapshot().unwrap();
+        let path = snapshot.get(&space().pack(&("node", 11))).unwrap().unwrap();
+        let key = [space().child("path").prefix(), path].concat();
+        let record = snapshot.get(&key).unwrap().unwrap().to_vec();
+        drop(snapshot);
+        // A number that goes on where the record ends.
+        let damaged = [&record[..record.len() - 1], &[0x80]].concat();
+        store.transact(|txn| txn.put(&key, &damaged)).unwrap();
+        assert_eq!(faults(&model, &store), [Rule::Undecodable]);
+        assert_eq!(model.repair(&store).unwrap(), 0);
+        store.transact(|txn| model.set_value(txn, 11, &11)).unwrap();
+        assert_eq!(faults(&model, &store), []);
+    }
+}
+
+#[test]
+fn a_node_of_an_id_that_another_has_gets_its_own_again_or_a_new_one() {
+    for (model, rules) in both() {
+        let store = Memory::new();
+        filled(&store, &model, rules);
+        let whole = dump_all(&store);
+        let count = model.descendant_count(&store.snapshot().unwrap(), None).unwrap();
+        // A subtree is there twice, as where a move in steps was cut off and its record was lost.
+        let path = |id: NodeId| {
+            let snapshot = store.snapshot().unwrap();
+            snapshot.get(&space().pack(&("node", id))).unwrap().unwrap().to_vec()
+        };
+        let (from, to) = (path(11), path(2));
+        let last = |path: &[u8], above: &[u8]| path[above.len()..].to_vec();
+        let segment = last(&from, &path(1));
+        let prefix = space().child("path").prefix().to_vec();
+        let old = [&prefix[..], &from].concat();
+        let below = KeyRange::self_and_children(&old).into_owned();
+        let copied = dump(&store.snapshot().unwrap(), below);
+        store
+            .transact(|txn| {
+                copied.iter().try_for_each(|(key, record)| {
+                    let rest = &key[old.len()..];
+                    txn.put(&[&prefix[..], &to, &segment, rest].concat(), record)
+                })
+            })
+            .unwrap();
+        let wrong = faults(&model, &store);
+        assert_eq!(wrong, vec![Rule::Wrong; copied.len()]);
+        model.repair(&store).unwrap();
+        assert_eq!(faults(&model, &store), []);
+        let snapshot = store.snapshot().unwrap();
+        let now = model.descendant_count(&snapshot, None).unwrap();
+        assert_eq!(now, count + copied.len() as u64);
+        assert_eq!(path(11), from, "the first is found by its id as before");
+        // The second can be deleted like any other node.
+        let copy = model.child_named(&snapshot, 2, "node 11").unwrap().unwrap();
+        drop(snapshot);
+        store.transact(|txn| model.delete_subtree(txn, copy).map(drop)).unwrap();
+        assert_eq!(dump_all(&store), whole);
+    }
+}
+
+#[test]
+fn a_record_of_names_without_an_id_gets_it_back_and_keeps_its_children() {
+    let (model, rules) = &both()[1];
+    for damaged in [&b""[..], b"short", b"\0\0\0\0\0\0\0\x0b\0no node"] {
+        let store = Memory::new();
+        filled(&store, model, *rules);
+        let snapshot = store.snapshot().unwrap();
+        let path = snapshot.get(&space().pack(&("node", 11_u64))).unwrap().unwrap();
+        let key = [space().child("path").prefix(), path].concat();
+        drop(snapshot);
+        store.transact(|txn| txn.put(&key, damaged)).unwrap();
+        assert!(faults(model, &store).contains(&Rule::Foreign));
+        model.repair(&store).unwrap();
+        assert_eq!(faults(model, &store), [Rule::Undecodable]);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(model.node_at(&snapshot, ["node 1", "node 11", "node 111"]).unwrap(), Some(111));
+        assert_eq!(model.parent(&snapshot, 111).unwrap(), Some(11));
+    }
+}

@@ -1,0 +1,179 @@
+//! What is wrong is told, and what can be derived is made right.
+
+use keyloom::{Memory, Order, Reader, Store, Writer};
+use keyloom_trees::{Nested, Place, Tree};
+
+use super::{bushy, faults, preorder, tree};
+use keyloom_testing::laws::dump_all;
+
+#[test]
+fn positions_are_written_anew_from_the_rows() {
+    let (tree, store) = (tree(), Memory::new());
+    let nested = bushy(&mut 0, 7, 3);
+    store.transact(|txn| tree.load(txn, None, std::slice::from_ref(&nested))).unwrap();
+    let before = preorder(&tree, &store.snapshot().unwrap());
+    let node = |id: u64| tree.space().pack(&("node", id));
+    store
+        .transact(|txn| {
+            txn.delete(&node(3))?;
+            txn.put(&node(5), b"\x01nothing")?;
+            txn.put(&node(90_000), &position_of_a_root())
+        })
+        .unwrap();
+    assert_eq!(
+        faults(&tree, &store),
+        [
+            r#"the key ("nested sets", "node", 3) is missing"#,
+            r#"the key ("nested sets", "node", 5) has a wrong value"#,
+            r#"the key ("nested sets", "node", 5) is of another kind of data"#,
+            r#"the key ("nested sets", "node", 90000) dangles: nothing makes it"#,
+        ]
+    );
+    assert_eq!(tree.repair(&store).unwrap(), 3);
+    assert_eq!(faults(&tree, &store), Vec::<String>::new());
+    assert_eq!(preorder(&tree, &store.snapshot().unwrap()), before);
+    assert_eq!(tree.repair(&store).unwrap(), 0);
+}
+
+fn position_of_a_root() -> Vec<u8> {
+    [&[1, 1][..], &7_u64.to_be_bytes(), &[0]].concat()
+}
+
+#[test]
+fn rows_that_cross_and_keys_of_others_are_told() {
+    let (tree, store) = (tree(), Memory::new());
+    store
+        .transact(|txn| {
+            tree.insert(txn, 1, "one", &0, Place::last(None))?;
+            tree.insert(txn, 2, "two", &0, Place::last(1))?;
+            tree.insert(txn, 3, "three", &0, Place::last(None))?;
+            txn.put(&tree.space().pack(&("left", u128::MAX - 7)), b"short")?;
+            txn.put(&tree.space().pack("other"), b"")
+        })
+        .unwrap();
+    let nothing =
+        |key: &str| format!(r#"the key ("nested sets", {key}) is of another kind of data"#);
+    let [other, short] =
+        [nothing(r#""other""#), nothing(r#""left", 0xfffffffffffffffffffffffffffffff8"#)];
+    assert_eq!(faults(&tree, &store), [&*other, &*short]);
+    // Node 2 ends where it should, and node 1 ends before that: their intervals cross.
+    let (one, two) = (row(&tree, &store, 1), row(&tree, &store, 2));
+    let right_of_two = u128::from_be_bytes(two.1[..16].try_into().unwrap());
+    let mut crossing = one.1.clone();
+    crossing[..16].copy_from_slice(&(right_of_two - 1).to_be_bytes());
+    store.transact(|txn| txn.put(&one.0, &crossing)).unwrap();
+    let crosses = format!("the key {} has a wrong value", keyloom::key::display(&two.0));
+    assert_eq!(faults(&tree, &store), [other.clone(), crosses, short]);
+    // The one that crosses what encloses it becomes the last root. A row without an id, a name, a value goes; the key
+    // of another stays.
+    assert!(tree.repair(&store).unwrap() > 0);
+    assert_eq!(faults(&tree, &store), [other]);
+    let roots = tree.dump(&store.snapshot().unwrap(), None).unwrap();
+    assert_eq!(roots.iter().map(|root| root.id).collect::<Vec<_>>(), [1, 3, 2]);
+    assert_eq!(tree.repair(&store).unwrap(), 0);
+}
+
+/// The key and the value of the row of a node.
+pub(super) fn row(tree: &impl Tree, store: &impl Store, id: u64) -> (Vec<u8>, Vec<u8>) {
+    let snapshot = store.snapshot().unwrap();
+    let rows = snapshot.range(tree.space().child("left").range(), Order::Ascending).unwrap();
+    rows.map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
+        .find(|(_, value)| value.get(16..24) == Some(&id.to_be_bytes()[..]))
+        .unwrap()
+}
+
+#[test]
+fn names_and_values_that_do_not_decode_are_told() {
+    let (tree, store) = (tree(), Memory::new());
+    store
+        .transact(|txn| {
+            tree.insert(txn, 1, "one", &0, Place::last(None))?;
+            tree.insert(txn, 2, "two", &0, Place::last(1))
+        })
+        .unwrap();
+    let (key, whole) = row(&tree, &store, 2);
+    let told = |what: &str| format!("the key {} {what}", keyloom::key::display(&key));
+    let nothing = told("is of another kind of data");
+    let no_value = told("has a value that does not decode; delete or replace it");
+    // The value is cut off, the name is, and the name is no text.
+    let cut = |bytes: usize| whole[..bytes].to_vec();
+    let mut no_text = whole.clone();
+    no_text[26] = 0xff;
+    let cases = [
+        (cut(whole.len() - 1), &no_value, "two"),
+        (cut(whole.len() - 3), &nothing, "lost 2"),
+        (cut(24), &nothing, "lost 2"),
+        (no_text, &nothing, "lost 2"),
+    ];
+    for (damaged, fault, name) in cases {
+        store.transact(|txn| txn.put(&key, &damaged)).unwrap();
+        assert_eq!(faults(&tree, &store), [&**fault]);
+        // The node keeps its place, and its value is reported as lost until it has another.
+        assert_eq!(tree.repair(&store).unwrap(), u64::from(fault == &nothing));
+        assert_eq!(faults(&tree, &store), [&*no_value]);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(tree.get(&snapshot, 2).unwrap().unwrap().name().unwrap(), name);
+        assert_eq!(tree.parent(&snapshot, 2).unwrap(), Some(1));
+        drop(snapshot);
+        store.transact(|txn| tree.set_value(txn, 2, &7)).unwrap();
+        assert_eq!(faults(&tree, &store), [""; 0]);
+    }
+}
+
+#[test]
+fn positions_of_a_newer_format_are_named_and_written_again() {
+    let (tree, store) = (tree(), Memory::new());
+    store.transact(|txn| tree.insert(txn, 1, "one", &0, Place::last(None))).unwrap();
+    // That of a node which is there, and that of one which has no row.
+    for id in [1_u64, 2] {
+        let (key, whole) = (tree.space().pack(&("node", id)), dump_all(&store));
+        store.transact(|txn| txn.put(&key, &[3, 1])).unwrap();
+        assert!(
+            faults(&tree, &store).iter().any(|fault| fault.contains(&format!("\"node\", {id})")))
+        );
+        tree.repair(&store).unwrap();
+        assert_eq!(dump_all(&store), whole);
+    }
+}
+
+#[test]
+fn a_repair_goes_on_behind_a_key_that_is_no_row() {
+    let (tree, store) = (tree(), Memory::new());
+    let nodes: Vec<Nested<u32>> = (0..1_200).map(|id| Nested::new(id, "node", 0)).collect();
+    store.transact(|txn| tree.load(txn, None, &nodes)).unwrap();
+    let rows = {
+        let snapshot = store.snapshot().unwrap();
+        let rows = tree.space().child("left");
+        let keys = snapshot.range(rows.range(), Order::Ascending).unwrap();
+        keys.map(|row| rows.unpack::<u128>(row.unwrap().0).unwrap()).collect::<Vec<_>>()
+    };
+    // The last key of the first 1,000, which are looked at together.
+    let foreign = tree.space().pack(&("left", rows[998], "no label"));
+    let position = tree.space().pack(&("node", 1_100_u64));
+    store
+        .transact(|txn| {
+            txn.put(&foreign, b"")?;
+            txn.delete(&position)
+        })
+        .unwrap();
+    assert_eq!(faults(&tree, &store).len(), 2);
+    assert_eq!(tree.repair(&store).unwrap(), 1);
+    assert_eq!(faults(&tree, &store).len(), 1);
+    assert!(store.snapshot().unwrap().get(&position).unwrap().is_some());
+}
+
+#[test]
+fn what_is_read_of_a_broken_tree_is_an_error_that_names_the_key() {
+    let (tree, store) = (tree(), Memory::new());
+    store
+        .transact(|txn| {
+            tree.insert(txn, 1, "one", &0, Place::last(None))?;
+            txn.put(&tree.space().pack(&("node", 1)), &position_of_a_root())
+        })
+        .unwrap();
+    let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
+    assert!(error.contains(r#"("nested sets", "left", 7)"#) && error.contains("repair"), "{error}");
+    store.transact(|txn| txn.put(&tree.space().pack(&("node", 1)), &[9])).unwrap();
+    let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
+    assert!(error.contains("has format 9"), "{error}");
+}

@@ -1,0 +1,162 @@
+//! Random operations, as data: the same whatever is in the tree, so that any of them can be left out.
+
+use fastrand::Rng;
+use keyloom::{Result, Writer};
+use keyloom_trees::{Nested, NodeId, Orphans, Place, Tree};
+
+use super::oracle::Rules;
+
+#[derive(Clone, Debug)]
+pub enum Operation {
+    Insert { id: NodeId, name: String, value: u32, place: Place },
+    Rename { id: NodeId, name: String },
+    SetValue { id: NodeId, value: u32 },
+    Move { id: NodeId, place: Place },
+    DeleteSubtree { id: NodeId },
+    DeleteNode { id: NodeId, orphans: Orphans },
+    Load { parent: Option<NodeId>, trees: Vec<Nested<u32>> },
+}
+
+/// What operations are about.
+#[derive(Clone, Copy, Debug)]
+pub struct Mix {
+    /// Ids lie below; of the ids some are in the tree, and some are not.
+    pub ids: NodeId,
+    pub rules: Rules,
+    /// How many of a hundred operations delete.
+    pub deletions: u32,
+}
+
+impl Mix {
+    /// A forest of half of the ids, then what happens to it.
+    pub fn operations(self, rng: &mut Rng, count: usize) -> Vec<Operation> {
+        let mut operations = vec![self.forest(rng)];
+        operations.extend((1..count).map(|_| self.operation(rng)));
+        operations
+    }
+
+    pub fn forest(self, rng: &mut Rng) -> Operation {
+        let mut trees: Vec<Nested<u32>> = Vec::new();
+        for id in 2..self.ids / 2 + 2 {
+            let node = Nested::new(id, format!("loaded {id:03}"), rng.u32(..));
+            // Some way down.
+            let mut siblings = &mut trees;
+            while !siblings.is_empty() && rng.u8(..10) < 6 {
+                let at = rng.usize(..siblings.len());
+                siblings = &mut siblings[at].children;
+            }
+            siblings.push(node);
+        }
+        Operation::Load { parent: None, trees }
+    }
+
+    pub fn operation(self, rng: &mut Rng) -> Operation {
+        let id = self.id(rng);
+        if rng.u32(..100) < self.deletions {
+            return match rng.u8(..4) {
+                0 => Operation::DeleteSubtree { id },
+                1 => Operation::DeleteNode { id, orphans: Orphans::Rooted },
+                _ => Operation::DeleteNode { id, orphans: Orphans::Adopted },
+            };
+        }
+        match rng.u8(..100) {
+            0..48 => {
+                let (name, value) = (name(rng), rng.u32(..));
+                let id = self.new_id(rng);
+                Operation::Insert { id, name, value, place: self.place(rng) }
+            }
+            48..80 => Operation::Move { id, place: self.place(rng) },
+            80..90 => Operation::Rename { id, name: name(rng) },
+            90..95 => Operation::SetValue { id, value: rng.u32(..) },
+            _ => self.load(rng),
+        }
+    }
+
+    fn id(self, rng: &mut Rng) -> NodeId {
+        // Most of those that the forest began with: see `forest`.
+        let among = if rng.u8(..4) > 0 { self.ids / 2 + 2 } else { self.ids };
+        Self::of_all_lengths(rng.u64(..among))
+    }
+
+    /// An id that may be new.
+    fn new_id(self, rng: &mut Rng) -> NodeId {
+        let from = if rng.u8(..4) > 0 { self.ids / 2 } else { 0 };
+        Self::of_all_lengths(rng.u64(from..self.ids))
+    }
+
+    fn of_all_lengths(id: NodeId) -> NodeId {
+        match id {
+            0 => NodeId::MAX,
+            1 => 1 << 40,
+            id => id,
+        }
+    }
+
+    fn parent(self, rng: &mut Rng) -> Option<NodeId> {
+        (rng.u8(..6) > 0).then(|| self.id(rng))
+    }
+
+    fn place(self, rng: &mut Rng) -> Place {
+        if self.rules.ordered_by_name {
+            return Place::Sorted(self.parent(rng));
+        }
+        match rng.u8(..10) {
+            0..2 => Place::First(self.parent(rng)),
+            2..4 => Place::Last(self.parent(rng)),
+            4..6 => Place::At(self.parent(rng), rng.u64(..5)),
+            6 => Place::Sorted(self.parent(rng)),
+            7 => Place::Before(self.id(rng)),
+            _ => Place::After(self.id(rng)),
+        }
+    }
+
+    fn load(self, rng: &mut Rng) -> Operation {
+        let parent = self.parent(rng);
+        // With different names, and each id once; an id may be in the tree.
+        let first = self.new_id(rng).clamp(2, self.ids + 2);
+        let mut next = first;
+        let trees = (0..rng.usize(..3)).map(|_| nested(rng, &mut next, 0)).collect();
+        Operation::Load { parent, trees }
+    }
+}
+
+fn nested(rng: &mut Rng, next: &mut NodeId, depth: u32) -> Nested<u32> {
+    let id = *next;
+    *next += 1;
+    let mut node = Nested::new(id, format!("loaded {id:03}"), rng.u32(..));
+    for _ in 0..rng.u32(..3_u32.saturating_sub(depth).max(1)) {
+        node = node.with(nested(rng, next, depth + 1));
+    }
+    node
+}
+
+/// Names with everything that keys escape, and some that only begin alike.
+const NAMES: [&str; 10] = ["", "a", "a\0", "a\0b", "a.b", "a-b", "ab", "b", "é", "\u{10FFFF}"];
+
+pub fn name(rng: &mut Rng) -> String {
+    let name = rng.choice(NAMES).unwrap();
+    match rng.u8(..3) {
+        0 => name.into(),
+        _ => format!("{name}{}", rng.u8(..20)),
+    }
+}
+
+/// Does an operation to a model; tells how many nodes it deleted where it does.
+pub fn perform<T: Tree<Value = u32>>(
+    model: &T,
+    txn: &mut impl Writer,
+    operation: &Operation,
+) -> Result<u64> {
+    match operation {
+        Operation::Insert { id, name, value, place } => {
+            model.insert(txn, *id, name, value, *place)?
+        }
+        Operation::Rename { id, name } => model.rename(txn, *id, name)?,
+        Operation::SetValue { id, value } => model.set_value(txn, *id, value)?,
+        Operation::Move { id, place } => model.move_to(txn, *id, *place)?,
+        Operation::DeleteSubtree { id } => return model.delete_subtree(txn, *id),
+        Operation::DeleteNode { id, orphans } => model.delete_node(txn, *id, *orphans)?,
+        Operation::Load { parent, trees } => model.load(txn, *parent, trees)?,
+    }
+    Ok(0)
+}

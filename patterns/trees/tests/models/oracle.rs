@@ -1,0 +1,314 @@
+//! A naive tree in memory: what all models should answer.
+
+use std::collections::BTreeMap;
+
+use keyloom_trees::{Nested, NodeId, Orphans, Place, TreeError};
+
+use super::operations::Operation;
+
+/// What a model asks beyond the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Siblings have different names.
+    pub unique_names: bool,
+    /// Siblings stand in the order of their names, so that only sorted places are asked for.
+    pub ordered_by_name: bool,
+    /// How many nodes a damaged entry costs at most.
+    pub cost: Cost,
+    /// The entry that says how all others are read, if there is one: its format may be a newer one.
+    pub definition: Option<&'static str>,
+}
+
+/// How many nodes a damaged entry costs at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// So many.
+    Nodes(usize),
+    /// Those that have a damaged byte in the entry, and so many more.
+    DamagedAnd(usize),
+}
+
+#[allow(dead_code, reason = "models come one by one")]
+impl Rules {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        unique_names: false,
+        ordered_by_name: false,
+        cost: Cost::Nodes(1),
+        definition: None,
+    };
+    /// Siblings have different names.
+    pub const UNIQUE_NAMES: Self = Self { unique_names: true, ..Self::NONE };
+    /// Siblings have different names, and stand in their order.
+    pub const ORDERED_BY_NAME: Self =
+        Self { unique_names: true, ordered_by_name: true, ..Self::NONE };
+    /// Nothing, of nodes that are all in one entry.
+    pub const DOCUMENT: Self =
+        Self { cost: Cost::DamagedAnd(1), definition: Some("head"), ..Self::NONE };
+    /// Nothing, of some nodes in each entry, and some that go on in the next.
+    pub const IN_PIECES: Self = Self { cost: Cost::Nodes(6), ..Self::DOCUMENT };
+}
+
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub name: String,
+    pub value: u32,
+    pub parent: Option<NodeId>,
+    pub children: Vec<NodeId>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    rules: Rules,
+    /// How errors name the tree.
+    tree: String,
+    nodes: BTreeMap<NodeId, Node>,
+    roots: Vec<NodeId>,
+}
+
+type Outcome<T> = Result<T, TreeError>;
+
+impl Oracle {
+    pub fn new(rules: Rules, tree: String) -> Self {
+        Self { rules, tree, nodes: BTreeMap::new(), roots: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Does an operation and returns what it tells; what is refused changes nothing.
+    pub fn perform(&mut self, operation: &Operation) -> Outcome<u64> {
+        let before = self.clone();
+        let outcome = self.try_to(operation);
+        if outcome.is_err() {
+            *self = before;
+        }
+        outcome
+    }
+
+    fn try_to(&mut self, operation: &Operation) -> Outcome<u64> {
+        match operation {
+            Operation::Insert { id, name, value, place } => {
+                self.insert(*id, name, *value, *place)?
+            }
+            Operation::Rename { id, name } => self.rename(*id, name)?,
+            Operation::SetValue { id, value } => {
+                self.node(*id)?;
+                self.nodes.get_mut(id).unwrap().value = *value;
+            }
+            Operation::Move { id, place } => self.move_to(*id, *place)?,
+            Operation::DeleteSubtree { id } => return self.delete_subtree(*id),
+            Operation::DeleteNode { id, orphans } => self.delete_node(*id, *orphans)?,
+            Operation::Load { parent, trees } => self.load(*parent, trees)?,
+        }
+        Ok(0)
+    }
+
+    fn insert(&mut self, id: NodeId, name: &str, value: u32, place: Place) -> Outcome<()> {
+        if self.nodes.contains_key(&id) {
+            return Err(TreeError::NodeExists { tree: self.tree.clone(), node: id });
+        }
+        let (parent, index) = self.locate(None, name, place)?;
+        self.free_name(parent, name, &[])?;
+        let node = Node { name: name.into(), value, parent, children: Vec::new() };
+        self.nodes.insert(id, node);
+        self.siblings_mut(parent).insert(index, id);
+        Ok(())
+    }
+
+    fn rename(&mut self, id: NodeId, name: &str) -> Outcome<()> {
+        let parent = self.node(id)?.parent;
+        self.free_name(parent, name, &[id])?;
+        self.nodes.get_mut(&id).unwrap().name = name.into();
+        if self.rules.ordered_by_name {
+            self.move_to(id, Place::Sorted(parent))?;
+        }
+        Ok(())
+    }
+
+    fn move_to(&mut self, id: NodeId, place: Place) -> Outcome<()> {
+        let Node { name, parent: old, .. } = self.node(id)?.clone();
+        if matches!(place, Place::Before(sibling) | Place::After(sibling) if sibling == id) {
+            return Ok(());
+        }
+        let (parent, index) = self.locate(Some(id), &name, place)?;
+        self.free_name(parent, &name, &[id])?;
+        self.siblings_mut(old).retain(|sibling| *sibling != id);
+        self.siblings_mut(parent).insert(index, id);
+        self.nodes.get_mut(&id).unwrap().parent = parent;
+        Ok(())
+    }
+
+    fn delete_subtree(&mut self, id: NodeId) -> Outcome<u64> {
+        let parent = self.node(id)?.parent;
+        let subtree: Vec<NodeId> =
+            self.descendants(Some(id))?.into_iter().map(|(_, id)| id).collect();
+        self.siblings_mut(parent).retain(|sibling| *sibling != id);
+        for node in &subtree {
+            self.nodes.remove(node);
+        }
+        Ok(subtree.len() as u64)
+    }
+
+    fn delete_node(&mut self, id: NodeId, orphans: Orphans) -> Outcome<()> {
+        let Node { parent, children, .. } = self.node(id)?.clone();
+        let adopter = match orphans {
+            Orphans::Adopted => parent,
+            Orphans::Rooted => None,
+        };
+        for child in &children {
+            // The node itself goes, and takes its name along.
+            let name = &self.nodes[child].name;
+            self.free_name(adopter, name, &[&children[..], &[id]].concat())?;
+        }
+        let position = self.siblings(parent).iter().position(|sibling| *sibling == id).unwrap();
+        self.siblings_mut(parent).remove(position);
+        self.nodes.remove(&id);
+        let at = match orphans {
+            Orphans::Adopted => position,
+            Orphans::Rooted => self.roots.len(),
+        };
+        self.siblings_mut(adopter).splice(at..at, children.iter().copied());
+        for child in &children {
+            self.nodes.get_mut(child).unwrap().parent = adopter;
+        }
+        if self.rules.ordered_by_name {
+            let mut sorted = self.siblings(adopter).to_vec();
+            sorted.sort_by_key(|child| &self.nodes[child].name);
+            *self.siblings_mut(adopter) = sorted;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, parent: Option<NodeId>, trees: &[Nested<u32>]) -> Outcome<()> {
+        for tree in trees {
+            let mut path = Vec::new();
+            for (depth, node) in tree.preorder() {
+                path.truncate(depth as usize);
+                let below = path.last().copied().or(parent);
+                let place = match self.rules.ordered_by_name {
+                    true => Place::Sorted(below),
+                    false => Place::Last(below),
+                };
+                self.insert(node.id, &node.name, node.value, place)?;
+                path.push(node.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The parent that a place names, and how many of the other children stand before it.
+    fn locate(
+        &self,
+        moved: Option<NodeId>,
+        name: &str,
+        place: Place,
+    ) -> Outcome<(Option<NodeId>, usize)> {
+        let (target, parent) = match place {
+            Place::First(parent)
+            | Place::Last(parent)
+            | Place::At(parent, _)
+            | Place::Sorted(parent) => {
+                self.siblings_of(parent)?;
+                (parent, parent)
+            }
+            Place::Before(sibling) | Place::After(sibling) => {
+                (Some(sibling), self.node(sibling)?.parent)
+            }
+        };
+        if let (Some(node), Some(target)) = (moved, target)
+            && (node == target || self.ancestors(target)?.contains(&node))
+        {
+            return Err(TreeError::BelowItself { node, target });
+        }
+        let is_other = |child: &&NodeId| Some(**child) != moved;
+        let others: Vec<NodeId> = self.siblings(parent).iter().filter(is_other).copied().collect();
+        let of = |sibling| others.iter().position(|other| *other == sibling).unwrap();
+        let index = match place {
+            Place::First(_) => 0,
+            Place::Last(_) => others.len(),
+            Place::At(_, position) if position <= others.len() as u64 => position as usize,
+            Place::At(_, position) => {
+                let children = others.len() as u64;
+                return Err(TreeError::NoSuchPosition { parent, position, children });
+            }
+            Place::Sorted(_) => {
+                let greater = |other: &NodeId| *self.nodes[other].name > *name;
+                others.iter().position(greater).unwrap_or(others.len())
+            }
+            Place::Before(sibling) => of(sibling),
+            Place::After(sibling) => of(sibling) + 1,
+        };
+        Ok((parent, index))
+    }
+
+    fn free_name(&self, parent: Option<NodeId>, name: &str, not: &[NodeId]) -> Outcome<()> {
+        let has_it = |child: &&NodeId| !not.contains(child) && self.nodes[child].name == name;
+        match self.siblings(parent).iter().find(has_it) {
+            Some(taken_by) if self.rules.unique_names => {
+                Err(TreeError::NameTaken { parent, name: name.into(), taken_by: *taken_by })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    // ---- what there is ------------------------------------------------------------------------------------------
+
+    pub fn find(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(&id)
+    }
+
+    pub fn node(&self, id: NodeId) -> Outcome<&Node> {
+        self.find(id).ok_or_else(|| TreeError::UnknownNode { tree: self.tree.clone(), node: id })
+    }
+
+    pub fn siblings_of(&self, parent: Option<NodeId>) -> Outcome<&[NodeId]> {
+        parent.map_or(Ok(&self.roots), |parent| Ok(&self.node(parent)?.children))
+    }
+
+    fn siblings(&self, parent: Option<NodeId>) -> &[NodeId] {
+        self.siblings_of(parent).unwrap()
+    }
+
+    fn siblings_mut(&mut self, parent: Option<NodeId>) -> &mut Vec<NodeId> {
+        match parent {
+            None => &mut self.roots,
+            Some(parent) => &mut self.nodes.get_mut(&parent).unwrap().children,
+        }
+    }
+
+    pub fn ancestors(&self, id: NodeId) -> Outcome<Vec<NodeId>> {
+        let mut ancestors = Vec::new();
+        let mut next = self.node(id)?.parent;
+        while let Some(parent) = next {
+            ancestors.push(parent);
+            next = self.nodes[&parent].parent;
+        }
+        Ok(ancestors)
+    }
+
+    /// Depth-first, with depths: 0 of the node itself, 1 of the roots.
+    pub fn descendants(&self, from: Option<NodeId>) -> Outcome<Vec<(u32, NodeId)>> {
+        let mut open: Vec<(u32, NodeId)> = match from {
+            Some(id) => self.node(id).map(|_| vec![(0, id)])?,
+            None => self.roots.iter().rev().map(|root| (1, *root)).collect(),
+        };
+        let mut visits = Vec::new();
+        while let Some((depth, id)) = open.pop() {
+            visits.push((depth, id));
+            open.extend(self.nodes[&id].children.iter().rev().map(|child| (depth + 1, *child)));
+        }
+        Ok(visits)
+    }
+
+    pub fn nested(&self, id: NodeId) -> Nested<u32> {
+        let Node { name, value, children, .. } = &self.nodes[&id];
+        let children = children.iter().map(|child| self.nested(*child)).collect();
+        Nested { id, name: name.clone(), value: *value, children }
+    }
+
+    pub fn forest(&self) -> Vec<Nested<u32>> {
+        self.roots.iter().map(|root| self.nested(*root)).collect()
+    }
+}

@@ -1,0 +1,101 @@
+//! Patterns asked of a tree whose paths are of names.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use fastrand::Rng;
+use keyloom::{Order, Reader, Result, Store, Subspace};
+use keyloom_trees::path::{PathPattern, Paths};
+use keyloom_trees::{MaterializedPath, MoveStep, NodeId, Place, Tree};
+
+use crate::language::lquery;
+use crate::naive;
+use crate::scan::random_case;
+use keyloom_testing::laws::clear;
+
+/// What is at each path.
+type Nodes = BTreeMap<Vec<String>, NodeId>;
+
+fn tree() -> MaterializedPath<u32> {
+    MaterializedPath::new(&Subspace::new("tree")).of_names()
+}
+
+/// Random paths with all that are above them, as nodes of the tree.
+fn fill(store: &impl Store, rng: &mut Rng) -> Nodes {
+    clear(store);
+    let mut nodes = Nodes::new();
+    for _ in 0..150 {
+        let path = naive::path(rng);
+        for depth in 1..=path.len() {
+            let id = nodes.len() as NodeId + 1;
+            let parent = nodes.get(&path[..depth - 1]).copied();
+            if nodes.contains_key(&path[..depth]) {
+                continue;
+            }
+            let name = &path[depth - 1];
+            store.transact(|txn| tree().insert(txn, id, name, &0, Place::Sorted(parent))).unwrap();
+            nodes.insert(path[..depth].into(), id);
+        }
+    }
+    nodes
+}
+
+/// The paths that a scan finds, and the ids that their values begin with.
+fn found(reader: &impl Reader, pattern: &PathPattern, order: Order) -> Vec<(Vec<String>, NodeId)> {
+    let paths = Paths::new(&tree().space().child("path"));
+    let found = paths.matching(reader, pattern, order).unwrap().map(|found| {
+        let found = found?;
+        let labels = found.path()?.labels().map(str::to_owned).collect();
+        Ok((labels, NodeId::from_be_bytes(*found.value().first_chunk().unwrap())))
+    });
+    found.collect::<Result<Vec<_>>>().unwrap()
+}
+
+fn text(found: Vec<(Vec<String>, NodeId)>) -> Vec<(String, NodeId)> {
+    found.into_iter().map(|(labels, id)| (labels.join("."), id)).collect()
+}
+
+pub fn trees_of_names_are_searched_as_they_are(store: &impl Store) {
+    let mut rng = Rng::with_seed(43);
+    let nodes = fill(store, &mut rng);
+    let snapshot = store.snapshot().unwrap();
+    let mut seen = 0;
+    for _ in 0..120 {
+        let (pattern, matches) = random_case(&mut rng);
+        let matching = nodes.iter().filter(|(labels, _)| matches(labels));
+        let mut expected: Vec<_> = matching.map(|(labels, id)| (labels.clone(), *id)).collect();
+        assert_eq!(found(&snapshot, &pattern, Order::Ascending), expected, "{pattern}");
+        expected.reverse();
+        assert_eq!(found(&snapshot, &pattern, Order::Descending), expected, "{pattern}");
+        seen += expected.len();
+    }
+    assert!(seen > 500, "{seen}");
+    drop(snapshot);
+    a_move_in_steps_shows_both_places(store);
+}
+
+fn a_move_in_steps_shows_both_places(store: &impl Store) {
+    clear(store);
+    let nodes = [(1, "from", None), (2, "below", Some(1)), (3, "to", None)];
+    for (id, name, parent) in nodes {
+        store.transact(|txn| tree().insert(txn, id, name, &0, Place::Sorted(parent))).unwrap();
+    }
+    let mut shown = Vec::new();
+    let all = lquery("*.from.*");
+    let done = tree().move_in_steps(store, 1, Place::sorted(3), |progress| {
+        let snapshot = store.snapshot().unwrap();
+        shown.push((progress.step, text(found(&snapshot, &all, Order::Ascending))));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(done.unwrap().step, MoveStep::Finished);
+    let [old, old_below, new, new_below] =
+        [("from", 1), ("from.below", 2), ("to.from", 1), ("to.from.below", 2)]
+            .map(|(path, id)| (path.to_owned(), id));
+    // The root is copied first, so that its place is taken.
+    let first = (MoveStep::Copying, vec![old.clone(), old_below.clone(), new.clone()]);
+    assert_eq!(shown.first(), Some(&first));
+    let both = vec![old, old_below, new.clone(), new_below.clone()];
+    assert!(shown.iter().any(|(_, shown)| *shown == both), "{shown:?}");
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(text(found(&snapshot, &all, Order::Ascending)), [new, new_below]);
+}

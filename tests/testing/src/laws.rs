@@ -1,0 +1,161 @@
+//! What the tests of several patterns do alike.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use keyloom::{
+    Cost, DynWriter, Fault, Faulty, KeyRange, Metered, Order, Reader, Result, Store, Transaction,
+    Writer,
+};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+pub type Dump = BTreeMap<Vec<u8>, Vec<u8>>;
+
+pub fn clear(store: &impl Store) {
+    store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+}
+
+pub fn dump(reader: &impl Reader, range: KeyRange<'_>) -> Dump {
+    let entries = reader.range(range, Order::Ascending).unwrap();
+    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
+}
+
+pub fn dump_all(store: &impl Store) -> Dump {
+    dump(&store.snapshot().unwrap(), KeyRange::all())
+}
+
+/// Runs a property with the default number of cases, 256 unless the environment asks for another.
+pub fn property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    cases(ProptestConfig::default().cases, strategy, law);
+}
+
+/// As [`property`] with a quarter of the cases, on each of the stores, where a case is long.
+pub fn long_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    cases(ProptestConfig::default().cases / 4, strategy, law);
+}
+
+/// As [`property`] with a sixteenth of the cases, where a case is very long.
+pub fn very_long_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    cases(ProptestConfig::default().cases / 16, strategy, law);
+}
+
+fn cases<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
+    let config = ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() };
+    let check = |case| {
+        law(case);
+        Ok(())
+    };
+    TestRunner::new(config).run(&strategy, check).unwrap();
+}
+
+/// Gets, ranges, keys read, keys written.
+pub fn counts(cost: Cost) -> [u64; 4] {
+    [cost.gets, cost.ranges, cost.keys_read, cost.keys_written]
+}
+
+/// What `work` costs in a transaction of its own, as [`counts`].
+pub fn writing<S: Store>(
+    store: &Metered<S>,
+    work: impl FnOnce(&mut DynWriter<'_>) -> Result<()>,
+) -> [u64; 4] {
+    let (_, cost) = store.measure(|store| {
+        let mut txn = store.begin().unwrap();
+        work(&mut DynWriter::new(&mut txn)).unwrap();
+        txn.commit().unwrap();
+    });
+    counts(cost)
+}
+
+/// How often `work` waits at least, in a transaction of its own whose commit is one of them; on a store
+/// that has no server, which tells no more than that.
+pub fn waits<S: Store>(
+    store: &Metered<S>,
+    work: impl FnOnce(&mut DynWriter<'_>) -> Result<()>,
+) -> u64 {
+    let mut work = Some(work);
+    let (_, cost) = store.measure(|store| {
+        let mut txn = store.begin().unwrap();
+        work.take().unwrap()(&mut DynWriter::new(&mut txn)).unwrap();
+        txn.commit().unwrap();
+    });
+    cost.round_trips
+}
+
+/// Lets every operation of `change` fail in turn, in every way: it happens as a whole or not at all, to the same bytes as
+/// where nothing fails, and what is there is whole by `check`.
+pub fn faults_leave_nothing_half_done<S: Store + Clone>(
+    store: &S,
+    prepare: impl Fn(&S),
+    change: impl Fn(&mut DynWriter<'_>) -> Result<()>,
+    check: impl Fn(&S) -> Vec<String>,
+) {
+    clear(store);
+    prepare(store);
+    let before = dump_all(store);
+    store.transact(|txn| change(&mut DynWriter::new(txn))).unwrap();
+    let wanted = dump_all(store);
+    assert_ne!(before, wanted);
+    let faulty = Faulty::new(store.clone());
+    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
+        for n in 0.. {
+            clear(store);
+            prepare(store);
+            assert_eq!(dump_all(store), before, "what is prepared is always the same");
+            faulty.fail_at(n, fault);
+            let outcome = faulty.transact(|txn| change(&mut DynWriter::new(txn)));
+            faulty.heal();
+            let after = dump_all(store);
+            assert_eq!(check(store), [""; 0], "after {fault:?} at operation {n}");
+            let Err(error) = outcome else {
+                assert!(n > 4, "the change has only {n} operations that can fail");
+                assert_eq!(after, wanted);
+                break;
+            };
+            let committed = fault == Fault::UnknownButCommitted && error.maybe_committed();
+            assert_eq!(&after, if committed { &wanted } else { &before }, "{error}");
+            assert!(error.to_string().contains("made to fail"), "{error}");
+        }
+    }
+}
+
+/// Lets every operation of `change` meet a conflict in turn: it runs again, to the same end.
+pub fn conflicts_are_retried_to_the_same_end<S: Store + Clone>(
+    store: &S,
+    prepare: impl Fn(&S),
+    change: impl Fn(&mut DynWriter<'_>) -> Result<()>,
+) {
+    let faulty = Faulty::new(store.clone());
+    let mut wanted = None;
+    for n in 0.. {
+        clear(store);
+        prepare(store);
+        faulty.heal();
+        if n > 0 {
+            faulty.fail_at(n - 1, Fault::Conflict);
+        }
+        faulty.transact(|txn| change(&mut DynWriter::new(txn))).unwrap();
+        let missed = n > 0 && faulty.operations() < n;
+        let after = dump_all(store);
+        assert_eq!(&after, wanted.get_or_insert(after.clone()), "a conflict at operation {n}");
+        if missed {
+            assert!(n > 5, "the change has only {n} operations that can conflict");
+            break;
+        }
+    }
+}
+
+/// A write of a pattern that is refused before anything was written; the transaction does not commit.
+#[track_caller]
+pub fn refused<S: Store>(
+    store: &S,
+    work: impl FnOnce(&mut DynWriter<'_>) -> Result<()>,
+) -> keyloom::Error {
+    let before = dump_all(store);
+    let mut txn = store.begin().unwrap();
+    let error = work(&mut DynWriter::new(&mut txn)).unwrap_err();
+    assert_eq!(dump(&txn, KeyRange::all()), before, "something was written before: {error}");
+    let committed = txn.commit();
+    assert!(matches!(committed, Err(keyloom::Error::CommitRefused { .. })), "{committed:?}");
+    error
+}

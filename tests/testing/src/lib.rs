@@ -1,0 +1,162 @@
+//! What tests of several crates share: stores, servers, and laws that every pattern keeps.
+//!
+//! Stores with a server are tested if this crate has their feature: `cargo test --features keyloom-testing/postgres`.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::new_without_default
+)]
+
+pub mod laws;
+pub mod servers;
+
+use std::ops::Deref;
+
+use keyloom::lmdb::Durability;
+use keyloom::{Lmdb, Memory, Reader, Store, Writer};
+
+/// An LMDB store in a directory that goes when it goes.
+pub struct TemporaryLmdb {
+    store: Lmdb,
+    _directory: tempfile::TempDir,
+}
+
+impl TemporaryLmdb {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        // No crash of the machine is tested here, so nothing needs to wait for the disk.
+        let options = Lmdb::options().durability(Durability::MayLoseStore);
+        Self { store: options.open(directory.path()).unwrap(), _directory: directory }
+    }
+}
+
+impl Deref for TemporaryLmdb {
+    type Target = Lmdb;
+
+    fn deref(&self) -> &Lmdb {
+        &self.store
+    }
+}
+
+/// A store whose transactions run side by side and conflict.
+pub fn optimistic_memory() -> Memory {
+    Memory::builder().optimistic(true).build()
+}
+
+/// Whether the store looks at what it adds to. One that has an operation of its own for it does not.
+pub fn looks_before_it_adds(store: &impl Store) -> bool {
+    let key = b"is this a counter?";
+    let mut txn = store.begin().unwrap();
+    txn.put(key, b"no").unwrap();
+    txn.add(key, 1).is_err()
+}
+
+/// How often a transaction waits for the version that it reads, before it reads.
+pub fn waits_for_the_version(store: &impl Store) -> u64 {
+    let waits = || store.round_trips().unwrap_or_default();
+    let before = waits();
+    drop(store.begin().unwrap().get(b"key").unwrap());
+    (waits() - before).saturating_sub(1)
+}
+
+/// Runs each generic test function on every store: `on_every_store! { a_law, module::another_law }`, all
+/// with the modules that they are in, or none.
+#[macro_export]
+macro_rules! on_every_store {
+    ($($module:ident::$law:ident),+ $(,)?) => { $crate::on_every_store! { $([$module::$law] $law),+ } };
+    ($($law:ident),+ $(,)?) => { $crate::on_every_store! { $([$law] $law),+ } };
+    ($([$($path:tt)+] $law:ident),+) => {
+        mod on_memory { $(#[test] fn $law() { super::$($path)+(&keyloom::Memory::new()) })+ }
+        mod on_optimistic_memory {
+            $(#[test] fn $law() { super::$($path)+(&$crate::optimistic_memory()) })+
+        }
+        mod on_lmdb {
+            $(#[test] fn $law() { super::$($path)+(&*$crate::TemporaryLmdb::new()) })+
+        }
+    };
+}
+
+/// Runs each generic test function on every store that has a server, as far as there is one.
+#[macro_export]
+macro_rules! on_every_server {
+    ($($module:ident::$law:ident),+ $(,)?) => {
+        $crate::on_every_server! { $([$module::$law] $law),+ }
+    };
+    ($($law:ident),+ $(,)?) => { $crate::on_every_server! { $([$law] $law),+ } };
+    ($([$($path:tt)+] $law:ident),+) => {
+        $crate::on_server! { postgres, on_postgres, $([$($path)+] $law),+ }
+        $crate::on_server! { etcd, on_etcd, $([$($path)+] $law),+ }
+        $crate::on_foundationdb! { $([$($path)+] $law),+ }
+    };
+}
+
+/// Runs each generic test function on FoundationDB, as far as there is a cluster.
+#[macro_export]
+macro_rules! on_foundationdb {
+    ($($module:ident::$law:ident),+ $(,)?) => {
+        $crate::on_foundationdb! { $([$module::$law] $law),+ }
+    };
+    ($($law:ident),+ $(,)?) => { $crate::on_foundationdb! { $([$law] $law),+ } };
+    ($([$($path:tt)+] $law:ident),+) => {
+        $crate::on_server! { foundationdb, on_foundationdb, $([$($path)+] $law),+ }
+    };
+}
+
+/// Runs each test function on one kind of server, as far as there is one.
+#[macro_export]
+macro_rules! on_server {
+    ($server:ident, $on:ident, $([$($path:tt)+] $law:ident),+) => {
+        $crate::$server! {
+            mod $on {
+                $(#[test] fn $law() {
+                    if let Some(store) = $crate::servers::stores::$server::open() {
+                        super::$($path)+(&*store)
+                    }
+                })+
+            }
+        }
+    };
+}
+
+/// The items, if this crate has the feature of the store; those after `else`, if it has not.
+macro_rules! with_feature {
+    ($feature:literal, $name:ident, $dollar:tt) => {
+        #[cfg(feature = $feature)]
+        #[macro_export]
+        macro_rules! $name {
+            (@else { $dollar($dollar with:item)* } { $dollar($dollar without:item)* }) => { $dollar($dollar with)* };
+            ($dollar($dollar with:item)*) => { $dollar($dollar with)* };
+        }
+        #[cfg(not(feature = $feature))]
+        #[macro_export]
+        macro_rules! $name {
+            (@else { $dollar($dollar with:item)* } { $dollar($dollar without:item)* }) => { $dollar($dollar without)* };
+            ($dollar($dollar with:item)*) => {};
+        }
+    };
+}
+
+with_feature!("postgres", postgres, $);
+with_feature!("etcd", etcd, $);
+with_feature!("foundationdb", foundationdb, $);
+
+/// Runs each generic test function on every store, with a server or without.
+#[macro_export]
+macro_rules! on_every_store_and_server {
+    ($($laws:tt)+) => {
+        $crate::on_every_store! { $($laws)+ }
+        $crate::on_every_server! { $($laws)+ }
+    };
+}
+
+/// Runs each generic test function on every store, and on FoundationDB.
+#[macro_export]
+macro_rules! on_every_store_and_foundationdb {
+    ($($laws:tt)+) => {
+        $crate::on_every_store! { $($laws)+ }
+        $crate::on_foundationdb! { $($laws)+ }
+    };
+}

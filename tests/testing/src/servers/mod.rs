@@ -1,0 +1,90 @@
+//! Real servers for tests: started by the test, killed and started again on demand, ended by their
+//! process ids when they go out of scope.
+//!
+//! Tests of a server that is not there are skipped, and the program's last line says how many, unless `KEYLOOM_REQUIRE_SERVERS=1`
+//! makes that a failure.
+
+mod etcd;
+mod foundationdb;
+mod postgres;
+mod process;
+mod proxy;
+mod skipped;
+pub mod stores;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+pub use etcd::EtcdCluster;
+pub use foundationdb::FoundationDbCluster;
+pub use postgres::Postgres;
+pub use proxy::{Cut, Mode, Proxy};
+pub use skipped::skip;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    Postgres,
+    Etcd,
+    FoundationDb,
+}
+
+/// Whether the programs of a server are installed, or what is missing.
+pub fn available(what: Server) -> Result<(), String> {
+    let programs: &[&str] = match what {
+        Server::Postgres => &["postgres", "initdb", "setpriv"],
+        Server::Etcd => &["etcd"],
+        Server::FoundationDb => &["fdbserver", "fdbcli"],
+    };
+    match programs.iter().find(|program| !is_installed(program)) {
+        None => Ok(()),
+        Some(missing) if what == Server::FoundationDb => {
+            Err(format!("there is no `{missing}`; FoundationDB is in no package registry"))
+        }
+        Some(missing) => Err(format!("there is no `{missing}`; run tests/servers/install.sh")),
+    }
+}
+
+/// What `start` returns, or `None` where the server is not installed.
+pub fn or_skip<T>(what: Server, start: impl FnOnce() -> T) -> Option<T> {
+    unless_missing(available(what)).map(|()| start())
+}
+
+/// The address of the server that this test run shares, as `tests/servers/with.sh` gives it.
+pub fn shared(what: Server) -> Option<String> {
+    let name = match what {
+        Server::Postgres => "KEYLOOM_POSTGRES",
+        Server::Etcd => "KEYLOOM_ETCD",
+        Server::FoundationDb => "FDB_CLUSTER_FILE",
+    };
+    let remedy = match what {
+        Server::Postgres | Server::Etcd => "use tests/servers/with.sh",
+        Server::FoundationDb => "let it name the file of a cluster",
+    };
+    unless_missing(env::var(name).map_err(|_| format!("{name} is not set; {remedy}")))
+}
+
+fn unless_missing<T>(found: Result<T, String>) -> Option<T> {
+    let is_required = env::var("KEYLOOM_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
+    match found {
+        Ok(found) => Some(found),
+        Err(why) if is_required => panic!("KEYLOOM_REQUIRE_SERVERS is set, but {why}"),
+        Err(why) => {
+            skipped::skip(&why);
+            None
+        }
+    }
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    // Debian keeps the server's programs out of the path.
+    let versions = Path::new("/usr/lib/postgresql").read_dir().into_iter().flatten().flatten();
+    let of_debian = versions.map(|version| version.path().join("bin"));
+    env::split_paths(&path).chain(of_debian).any(|directory| directory.join(program).exists())
+}
+
+fn script(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut servers = root.map(|root| root.join("tests/servers"));
+    servers.find(|servers| servers.is_dir()).unwrap().join(name)
+}
