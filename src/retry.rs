@@ -1,6 +1,7 @@
 //! Running a transaction again: how often, after which pauses, and the loop behind
 //! [`Store::transact`] and [`Store::try_transact`].
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
 use crate::{Error, Result, Store, Transaction};
@@ -49,8 +50,15 @@ impl RetryPolicy {
     fn pause(&self, attempt: u32) -> Duration {
         let doublings = attempt.saturating_sub(2).min(31);
         let longest = self.first_pause.saturating_mul(1 << doublings).min(self.max_pause);
-        longest.mul_f64(fastrand::f64())
+        longest.mul_f64(random_fraction())
     }
+}
+
+/// At least 0 and less than 1. Each state of the standard library's maps is keyed at random.
+fn random_fraction() -> f64 {
+    const BITS: u32 = 53;
+    let random = RandomState::new().hash_one(()) >> (u64::BITS - BITS);
+    random as f64 / (1_u64 << BITS) as f64
 }
 
 /// The loop behind both forms of `transact`.

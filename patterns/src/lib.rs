@@ -61,9 +61,11 @@
 pub use keyloom_bitmaps::{
     self as bitmaps, BitSliced, Bitmap, BitmapExpr, DenseIds, InvertedIndex,
 };
+#[cfg(feature = "polygons")]
+pub use keyloom_spatial::Polygon;
 #[cfg(feature = "spatial")]
 pub use keyloom_spatial::{
-    self as spatial, BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Polygon, Position,
+    self as spatial, BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Position,
     SpaceTimeIndex,
 };
 pub use keyloom_tables::*;

@@ -5,8 +5,8 @@
 //! | codec | bytes | pick it when |
 //! |---|---|---|
 //! | [`Postcard`] (default) | compact, fields by position | the type is under your control; see [`Versioned`] |
-//! | [`MessagePack`] | compact, fields by name | fields come and go, other languages read along |
-//! | [`Json`] | readable, fields by name | people read along |
+//! | [`MessagePack`] (feature `messagepack`) | compact, fields by name | fields come and go, other languages read along |
+//! | [`Json`] (feature `json`) | readable, fields by name | people read along |
 //! | [`Raw`] | the bytes themselves | the value already is bytes |
 //!
 //! Fields by position means that adding, removing or moving a field changes the format of every
@@ -130,9 +130,11 @@ impl postcard::ser_flavors::Flavor for Append<'_> {
 }
 
 /// JSON: readable, fields by name.
+#[cfg(feature = "json")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json;
 
+#[cfg(feature = "json")]
 impl Format for Json {
     const NAME: &'static str = "JSON";
     const IS_HUMAN_READABLE: bool = true;
@@ -151,12 +153,15 @@ impl Format for Json {
 
 /// How deep a value in MessagePack may nest, as in JSON. The crate's own bound, 1,024, is more than the
 /// stack of a thread takes.
+#[cfg(feature = "messagepack")]
 const MOST_DEPTH: usize = 128;
 
 /// [MessagePack](https://msgpack.org): compact, fields by name.
+#[cfg(feature = "messagepack")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessagePack;
 
+#[cfg(feature = "messagepack")]
 impl Format for MessagePack {
     const NAME: &'static str = "MessagePack";
     const IS_HUMAN_READABLE: bool = false;
@@ -191,7 +196,11 @@ macro_rules! codecs {
     )*};
 }
 
-codecs!(Postcard Json MessagePack);
+codecs!(Postcard);
+#[cfg(feature = "json")]
+codecs!(Json);
+#[cfg(feature = "messagepack")]
+codecs!(MessagePack);
 
 /// The bytes themselves, for values that already are bytes.
 #[derive(Clone, Copy, Debug, Default)]

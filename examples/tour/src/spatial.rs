@@ -5,9 +5,11 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use keyloom::{Reader, Result, Store};
+#[cfg(feature = "polygons")]
+use keyloom_patterns::Polygon;
 use keyloom_patterns::schema::State;
 use keyloom_patterns::spatial::Cell;
-use keyloom_patterns::{Attached, Circle, PointIndex, Polygon, Position, Table};
+use keyloom_patterns::{Attached, Circle, PointIndex, Position, Table};
 
 use crate::cities::City;
 use crate::options::Options;
@@ -16,6 +18,7 @@ use crate::{Step, Tour, TourResult, TourStore};
 
 /// How many cities one transaction visits while the index is built.
 const BATCH: usize = 10_000;
+#[cfg(feature = "polygons")]
 /// A country from afar, by latitude and longitude: Switzerland, drawn by hand.
 const SWITZERLAND: [(f64, f64); 18] = [
     (46.13, 5.96), // Geneva
@@ -110,6 +113,7 @@ impl Step for DimensionalityReduction {
                 Ok((some_of(&lines, 3, "cities"), ()))
             },
         )?;
+        #[cfg(feature = "polygons")]
         ask(store, "Which are in Switzerland, drawn with 17 corners? (a polygon)", |snapshot| {
             let points = self
                 .by_position

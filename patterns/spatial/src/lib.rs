@@ -127,6 +127,7 @@ mod nearest;
 mod overlap;
 mod page;
 mod point_index;
+#[cfg(feature = "polygons")]
 mod polygon;
 mod position;
 mod query;
@@ -142,6 +143,7 @@ pub use extent_query::ExtentQuery;
 pub use located::Located;
 pub use nearest::NearestPoint;
 pub use point_index::PointIndex;
+#[cfg(feature = "polygons")]
 pub use polygon::Polygon;
 pub use position::{EARTH_RADIUS, Position};
 pub use query::AreaQuery;

@@ -44,7 +44,7 @@
 //! | [`aggregate`] | aggregation | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`join`] | application-side joins | how are records of several tables read together? |
 //! | [`denormalize`] | denormalization | how does a record carry fields of another? |
-//! | [`entity`] | aggregates | how does one entity of many parts live under one key, without a schema? |
+//! | [`entity`] (feature `entities`) | aggregates | how does one entity of many parts live under one key, without a schema? |
 //! | [`sequence`] | enumerable keys | which key comes next, and which were before it? |
 //! | [`versioned`] | atomic aggregates | how does a change take effect only if the record is still what it was thought to be? |
 //! | [`property_index`] | index table | how are items found by a property, in a store that is atomic for one key at a time? |
@@ -58,6 +58,7 @@ pub mod conformance;
 mod continuation;
 pub mod denormalize;
 pub mod derived;
+#[cfg(feature = "entities")]
 pub mod entity;
 mod explain;
 mod fnv;
@@ -75,12 +76,16 @@ mod upkeep;
 pub mod versioned;
 mod walk;
 
-pub use aggregate::{Grouping, RankedIndex, RollUp, Sketches, Totals};
+#[cfg(feature = "sketches")]
+pub use aggregate::Sketches;
+pub use aggregate::{Grouping, RankedIndex, RollUp, Totals};
 pub use batch::BatchSize;
 pub use continuation::{Continuation, Page, UnreadableEntry};
 pub use denormalize::Copies;
 pub use derived::{Derived, DerivedEntries, RecordChange};
+#[cfg(feature = "entities")]
 pub use entity::Aggregates;
+#[cfg(feature = "entities")]
 pub use entity::wide_column::WideColumns;
 pub use explain::{Explain, Scan};
 pub use inconsistency::{Inconsistency, Rule};

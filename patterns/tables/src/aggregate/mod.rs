@@ -100,6 +100,7 @@ mod ranked;
 mod ranked_counts;
 mod ranked_repair;
 mod roll_up;
+#[cfg(feature = "sketches")]
 mod sketches;
 mod skip_scan;
 mod totals;
@@ -109,6 +110,7 @@ pub use group_by::{DistinctCount, Member, Summary};
 pub use grouping::Grouping;
 pub use ranked::RankedIndex;
 pub use roll_up::{Event, RollUp};
+#[cfg(feature = "sketches")]
 pub use sketches::{Seen, Sketches};
 pub(crate) use skip_scan::Groups;
 pub use totals::{Contributions, Totals, contribution};

@@ -411,6 +411,7 @@ pub fn is_undecodable(error: &Error) -> bool {
 
 /// Writes what turns the entries `old` into the entries `new`, both in the order of their keys, and nothing
 /// else.
+#[cfg(feature = "entities")]
 pub(crate) fn write_difference(
     txn: &mut impl Writer,
     old: &[DerivedEntry],

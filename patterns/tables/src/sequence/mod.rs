@@ -95,4 +95,6 @@ pub use ids::Sequence;
 pub use sharded::{Positions, Sharded, ShardedId};
 pub use stamped::Stamped;
 pub use time_buckets::TimeBuckets;
-pub use time_ordered::{Uuid, first_id_at, id_time_ms, ids_between, time_ordered_id};
+#[cfg(feature = "time-ordered-ids")]
+pub use time_ordered::time_ordered_id;
+pub use time_ordered::{Uuid, first_id_at, id_time_ms, ids_between};

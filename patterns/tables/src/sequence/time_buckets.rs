@@ -7,7 +7,9 @@ use std::time::Duration;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace, Writer};
 
-use super::time_ordered::{Uuid, id_time_ms, time_ordered_id};
+#[cfg(feature = "time-ordered-ids")]
+use super::time_ordered::time_ordered_id;
+use super::time_ordered::{Uuid, id_time_ms};
 use super::walk::ids;
 use crate::table::{RecordKey, Records, Table};
 
@@ -104,6 +106,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     ///
     /// # Errors
     /// As [`Table::put`].
+    #[cfg(feature = "time-ordered-ids")]
     pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<Uuid> {
         txn.guarded(|txn| {
             let id = time_ordered_id();

@@ -20,6 +20,7 @@ pub use uuid::Uuid;
 /// assert!(first < second);
 /// assert_eq!(first.get_version_num(), 7);
 /// ```
+#[cfg(feature = "time-ordered-ids")]
 pub fn time_ordered_id() -> Uuid {
     Uuid::now_v7()
 }
