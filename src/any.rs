@@ -9,6 +9,7 @@ use crate::Etcd;
 use crate::FoundationDb;
 #[cfg(feature = "postgres")]
 use crate::Postgres;
+use crate::dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction};
 use crate::memory::{MemoryEntries, MemorySnapshot, MemoryTransaction, Tracked};
 use crate::{
     AtomicOp, Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Result, RetryPolicy,
@@ -30,8 +31,10 @@ use crate::{
 /// | `etcd://host:port,host:port/name` | `Etcd` | `etcd` |
 /// | `fdb:CLUSTER_FILE?name=name` | `FoundationDb` | `foundationdb` |
 ///
+/// A backend of another crate joins by [`AnyStore::other`] and [`AnyStore::open_with`].
+///
 /// It is an enum and not a trait object: a read costs one branch more than on the backend itself, and
-/// still copies nothing in memory and on LMDB. Options that an address does not hold are set on the
+/// still copies nothing in memory and on LMDB; a backend of another crate is a trait object. Options that an address does not hold are set on the
 /// backend, and the store is made with `AnyStore::from(backend)`.
 ///
 /// ```
@@ -58,6 +61,8 @@ pub enum AnyStore {
     /// On FoundationDB.
     #[cfg(feature = "foundationdb")]
     FoundationDb(FoundationDb),
+    /// On a backend of another crate. Made by [`AnyStore::other`].
+    Other(DynStore),
 }
 
 /// The backends, once: runs `$do` with what the variant holds.
@@ -73,9 +78,13 @@ macro_rules! on {
             $any::Etcd($inner) => $do,
             #[cfg(feature = "foundationdb")]
             $any::FoundationDb($inner) => $do,
+            $any::Other($inner) => $do,
         }
     };
 }
+
+/// Opens the store at an address, for [`AnyStore::open_with`].
+pub type Opener = fn(&str) -> Result<AnyStore>;
 
 impl AnyStore {
     /// Opens the store at `address`.
@@ -96,6 +105,46 @@ impl AnyStore {
                 "it is memory:, lmdb:PATH, postgres://…, etcd://… or fdb:CLUSTER_FILE",
             )),
         }
+    }
+
+    /// Opens the store at `address`, with backends of other crates beside the built-in ones: pairs of
+    /// a scheme, such as `redb`, and the function that opens an address that begins with it and a colon.
+    /// They take precedence over the built-in ones.
+    ///
+    /// ```
+    /// use keyloom::{AnyStore, Memory, Result};
+    /// fn scratch(address: &str) -> Result<AnyStore> {
+    ///     Ok(AnyStore::other(address, Memory::new()))
+    /// }
+    /// let store = AnyStore::open_with("scratch:1", &[("scratch", scratch)])?;
+    /// assert_eq!(store.to_string(), "scratch:1");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`open`](AnyStore::open), or the error of the function.
+    pub fn open_with(address: &str, backends: &[(&str, Opener)]) -> Result<Self> {
+        let scheme = address.split_once(':').map(|(scheme, _)| scheme);
+        match backends.iter().find(|(name, _)| scheme == Some(name)) {
+            Some((_, open)) => open(address),
+            None => Self::open(address),
+        }
+    }
+
+    /// A store of another crate. [`Display`](fmt::Display) shows its `address`: leave passwords out.
+    ///
+    /// Its reads copy keys and values to the heap. A program that cannot afford this is generic over
+    /// [`Store`], and uses the backend itself.
+    ///
+    /// ```
+    /// use keyloom::{AnyStore, Memory, Metered, Reader, Store, Writer};
+    /// let store = AnyStore::other("metered:", Metered::new(Memory::new()));
+    /// store.transact(|txn| txn.put(b"greeting", b"hello"))?;
+    /// assert_eq!(store.snapshot()?.get(b"greeting")?.as_deref(), Some(&b"hello"[..]));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn other(address: &str, store: impl Store) -> Self {
+        Self::Other(DynStore::new(address, store))
     }
 }
 
@@ -167,6 +216,8 @@ pub enum AnySnapshot<'s> {
     /// On FoundationDB.
     #[cfg(feature = "foundationdb")]
     FoundationDb(crate::foundationdb::FoundationDbSnapshot),
+    /// On a backend of another crate.
+    Other(DynSnapshot<'s>),
 }
 
 /// A transaction of an [`AnyStore`].
@@ -188,6 +239,8 @@ pub enum AnyTransaction<'s> {
     /// On FoundationDB.
     #[cfg(feature = "foundationdb")]
     FoundationDb(crate::foundationdb::FoundationDbTransaction),
+    /// On a backend of another crate.
+    Other(DynTransaction<'s>),
 }
 
 /// Bytes read from an [`AnyStore`]: the engine's own where it keeps them at hand, else owned.
@@ -199,6 +252,8 @@ pub enum AnyBytes<'r> {
     /// From a server.
     #[cfg(feature = "_remote")]
     Owned(bytes::Bytes),
+    /// From a backend of another crate.
+    Copied(Vec<u8>),
 }
 
 impl Deref for AnyBytes<'_> {
@@ -210,6 +265,7 @@ impl Deref for AnyBytes<'_> {
             Self::Borrowed(bytes) => bytes,
             #[cfg(feature = "_remote")]
             Self::Owned(bytes) => bytes,
+            Self::Copied(bytes) => bytes,
         }
     }
 }
@@ -237,6 +293,8 @@ pub enum AnyEntries<'r> {
     /// On FoundationDB.
     #[cfg(feature = "foundationdb")]
     FoundationDb(crate::foundationdb::FoundationDbEntries<'r>),
+    /// On a backend of another crate.
+    Other(DynEntries<'r>),
 }
 
 macro_rules! from {
@@ -263,7 +321,9 @@ from! {
     AnyStore::Etcd(Etcd),
     #[cfg(feature = "foundationdb")]
     AnyStore::FoundationDb(FoundationDb),
+    AnyStore::Other(DynStore),
     AnyBytes<'a>::Borrowed(&'a [u8]),
+    AnyBytes<'a>::Copied(Vec<u8>),
     #[cfg(feature = "_remote")]
     AnyBytes<'a>::Owned(bytes::Bytes),
     AnyEntries<'a>::Memory(MemoryEntries<'a>),
@@ -278,7 +338,10 @@ from! {
     AnyEntries<'a>::EtcdTracked(crate::etcd::EtcdTrackedEntries<'a>),
     #[cfg(feature = "foundationdb")]
     AnyEntries<'a>::FoundationDb(crate::foundationdb::FoundationDbEntries<'a>),
+    AnyEntries<'a>::Other(DynEntries<'a>),
     AnySnapshot<'a>::Memory(MemorySnapshot<'a>),
+    AnySnapshot<'a>::Other(DynSnapshot<'a>),
+    AnyTransaction<'a>::Other(DynTransaction<'a>),
     #[cfg(feature = "lmdb")]
     AnySnapshot<'a>::Lmdb(LmdbSnapshot<'a>),
     #[cfg(feature = "postgres")]
@@ -322,6 +385,7 @@ impl<'r> Iterator for AnyEntries<'r> {
             Self::EtcdTracked(entries) => entries.next()?.map(entry),
             #[cfg(feature = "foundationdb")]
             Self::FoundationDb(entries) => entries.next()?.map(entry),
+            Self::Other(entries) => entries.next()?.map(entry),
         };
         Some(next)
     }
@@ -446,6 +510,7 @@ impl fmt::Display for AnyStore {
             Self::Etcd(store) => f.write_str(store.place()),
             #[cfg(feature = "foundationdb")]
             Self::FoundationDb(store) => f.write_str(store.place()),
+            Self::Other(store) => f.write_str(store.address()),
         }
     }
 }

@@ -1,11 +1,12 @@
-//! A writer whose type is not known at compile time.
+//! Writers and stores whose types are not known at compile time.
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::{
-    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, TransactionState,
-    VersionstampedKey, Writer,
+    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
+    Transaction, TransactionState, VersionstampedKey, Writer,
 };
 
 /// A [`Writer`] behind a pointer.
@@ -27,35 +28,54 @@ use crate::{
 /// assert_eq!(store.snapshot()?.get(b"greeting")?, Some(&b"hello"[..]));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct DynWriter<'w>(&'w mut dyn Erased);
+pub struct DynWriter<'w>(&'w mut dyn ErasedWriter);
 
-type BoxedEntries<'r> = Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + 'r>;
+pub(crate) type BoxedEntries<'r> = Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + 'r>;
 
-/// [`Writer`] without what a trait object cannot have.
-trait Erased {
+/// [`Reader`] without the methods that a trait object cannot have.
+pub(crate) trait ErasedReader {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
     fn range<'r>(&'r self, range: KeyRange<'_>, order: Order) -> Result<BoxedEntries<'r>>;
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
-    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()>;
-    fn delete(&mut self, key: &[u8]) -> Result<()>;
-    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()>;
-    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()>;
-    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()>;
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
     fn count(&self, range: KeyRange<'_>) -> Result<u64>;
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
     fn entries_at_hand(&self) -> usize;
+}
+
+/// [`Writer`] without the methods that a trait object cannot have.
+pub(crate) trait ErasedWriter: ErasedReader {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()>;
+    fn delete(&mut self, key: &[u8]) -> Result<()>;
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()>;
+    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()>;
+    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()>;
     fn limits(&self) -> Limits;
     fn state(&mut self) -> &mut TransactionState;
+}
+
+/// [`Transaction`] for a trait object.
+pub(crate) trait ErasedTransaction: ErasedWriter {
+    fn commit(self: Box<Self>) -> Result<()>;
+    fn must_restart(&self) -> bool;
+}
+
+/// [`Store`] for a trait object.
+trait ErasedStore: Send + Sync {
+    fn snapshot(&self) -> Result<Box<dyn ErasedReader + '_>>;
+    fn begin(&self) -> Result<Box<dyn ErasedTransaction + '_>>;
+    fn limits(&self) -> Limits;
+    fn retry_policy(&self) -> RetryPolicy;
+    fn round_trips(&self) -> Option<u64>;
 }
 
 fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
     (key.to_vec(), value.to_vec())
 }
 
-impl<W: Writer> Erased for W {
+impl<R: Reader> ErasedReader for R {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(Reader::get(self, key)?.map(|value| value.to_vec()))
     }
@@ -90,7 +110,9 @@ impl<W: Writer> Erased for W {
     fn entries_at_hand(&self) -> usize {
         Reader::entries_at_hand(self)
     }
+}
 
+impl<W: Writer> ErasedWriter for W {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         Writer::put(self, key, value)
     }
@@ -124,6 +146,38 @@ impl<W: Writer> Erased for W {
     }
 }
 
+impl<T: Transaction> ErasedTransaction for T {
+    fn commit(self: Box<Self>) -> Result<()> {
+        Transaction::commit(*self)
+    }
+
+    fn must_restart(&self) -> bool {
+        Transaction::must_restart(self)
+    }
+}
+
+impl<S: Store> ErasedStore for S {
+    fn snapshot(&self) -> Result<Box<dyn ErasedReader + '_>> {
+        Ok(Box::new(Store::snapshot(self)?))
+    }
+
+    fn begin(&self) -> Result<Box<dyn ErasedTransaction + '_>> {
+        Ok(Box::new(Store::begin(self)?))
+    }
+
+    fn limits(&self) -> Limits {
+        Store::limits(self)
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        Store::retry_policy(self)
+    }
+
+    fn round_trips(&self) -> Option<u64> {
+        Store::round_trips(self)
+    }
+}
+
 impl<'w> DynWriter<'w> {
     /// Hides the type of `writer`.
     pub fn new<W: Writer>(writer: &'w mut W) -> Self {
@@ -137,87 +191,188 @@ impl fmt::Debug for DynWriter<'_> {
     }
 }
 
-impl Reader for DynWriter<'_> {
-    type Bytes<'r>
-        = Vec<u8>
-    where
-        Self: 'r;
-    type Entries<'r>
-        = DynEntries<'r>
-    where
-        Self: 'r;
+macro_rules! reads {
+    ($reader:ident) => {
+        impl Reader for $reader<'_> {
+            type Bytes<'r>
+                = Vec<u8>
+            where
+                Self: 'r;
+            type Entries<'r>
+                = DynEntries<'r>
+            where
+                Self: 'r;
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.0.get(key)
+            fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+                self.0.get(key)
+            }
+
+            fn range(&self, range: KeyRange<'_>, order: Order) -> Result<DynEntries<'_>> {
+                self.0.range(range, order).map(DynEntries)
+            }
+
+            fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+                let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+                self.0.get_many(&keys)
+            }
+
+            fn entries_at_hand(&self) -> usize {
+                self.0.entries_at_hand()
+            }
+
+            // The store beneath may answer these with less than an open range, so they are passed on.
+
+            fn count(&self, range: KeyRange<'_>) -> Result<u64> {
+                self.0.count(range)
+            }
+
+            fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
+                self.0.first(range)
+            }
+
+            fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
+                self.0.last(range)
+            }
+
+            fn page(
+                &self,
+                range: KeyRange<'_>,
+                order: Order,
+                limit: usize,
+            ) -> Result<Page<Vec<u8>>> {
+                self.0.page(range, order, limit)
+            }
+        }
+    };
+}
+
+macro_rules! writes {
+    ($writer:ident) => {
+        impl Writer for $writer<'_> {
+            fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+                self.0.put(key, value)
+            }
+
+            fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
+                self.0.put_sorted(entries)
+            }
+
+            fn state(&mut self) -> &mut TransactionState {
+                self.0.state()
+            }
+
+            fn limits(&self) -> Limits {
+                self.0.limits()
+            }
+
+            fn delete(&mut self, key: &[u8]) -> Result<()> {
+                self.0.delete(key)
+            }
+
+            fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+                self.0.delete_range(range)
+            }
+
+            fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
+                self.0.apply(key, operation)
+            }
+
+            fn put_versionstamped(
+                &mut self,
+                key: &VersionstampedKey<'_>,
+                value: &[u8],
+            ) -> Result<()> {
+                self.0.put_versionstamped(key, value)
+            }
+        }
+    };
+}
+
+reads!(DynWriter);
+writes!(DynWriter);
+reads!(DynSnapshot);
+reads!(DynTransaction);
+writes!(DynTransaction);
+
+/// A store whose type is not known at compile time; a variant of [`AnyStore`](crate::AnyStore).
+///
+/// Reads copy keys and values to the heap, and ranges cost an indirect call for each entry.
+#[derive(Clone)]
+pub struct DynStore {
+    store: Arc<dyn ErasedStore>,
+    address: Arc<str>,
+}
+
+impl DynStore {
+    pub(crate) fn new(address: &str, store: impl Store) -> Self {
+        Self { store: Arc::new(store), address: address.into() }
     }
 
-    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<DynEntries<'_>> {
-        self.0.range(range, order).map(DynEntries)
-    }
-
-    fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        self.0.get_many(&keys)
-    }
-
-    fn entries_at_hand(&self) -> usize {
-        self.0.entries_at_hand()
-    }
-
-    // The store beneath may answer these with less than an open range, so they are passed on.
-
-    fn count(&self, range: KeyRange<'_>) -> Result<u64> {
-        self.0.count(range)
-    }
-
-    fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
-        self.0.first(range)
-    }
-
-    fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>> {
-        self.0.last(range)
-    }
-
-    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>> {
-        self.0.page(range, order, limit)
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 }
 
-impl Writer for DynWriter<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.0.put(key, value)
+impl fmt::Debug for DynStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynStore").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Store for DynStore {
+    type Snapshot<'s> = DynSnapshot<'s>;
+    type Transaction<'s> = DynTransaction<'s>;
+
+    fn snapshot(&self) -> Result<DynSnapshot<'_>> {
+        self.store.snapshot().map(DynSnapshot)
     }
 
-    fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
-        self.0.put_sorted(entries)
-    }
-
-    fn state(&mut self) -> &mut TransactionState {
-        self.0.state()
+    fn begin(&self) -> Result<DynTransaction<'_>> {
+        self.store.begin().map(DynTransaction)
     }
 
     fn limits(&self) -> Limits {
-        self.0.limits()
+        self.store.limits()
     }
 
-    fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.0.delete(key)
+    fn retry_policy(&self) -> RetryPolicy {
+        self.store.retry_policy()
     }
 
-    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
-        self.0.delete_range(range)
-    }
-
-    fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
-        self.0.apply(key, operation)
-    }
-
-    fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
-        self.0.put_versionstamped(key, value)
+    fn round_trips(&self) -> Option<u64> {
+        self.store.round_trips()
     }
 }
 
-/// The entries of a range read through a [`DynWriter`].
+/// A snapshot of a [`DynStore`].
+pub struct DynSnapshot<'s>(Box<dyn ErasedReader + 's>);
+
+/// A transaction of a [`DynStore`].
+pub struct DynTransaction<'s>(Box<dyn ErasedTransaction + 's>);
+
+impl Transaction for DynTransaction<'_> {
+    fn commit(self) -> Result<()> {
+        self.0.commit()
+    }
+
+    fn must_restart(&self) -> bool {
+        self.0.must_restart()
+    }
+}
+
+impl fmt::Debug for DynSnapshot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynSnapshot").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for DynTransaction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynTransaction").finish_non_exhaustive()
+    }
+}
+
+/// The entries of a range read through a [`DynWriter`] or from a [`DynStore`].
 pub struct DynEntries<'r>(BoxedEntries<'r>);
 
 impl Iterator for DynEntries<'_> {

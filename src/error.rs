@@ -490,6 +490,15 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// Another handle has the file open, in this process or in another one, and the engine allows one at a
+    /// time. Clone that handle, or end that process.
+    #[error(
+        "{path} is open already, in this process or in another one, and its engine allows one handle at a time; clone that handle, or end that process"
+    )]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// The store was opened before a `fork`, and the child must not use it. In the child, open the
     /// store again where its engine allows that.
     #[error(

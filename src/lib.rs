@@ -45,6 +45,7 @@
 //! |---|---|
 //! | [`Memory`] | tests and caches; O(1) snapshots; imitates the limits and conflicts of other stores |
 //! | `Lmdb` (feature `lmdb`, on by default) | data of one machine: a memory-mapped file, durable commits, readers beside the writer |
+//! | `Redb` (crate `keyloom-redb`) | data of one process in one file; pure Rust, on every platform |
 //! | `Postgres` (feature `postgres`) | data or writers of more than one machine; PostgreSQL, and by the same statements CockroachDB and YugabyteDB |
 //! | `Etcd` (feature `etcd`) | what is small and must survive the loss of machines |
 //! | `FoundationDb` (feature `foundationdb`) | writers and data of many machines; counters and logs that do not conflict |
@@ -56,8 +57,8 @@
 //! `tokio::task::spawn_blocking` or its like; each store that has a server keeps one thread for its
 //! connections.
 //!
-//! Whoever writes another backend runs the conformance suite on it: `conformance::check`, with the
-//! feature `conformance`.
+//! Another backend is a crate of its own, such as `keyloom-redb`: [`backend`] holds the parts that it
+//! needs, and `conformance::check` (feature `conformance`) tests it.
 //!
 //! # Features
 //!
@@ -77,6 +78,7 @@ compile_error!(
 
 mod any;
 mod atomic;
+pub mod backend;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "lmdb")]
@@ -103,13 +105,12 @@ mod retry;
 mod store;
 mod transaction_state;
 pub mod value;
-mod writer_slot;
 
 #[cfg(feature = "foundationdb")]
 pub use crate::foundationdb::FoundationDb;
-pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction};
+pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction, Opener};
 pub use atomic::{AtomicOp, VersionstampedKey};
-pub use dynamic::DynWriter;
+pub use dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction, DynWriter};
 pub use error::{BoxedError, Error, HeldPages, OldestReader, Result, Shared, SharedError};
 #[cfg(feature = "etcd")]
 pub use etcd::Etcd;

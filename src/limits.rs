@@ -41,6 +41,31 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// These limits with another longest value. For the `limits` of a backend.
+    ///
+    /// ```
+    /// use keyloom::Limits;
+    /// let limits = Limits::default().with_max_value_bytes(1 << 20);
+    /// assert_eq!(limits.max_value_bytes, 1_048_576);
+    /// ```
+    #[must_use]
+    pub fn with_max_value_bytes(self, max_value_bytes: usize) -> Self {
+        Self { max_value_bytes, ..self }
+    }
+
+    /// These limits with a bound on the bytes and on the writes of one transaction. For the `limits` of
+    /// a backend, which counts with [`TransactionSize`](crate::backend::TransactionSize).
+    ///
+    /// ```
+    /// use keyloom::Limits;
+    /// let limits = Limits::default().with_max_transaction(Some(1 << 20), None);
+    /// assert_eq!(limits.max_transaction_bytes, Some(1_048_576));
+    /// ```
+    #[must_use]
+    pub fn with_max_transaction(self, bytes: Option<usize>, operations: Option<usize>) -> Self {
+        Self { max_transaction_bytes: bytes, max_transaction_operations: operations, ..self }
+    }
+
     /// Limits like FoundationDB's: values of 100,000 bytes, transactions of 10,000,000 bytes and
     /// five seconds.
     ///
@@ -105,24 +130,39 @@ pub fn check_value(key: &[u8], value: &[u8], limit: usize) -> Result<()> {
     Err(Error::ValueTooLong { key: shown(key), bytes: value.len(), limit })
 }
 
-/// How much a transaction has written so far.
+/// How much a transaction has written so far, against the limits of its store.
+///
+/// ```
+/// use keyloom::{Error, Limits, backend::TransactionSize};
+/// let (limits, mut size) = (Limits::foundationdb(), TransactionSize::default());
+/// size.charge(9_000_000, &limits)?;
+/// assert!(matches!(size.charge(9_000_000, &limits), Err(Error::TransactionTooLarge { .. })));
+/// assert!(size.check(&limits).is_err(), "nor does it commit");
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TransactionSize {
+pub struct TransactionSize {
     bytes: usize,
     operations: usize,
 }
 
 impl TransactionSize {
-    /// Counts one more write, and refuses it if that makes the transaction larger than the store
-    /// takes.
-    pub(crate) fn charge(&mut self, bytes: usize, limits: &Limits) -> Result<()> {
+    /// Counts one more write of `bytes`. A transaction calls this in every write.
+    ///
+    /// # Errors
+    /// [`Error::TransactionTooLarge`], once the transaction is larger than the store takes.
+    pub fn charge(&mut self, bytes: usize, limits: &Limits) -> Result<()> {
         self.bytes += bytes;
         self.operations += 1;
         self.check(limits)
     }
 
-    /// Refuses a transaction that is too large; once it is, it stays so.
-    pub(crate) fn check(&self, limits: &Limits) -> Result<()> {
+    /// Refuses a transaction that is too large. A commit calls this, since the program may have dropped
+    /// the error of the write.
+    ///
+    /// # Errors
+    /// [`Error::TransactionTooLarge`].
+    pub fn check(&self, limits: &Limits) -> Result<()> {
         let counted = [
             ("bytes", self.bytes, limits.max_transaction_bytes),
             ("operations", self.operations, limits.max_transaction_operations),

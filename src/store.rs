@@ -338,8 +338,8 @@ pub trait Writer: Reader {
         entries.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
-    /// What the store takes, as its [`Store::limits`] says: so derived data tells what would be too large before anything
-    /// is written, and why it is.
+    /// The limits of the store, as [`Store::limits`] returns them. Derived data checks them before anything is
+    /// written, so that the error names what is too large.
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Store, Writer};
@@ -347,9 +347,7 @@ pub trait Writer: Reader {
     /// assert_eq!(store.begin()?.limits(), Limits::foundationdb());
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    fn limits(&self) -> Limits {
-        Limits::default()
-    }
+    fn limits(&self) -> Limits;
 
     /// What the transaction knows of the patterns that use it: why it does not commit, and values that they
     /// need again. A backend returns a field of its transaction, a wrapper that of the transaction it wraps.

@@ -1,7 +1,9 @@
 //! Every store and every wrapper keeps the laws of the store.
 #![allow(clippy::unwrap_used)]
 
-use keyloom::{Error, Faulty, Limits, Memory, Metered, Reader, Store, Writer, conformance};
+use keyloom::{
+    AnyStore, Error, Faulty, Limits, Memory, Metered, Reader, Store, Writer, conformance,
+};
 
 #[test]
 fn memory_keeps_the_laws() {
@@ -32,6 +34,47 @@ fn metered_memory_keeps_the_laws() {
 #[test]
 fn faulty_memory_without_a_fault_keeps_the_laws() {
     conformance::check(|| Ok(Faulty::new(Memory::new())));
+}
+
+#[test]
+fn a_store_behind_any_store_other_keeps_the_laws() {
+    conformance::check(|| Ok(AnyStore::other("memory:", Memory::new())));
+}
+
+#[test]
+fn a_conflicting_store_behind_any_store_keeps_the_laws() {
+    let memory = || Memory::builder().limits(Limits::etcd()).optimistic(true).build();
+    conformance::check(|| Ok(AnyStore::other("memory:", memory())));
+}
+
+#[test]
+fn any_store_other_passes_on_limits_policy_and_restarts() {
+    let inner = Memory::builder().limits(Limits::etcd()).build();
+    let store = AnyStore::other("memory:1", inner.clone());
+    assert_eq!((store.limits(), store.to_string().as_str()), (Limits::etcd(), "memory:1"));
+    assert_eq!(store.begin().unwrap().limits(), Limits::etcd());
+    inner.conflict_next(2);
+    let mut runs = 0;
+    store
+        .transact(|txn| {
+            runs += 1;
+            txn.put(b"a", b"1")
+        })
+        .unwrap();
+    assert_eq!(runs, 3);
+}
+
+#[test]
+fn open_with_prefers_the_backends_given() {
+    let opened = |address: &str| -> keyloom::Result<AnyStore> {
+        AnyStore::open_with(
+            address,
+            &[("memory", |address| Ok(AnyStore::other(address, Memory::new())))],
+        )
+    };
+    assert!(matches!(opened("memory:7"), Ok(AnyStore::Other(_))));
+    assert!(matches!(opened("mem:"), Err(Error::BadOption { .. })));
+    assert!(matches!(AnyStore::open_with("memory:", &[]), Ok(AnyStore::Memory(_))));
 }
 
 /// The suite lets a store that has operations of its own take what is no counter for one. These stores look, and refuse.

@@ -1,6 +1,6 @@
-//! Does a store keep the laws that every pattern relies on?
+//! Tests a store against the laws that every pattern relies on.
 //!
-//! Whoever writes a backend, or a wrapper around one, asks here, in one line of a test:
+//! A test of a backend, or of a wrapper around one, has one line:
 //!
 //! ```
 //! use keyloom::{Memory, conformance};

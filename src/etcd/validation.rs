@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::remote::{Span, Spans};
+use crate::backend::{Span, Spans};
 use crate::{KeyBuf, successor};
 
 /// What a transaction read at its revision.

@@ -82,19 +82,20 @@ use std::time::Duration;
 use heed::types::Bytes;
 use heed::{CompactionOption, Database, Env, MdbError, RoTxn, WithoutTls};
 
+use crate::backend::{WriterSlot, WriterTurn};
 use crate::deadline::Deadline;
-use crate::writer_slot::{WriterSlot, WriterTurn};
 use crate::{
     Error, HeldPages, KeyRange, Limits, OldestReader, Order, Reader, Result, RetryPolicy, Store,
     check_key,
 };
 
+use crate::backend::Process;
 pub use entries::LmdbEntries;
 use gate::{Gate, Holder, Ticket};
 use open::Registration;
 use opening_lock::OpeningLock;
 pub use options::{Durability, LmdbOptions};
-use owned_by::{OwnedBy, Process};
+use owned_by::OwnedBy;
 use readers::Readers;
 pub use transaction::LmdbTransaction;
 use writer_lock::WriterLock;

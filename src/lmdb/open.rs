@@ -15,13 +15,14 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, Wit
 use super::file::{self, FileError, QuickCheck, Rule};
 use super::gate::Gate;
 use super::opening_lock::{OpeningLock, Others};
-use super::owned_by::{OwnedBy, Process};
+use super::owned_by::OwnedBy;
 use super::readers::Readers;
 use super::writer_lock::WriterLock;
 use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
 use super::{lock_file, map_size, room};
+use crate::backend::Process;
+use crate::backend::WriterSlot;
 use crate::deadline::Deadline;
-use crate::writer_slot::WriterSlot;
 use crate::{Error, HeldPages, Result};
 
 /// The database that holds the number of the format.

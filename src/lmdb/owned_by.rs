@@ -4,63 +4,8 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
-use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::{Error, Result};
-
-/// A process, to be compared with the one that runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Process(u32);
-
-/// No process: it was not asked for yet, or this is a new child.
-const UNKNOWN: u32 = 0;
-static KNOWN: AtomicU32 = AtomicU32::new(UNKNOWN);
-static FORK_IS_TOLD: AtomicU32 = AtomicU32::new(0);
-
-extern "C" fn forget() {
-    KNOWN.store(UNKNOWN, Relaxed);
-}
-
-impl Process {
-    /// The process that runs. Remembered, since each snapshot asks and the system takes as long to
-    /// answer as a get; a child of `fork` begins by forgetting it.
-    #[inline]
-    pub(super) fn current() -> Self {
-        match KNOWN.load(Relaxed) {
-            UNKNOWN => Self::ask(),
-            id => Self(id),
-        }
-    }
-
-    #[cold]
-    fn ask() -> Self {
-        static FORGETS: Once = Once::new();
-        let id = std::process::id();
-        FORGETS.call_once(|| {
-            // SAFETY: the handler touches an atomic number only, which is allowed in a child whose
-            // other threads are gone.
-            let refused = unsafe { libc::pthread_atfork(None, None, Some(forget)) };
-            FORK_IS_TOLD.store(u32::from(refused == 0), Relaxed);
-        });
-        if FORK_IS_TOLD.load(Relaxed) != 0 {
-            KNOWN.store(id, Relaxed);
-        }
-        Self(id)
-    }
-
-    /// # Errors
-    /// [`Error::Forked`] when another process runs than the one that opened `path`.
-    pub(super) fn check(self, path: &Path) -> Result<()> {
-        let here = Self::current();
-        if here == self {
-            return Ok(());
-        }
-        let remedy = "drop this handle and open the store again";
-        Err(Error::Forked { path: path.to_path_buf(), opened_by: self.0, here: here.0, remedy })
-    }
-}
+use crate::backend::Process;
 
 /// A value whose destructor runs only in the process that made it.
 ///

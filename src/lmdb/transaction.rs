@@ -12,8 +12,8 @@ use super::room;
 use super::sorted::{self, Put};
 use super::writer_lock::ProcessTurn;
 use super::{LmdbEntries, Shared, get};
+use crate::backend::WriterTurn;
 use crate::deadline::Deadline;
-use crate::writer_slot::WriterTurn;
 use crate::{
     Error, HeldPages, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction,
     TransactionState, Writer, check_key, check_value,
@@ -254,6 +254,10 @@ impl Writer for LmdbTransaction<'_> {
 
     fn state(&mut self) -> &mut TransactionState {
         &mut self.state
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::default()
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::writer_slot::WriterSlot;
+use crate::backend::WriterSlot;
 use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
 
 use optimistic::Committed;

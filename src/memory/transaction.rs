@@ -7,8 +7,8 @@ use super::entry::Entry;
 use super::optimistic::{Footprint, Tracked, Write};
 use super::tree::Tree;
 use super::{MemoryEntries, Shared};
-use crate::limits::TransactionSize;
-use crate::writer_slot::WriterTurn;
+use crate::backend::TransactionSize;
+use crate::backend::WriterTurn;
 use crate::{
     AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Transaction, TransactionState,
     Writer, check_key, check_value,

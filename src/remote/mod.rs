@@ -8,23 +8,23 @@
 //! come in pages that grow. Each backend adds a session: how to ask its server
 //! for keys and ranges, and how to commit.
 
-mod buffer;
 mod link;
 #[cfg(any(feature = "etcd", feature = "foundationdb"))]
 mod name;
 mod pages;
 mod reader;
 mod session;
-mod span;
 
 #[cfg(feature = "postgres")]
 pub(crate) use pages::PAGE_BYTES;
 pub use pages::RemoteEntries;
 pub use reader::{RemoteSnapshot, RemoteTransaction};
 
-pub(crate) use buffer::Buffer;
+pub(crate) use crate::backend::Span;
 pub(crate) use link::{Link, Outcome};
 #[cfg(any(feature = "etcd", feature = "foundationdb"))]
 pub(crate) use name::{NAME_RULE, checked_name, is_name};
 pub(crate) use session::{Fetched, Native, Pair, Session, Write, WriteSession};
-pub(crate) use span::{Span, Spans};
+
+/// The writes that the server has not seen yet. Values are shared when they are cloned.
+pub(crate) type Buffer = crate::backend::Overlay<bytes::Bytes>;

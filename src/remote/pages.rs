@@ -1,12 +1,11 @@
 //! Ranges, page by page.
 
 use std::fmt;
-use std::iter::Peekable;
 
 use bytes::Bytes;
 
-use super::buffer::Writes;
 use super::{Buffer, Fetched, Pair, Session, Span};
+use crate::backend::{Merge, Merged};
 use crate::{KeyRange, Order, Result};
 
 /// The first page of a range in a snapshot: what costs about as much to send as to ask for.
@@ -25,15 +24,13 @@ pub(crate) const PAGE_BYTES: usize = 4 << 20;
 /// The entries of a range of a store behind a network. Fetches page after page as it is advanced;
 /// pages grow from 1,024 entries (in a transaction from 128) to 16,384 or some 4 MiB, whichever is less.
 pub struct RemoteEntries<'r, S: Session> {
-    pages: Peekable<Pages<'r, S>>,
-    own: Option<Own<'r>>,
+    walk: Walk<'r, S>,
 }
 
-/// The writes of the transaction that reads.
-struct Own<'r> {
-    buffer: &'r Buffer,
-    writes: Peekable<Writes<'r>>,
-    order: Order,
+enum Walk<'r, S: Session> {
+    Server(Pages<'r, S>),
+    /// With the writes of the transaction that reads.
+    Merged(Merge<'r, Pages<'r, S>, Bytes>),
 }
 
 /// What the server has in a range.
@@ -58,15 +55,14 @@ impl<'r, S: Session> RemoteEntries<'r, S> {
     ) -> Self {
         let span = Span::of(range);
         let buffer = buffer.filter(|buffer| !buffer.is_empty());
-        let own = buffer.map(|buffer| Own {
-            buffer,
-            writes: buffer.writes_in(span.as_ref(), order).peekable(),
-            order,
-        });
         let next_page = first_page.min(LARGEST_PAGE);
         let page = Vec::new().into_iter();
-        let pages = Pages { session, buffer, rest: span, order, page, next_page };
-        Self { pages: pages.peekable(), own }
+        let pages = Pages { session, buffer, rest: span.clone(), order, page, next_page };
+        let walk = match buffer {
+            Some(buffer) => Walk::Merged(Merge::new(buffer, span.as_ref(), order, pages)),
+            None => Walk::Server(pages),
+        };
+        Self { walk }
     }
 }
 
@@ -104,43 +100,19 @@ impl<S: Session> Iterator for Pages<'_, S> {
     }
 }
 
-impl Own<'_> {
-    /// The next write if it comes before, or instead of, what the server says.
-    fn next_before(&mut self, server: Option<&Bytes>) -> Option<(Bytes, Option<Bytes>)> {
-        let order = self.order;
-        let (key, value) = self.writes.next_if(|(key, _)| match (server, order) {
-            (None, _) => true,
-            (Some(server), Order::Ascending) => key.as_slice() <= &server[..],
-            (Some(server), Order::Descending) => key.as_slice() >= &server[..],
-        })?;
-        Some((Bytes::copy_from_slice(key), value.cloned()))
-    }
-}
-
 impl<S: Session> Iterator for RemoteEntries<'_, S> {
     type Item = Result<Pair>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Some(own) = &mut self.own else { return self.pages.next() };
-        loop {
-            let server = match self.pages.peek() {
-                Some(Err(_)) => {
-                    // Finished, own writes included.
-                    self.own = None;
-                    return self.pages.next();
-                }
-                Some(Ok((key, _))) => Some(key),
-                None => None,
-            };
-            match own.next_before(server) {
-                Some((key, Some(value))) => return Some(Ok((key, value))),
-                Some((_, None)) => {}
-                None => match self.pages.next()? {
-                    Ok((key, _)) if !own.buffer.leaves(&key) => {}
-                    entry => return Some(entry),
-                },
-            }
-        }
+        let merge = match &mut self.walk {
+            Walk::Server(pages) => return pages.next(),
+            Walk::Merged(merge) => merge,
+        };
+        let entry = merge.next()?;
+        Some(entry.map(|entry| match entry {
+            Merged::Written(key, value) => (Bytes::copy_from_slice(key), value.clone()),
+            Merged::Below(key, value) => (key, value),
+        }))
     }
 }
 

@@ -4,12 +4,11 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::buffer::Known;
 use super::pages::{FIRST_PAGE, FIRST_PAGE_OF_TRANSACTION, LARGEST_PAGE};
 use super::{Buffer, Native, Pair, RemoteEntries, Session, Span, Write, WriteSession};
 use crate::atomic::{apply_by_reading, stamp_by_counting};
+use crate::backend::TransactionSize;
 use crate::key::Versionstamp;
-use crate::limits::TransactionSize;
 use crate::{
     AtomicOp, Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Result, Transaction,
     TransactionState, VersionstampedKey, Writer, check_key, check_value,
@@ -73,18 +72,17 @@ struct Parts<'r, S> {
 impl<'r, S: Session> Parts<'r, S> {
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         keys.iter().try_for_each(|key| check_key(key))?;
-        let known = |key: &[u8]| self.buffer.map_or(Known::No, |buffer| buffer.get(key));
-        let known: Vec<Known> = keys.iter().map(|key| known(key)).collect();
-        let unknown = keys.iter().zip(&known).filter(|(_, known)| **known == Known::No);
+        let known = |key: &[u8]| self.buffer.and_then(|buffer| buffer.get(key));
+        let known: Vec<Option<Option<&Bytes>>> = keys.iter().map(|key| known(key)).collect();
+        let unknown = keys.iter().zip(&known).filter(|(_, known)| known.is_none());
         let unknown: Vec<&[u8]> = unknown.map(|(key, _)| *key).collect();
         let asked = if unknown.is_empty() { Vec::new() } else { self.session.values(&unknown)? };
         let mut asked = asked.into_iter();
         Ok(known
             .into_iter()
             .map(|known| match known {
-                Known::Value(value) => Some(value),
-                Known::Absent => None,
-                Known::No => asked.next().flatten(),
+                Some(written) => written.cloned(),
+                None => asked.next().flatten(),
             })
             .collect())
     }

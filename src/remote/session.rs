@@ -49,7 +49,7 @@ pub trait WriteSession: Session {
     /// Takes a write: into `buffer`, unless the client of the server keeps one of its own.
     fn write(&mut self, buffer: &mut Buffer, write: Write<'_>) -> Result<()> {
         match write {
-            Write::Put(key, value) => buffer.put(key, value),
+            Write::Put(key, value) => buffer.put(key, Bytes::copy_from_slice(value)),
             Write::Delete(key) => buffer.delete(key),
             Write::DeleteSpan(span) => buffer.delete_span(span),
         }

@@ -125,6 +125,10 @@ impl Writer for OneWrite {
         &mut self.state
     }
 
+    fn limits(&self) -> Limits {
+        self.store.limits()
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         self.write(key, None)
     }

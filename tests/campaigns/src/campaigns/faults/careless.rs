@@ -1,6 +1,6 @@
 //! Programs that do not look at errors: the controls.
 
-use keyloom::{KeyRange, Order, Reader, Result, TransactionState, Writer};
+use keyloom::{KeyRange, Limits, Order, Reader, Result, TransactionState, Writer};
 
 /// A transaction whose errors are swallowed: what failed to be read is absent, what failed to be written
 /// is left out.
@@ -33,6 +33,10 @@ impl<W: Writer> Writer for Careless<'_, W> {
 
     fn state(&mut self) -> &mut TransactionState {
         self.0.state()
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits()
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

@@ -1,5 +1,4 @@
-//! One writer at a time within a process, and a clear error instead of a thread that waits for
-//! itself.
+//! One writer at a time within a process.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -9,27 +8,43 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
-/// How long somebody waits until nobody may come first who came later.
+/// How long a thread waits until no later one may overtake it.
 ///
-/// A thread that has just written and begins again finds the slot free, long before the one that waits has
-/// woken up. Up to here that is welcome, since waking takes as long as many a transaction. Without a bound, a
-/// thread that writes in a loop, such as one that builds an index, would keep all others from writing.
+/// A thread that has just written and begins again finds the slot free, long before the waiting one has
+/// woken up. Up to this bound that is faster, since waking takes as long as many a transaction. Without
+/// the bound, a thread that writes in a loop (to build an index, say) would starve all others.
 const PATIENCE: Duration = Duration::from_micros(250);
 
-/// Held by the one transaction that may write.
+/// Lets the threads of a process write one after the other, in the order in which they came.
+///
+/// An engine with one writer at a time makes a second one wait, and a thread that begins a transaction
+/// inside another one waits for itself forever. The slot returns an error instead. A store holds one,
+/// shared by its clones; a transaction holds the [`WriterTurn`], as a field after the engine's own
+/// transaction, so that this one ends first.
+///
+/// ```
+/// use keyloom::Error;
+/// use keyloom::backend::WriterSlot;
+/// let slot = WriterSlot::default();
+/// let turn = slot.take()?;
+/// assert!(matches!(slot.take(), Err(Error::NestedTransaction)));
+/// drop(turn);
+/// assert!(slot.take().is_ok());
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct WriterSlot(Mutex<State>);
+pub struct WriterSlot(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     owner: Option<ThreadId>,
-    /// Whoever waits, and since when, in the order in which they came. While the slot is free, the first
-    /// of them has been told so.
+    /// The threads that wait, and since when, in the order in which they came. While the slot is free,
+    /// the first of them has been woken.
     waiting: VecDeque<(Thread, Instant)>,
 }
 
 impl State {
-    /// Takes a thread from those that wait.
+    /// Removes a thread from those that wait.
     fn give_up(&mut self, thread: ThreadId) {
         self.waiting.retain(|(waiting, _)| waiting.id() != thread);
         if self.owner.is_none() {
@@ -44,20 +59,22 @@ impl State {
     }
 }
 
-/// The right to write, given back on drop. It stays with its thread: on another one, "this thread
-/// writes already" would be asked of the wrong thread.
+/// The right to write, released on drop.
+///
+/// It is not `Send`: on another thread, [`Error::NestedTransaction`] would be returned to the wrong one.
 #[derive(Debug)]
-pub(crate) struct WriterTurn<'s> {
+#[must_use = "the slot is free again once the turn is dropped"]
+pub struct WriterTurn<'s> {
     slot: &'s WriterSlot,
     _of_this_thread: PhantomData<MutexGuard<'s, ()>>,
 }
 
 impl WriterSlot {
-    /// Waits for the writer before this one, and for those who have waited longer.
+    /// Waits for the current writer, and for the threads that have waited longer.
     ///
     /// # Errors
-    /// [`Error::NestedTransaction`] when that writer is the calling thread.
-    pub(crate) fn take(&self) -> Result<WriterTurn<'_>> {
+    /// [`Error::NestedTransaction`] if the calling thread is the current writer.
+    pub fn take(&self) -> Result<WriterTurn<'_>> {
         match self.take_within(|| None)? {
             Some(turn) => Ok(turn),
             // Not reached: there is no time-out.
@@ -65,11 +82,12 @@ impl WriterSlot {
         }
     }
 
-    /// As [`take`](Self::take), for as long as `left` returns. `None` when that is over.
+    /// [`take`](Self::take) that waits only as long as `left` returns when it is asked, before each wait.
+    /// `Ok(None)` when no time is left; `left` returns `None` to wait without a limit.
     ///
     /// # Errors
-    /// [`Error::NestedTransaction`] when that writer is the calling thread.
-    pub(crate) fn take_within(
+    /// [`Error::NestedTransaction`] if the calling thread is the current writer.
+    pub fn take_within(
         &self,
         left: impl Fn() -> Option<Duration>,
     ) -> Result<Option<WriterTurn<'_>>> {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::{KeyBuf, KeyRange, Order, successor};
+#[cfg(any(feature = "_remote", test))]
+use crate::Order;
+use crate::{KeyBuf, KeyRange, successor};
 
 /// The keys from `start` up to but without `end`; without an `end`, all from `start`.
 ///
@@ -49,6 +51,7 @@ impl Span {
     }
 
     /// What is left when a walk in `order` has come to `last`.
+    #[cfg(any(feature = "_remote", test))]
     pub(crate) fn behind(self, order: Order, last: &[u8]) -> Option<Self> {
         match order {
             Order::Ascending => Self { start: successor(last), end: self.end },
@@ -107,6 +110,7 @@ impl Spans {
     }
 
     /// Whether a key may lie in `span` and in one of these.
+    #[cfg(any(feature = "_remote", test))]
     pub(super) fn meet(&self, span: &Span) -> bool {
         let before_end = match &span.end {
             Some(end) => (Bound::Unbounded, Bound::Excluded(end.as_slice())),
@@ -117,6 +121,7 @@ impl Spans {
     }
 
     /// What is left of `span` behind the one of these that a walk in `order` meets at once.
+    #[cfg(any(feature = "_remote", test))]
     pub(super) fn beyond(&self, span: Span, order: Order) -> Option<Span> {
         match order {
             Order::Ascending => {
@@ -152,6 +157,11 @@ impl Spans {
         self.0.len()
     }
 
+    /// Starts and ends, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        self.0.iter().map(|(start, end)| (start.as_slice(), end.as_deref()))
+    }
+
     #[cfg(any(feature = "postgres", feature = "etcd", test))]
     pub(crate) fn into_iter(self) -> impl Iterator<Item = Span> {
         self.0.into_iter().map(|(start, end)| Span { start, end })
@@ -159,6 +169,7 @@ impl Spans {
 }
 
 /// Whether an end lies at `other` or behind it.
+#[cfg(any(feature = "_remote", test))]
 fn reaches(end: Option<&KeyBuf>, other: Option<&KeyBuf>) -> bool {
     match (end, other) {
         (None, _) => true,

@@ -1,0 +1,48 @@
+//! Parts for backends: what a store written outside this crate needs and an engine rarely has.
+//!
+//! A backend implements [`Store`], [`Reader`], [`Writer`] and [`Transaction`] for one engine.
+//! `conformance::check` (feature `conformance`) tests it against the laws of the store. The chapter
+//! "Writing a backend" of the book writes one in some 150 lines.
+//!
+//! | if the engine | use |
+//! |---|---|
+//! | lets a second writer of one thread wait for the first one forever | [`WriterSlot`] |
+//! | has no transaction that reads its own writes | [`Overlay`] over a snapshot |
+//! | limits the size of a transaction, or should imitate an engine that does | [`TransactionSize`] |
+//! | must not be used after `fork` | [`Process`] |
+//! | needs a bound that is a key | [`KeyRange::normalized`] |
+//!
+//! Every operation begins with [`check_key`], every put with [`check_value`]; a commit begins with
+//! [`TransactionState::check`]. [`Reader::page`], [`Reader::count`], counters and versionstamps have
+//! defaults that read and write; a backend overrides them where the engine does better.
+//! [`AnyStore::other`] and [`AnyStore::open_with`] put a backend beside the built-in ones.
+//!
+//! [`Store`]: crate::Store
+//! [`Reader`]: crate::Reader
+//! [`Writer`]: crate::Writer
+//! [`Transaction`]: crate::Transaction
+//! [`Reader::page`]: crate::Reader::page
+//! [`Reader::count`]: crate::Reader::count
+//! [`KeyRange::normalized`]: crate::KeyRange::normalized
+//! [`TransactionState::check`]: crate::TransactionState::check
+//! [`check_key`]: crate::check_key
+//! [`check_value`]: crate::check_value
+//! [`AnyStore::other`]: crate::AnyStore::other
+//! [`AnyStore::open_with`]: crate::AnyStore::open_with
+
+mod overlay;
+mod process;
+mod span;
+mod writer_slot;
+
+pub use crate::limits::TransactionSize;
+pub use overlay::{Overlaid, Overlay, OverlayEntries};
+pub use process::Process;
+pub use writer_slot::{WriterSlot, WriterTurn};
+
+#[cfg(feature = "_remote")]
+pub(crate) use overlay::{Merge, Merged};
+#[cfg(feature = "_remote")]
+pub(crate) use span::Span;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+pub(crate) use span::Spans;
