@@ -1,0 +1,521 @@
+//! keyloom on [redb]: data of one process in one file, in pure Rust, on every platform.
+//!
+//! ```
+//! use keyloom::{Reader, Store, Writer};
+//! use keyloom_redb::Redb;
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("cities");
+//! let store = Redb::open(&path)?;
+//! store.transact(|txn| txn.put(b"greeting", b"hello"))?;
+//! assert_eq!(store.snapshot()?.get(b"greeting")?.as_deref(), Some(&b"hello"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | property | here |
+//! |---|---|
+//! | processes | one at a time has the file open; another one gets [`Error::InUse`] |
+//! | writers | one at a time; a second one waits. Readers never wait |
+//! | reads | return slices of redb's cached pages: no copy |
+//! | a crash | loses no commit ([`Durability::Full`]); the next open checks the whole file, unless [`quick_repair`](RedbOptions::quick_repair) is on |
+//! | a failed write or flush of the file | [`Error::Unusable`] until the store is opened again |
+//! | limits | values of 3 GiB; a transaction of any size |
+//!
+//! The file holds the table `keyloom` with the keys and the table `keyloom.meta` with the number of the
+//! format.
+//!
+//! [redb]: https://www.redb.org
+
+use std::fmt;
+use std::io;
+use std::ops::{Bound, Deref};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use keyloom::backend::{Process, WriterSlot, WriterTurn};
+use keyloom::{
+    AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, Store, Transaction,
+    TransactionState, Writer, check_key, check_value,
+};
+use redb::{
+    AccessGuard, CommitError, Database, Range, ReadOnlyTable, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, TableDefinition, TableHandle, WriteTransaction,
+};
+use self_cell::self_cell;
+
+type Bytes = &'static [u8];
+type Table<'t> = redb::Table<'t, Bytes, Bytes>;
+
+const TABLE: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keyloom");
+const META: TableDefinition<'_, &str, u32> = TableDefinition::new("keyloom.meta");
+const FORMAT_KEY: &str = "format";
+const FORMAT: u32 = 1;
+/// The limit of redb.
+const MAX_VALUE_BYTES: usize = 3 << 30;
+
+/// When a commit is on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// A commit returns when it is on the disk.
+    #[default]
+    Full,
+    /// A commit waits for nothing. A crash of the program or of the machine loses the commits since the
+    /// last [`Redb::flush`]; the store stays whole. Closing the store flushes.
+    MayLoseCommits,
+}
+
+/// Options of a [`Redb`] store.
+///
+/// ```
+/// use keyloom_redb::{Durability, Redb};
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("cache");
+/// let store = Redb::options().durability(Durability::MayLoseCommits).cache_bytes(1 << 26).open(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RedbOptions {
+    durability: Durability,
+    cache_bytes: usize,
+    quick_repair: bool,
+    create: bool,
+}
+
+impl Default for RedbOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Full,
+            cache_bytes: 1 << 30,
+            quick_repair: false,
+            create: true,
+        }
+    }
+}
+
+impl RedbOptions {
+    /// When a commit is on the disk.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// How much memory redb may use for pages, 1 GiB by default.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// With `true`, each commit also saves the map of free pages, so that opening the store after a crash
+    /// does not read the whole file. Commits take longer: they flush twice.
+    #[must_use]
+    pub fn quick_repair(mut self, quick_repair: bool) -> Self {
+        self.quick_repair = quick_repair;
+        self
+    }
+
+    /// With `false`, a missing file is [`Error::MissingStore`]; by default it is created.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Opens the store in the file `path`.
+    ///
+    /// After a crash this reads the whole file, unless [`quick_repair`](Self::quick_repair) was on.
+    ///
+    /// # Errors
+    /// [`Error::InUse`], [`Error::MissingStore`], [`Error::MissingDirectory`], [`Error::PermissionDenied`],
+    /// [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Damaged`], [`Error::DiskFull`], [`Error::Io`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Redb> {
+        let path = path.as_ref();
+        if !self.create && !path.exists() {
+            return Err(Error::MissingStore { path: path.into() });
+        }
+        let mut builder = Database::builder();
+        builder.set_cache_size(self.cache_bytes);
+        let database = if self.create { builder.create(path) } else { builder.open(path) };
+        let database = database.map_err(|error| named_at_open(path, error.into()))?;
+        prepare(&database, path)?;
+        let (options, path, slot) = (self.clone(), path.into(), WriterSlot::default());
+        let process = Process::current();
+        Ok(Redb { shared: Arc::new(Shared { database, path, options, slot, process }) })
+    }
+}
+
+/// Creates the tables of a new store, and checks those of an old one.
+fn prepare(database: &Database, path: &Path) -> Result<()> {
+    let txn = database.begin_write().named(path)?;
+    let tables = txn.list_tables().named(path)?;
+    let tables: Vec<String> = tables.map(|table| table.name().into()).collect();
+    if !tables.is_empty() && !tables.iter().any(|name| name == META.name()) {
+        let why = "it holds other tables of redb".into();
+        return Err(Error::NotAStore { path: path.into(), why });
+    }
+    {
+        let mut meta = txn.open_table(META).named(path)?;
+        let found = meta.get(FORMAT_KEY).named(path)?;
+        match found.map(|format| format.value()) {
+            Some(FORMAT) => return Ok(()),
+            Some(found) => {
+                let what = path.display().to_string();
+                return Err(Error::NewerFormat { what, found, supported: FORMAT });
+            }
+            None => drop(meta.insert(FORMAT_KEY, FORMAT).named(path)?),
+        }
+        txn.open_table(TABLE).named(path)?;
+    }
+    txn.commit().named(path)
+}
+
+/// A store in a file of redb. Clones are handles of the same store; see the [crate](self).
+#[derive(Clone, Debug)]
+pub struct Redb {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    database: Database,
+    path: PathBuf,
+    options: RedbOptions,
+    slot: WriterSlot,
+    process: Process,
+}
+
+impl Redb {
+    /// Opens the store in the file `path`, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// As [`RedbOptions::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::options().open(path)
+    }
+
+    /// Opens the store at the address `redb:PATH`, for [`AnyStore::open_with`].
+    ///
+    /// ```
+    /// use keyloom::AnyStore;
+    /// use keyloom_redb::Redb;
+    /// # let directory = tempfile::tempdir()?;
+    /// # let address = format!("redb:{}", directory.path().join("cities").display());
+    /// let store = AnyStore::open_with(&address, &[("redb", Redb::open_address)])?;
+    /// assert_eq!(store.to_string(), address);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for another address, or as [`RedbOptions::open`].
+    pub fn open_address(address: &str) -> Result<AnyStore> {
+        match address.strip_prefix("redb:") {
+            Some(path) if !path.is_empty() => Ok(AnyStore::other(address, Self::open(path)?)),
+            _ => Err(Error::BadOption {
+                what: "the address",
+                value: "…".into(),
+                why: "it is redb:FILE",
+            }),
+        }
+    }
+
+    /// Options: durability, the size of the cache.
+    pub fn options() -> RedbOptions {
+        RedbOptions::default()
+    }
+
+    /// The file of the store.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Waits until all commits are on the disk. Of use with [`Durability::MayLoseCommits`].
+    ///
+    /// # Errors
+    /// As [`Store::begin`] and [`Transaction::commit`].
+    pub fn flush(&self) -> Result<()> {
+        self.shared.process.check(&self.shared.path)?;
+        let _turn = self.shared.slot.take()?;
+        self.shared.commit(self.shared.write(Durability::Full)?)
+    }
+}
+
+impl Drop for Redb {
+    /// In a fork, the database is never closed: that would write to the file of the parent.
+    fn drop(&mut self) {
+        if self.shared.process != Process::current() {
+            std::mem::forget(Arc::clone(&self.shared));
+        }
+    }
+}
+
+impl Shared {
+    fn write(&self, durability: Durability) -> Result<WriteTransaction> {
+        let mut txn = self.database.begin_write().named(&self.path)?;
+        let durability = match durability {
+            Durability::Full => redb::Durability::Immediate,
+            Durability::MayLoseCommits => redb::Durability::None,
+        };
+        txn.set_durability(durability).named(&self.path)?;
+        txn.set_quick_repair(self.options.quick_repair);
+        Ok(txn)
+    }
+
+    /// redb rolls a poisoned transaction back. After any other error the next open decides: the commit
+    /// may have reached the disk.
+    fn commit(&self, txn: WriteTransaction) -> Result<()> {
+        txn.commit().map_err(|error| match error {
+            CommitError::TransactionPoisoned => named(&self.path, error.into()),
+            lost => Error::CommitUnknown { source: named(&self.path, lost.into()).into() },
+        })
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, options, .. } = self;
+        f.debug_struct("Shared")
+            .field("path", path)
+            .field("options", options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store for Redb {
+    type Snapshot<'s> = RedbSnapshot<'s>;
+    type Transaction<'s> = RedbTransaction<'s>;
+
+    fn snapshot(&self) -> Result<RedbSnapshot<'_>> {
+        let shared = &*self.shared;
+        shared.process.check(&shared.path)?;
+        let txn = shared.database.begin_read().named(&shared.path)?;
+        let table = txn.open_table(TABLE).named(&shared.path)?;
+        Ok(RedbSnapshot { table, shared })
+    }
+
+    fn begin(&self) -> Result<RedbTransaction<'_>> {
+        let shared = &*self.shared;
+        shared.process.check(&shared.path)?;
+        let turn = shared.slot.take()?;
+        let txn = shared.write(shared.options.durability)?;
+        let open = Open::try_new(txn, |txn| txn.open_table(TABLE));
+        let open = open.named(&shared.path)?;
+        let state = TransactionState::default();
+        Ok(RedbTransaction { open, shared, state, has_written: false, _turn: turn })
+    }
+
+    fn limits(&self) -> Limits {
+        limits()
+    }
+}
+
+fn limits() -> Limits {
+    Limits::default().with_max_value_bytes(MAX_VALUE_BYTES)
+}
+
+self_cell! {
+    /// A transaction of redb and its table, which borrows it. A table opened for each operation could
+    /// not return a range.
+    struct Open {
+        owner: WriteTransaction,
+        #[covariant]
+        dependent: Table,
+    }
+}
+
+/// A snapshot of a [`Redb`] store.
+pub struct RedbSnapshot<'s> {
+    table: ReadOnlyTable<Bytes, Bytes>,
+    shared: &'s Shared,
+}
+
+/// A transaction of a [`Redb`] store.
+pub struct RedbTransaction<'s> {
+    // Dropped in this order: the engine's transaction ends before the turn of the next writer begins.
+    open: Open,
+    shared: &'s Shared,
+    state: TransactionState,
+    has_written: bool,
+    _turn: WriterTurn<'s>,
+}
+
+/// A slice of a page of redb, which stays in memory as long as this.
+pub struct RedbBytes<'r>(AccessGuard<'r, Bytes>);
+
+impl Deref for RedbBytes<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.0.value()
+    }
+}
+
+/// The entries of a range of a [`Redb`] store.
+pub struct RedbEntries<'r> {
+    /// `None` once it has ended or failed.
+    range: Option<Range<'r, Bytes, Bytes>>,
+    order: Order,
+    shared: &'r Shared,
+}
+
+impl<'r> Iterator for RedbEntries<'r> {
+    type Item = Result<(RedbBytes<'r>, RedbBytes<'r>)>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let range = self.range.as_mut()?;
+        let next = match self.order {
+            Order::Ascending => range.next(),
+            Order::Descending => range.next_back(),
+        };
+        match next {
+            Some(Ok((key, value))) => Some(Ok((RedbBytes(key), RedbBytes(value)))),
+            ended => {
+                self.range = None;
+                ended?.err().map(|error| Err(named(&self.shared.path, error.into())))
+            }
+        }
+    }
+}
+
+macro_rules! reads {
+    ($reader:ident, $self:ident => $table:expr) => {
+        impl Reader for $reader<'_> {
+            type Bytes<'r>
+                = RedbBytes<'r>
+            where
+                Self: 'r;
+            type Entries<'r>
+                = RedbEntries<'r>
+            where
+                Self: 'r;
+
+            #[inline]
+            fn get(&$self, key: &[u8]) -> Result<Option<RedbBytes<'_>>> {
+                check_key(key)?;
+                let value = ReadableTable::get($table, key);
+                Ok(value.named(&$self.shared.path)?.map(RedbBytes))
+            }
+
+            fn range(&$self, range: KeyRange<'_>, order: Order) -> Result<RedbEntries<'_>> {
+                let bounds = range.normalized();
+                let range = bounds.map(|bounds| ReadableTable::range::<&[u8]>($table, bounds));
+                let range = range.transpose().named(&$self.shared.path)?;
+                Ok(RedbEntries { range, order, shared: $self.shared })
+            }
+
+            fn count(&$self, range: KeyRange<'_>) -> Result<u64> {
+                if range.normalized() == Some((Bound::Unbounded, Bound::Unbounded)) {
+                    return $table.len().named(&$self.shared.path);
+                }
+                let mut entries = $self.range(range, Order::Ascending)?;
+                entries.try_fold(0, |count, entry| entry.map(|_| count + 1))
+            }
+        }
+
+        impl fmt::Debug for $reader<'_> {
+            /// No key and no value.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($reader)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+reads!(RedbSnapshot, self => &self.table);
+reads!(RedbTransaction, self => self.open.borrow_dependent());
+
+impl RedbTransaction<'_> {
+    /// A failed write may have changed some pages, so the transaction does not commit after it.
+    fn write(&mut self, write: impl FnOnce(&mut Table<'_>) -> redb::Result<()>) -> Result<()> {
+        self.has_written = true;
+        let written = self.open.with_dependent_mut(|_, table| write(table));
+        written.named(&self.shared.path).inspect_err(|error| self.state.note(error))
+    }
+}
+
+impl Writer for RedbTransaction<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        check_value(key, value, MAX_VALUE_BYTES)?;
+        self.write(|table| table.insert(key, value).map(drop))
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        check_key(key)?;
+        self.write(|table| table.remove(key).map(drop))
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        match range.normalized() {
+            Some(bounds) => self.write(|table| table.retain_in::<&[u8], _>(bounds, |_, _| false)),
+            None => Ok(()),
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        limits()
+    }
+
+    fn state(&mut self) -> &mut TransactionState {
+        &mut self.state
+    }
+}
+
+impl Transaction for RedbTransaction<'_> {
+    fn commit(self) -> Result<()> {
+        self.state.check()?;
+        let Self { open, shared, has_written, _turn: turn, .. } = self;
+        shared.process.check(&shared.path)?;
+        if has_written {
+            shared.commit(open.into_owner())?;
+        }
+        drop(turn);
+        Ok(())
+    }
+}
+
+/// Results of redb with keyloom's errors.
+trait Named<T> {
+    fn named(self, path: &Path) -> Result<T>;
+}
+
+impl<T, E: Into<redb::Error>> Named<T> for Result<T, E> {
+    fn named(self, path: &Path) -> Result<T> {
+        self.map_err(|error| named(path, error.into()))
+    }
+}
+
+/// An error of redb under keyloom's name for it.
+fn named(path: &Path, error: redb::Error) -> Error {
+    let path = path.to_path_buf();
+    match error {
+        redb::Error::Io(source) => match source.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => {
+                Error::DiskFull { path, source: source.into(), held: HeldPages::default() }
+            }
+            io::ErrorKind::PermissionDenied => Error::PermissionDenied { action: "write", path },
+            _ => Error::Io { path, source: source.into() },
+        },
+        redb::Error::PreviousIo => Error::Unusable { path, source: None },
+        redb::Error::Corrupted(why) => Error::Damaged { path, why },
+        redb::Error::DatabaseAlreadyOpen => Error::InUse { path },
+        other => Error::Backend(other.into()),
+    }
+}
+
+/// What an error means when a store is opened.
+fn named_at_open(path: &Path, error: redb::Error) -> Error {
+    let not_a_store = |why: String| Error::NotAStore { path: path.into(), why };
+    match error {
+        redb::Error::Io(source) if source.kind() == io::ErrorKind::InvalidData => {
+            not_a_store(source.to_string())
+        }
+        redb::Error::Io(source) if source.kind() == io::ErrorKind::NotFound => {
+            Error::MissingDirectory { path: path.parent().unwrap_or(path).into() }
+        }
+        redb::Error::UpgradeRequired(_) => not_a_store(error.to_string()),
+        other => named(path, other),
+    }
+}
