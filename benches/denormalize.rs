@@ -1,4 +1,4 @@
-//! Copies against joins: reading a page, changing a source; on LMDB and in memory.
+//! DenormalizedFields against joins: reading a page, changing a source; on LMDB and in memory.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Order, Result, Store};
-use keyloom_patterns::denormalize::Copies;
+use keyloom_patterns::denormalize::DenormalizedFields;
 use keyloom_patterns::join::Joins;
 use keyloom_patterns::{Attached, Schema, Table, entry};
 
@@ -21,7 +21,7 @@ type Post = (u32, String, String);
 struct Blog {
     users: Table<u32, String>,
     posts: Table<u64, Post>,
-    names: Attached<Copies<u32, String, u64, Post>>,
+    names: Attached<DenormalizedFields<u32, String, u64, Post>>,
 }
 
 impl Blog {
@@ -36,7 +36,7 @@ impl Blog {
             let set = |post: &mut Post, _: &u32, name: Option<String>| {
                 post.1 = name.unwrap_or_default();
             };
-            Ok(Copies::in_schema(space, &users, &by_author, name, set)?.inline(inline))
+            Ok(DenormalizedFields::in_schema(space, &users, &by_author, name, set)?.inline(inline))
         });
         let blog = Self { users, posts, names: names.unwrap() };
         let post =
@@ -66,7 +66,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.bench_function("a page with the copies, freshened", |b| {
         b.iter(|| {
             let mut page = page().collect::<Result<Vec<_>>>().unwrap();
-            names.at(&snapshot).unwrap().freshen(&snapshot, &mut page).unwrap();
+            names.at(&snapshot).unwrap().refresh(&snapshot, &mut page).unwrap();
             black_box(page)
         });
     });
@@ -84,19 +84,19 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
         ((round % u64::from(AUTHORS)) as u32, format!("name {round}"))
     };
     group.throughput(Throughput::Elements(1));
-    group.bench_function("change a source of 1,000 carriers, joined", |b| {
+    group.bench_function("change a source of 1,000 targets, joined", |b| {
         b.iter(|| {
             let (id, name) = next();
             store.transact(|txn| bare.put(txn, &id, &name)).unwrap();
         });
     });
-    group.bench_function("change a source of 1,000 carriers, at once", |b| {
+    group.bench_function("change a source of 1,000 targets, at once", |b| {
         b.iter(|| {
             let (id, name) = next();
             store.transact(|txn| users.put(txn, &id, &name)).unwrap();
         });
     });
-    group.bench_function("change a source of 1,000 carriers, propagated by 100", |b| {
+    group.bench_function("change a source of 1,000 targets, propagated by 100", |b| {
         b.iter(|| {
             let (id, name) = next();
             store.transact(|txn| deferred.users.put(txn, &id, &name)).unwrap();

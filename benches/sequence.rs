@@ -7,22 +7,22 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Order, Store, Subspace};
 use keyloom_patterns::sequence::{
-    Blocks, Positions, Sequence, Sharded, Stamped, first_id_at, time_ordered_id,
+    IdBlocks, Positions, Sequence, Sharded, VersionstampedLog, first_id_at, time_ordered_id,
 };
-use keyloom_patterns::{Enumerated, TimeBuckets};
+use keyloom_patterns::{AppendLog, TimeBuckets};
 
 const RECORDS: u64 = 50_000;
 const EACH_MS: u64 = 60_000;
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     let space = Subspace::new("bench");
-    let mail = Enumerated::<u32, String>::new(&space.child("mail"));
+    let mail = AppendLog::<u32, String>::new(&space.child("mail"));
     let days = TimeBuckets::<u32, String>::daily(&space.child("days"));
     let shards = NonZeroU32::new(8).unwrap();
     let sharded = Sharded::<u32, String>::new(&space.child("sharded"), shards);
-    let stamped = Stamped::<u32, String>::new(&space.child("stamped"));
+    let stamped = VersionstampedLog::<u32, String>::new(&space.child("stamped"));
     let sequence = Sequence::<u32>::new(&space.child("numbers"));
-    let blocks = Blocks::new(&sequence, 1_000);
+    let blocks = IdBlocks::new(&sequence, 1_000);
     let text = "a message of some forty bytes, more or less".to_owned();
     store
         .transact(|txn| {

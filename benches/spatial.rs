@@ -13,7 +13,7 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::{Memory, Store, Subspace};
 use keyloom_patterns::spatial::curve::{Dimension, Morton};
-use keyloom_patterns::{Circle, CurveIndex, Position, SpaceTimeIndex, Table};
+use keyloom_patterns::{Circle, CurveIndex, LatLng, SpaceTimeIndex, Table};
 
 const CELLS: usize = 1_024;
 
@@ -95,7 +95,7 @@ fn space_time(c: &mut Criterion) {
     let mut group = c.benchmark_group("space_time");
     let width = Duration::from_millis((7 * DAY_MS).unsigned_abs());
     let by_event = SpaceTimeIndex::new(&Subspace::new("by_event"), width, |_, event: &Event| {
-        Ok(Some((Position::new(event.0, event.1)?, event.2)))
+        Ok(Some((LatLng::new(event.0, event.1)?, event.2)))
     });
     let by_event = by_event.unwrap();
     let table = Table::<u32, Event>::new(&Subspace::new("events")).with(&by_event);
@@ -108,7 +108,7 @@ fn space_time(c: &mut Criterion) {
     store.transact(|txn| table.put_many(txn, (0..).zip(events.iter().copied()))).unwrap();
 
     let snapshot = store.snapshot().unwrap();
-    let at = Position::new(48.85, 2.35).unwrap();
+    let at = LatLng::new(48.85, 2.35).unwrap();
     for (metres, days) in [(300e3, 3), (1_000e3, 3), (1_000e3, 70)] {
         let circle = Circle::new(at, metres).unwrap();
         let times = 20 * DAY_MS..(20 + days) * DAY_MS;

@@ -16,7 +16,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Memory, Order, Store, Subspace};
-use keyloom_patterns::trees::{Nested, NodeId, Place, Tree};
+use keyloom_patterns::trees::{InsertAt, Nested, NodeId, Tree};
 
 /// Ten roots, each with ten children, and so on, on four levels: ids 0..11,110, in preorder.
 fn forest() -> Vec<Nested<u32>> {
@@ -44,7 +44,7 @@ fn operations<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, make: impl Fn
 }
 
 fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, store: &impl Store) {
-    store.transact(|txn| tree.load(txn, None, &forest())).unwrap();
+    store.transact(|txn| tree.import(txn, None, &forest())).unwrap();
     let mut group = c.benchmark_group(format!("hierarchy/{name}"));
     let mut n = 0;
     let mut next = move || {
@@ -67,7 +67,7 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
             id += 1;
             store
                 .transact(|txn| {
-                    tree.insert(txn, id, "new", &7, Place::last(next()))?;
+                    tree.insert(txn, id, "new", &7, InsertAt::last(next()))?;
                     tree.delete_subtree(txn, id)
                 })
                 .unwrap()
@@ -78,7 +78,7 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
     group.bench_function("move of 111 nodes", |b| {
         b.iter(|| {
             let to = roots.next().unwrap();
-            store.transact(|txn| tree.move_to(txn, 1, Place::last(to))).unwrap();
+            store.transact(|txn| tree.move_to(txn, 1, InsertAt::last(to))).unwrap();
         });
     });
     group.finish();

@@ -7,15 +7,15 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Store, Subspace};
 use keyloom_patterns::versioned::AppendLimit;
-use keyloom_patterns::{AtomicTable, Counters, Table};
+use keyloom_patterns::{Counters, Table, VersionedTable};
 
 const RECORDS: u32 = 10_000;
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     let space = Subspace::new("bench");
     let plain = Table::<u32, String>::new(&space.child("plain"));
-    let records = AtomicTable::<u32, String>::new(&space.child("records"));
-    let lists = AtomicTable::<u32, Vec<u32>>::new(&space.child("lists"));
+    let records = VersionedTable::<u32, String>::new(&space.child("records"));
+    let lists = VersionedTable::<u32, Vec<u32>>::new(&space.child("lists"));
     let counters = Counters::<u32>::new(&space.child("counters"));
     let text = "a record of some forty bytes, more or less".to_owned();
     store

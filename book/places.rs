@@ -4,7 +4,7 @@
 //! [CC BY 4.0](https://creativecommons.org/licenses/by/4.0/).
 
 use keyloom::{Result, Store};
-use keyloom_patterns::{Attached, PointIndex, Position, Schema, Table};
+use keyloom_patterns::{Attached, LatLng, PointIndex, Schema, Table};
 
 /// Name, latitude and longitude.
 pub type Town = (String, f64, f64);
@@ -48,7 +48,7 @@ impl Places {
         let towns = schema.table::<u32, Town>("towns")?;
         let by_position = schema.derive(&towns, "by_position", 1, |space| {
             Ok(PointIndex::new(space, |_id, (_, latitude, longitude): &Town| {
-                Position::new(*latitude, *longitude).map(Some)
+                LatLng::new(*latitude, *longitude).map(Some)
             }))
         })?;
         Ok(Self { towns, by_position })

@@ -18,7 +18,7 @@ use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Store};
 use keyloom_patterns::aggregate::{Totals, contribution};
 use keyloom_patterns::bitmaps::{InvertedIndex, one};
-use keyloom_patterns::spatial::{PointIndex, Position};
+use keyloom_patterns::spatial::{LatLng, PointIndex};
 use keyloom_patterns::{Attached, BatchSize, Index, Maintained, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
@@ -94,8 +94,8 @@ trait KindWork {
         D: Maintained<Key = u32, Value = User>;
 }
 
-fn position(user: &User) -> keyloom::Result<Position> {
-    Position::new(f64::from(user.age) - 50.0, f64::from(user.city) / 400.0)
+fn position(user: &User) -> keyloom::Result<LatLng> {
+    LatLng::new(f64::from(user.age) - 50.0, f64::from(user.city) / 400.0)
 }
 
 /// Some user: the same for the same numbers.

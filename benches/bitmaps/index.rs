@@ -140,9 +140,9 @@ fn reads(c: &mut Criterion, name: &str, store: &impl Store, index: &InvertedInde
         b.iter(|| black_box(index.distinct(&snapshot, "city", ()).unwrap()));
     });
     group.throughput(Throughput::Elements(VISITORS.into()));
-    group.bench_function("walk of the direct index", |b| {
+    group.bench_function("walk of the forward index", |b| {
         b.iter(|| {
-            let all = index.directs(&snapshot, .., Order::Ascending).unwrap();
+            let all = index.forward_range(&snapshot, .., Order::Ascending).unwrap();
             let cities = all.map(|entry| entry.unwrap().1.packed("city").count());
             black_box(cities.sum::<usize>())
         });

@@ -2,7 +2,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use keyloom::{Memory, Store};
-use keyloom_patterns::{BoundingBox, Circle, PointIndex, Position, Schema};
+use keyloom_patterns::{BoundingBox, Circle, LatLng, PointIndex, Schema};
 
 type Place = (f64, f64);
 
@@ -24,13 +24,13 @@ pub fn points(c: &mut Criterion) {
     let store = Memory::new();
     let schema = Schema::open(&store, "bench").unwrap();
     let table = schema.table::<u32, Place>("places").unwrap();
-    let position = |_: &u32, place: &Place| Position::new(place.0, place.1).map(Some);
+    let position = |_: &u32, place: &Place| LatLng::new(place.0, place.1).map(Some);
     let index = schema.derive(&table, "by_place", 1, |space| Ok(PointIndex::new(space, position)));
     let (index, places) = (index.unwrap(), places());
     store.transact(|txn| table.put_many(txn, (0..).zip(places.iter().copied()))).unwrap();
     let snapshot = store.snapshot().unwrap();
     let index = index.at(&snapshot).unwrap();
-    let at = Position::new(48.85, 2.35).unwrap();
+    let at = LatLng::new(48.85, 2.35).unwrap();
     for kilometres in [50, 300, 1_000] {
         let circle = Circle::new(at, f64::from(kilometres) * 1e3).unwrap();
         group.bench_function(BenchmarkId::new("circle, km", kilometres), |b| {

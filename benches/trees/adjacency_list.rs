@@ -2,7 +2,7 @@
 
 use criterion::Criterion;
 use keyloom::{Memory, Store, Subspace};
-use keyloom_patterns::trees::{AdjacencyList, Place, Tree};
+use keyloom_patterns::trees::{AdjacencyList, InsertAt, Tree};
 
 use crate::{forest, operations};
 
@@ -14,7 +14,7 @@ pub fn adjacency_list(c: &mut Criterion) {
 fn names_and_moves(c: &mut Criterion) {
     let tree = AdjacencyList::<u32>::new(&Subspace::new("bench")).with_unique_names();
     let store = Memory::new();
-    store.transact(|txn| tree.load(txn, None, &forest())).unwrap();
+    store.transact(|txn| tree.import(txn, None, &forest())).unwrap();
     let mut group = c.benchmark_group("hierarchy/adjacency list with unique names");
     let snapshot = store.snapshot().unwrap();
     group.bench_function("a path of four names", |b| {
@@ -28,8 +28,8 @@ fn names_and_moves(c: &mut Criterion) {
     {
         group.bench_function(what, |b| {
             b.iter(|| {
-                store.transact(|txn| tree.move_to(txn, node, Place::Last(one))).unwrap();
-                store.transact(|txn| tree.move_to(txn, node, Place::Last(other))).unwrap();
+                store.transact(|txn| tree.move_to(txn, node, InsertAt::Last(one))).unwrap();
+                store.transact(|txn| tree.move_to(txn, node, InsertAt::Last(other))).unwrap();
             });
         });
     }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::Criterion;
 use keyloom::{Memory, Store, Subspace};
-use keyloom_patterns::trees::{Place, TreeDocument};
+use keyloom_patterns::trees::{InsertAt, TreeDocument};
 
 use crate::{NODES, forest, operations};
 
@@ -18,7 +18,7 @@ fn in_memory(c: &mut Criterion) {
     let tree = TreeDocument::<u32>::new(&Subspace::new("bench"));
     let store = Memory::new();
     let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
-    document.load(None, &forest()).unwrap();
+    document.import(None, &forest()).unwrap();
     store.transact(|txn| tree.write(txn, &document)).unwrap();
     let mut group = c.benchmark_group("hierarchy/document in memory");
     let snapshot = store.snapshot().unwrap();
@@ -39,7 +39,7 @@ fn in_memory(c: &mut Criterion) {
     group.bench_function("insert and delete", |b| {
         b.iter(|| {
             id += 1;
-            changed.insert(id, "new", &7, Place::last(next())).unwrap();
+            changed.insert(id, "new", &7, InsertAt::last(next())).unwrap();
             changed.delete_subtree(id).unwrap()
         });
     });

@@ -8,7 +8,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use keyloom::{Memory, Result, Store, Subspace};
 use keyloom_patterns::trees::tree_document::Document;
-use keyloom_patterns::trees::{Nested, NodeId, Place, TreeDocument};
+use keyloom_patterns::trees::{InsertAt, Nested, NodeId, TreeDocument};
 
 pub enum Operation {
     Get(NodeId),
@@ -56,7 +56,7 @@ pub const MIXES: [Mix; 3] = [
 pub fn operations(forest: &[Nested<u64>], mix: &Mix, count: usize) -> Result<Vec<Operation>> {
     let nowhere = TreeDocument::<u64>::new(&Subspace::root());
     let mut tree = nowhere.read(&Memory::new().snapshot()?)?;
-    tree.load(None, forest)?;
+    tree.import(None, forest)?;
     let mut ids: Vec<NodeId> =
         forest.iter().flat_map(Nested::preorder).map(|(_, n)| n.id).collect();
     let mut next = ids.iter().max().map_or(0, |largest| largest + 1);
@@ -78,11 +78,11 @@ pub fn operations(forest: &[Nested<u64>], mix: &Mix, count: usize) -> Result<Vec
         };
         match operation {
             Operation::Append(parent, id) => {
-                tree.insert(id, "new", &0, Place::last(parent))?;
+                tree.insert(id, "new", &0, InsertAt::last(parent))?;
                 ids.push(id);
                 next += 1;
             }
-            Operation::Move(node, parent) => tree.move_to(node, Place::last(parent))?,
+            Operation::Move(node, parent) => tree.move_to(node, InsertAt::last(parent))?,
             Operation::Delete(node) => {
                 tree.delete_subtree(node)?;
                 ids.retain(|id| tree.get(*id).is_some());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Metered, Order, Reader, Result, Store};
-use keyloom_patterns::trees::{Nested, Place, Tree};
+use keyloom_patterns::trees::{InsertAt, Nested, Tree};
 
 use crate::operations::Operation;
 
@@ -36,7 +36,7 @@ pub fn replay<T: Tree<Value = u64>>(
     let directory = tempfile::tempdir()?;
     let lmdb = Lmdb::options().durability(Durability::MayLoseStore).open(directory.path())?;
     let store = Metered::new(lmdb);
-    store.transact(|txn| tree.load(txn, None, forest))?;
+    store.transact(|txn| tree.import(txn, None, forest))?;
     let mut of: BTreeMap<&'static str, CostOf> = BTreeMap::new();
     let mut found = Vec::with_capacity(operations.len());
     for operation in operations {
@@ -58,7 +58,7 @@ pub fn replay<T: Tree<Value = u64>>(
     })?;
     match wrong {
         Some(wrong) => Err(wrong.to_string().into()),
-        None => Ok(Costs { of, answers: (found, tree.dump(&snapshot, None)?) }),
+        None => Ok(Costs { of, answers: (found, tree.export(&snapshot, None)?) }),
     }
 }
 
@@ -69,10 +69,12 @@ fn perform<T: Tree<Value = u64>>(
 ) -> Result<u64> {
     match *operation {
         Operation::Append(parent, id) => {
-            store.transact(|txn| tree.insert(txn, id, "new", &0, Place::last(parent)))?;
+            store.transact(|txn| tree.insert(txn, id, "new", &0, InsertAt::last(parent)))?;
         }
         Operation::Rename(id) => store.transact(|txn| tree.rename(txn, id, "another"))?,
-        Operation::Move(id, to) => store.transact(|txn| tree.move_to(txn, id, Place::last(to)))?,
+        Operation::Move(id, to) => {
+            store.transact(|txn| tree.move_to(txn, id, InsertAt::last(to)))?
+        }
         Operation::Delete(id) => return store.transact(|txn| tree.delete_subtree(txn, id)),
         _ => return ask(tree, &store.snapshot()?, operation),
     }

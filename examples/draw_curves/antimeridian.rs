@@ -2,7 +2,7 @@
 
 use keyloom::Subspace;
 use keyloom_patterns::spatial::{CellBounds, CoverPart};
-use keyloom_patterns::{Circle, PointIndex, Position};
+use keyloom_patterns::{Circle, LatLng, PointIndex};
 
 use crate::Drawn;
 use crate::card::Card;
@@ -26,8 +26,8 @@ const PACIFIC: Flat = Flat {
     bounds: CellBounds { south: -39.0, west: 150.0, north: 3.0, east: 210.0 },
 };
 
-pub fn picture(cities: &[Position]) -> Drawn<String> {
-    let circle = Circle::new(Position::new(-18.1416, 178.4415)?, RADIUS)?;
+pub fn picture(cities: &[LatLng]) -> Drawn<String> {
+    let circle = Circle::new(LatLng::new(-18.1416, 178.4415)?, RADIUS)?;
     let by_position = PointIndex::<u32, ()>::new(&Subspace::new(&()), |_, ()| Ok(None));
     let parts = by_position.within(circle).in_ranges(16)?.cover_parts();
     let mut card = Card::new(
@@ -58,7 +58,7 @@ fn draw(
     map: &Flat,
     circle: &Circle,
     parts: &[CoverPart],
-    cities: &[Position],
+    cities: &[LatLng],
     pixels: f64,
 ) {
     map::cells(card, parts, |cell| map.cell(cell));

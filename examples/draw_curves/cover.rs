@@ -2,7 +2,7 @@
 
 use keyloom::{Memory, Store, Subspace};
 use keyloom_patterns::spatial::{AreaQuery, CellBounds};
-use keyloom_patterns::{Circle, Explain, PointIndex, Position, Scan, Table};
+use keyloom_patterns::{Circle, Explain, LatLng, PointIndex, Scan, Table};
 
 use crate::Drawn;
 use crate::card::Card;
@@ -19,12 +19,12 @@ const MAP: Flat = Flat {
 };
 const HEIGHT: u32 = 560;
 
-pub fn picture(cities: &[Position], ranges: usize) -> Drawn<String> {
+pub fn picture(cities: &[LatLng], ranges: usize) -> Drawn<String> {
     let space = Subspace::new("by_position");
     let by_position = PointIndex::new(&space, |_id: &u32, (latitude, longitude): &(f64, f64)| {
-        Position::new(*latitude, *longitude).map(Some)
+        LatLng::new(*latitude, *longitude).map(Some)
     });
-    let circle = Circle::new(Position::new(48.8534, 2.3488)?, RADIUS)?;
+    let circle = Circle::new(LatLng::new(48.8534, 2.3488)?, RADIUS)?;
     let query = by_position.within(circle).in_ranges(ranges)?;
     let parts = query.cover_parts();
     let read: Vec<_> = cities.iter().copied().filter(|city| map::is_read(&parts, city)).collect();
@@ -54,10 +54,10 @@ pub fn picture(cities: &[Position], ranges: usize) -> Drawn<String> {
 fn explain(
     by_position: &PointIndex<u32, (f64, f64)>,
     query: AreaQuery<'_, u32, Circle>,
-    cities: &[Position],
+    cities: &[LatLng],
 ) -> keyloom::Result<Explain> {
     let table = Table::<u32, (f64, f64)>::new(&Subspace::new("cities")).with(by_position);
-    let degrees = |city: &Position| (city.latitude(), city.longitude());
+    let degrees = |city: &LatLng| (city.latitude(), city.longitude());
     let records = (0..).zip(cities.iter().map(degrees));
     let store = Memory::new();
     store.transact(|txn| table.put_many(txn, records.clone()))?;

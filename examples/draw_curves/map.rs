@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use keyloom_patterns::spatial::{Area, Cell, CellBounds, CoverPart, EARTH_RADIUS, Relation};
-use keyloom_patterns::{Circle, Position};
+use keyloom_patterns::spatial::{Area, CellBounds, CoverPart, EARTH_RADIUS, GeoCell, Relation};
+use keyloom_patterns::{Circle, LatLng};
 
 use crate::card::Card;
 
@@ -63,7 +63,7 @@ impl Flat {
     }
 
     /// Where a position is on paper, if it is on the map.
-    pub fn place(&self, position: &Position) -> Option<(f64, f64)> {
+    pub fn place(&self, position: &LatLng) -> Option<(f64, f64)> {
         let CellBounds { south, west, north, east } = self.bounds;
         let (latitude, longitude) = (position.latitude(), self.turned(position.longitude()));
         let is_there = (south..=north).contains(&latitude) && (west..=east).contains(&longitude);
@@ -90,11 +90,11 @@ pub fn cities(
     card: &mut Card,
     circle: &Circle,
     parts: &[CoverPart],
-    cities: &[Position],
+    cities: &[LatLng],
     pixels: f64,
-    place: impl Fn(&Position) -> Option<(f64, f64)>,
+    place: impl Fn(&LatLng) -> Option<(f64, f64)>,
 ) {
-    let class = |city: &Position| match (circle.contains(city), is_read(parts, city)) {
+    let class = |city: &LatLng| match (circle.contains(city), is_read(parts, city)) {
         (true, _) => "dots found",
         (false, true) => "dots vain",
         (false, false) => "dots unread",
@@ -112,8 +112,8 @@ pub fn cities(
 }
 
 /// Whether a city is in what a query reads.
-pub fn is_read(parts: &[CoverPart], city: &Position) -> bool {
-    let Ok(cell) = Cell::of(city, u64::BITS) else { return false };
+pub fn is_read(parts: &[CoverPart], city: &LatLng) -> bool {
+    let Ok(cell) = GeoCell::of(city, u64::BITS) else { return false };
     let code = *cell.codes().start();
     let begun = parts.partition_point(|part| *part.codes().start() <= code);
     parts.iter().take(begun).next_back().is_some_and(|part| part.codes().contains(&code))
@@ -128,7 +128,7 @@ fn tenths(number: f64) -> f64 {
 pub fn edge(
     circle: &Circle,
     ends: [f64; 2],
-    place: impl Fn(&Position) -> Option<(f64, f64)>,
+    place: impl Fn(&LatLng) -> Option<(f64, f64)>,
 ) -> String {
     let [left, right] = ends;
     let mut data = String::new();
@@ -154,12 +154,12 @@ pub fn edge(
 }
 
 /// Where one comes on the edge of a circle when one leaves its centre with this bearing.
-fn destination(circle: &Circle, bearing: f64) -> Option<Position> {
+fn destination(circle: &Circle, bearing: f64) -> Option<LatLng> {
     let angle = circle.radius() / EARTH_RADIUS;
     let latitude = circle.centre().latitude().to_radians();
     let sine = latitude.sin() * angle.cos() + latitude.cos() * angle.sin() * bearing.cos();
     let east = bearing.sin() * angle.sin() * latitude.cos();
     let north = angle.cos() - latitude.sin() * sine;
     let longitude = circle.centre().longitude() + east.atan2(north).to_degrees();
-    Position::new(sine.clamp(-1.0, 1.0).asin().to_degrees(), longitude).ok()
+    LatLng::new(sine.clamp(-1.0, 1.0).asin().to_degrees(), longitude).ok()
 }

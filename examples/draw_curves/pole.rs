@@ -2,7 +2,7 @@
 
 use keyloom::Subspace;
 use keyloom_patterns::spatial::CellBounds;
-use keyloom_patterns::{Circle, PointIndex, Position};
+use keyloom_patterns::{Circle, LatLng, PointIndex};
 
 use crate::Drawn;
 use crate::card::Card;
@@ -23,8 +23,8 @@ const STRIP: Flat = Flat {
     bounds: CellBounds { south: SOUTH, west: -180.0, north: 90.0, east: 180.0 },
 };
 
-pub fn picture(cities: &[Position]) -> Drawn<String> {
-    let circle = Circle::new(Position::new(78.2186, 15.6401)?, RADIUS)?;
+pub fn picture(cities: &[LatLng]) -> Drawn<String> {
+    let circle = Circle::new(LatLng::new(78.2186, 15.6401)?, RADIUS)?;
     let by_position = PointIndex::<u32, ()>::new(&Subspace::new(&()), |_, ()| Ok(None));
     let parts = by_position.within(circle).in_ranges(16)?.cover_parts();
     let mut card = Card::new(
@@ -54,7 +54,7 @@ fn polar(latitude: f64, longitude: f64) -> (f64, f64) {
     (MIDDLE.0 + far * angle.sin(), MIDDLE.1 + far * angle.cos())
 }
 
-fn from_above(position: &Position) -> Option<(f64, f64)> {
+fn from_above(position: &LatLng) -> Option<(f64, f64)> {
     (position.latitude() >= SOUTH).then(|| polar(position.latitude(), position.longitude()))
 }
 

@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 
 use keyloom::{Reader, Store, Subspace, Writer};
 use keyloom_patterns::aggregate::{Totals, contribution};
-use keyloom_patterns::sequence::{Sharded, Stamped};
-use keyloom_patterns::trees::{AdjacencyList, NestedSets, NodeId, Place, Tree};
-use keyloom_patterns::{Enumerated, Index, Table, TimeBuckets, entry};
+use keyloom_patterns::sequence::{Sharded, VersionstampedLog};
+use keyloom_patterns::trees::{AdjacencyList, InsertAt, NestedSets, NodeId, Tree};
+use keyloom_patterns::{AppendLog, Index, Table, TimeBuckets, entry};
 
 use crate::meeting::{Body, meet};
 use crate::{FarResult, FarStore};
@@ -42,8 +42,8 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     line("one counter: add", nothing, &|txn, _, _| txn.add(&visits, 1))?;
 
     let (container, text) = ("all".to_owned(), "text".to_owned());
-    let numbered = Enumerated::<String, String>::new(&of("numbered"));
-    line("Enumerated: one sequence", nothing, &|txn, _, _| {
+    let numbered = AppendLog::<String, String>::new(&of("numbered"));
+    line("AppendLog: one sequence", nothing, &|txn, _, _| {
         numbered.append(txn, &container, &text).map(drop)
     })?;
     let sharded =
@@ -51,8 +51,8 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     line("Sharded: 16 sequences", nothing, &|txn, writer, _| {
         sharded.append(txn, &container, writer, &text).map(drop)
     })?;
-    let stamped = Stamped::<String, String>::new(&of("stamped"));
-    line("Stamped", nothing, &|txn, _, _| stamped.append(txn, &container, &text))?;
+    let stamped = VersionstampedLog::<String, String>::new(&of("stamped"));
+    line("VersionstampedLog", nothing, &|txn, _, _| stamped.append(txn, &container, &text))?;
     let days = TimeBuckets::<String, String>::daily(&of("days"));
     line("TimeBuckets", nothing, &|txn, _, _| days.append(txn, &container, &text).map(drop))?;
 
@@ -71,16 +71,16 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     let list = AdjacencyList::<u64>::new(&of("list"));
     let root = |id: u64| list.insert_root(store, id);
     line("AdjacencyList: children of one node", &|| root(0), &|txn, writer, n| {
-        list.insert(txn, node(writer, n), &text, &0, Place::last(0))
+        list.insert(txn, node(writer, n), &text, &0, InsertAt::last(0))
     })?;
     let roots = || (0..16).try_for_each(root);
     line("AdjacencyList: children of a node for each writer", &roots, &|txn, writer, n| {
-        list.insert(txn, node(writer, n), &text, &0, Place::last(writer))
+        list.insert(txn, node(writer, n), &text, &0, InsertAt::last(writer))
     })?;
     let sets = NestedSets::<u64>::new(&of("sets"));
     let roots = || (0..16).try_for_each(|id| sets.insert_root(store, id));
     line("NestedSets: children of a node for each writer", &roots, &|txn, writer, n| {
-        sets.insert(txn, node(writer, n), &text, &0, Place::last(writer))
+        sets.insert(txn, node(writer, n), &text, &0, InsertAt::last(writer))
     })?;
     clear(store, space)
 }
@@ -102,6 +102,6 @@ trait Roots {
 impl<T: Tree<Value = u64>> Roots for T {
     fn insert_root(&self, store: &FarStore, id: u64) -> FarResult {
         let name = format!("root {id}");
-        Ok(store.transact(|txn| self.insert(txn, id, &name, &0, Place::last(None)))?)
+        Ok(store.transact(|txn| self.insert(txn, id, &name, &0, InsertAt::last(None)))?)
     }
 }

@@ -65,7 +65,7 @@ pub use keyloom_bitmaps::{
 pub use keyloom_spatial::Polygon;
 #[cfg(feature = "spatial")]
 pub use keyloom_spatial::{
-    self as spatial, BoundingBox, Circle, CurveIndex, ExtentIndex, PointIndex, Position,
+    self as spatial, BoundingBox, Circle, CurveIndex, ExtentIndex, LatLng, PointIndex,
     SpaceTimeIndex,
 };
 pub use keyloom_tables::*;

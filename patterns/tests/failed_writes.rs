@@ -13,11 +13,11 @@ use keyloom::{
 use keyloom_bent::{Bent, Flaw};
 use keyloom_patterns::aggregate::contribution;
 use keyloom_patterns::trees::{
-    AdjacencyList, MaterializedPath, NestedSets, Place, Tree, TreeDocument,
+    AdjacencyList, InsertAt, MaterializedPath, NestedSets, Tree, TreeDocument,
 };
 use keyloom_patterns::{
-    Aggregates, AtomicTable, BitSliced, Bitmap, Counters, DenseIds, Enumerated, Index, IndexError,
-    Links, RankedIndex, Sequence, Table, TimeBuckets, Totals, WideColumns, entry,
+    Aggregates, AppendLog, BitSliced, Bitmap, Counters, DenseIds, Index, IndexError, Links,
+    RankedIndex, Sequence, Table, TimeBuckets, Totals, VersionedTable, WideColumns, entry,
 };
 
 type Site = (String, i64);
@@ -92,9 +92,9 @@ fn write<T>(write: impl Fn(&mut DynWriter<'_>) -> Result<T> + 'static) -> Write 
 fn of_tree(tree: impl Tree<Value = ()> + 'static) -> Write {
     let tree = std::rc::Rc::new(tree);
     write(move |txn| {
-        tree.insert(txn, 1, "one", &(), Place::last(None))?;
-        tree.insert(txn, 2, "two", &(), Place::last(None))?;
-        tree.move_to(txn, 2, Place::last(1))
+        tree.insert(txn, 1, "one", &(), InsertAt::last(None))?;
+        tree.insert(txn, 2, "two", &(), InsertAt::last(None))?;
+        tree.move_to(txn, 2, InsertAt::last(1))
     })
 }
 
@@ -106,10 +106,10 @@ fn writes() -> Vec<(&'static str, Write)> {
     let aggregates = Aggregates::<u32>::new(&space);
     let columns = WideColumns::<u32>::new(&space);
     let links = Links::<u32, u32>::new(&space);
-    let versions = AtomicTable::<u32, u32>::new(&space);
+    let versions = VersionedTable::<u32, u32>::new(&space);
     let counters = Counters::<u32>::new(&space);
     let sequence = Sequence::<u32>::new(&space);
-    let enumerated = Enumerated::<u32, u32>::new(&space);
+    let enumerated = AppendLog::<u32, u32>::new(&space);
     let days = TimeBuckets::<u32, u32>::daily(&space);
     let (bitmap, integers) = (Bitmap::new(&space), BitSliced::new(&space));
     let ids = DenseIds::<u32>::new(&space);

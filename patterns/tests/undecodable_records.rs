@@ -7,7 +7,7 @@ use keyloom::value::{Codec, Postcard, Versioned};
 use keyloom::{Error, KeyBuf, Memory, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::aggregate::{Seen, Sketches, contribution};
 use keyloom_patterns::{
-    Continuation, Enumerated, Index, Maintained, Page, RankedIndex, RepairOptions, Schema, Table,
+    AppendLog, Continuation, Index, Maintained, Page, RankedIndex, RepairOptions, Schema, Table,
     Totals, UnreadableEntry, entry,
 };
 use keyloom_patterns::{Inconsistency, Rule};
@@ -288,7 +288,7 @@ fn pages_of_an_index_go_on_after_what_is_no_entry() {
 
 #[test]
 fn a_trim_deletes_records_that_do_not_decode() {
-    let log = Enumerated::<u32, String>::new(&Subspace::new("log"));
+    let log = AppendLog::<u32, String>::new(&Subspace::new("log"));
     let store = Memory::new();
     store
         .transact(|txn| (0..5).try_for_each(|_| log.append(txn, &1, &"x".into()).map(drop)))

@@ -21,7 +21,7 @@ use keyloom_compare::compare;
 use keyloom_patterns::derived::{RecordChange, SortedWrites};
 use keyloom_patterns::spatial::EARTH_RADIUS;
 use keyloom_patterns::{
-    BoundingBox, Circle, DerivedEntries, Explain, PointIndex, Position, Scan, Table,
+    BoundingBox, Circle, DerivedEntries, Explain, LatLng, PointIndex, Scan, Table,
 };
 use rstar::RTree;
 use rstar::primitives::GeomWithData;
@@ -64,7 +64,7 @@ fn vector((latitude, longitude): Place) -> [f64; 3] {
 
 fn index() -> PointIndex<u32, Place> {
     PointIndex::new(&Subspace::new(&2), |_id, (latitude, longitude): &Place| {
-        Position::new(*latitude, *longitude).map(Some)
+        LatLng::new(*latitude, *longitude).map(Some)
     })
 }
 
@@ -134,7 +134,7 @@ fn inserting(store: &Lmdb, sqlite: &mut Connection, places: &[Place]) {
 /// Records and their index together, elsewhere.
 fn with_records(store: &Lmdb, sqlite: &mut Connection) {
     let index = PointIndex::new(&Subspace::new(&4), |_id, (latitude, longitude): &Place| {
-        Position::new(*latitude, *longitude).map(Some)
+        LatLng::new(*latitude, *longitude).map(Some)
     });
     let table = Table::<u32, Place>::new(&Subspace::new(&3)).with(&index);
     let next = Cell::new([10_000_000_u32; 2]);
@@ -224,7 +224,7 @@ fn circles(snapshot: &impl Reader, sqlite: &Connection, tree: &Points, radius: f
     };
     let explain = Cell::new(Explain::default());
     let circle = |place: Place| {
-        let circle = Circle::new(Position::new(place.0, place.1).unwrap(), radius).unwrap();
+        let circle = Circle::new(LatLng::new(place.0, place.1).unwrap(), radius).unwrap();
         let mut points = index.within(circle).points(snapshot).unwrap();
         let hits = points.by_ref().map(|point| point.unwrap().record_key().unwrap());
         count(0, hits.filter(|id| black_box(*id) < u32::MAX).count() as u64);
@@ -233,14 +233,14 @@ fn circles(snapshot: &impl Reader, sqlite: &Connection, tree: &Points, radius: f
     let mut query = sqlite.prepare(IN_BOX).unwrap();
     let degrees = (radius / EARTH_RADIUS).to_degrees();
     let mut of_sqlite = |place: Place| {
-        let centre = Position::new(place.0, place.1).unwrap();
+        let centre = LatLng::new(place.0, place.1).unwrap();
         let width = (radius / EARTH_RADIUS).sin() / place.0.to_radians().cos();
         let width = width.min(1.0).asin().to_degrees() + 1e-9;
         let (south_west, north_east) = (
             (place.0 - degrees - 1e-9, place.1 - width),
             (place.0 + degrees + 1e-9, place.1 + width),
         );
-        let is_in = |at: Place| Position::new(at.0, at.1).unwrap().distance(&centre) <= radius;
+        let is_in = |at: Place| LatLng::new(at.0, at.1).unwrap().distance(&centre) <= radius;
         count(1, rows(&mut query, south_west, north_east, is_in));
     };
     // A circle on the sphere is a ball in space.
@@ -274,7 +274,7 @@ fn amplification(snapshot: &impl Reader, ranges: usize) {
     for kilometres in [10, 50, 100, 300, 1_000] {
         let (mut scanned, mut returned) = (0, 0);
         for place in places(9, 500).into_iter().filter(|place| place.0.abs() < 80.0) {
-            let at = Position::new(place.0, place.1).unwrap();
+            let at = LatLng::new(place.0, place.1).unwrap();
             let circle = Circle::new(at, f64::from(kilometres) * 1e3).unwrap();
             let query = index.within(circle).in_ranges(ranges).unwrap();
             let mut points = query.points(snapshot).unwrap();
@@ -328,7 +328,7 @@ fn nearest(snapshot: &impl Reader, tree: &Points, k: usize) {
         sums.set(all);
     };
     let here = |place: Place| {
-        let from = Position::new(place.0, place.1).unwrap();
+        let from = LatLng::new(place.0, place.1).unwrap();
         let nearest = index.nearest(snapshot, from).unwrap().take(k);
         nearest.for_each(|near| add(0, near.unwrap().record_key().unwrap()));
     };

@@ -108,7 +108,7 @@ fn of(
     let directories = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(1 << 30);
     let store = options.open(directories.0.path()).unwrap();
-    store.transact(|txn| tree.load(txn, None, &world())).unwrap();
+    store.transact(|txn| tree.import(txn, None, &world())).unwrap();
     let snapshot = store.snapshot().unwrap();
 
     let (env, database) = &open_raw(&directories.1);

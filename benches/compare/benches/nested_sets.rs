@@ -29,7 +29,7 @@ fn main() {
     let store = options.open(directories.0.path()).unwrap();
     let tree = NestedSets::<u32>::new(&Subspace::new("sets"));
     let world = [world()];
-    store.transact(|txn| tree.load(txn, None, &world)).unwrap();
+    store.transact(|txn| tree.import(txn, None, &world)).unwrap();
     let raw = open_raw(&directories.1);
     copy(&store, &raw);
     let snapshot = store.snapshot().unwrap();

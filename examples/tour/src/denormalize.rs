@@ -1,7 +1,7 @@
 //! Cities that carry the name of their country; and a country that changes its name.
 
 use keyloom::{Order, Result, Store};
-use keyloom_patterns::denormalize::Copies;
+use keyloom_patterns::denormalize::DenormalizedFields;
 use keyloom_patterns::{Attached, Table, entry};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct Denormalization {
     cities: Table<u32, City>,
     countries: Table<String, Country>,
     places: Table<u32, Place>,
-    names: Attached<Copies<String, Country, u32, Place>>,
+    names: Attached<DenormalizedFields<String, Country, u32, Place>>,
 }
 
 impl Denormalization {
@@ -40,7 +40,7 @@ impl Denormalization {
             let set = |place: &mut Place, _: &String, name: Option<String>| {
                 place.country_name = name.unwrap_or_default();
             };
-            Copies::in_schema(space, countries, &by_country, name, set)
+            DenormalizedFields::in_schema(space, countries, &by_country, name, set)
         })?;
         let (cities, countries) = (cities.table.clone(), countries.clone());
         Ok(Self { cities, countries, places, names })
@@ -57,7 +57,7 @@ impl Denormalization {
         let mut places =
             self.places.range(reader, (), Order::Ascending)?.collect::<Result<Vec<_>>>()?;
         let first = places.first().map_or(String::new(), |(_, place)| place.country_name.clone());
-        let stale = self.names.at(reader)?.freshen(reader, &mut places)?;
+        let stale = self.names.at(reader)?.refresh(reader, &mut places)?;
         let stale = stale.iter().filter(|stale| **stale).count();
         Ok(vec![format!(
             "{} places; the first is in {first}; {} copies are stale",

@@ -2,8 +2,8 @@
 
 use keyloom::value::Postcard;
 use keyloom::{Order, Result, Store, Subspace, Writer};
-use keyloom_patterns::sequence::{Stamped, first_id_at, ids_between};
-use keyloom_patterns::{Enumerated, TimeBuckets};
+use keyloom_patterns::sequence::{VersionstampedLog, first_id_at, ids_between};
+use keyloom_patterns::{AppendLog, TimeBuckets};
 
 use crate::cities::Cities;
 use crate::options::Options;
@@ -17,9 +17,9 @@ const FIRST_DAY: u64 = 20_454;
 
 pub struct EnumerableKeys {
     cities: Cities,
-    journal: Enumerated<String, String>,
+    journal: AppendLog<String, String>,
     by_day: TimeBuckets<String, String, Postcard>,
-    changes: Stamped<String, String>,
+    changes: VersionstampedLog<String, String>,
     loaded: Subspace,
 }
 
@@ -28,9 +28,9 @@ impl EnumerableKeys {
         let space = Subspace::new("tour").child("enumerable_keys");
         Self {
             cities: tour.cities.clone(),
-            journal: Enumerated::new(&space.child("journal")),
+            journal: AppendLog::new(&space.child("journal")),
             by_day: TimeBuckets::daily(&space.child("by_day")),
-            changes: Stamped::new(&space.child("changes")),
+            changes: VersionstampedLog::new(&space.child("changes")),
             loaded: space.child("loaded"),
         }
     }

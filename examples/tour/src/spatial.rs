@@ -8,8 +8,8 @@ use keyloom::{Reader, Result, Store};
 #[cfg(feature = "polygons")]
 use keyloom_patterns::Polygon;
 use keyloom_patterns::schema::State;
-use keyloom_patterns::spatial::Cell;
-use keyloom_patterns::{Attached, Circle, PointIndex, Position, Table};
+use keyloom_patterns::spatial::GeoCell;
+use keyloom_patterns::{Attached, Circle, LatLng, PointIndex, Table};
 
 use crate::cities::City;
 use crate::options::Options;
@@ -51,7 +51,7 @@ impl DimensionalityReduction {
         let cities = tour.cities.table.clone();
         let by_position = tour.schema.derive(&cities, "by_position", 1, |space| {
             Ok(PointIndex::new(space, |_id, city: &City| {
-                Position::new(city.latitude, city.longitude).map(Some)
+                LatLng::new(city.latitude, city.longitude).map(Some)
             }))
         })?;
         Ok(Self { cities, by_position })
@@ -86,7 +86,7 @@ impl Step for DimensionalityReduction {
             store,
             "Which cities are within 200 km of Paris, the largest first? (a circle)",
             |snapshot| {
-                let circle = Circle::new(Position::new(48.8534, 2.3488)?, 200_000.0)?;
+                let circle = Circle::new(LatLng::new(48.8534, 2.3488)?, 200_000.0)?;
                 let points = self.by_position.at(snapshot)?.within(circle).points(snapshot)?;
                 let ids = points.map(|point| point?.record_key()).collect::<Result<Vec<_>>>()?;
                 let mut cities = self.cities(snapshot, &ids)?;
@@ -98,7 +98,7 @@ impl Step for DimensionalityReduction {
             store,
             "And the ten nearest to Point Nemo, the place farthest from land? (best first)",
             |snapshot| {
-                let nemo = Position::new(-48.8767, -123.3933)?;
+                let nemo = LatLng::new(-48.8767, -123.3933)?;
                 let nearest = self.by_position.at(snapshot)?.nearest(snapshot, nemo)?.take(10);
                 let nearest = nearest.collect::<Result<Vec<_>>>()?;
                 let ids: Vec<_> =
@@ -128,10 +128,10 @@ impl Step for DimensionalityReduction {
             Ok((vec![format!("{inside} Swiss cities, and {beyond} beyond the border")], ()))
         })?;
         ask(store, "Where are the most? (all of them in cells of 2 characters)", |snapshot| {
-            let cells = self.by_position.at(snapshot)?.within(Cell::WORLD).grid(snapshot, 10)?;
-            let mut cells = cells.collect::<Result<Vec<(Cell, u64)>>>()?;
+            let cells = self.by_position.at(snapshot)?.within(GeoCell::WORLD).grid(snapshot, 10)?;
+            let mut cells = cells.collect::<Result<Vec<(GeoCell, u64)>>>()?;
             cells.sort_by_key(|(_, count)| Reverse(*count));
-            let line = |(cell, count): &(Cell, u64)| format!("{cell}: {}", grouped(*count));
+            let line = |(cell, count): &(GeoCell, u64)| format!("{cell}: {}", grouped(*count));
             let lines: Vec<_> = cells.iter().map(line).collect();
             Ok((some_of(&lines, 3, "cells"), ()))
         })

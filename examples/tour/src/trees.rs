@@ -57,7 +57,7 @@ impl Step for Hierarchies {
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let mut world = self.world.read(&store.snapshot()?)?;
         if world.is_empty() {
-            world.load(None, &countries(&options.data)?)?;
+            world.import(None, &countries(&options.data)?)?;
             self.world.write_in_steps(store, &world)?;
         }
         self.by_name.build(store)?;
@@ -71,7 +71,7 @@ impl Step for Hierarchies {
         BatchSize::new(100).transact_all(store, &pieces, |txn, batch| {
             for (parent, directory) in batch {
                 if self.files.get(txn, directory.id)?.is_none() {
-                    self.files.load(txn, *parent, std::slice::from_ref(directory))?;
+                    self.files.import(txn, *parent, std::slice::from_ref(directory))?;
                 }
             }
             Ok(())

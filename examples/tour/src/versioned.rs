@@ -1,7 +1,7 @@
 //! The population of Paris, which two clerks correct at the same time.
 
 use keyloom::{Store, Subspace, Writer};
-use keyloom_patterns::{AtomicTable, RecordConflict, Table};
+use keyloom_patterns::{RecordConflict, Table, VersionedTable};
 
 use crate::cities::City;
 use crate::options::Options;
@@ -12,14 +12,14 @@ const PARIS: u32 = 2_988_507;
 
 pub struct AtomicAggregates {
     cities: Table<u32, City>,
-    populations: AtomicTable<u32, u64>,
+    populations: VersionedTable<u32, u64>,
     space: Subspace,
 }
 
 impl AtomicAggregates {
     pub fn new(tour: &Tour<'_>) -> Self {
         let space = Subspace::new("tour").child("atomic_aggregates");
-        Self { cities: tour.cities.table.clone(), populations: AtomicTable::new(&space), space }
+        Self { cities: tour.cities.table.clone(), populations: VersionedTable::new(&space), space }
     }
 }
 

@@ -64,7 +64,7 @@
 //!
 //! ## Columns
 //!
-//! The direct index is kept as a column store keeps its data, and a search engine its doc values: by field, and within a field by
+//! The forward index is kept as a column store keeps its data, and a search engine its doc values: by field, and within a field by
 //! id, in *blocks* of 1,016 ids, 32 to a chunk. A column is the values of one block. It begins with the different values that
 //! the block has, in order; then comes for each id which of them it has, in as many bits as that takes. Where ids have
 //! several values it also tells where the list of each ends, so any id is found without looking at the others. Integers
@@ -104,8 +104,8 @@
 //! | [`any_term`](InvertedIndex::any_term) | 1 range over the containers of the values; where there are none, up to 2 reads of other values | 1, up to 3 |
 //! | [`count`](BitmapExpr::count), [`ids`](BitmapExpr::ids) and all that reads one | 1 range per stored operand, over the chunks that all operands of an AND may have; the others are stepped or sought over | 1 per operand, and per seek |
 //! | a report, a batch | see [`report`](report#cost) | |
-//! | [`direct`](InvertedIndex::direct) | 1 get, and 1 per field | 1 |
-//! | [`directs`](InvertedIndex::directs) | 1 range over the chunks of all ids, and 1 per field over its columns | 1 each |
+//! | [`direct`](InvertedIndex::forward) | 1 get, and 1 per field | 1 |
+//! | [`forward_range`](InvertedIndex::forward_range) | 1 range over the chunks of all ids, and 1 per field over its columns | 1 each |
 //! | [`Bitmap`]: one id | 1 get; 1 key written if it changes | 1 |
 //! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks; [percentiles](BitSliced::percentiles) several | 1 each |
 //!

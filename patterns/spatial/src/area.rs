@@ -5,7 +5,7 @@ use std::f64::consts::{FRAC_PI_2, PI};
 use keyloom::{Error, Result};
 
 use super::position::{Centre, EARTH_RADIUS, Haversine, check_latitude, check_longitude};
-use super::position::{Position, cosine, half_sine_squared, normalize, turned};
+use super::position::{LatLng, cosine, half_sine_squared, normalize, turned};
 
 /// How an area lies to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +39,12 @@ pub struct CellBounds {
 ///
 /// ```
 /// use keyloom_spatial::{Area, CellBounds, Relation};
-/// use keyloom_spatial::Position;
+/// use keyloom_spatial::LatLng;
 /// /// North of the polar circle.
 /// struct Arctic;
 ///
 /// impl Area for Arctic {
-///     fn contains(&self, position: &Position) -> bool {
+///     fn contains(&self, position: &LatLng) -> bool {
 ///         position.latitude() >= 66.56
 ///     }
 ///
@@ -59,7 +59,7 @@ pub struct CellBounds {
 /// ```
 pub trait Area {
     /// Whether a position is in the area.
-    fn contains(&self, position: &Position) -> bool;
+    fn contains(&self, position: &LatLng) -> bool;
 
     /// How the area lies to a cell.
     fn relation(&self, cell: &CellBounds) -> Relation;
@@ -74,7 +74,7 @@ pub trait Area {
 }
 
 impl<A: Area + ?Sized> Area for &A {
-    fn contains(&self, position: &Position) -> bool {
+    fn contains(&self, position: &LatLng) -> bool {
         (**self).contains(position)
     }
 
@@ -96,10 +96,10 @@ const ABSOLUTE: f64 = 1e-30;
 ///
 /// ```
 /// use keyloom_spatial::Area;
-/// use keyloom_spatial::{Circle, Position};
-/// let near_paris = Circle::new(Position::new(48.8534, 2.3488)?, 20_000.0)?;
-/// assert!(near_paris.contains(&Position::new(48.8049, 2.1204)?)); // Versailles
-/// assert!(!near_paris.contains(&Position::new(49.4431, 1.0993)?)); // Rouen
+/// use keyloom_spatial::{Circle, LatLng};
+/// let near_paris = Circle::new(LatLng::new(48.8534, 2.3488)?, 20_000.0)?;
+/// assert!(near_paris.contains(&LatLng::new(48.8049, 2.1204)?)); // Versailles
+/// assert!(!near_paris.contains(&LatLng::new(49.4431, 1.0993)?)); // Rouen
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ impl Circle {
     ///
     /// # Errors
     /// [`Error::BadOption`] for a radius that is negative or no finite number.
-    pub fn new(centre: Position, radius: f64) -> Result<Self> {
+    pub fn new(centre: LatLng, radius: f64) -> Result<Self> {
         if !radius.is_finite() || radius < 0.0 {
             return Err(Error::BadOption {
                 what: "the radius",
@@ -157,7 +157,7 @@ impl Circle {
     }
 
     /// The middle.
-    pub fn centre(&self) -> Position {
+    pub fn centre(&self) -> LatLng {
         self.centre.position
     }
 
@@ -169,7 +169,7 @@ impl Circle {
 
 impl Area for Circle {
     #[inline]
-    fn contains(&self, position: &Position) -> bool {
+    fn contains(&self, position: &LatLng) -> bool {
         let haversine = self.centre.haversine(position);
         haversine < self.surely_in
             || (haversine <= self.surely_out && haversine.metres() <= self.radius)
@@ -320,12 +320,12 @@ impl Meridian {
 ///
 /// ```
 /// use keyloom_spatial::Area;
-/// use keyloom_spatial::{BoundingBox, Position};
+/// use keyloom_spatial::{BoundingBox, LatLng};
 /// // From 170° east, across the antimeridian, to 170° west.
 /// let fiji = BoundingBox::new(-25.0, 170.0, -10.0, -170.0)?;
-/// assert!(fiji.contains(&Position::new(-17.8, 178.0)?));
-/// assert!(fiji.contains(&Position::new(-17.8, -180.0)?));
-/// assert!(!fiji.contains(&Position::new(-17.8, 0.0)?));
+/// assert!(fiji.contains(&LatLng::new(-17.8, 178.0)?));
+/// assert!(fiji.contains(&LatLng::new(-17.8, -180.0)?));
+/// assert!(!fiji.contains(&LatLng::new(-17.8, 0.0)?));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -405,7 +405,7 @@ impl BoundingBox {
 
 impl Area for BoundingBox {
     #[inline]
-    fn contains(&self, position: &Position) -> bool {
+    fn contains(&self, position: &LatLng) -> bool {
         let longitude = position.longitude();
         let is_east = longitude >= self.west;
         let is_west = longitude <= self.east;

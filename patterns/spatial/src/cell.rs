@@ -10,7 +10,7 @@ use super::Area;
 use super::area::{BoundingBox, CellBounds, Relation};
 use super::cover::Region;
 use super::curve::Morton;
-use super::position::{EARTH_RADIUS, Position};
+use super::position::{EARTH_RADIUS, LatLng};
 
 /// A cell: what all positions have in common whose codes begin with the same bits.
 ///
@@ -19,17 +19,17 @@ use super::position::{EARTH_RADIUS, Position};
 /// in each of its characters.
 ///
 /// ```
-/// use keyloom_spatial::Cell;
-/// use keyloom_spatial::Position;
-/// let paris = Position::new(48.8534, 2.3488)?;
-/// let cell = Cell::of(&paris, 25)?;
+/// use keyloom_spatial::GeoCell;
+/// use keyloom_spatial::LatLng;
+/// let paris = LatLng::new(48.8534, 2.3488)?;
+/// let cell = GeoCell::of(&paris, 25)?;
 /// assert_eq!(cell.geohash()?, "u09tv");
-/// assert_eq!(Cell::from_geohash("u09tv")?, cell);
+/// assert_eq!(GeoCell::from_geohash("u09tv")?, cell);
 /// assert_eq!(cell.parent().map(|parent| parent.bits()), Some(24));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cell {
+pub struct GeoCell {
     first: u64,
     bits: u32,
 }
@@ -38,7 +38,7 @@ const BITS_PER_CHARACTER: u32 = 5;
 /// What the crate `geohash` takes.
 const MOST_CHARACTERS: usize = 12;
 
-impl Cell {
+impl GeoCell {
     /// The whole sphere.
     pub const WORLD: Self = Self { first: 0, bits: 0 };
 
@@ -46,7 +46,7 @@ impl Cell {
     ///
     /// # Errors
     /// [`Error::BadOption`] for more bits.
-    pub fn of(position: &Position, bits: u32) -> Result<Self> {
+    pub fn of(position: &LatLng, bits: u32) -> Result<Self> {
         if bits > u64::BITS {
             return Err(Error::BadOption {
                 what: "the bits of the cell",
@@ -77,7 +77,7 @@ impl Cell {
         let (middle, _, _) = geohash::decode(&geohash.to_ascii_lowercase())
             .map_err(|_| refused("a geohash is made of 0 to 9 and b to z without i, l and o"))?;
         let bits = BITS_PER_CHARACTER * u32::try_from(geohash.len()).unwrap_or(u32::MAX);
-        Self::of(&Position::new(middle.y, middle.x)?, bits)
+        Self::of(&LatLng::new(middle.y, middle.x)?, bits)
     }
 
     /// The geohash of this cell.
@@ -132,8 +132,8 @@ impl Cell {
     /// `None` beyond a pole.
     ///
     /// ```
-    /// use keyloom_spatial::Cell;
-    /// let cell = Cell::from_geohash("xbpb")?;
+    /// use keyloom_spatial::GeoCell;
+    /// let cell = GeoCell::from_geohash("xbpb")?;
     /// assert_eq!(cell.neighbour(1, 0).map(|cell| cell.geohash()).transpose()?.as_deref(), Some("8000"));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -170,8 +170,8 @@ impl Cell {
     }
 }
 
-impl Area for Cell {
-    fn contains(&self, position: &Position) -> bool {
+impl Area for GeoCell {
+    fn contains(&self, position: &LatLng) -> bool {
         self.codes().contains(&code(position))
     }
 
@@ -179,7 +179,7 @@ impl Area for Cell {
         if self.bits == 0 {
             return Relation::Inside;
         }
-        let own = Cell::bounds(self);
+        let own = GeoCell::bounds(self);
         let is_off = cell.south > own.north
             || cell.north < own.south
             || cell.west > own.east
@@ -188,12 +188,12 @@ impl Area for Cell {
     }
 
     fn bounds(&self) -> BoundingBox {
-        let CellBounds { south, west, north, east } = Cell::bounds(self);
+        let CellBounds { south, west, north, east } = GeoCell::bounds(self);
         BoundingBox::new(south, west, north, east).unwrap_or(BoundingBox::WORLD)
     }
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for GeoCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.geohash() {
             Ok(geohash) => f.write_str(&geohash),
@@ -207,7 +207,7 @@ const STEPS: f64 = (1_u64 << 32) as f64;
 
 /// The code of a position.
 #[inline]
-pub(super) fn code(position: &Position) -> u64 {
+pub(super) fn code(position: &LatLng) -> u64 {
     u64::encode(coordinates(position.latitude(), position.longitude()))
 }
 

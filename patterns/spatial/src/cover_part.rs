@@ -3,26 +3,26 @@
 use std::ops::RangeInclusive;
 
 use super::area::Relation;
-use super::cell::Cell;
+use super::cell::GeoCell;
 use super::cover::{Cover, Run};
 
 /// A stretch of codes that a query reads; see [`AreaQuery::cover_parts`](super::AreaQuery::cover_parts).
 ///
 /// ```
-/// use keyloom_spatial::{Cell, Relation};
-/// use keyloom_spatial::{Circle, PointIndex, Position};
+/// use keyloom_spatial::{GeoCell, Relation};
+/// use keyloom_spatial::{Circle, PointIndex, LatLng};
 /// # let space = keyloom::Subspace::new("by_place");
 /// let by_place = PointIndex::new(&space, |_id: &u32, (latitude, longitude): &(f64, f64)| {
-///     Position::new(*latitude, *longitude).map(Some)
+///     LatLng::new(*latitude, *longitude).map(Some)
 /// });
-/// let paris = Position::new(48.8534, 2.3488)?;
+/// let paris = LatLng::new(48.8534, 2.3488)?;
 /// let parts = by_place.within(Circle::new(paris, 100_000.0)?).in_ranges(4)?.cover_parts();
 /// assert_eq!(parts.last().map(|part| part.range()), Some(3)); // the fourth
 /// // Of the part that Paris is in, all is within the circle.
-/// let code = *Cell::of(&paris, 64)?.codes().start();
+/// let code = *GeoCell::of(&paris, 64)?.codes().start();
 /// let part = parts.iter().find(|part| part.codes().contains(&code)).expect("Paris is in one");
 /// assert_eq!(part.relation(), Relation::Inside);
-/// assert!(part.cells().any(|cell| Cell::of(&paris, cell.bits()).is_ok_and(|its| its == cell)));
+/// assert!(part.cells().any(|cell| GeoCell::of(&paris, cell.bits()).is_ok_and(|its| its == cell)));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl CoverPart {
     }
 
     /// The cells that it is made of, the largest that fit, in the order of their codes.
-    pub fn cells(&self) -> impl Iterator<Item = Cell> + use<> {
+    pub fn cells(&self) -> impl Iterator<Item = GeoCell> + use<> {
         let last = *self.codes.end();
         let mut next = Some(*self.codes.start());
         std::iter::from_fn(move || {
@@ -60,7 +60,7 @@ impl CoverPart {
             // A cell of so many bits may begin here; it may be too long.
             let widest = u64::BITS - first.trailing_zeros();
             let cell = (widest..=u64::BITS)
-                .map(|bits| Cell::of_code(first, bits))
+                .map(|bits| GeoCell::of_code(first, bits))
                 .find(|cell| *cell.codes().end() <= last)?;
             next = cell.codes().end().checked_add(1);
             Some(cell)

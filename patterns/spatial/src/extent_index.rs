@@ -6,7 +6,7 @@ use keyloom::{Result, Subspace};
 
 use super::area::BoundingBox;
 use super::extent_query::ExtentQuery;
-use super::position::Position;
+use super::position::LatLng;
 use super::xz::{Wanted, code};
 use keyloom_tables::index::{Index, IndexEntries, entry};
 use keyloom_tables::kit::stands_on_index;
@@ -17,7 +17,7 @@ use keyloom_tables::table::RecordKey;
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_spatial::{BoundingBox, ExtentIndex, Position};
+/// use keyloom_spatial::{BoundingBox, ExtentIndex, LatLng};
 /// use keyloom_tables::Table;
 /// type Country = (String, [f64; 4]);
 /// let by_extent = ExtentIndex::new(&Subspace::new("by_extent"), |_id, (_, edges): &Country| {
@@ -37,7 +37,7 @@ use keyloom_tables::table::RecordKey;
 ///     .map(|extent| extent?.record_key())
 ///     .collect::<Result<Vec<_>, _>>()?;
 /// assert_eq!(found, [2]);
-/// let lyon = Position::new(45.76, 4.84)?;
+/// let lyon = LatLng::new(45.76, 4.84)?;
 /// assert_eq!(by_extent.containing(lyon).count(&snapshot)?, 1);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -144,7 +144,7 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
             let edges = (extent.south(), extent.west(), extent.north(), extent.east());
             Ok(entry(code(&extent)).covering(edges))
         };
-        Self { index: Index::refusing(space, entries).untyped() }
+        Self { index: Index::try_new(space, entries).untyped() }
     }
 
     /// A query for the extents that have a position in common with `area`; see the
@@ -154,7 +154,7 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     }
 
     /// A query for the extents that contain a position, on their edges too.
-    pub fn containing<'q>(&self, position: Position) -> ExtentQuery<'q, K> {
+    pub fn containing<'q>(&self, position: LatLng) -> ExtentQuery<'q, K> {
         let (latitude, longitude) = (position.latitude(), position.longitude());
         self.overlapping(BoundingBox::stored([latitude, longitude, latitude, longitude]))
     }

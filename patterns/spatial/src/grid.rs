@@ -3,7 +3,7 @@
 use keyloom::{Error, Reader, Result};
 
 use super::area::Area;
-use super::cell::Cell;
+use super::cell::GeoCell;
 use super::query::Points;
 use keyloom_tables::Explain;
 use keyloom_tables::kit::Reading;
@@ -30,23 +30,23 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
     }
 
     /// The next cell, one of whose points has been read.
-    fn cell(&mut self) -> Result<Option<Cell>> {
+    fn cell(&mut self) -> Result<Option<GeoCell>> {
         let code = match self.ahead.take() {
             Some(code) => Some(code),
             None => self.points.step()?.map(|(code, _)| code),
         };
-        Ok(code.map(|code| Cell::of_code(code, self.bits)))
+        Ok(code.map(|code| GeoCell::of_code(code, self.bits)))
     }
 
     /// Goes on through a cell. Whether there was another point in it.
-    fn is_in(&mut self, cell: &Cell) -> Result<bool> {
+    fn is_in(&mut self, cell: &GeoCell) -> Result<bool> {
         let code = self.points.step()?.map(|(code, _)| code);
         self.ahead = code.filter(|code| !cell.contains(*code));
         Ok(code.is_some() && self.ahead.is_none())
     }
 
     /// The next cell, with the number of its points.
-    pub(super) fn counted(&mut self) -> Result<Option<(Cell, u64)>> {
+    pub(super) fn counted(&mut self) -> Result<Option<(GeoCell, u64)>> {
         let Some(cell) = self.cell()? else { return Ok(None) };
         let mut count = 1;
         while self.is_in(&cell)? {
@@ -56,7 +56,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
     }
 
     /// Steps through a cell that holds little, and seeks the next one behind a cell that holds much.
-    pub(super) fn occupied(&mut self) -> Result<Option<Cell>> {
+    pub(super) fn occupied(&mut self) -> Result<Option<GeoCell>> {
         let Some(cell) = self.cell()? else { return Ok(None) };
         for _ in 0..self.points.walk.steps_per_seek() {
             if !self.is_in(&cell)? {

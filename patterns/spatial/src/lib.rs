@@ -13,7 +13,7 @@
 //! | what is within an [`Area`]: a [`Circle`], a [`BoundingBox`], a [`Polygon`], or a program's own | [`within`](PointIndex::within) and [`points`](AreaQuery::points), [`page`](AreaQuery::page) |
 //! | the same, the nearest to a place first | [`by_distance`](AreaQuery::by_distance), [`page_by_distance`](AreaQuery::page_by_distance) |
 //! | what is nearest, without a radius | [`nearest`](PointIndex::nearest) |
-//! | how many are there, in all or in each [`Cell`] of a grid | [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) |
+//! | how many are there, in all or in each [`GeoCell`] of a grid | [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) |
 //! | what lies in one cell, such as a geohash | [`in_cell`](PointIndex::in_cell) |
 //! | those only that something else has found | [`only`](AreaQuery::only) |
 //! | what will be read for it, and what was | [`cover_parts`](AreaQuery::cover_parts), [`Explain`](keyloom_tables::Explain) |
@@ -28,10 +28,10 @@
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
-//! use keyloom_spatial::{Circle, PointIndex, Position};
+//! use keyloom_spatial::{Circle, PointIndex, LatLng};
 //! use keyloom_tables::Table;
 //! let by_position = PointIndex::new(&Subspace::new("by_position"), |_id, town: &(f64, f64)| {
-//!     Position::new(town.0, town.1).map(Some)
+//!     LatLng::new(town.0, town.1).map(Some)
 //! });
 //! let towns = Table::<u32, (f64, f64)>::new(&Subspace::new("towns")).with(&by_position);
 //! let store = Memory::new();
@@ -40,7 +40,7 @@
 //!     towns.put(txn, &2, &(-14.2933, -178.1583)) // Leava, on the other side of the antimeridian
 //! })?;
 //! let snapshot = store.snapshot()?;
-//! let suva = Position::new(-18.1416, 178.4415)?;
+//! let suva = LatLng::new(-18.1416, 178.4415)?;
 //! assert_eq!(by_position.within(Circle::new(suva, 600_000.0)?).count(&snapshot)?, 2);
 //! let nearest = by_position.nearest(&snapshot, suva)?.nth(1).transpose()?;
 //! assert_eq!(nearest.map(|point| (point.distance() / 1_000.0).round()), Some(561.0));
@@ -135,7 +135,7 @@ pub mod space_time;
 mod xz;
 
 pub use area::{Area, BoundingBox, CellBounds, Circle, Relation};
-pub use cell::Cell;
+pub use cell::GeoCell;
 pub use cover_part::CoverPart;
 pub use curve_index::CurveIndex;
 pub use extent_index::ExtentIndex;
@@ -145,6 +145,6 @@ pub use nearest::NearestPoint;
 pub use point_index::PointIndex;
 #[cfg(feature = "polygons")]
 pub use polygon::Polygon;
-pub use position::{EARTH_RADIUS, Position};
+pub use position::{EARTH_RADIUS, LatLng};
 pub use query::AreaQuery;
 pub use space_time::SpaceTimeIndex;

@@ -5,11 +5,11 @@ use std::ops::Deref;
 use keyloom::Result;
 
 use super::area::BoundingBox;
-use super::position::Position;
+use super::position::LatLng;
 use keyloom_tables::index::Found;
 use keyloom_tables::table::RecordKey;
 
-/// An entry that a query found, and its place `P`: the [`Position`] of a point, the [`BoundingBox`] of an extent, the
+/// An entry that a query found, and its place `P`: the [`LatLng`] of a point, the [`BoundingBox`] of an extent, the
 /// position and the time of an event, or the numbers in a [`CurveIndex`](super::CurveIndex).
 #[derive(Clone, Debug)]
 pub struct Located<B, K, P> {
@@ -54,14 +54,14 @@ impl<B: Deref<Target = [u8]>, K, P> Located<B, K, P> {
     }
 }
 
-impl<B, K> Located<B, K, Position> {
+impl<B, K> Located<B, K, LatLng> {
     /// Where the point is.
-    pub fn position(&self) -> Position {
+    pub fn position(&self) -> LatLng {
         self.place
     }
 }
 
-impl Covered for Position {
+impl Covered for LatLng {
     #[inline]
     fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
         let (latitude, longitude) = found.covered()?;
@@ -84,9 +84,9 @@ impl Covered for BoundingBox {
     }
 }
 
-impl<B, K> Located<B, K, (Position, i64)> {
+impl<B, K> Located<B, K, (LatLng, i64)> {
     /// Where the event is.
-    pub fn position(&self) -> Position {
+    pub fn position(&self) -> LatLng {
         self.place.0
     }
 
@@ -96,11 +96,11 @@ impl<B, K> Located<B, K, (Position, i64)> {
     }
 }
 
-impl Covered for (Position, i64) {
+impl Covered for (LatLng, i64) {
     #[inline]
     fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
         let (latitude, longitude, time) = found.covered()?;
-        Ok((Position::stored(latitude, longitude), time))
+        Ok((LatLng::stored(latitude, longitude), time))
     }
 }
 

@@ -7,10 +7,10 @@ use std::ops::Deref;
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
 use super::area::{Area, Relation, farthest, nearest};
-use super::cell::{Cell, code};
+use super::cell::{GeoCell, code};
 use super::code_walk::{Only, is_taken};
 use super::located::Located;
-use super::position::{Centre, Haversine, Position};
+use super::position::{Centre, Haversine, LatLng};
 use keyloom_tables::Explain;
 use keyloom_tables::index::Found;
 use keyloom_tables::kit::Reading;
@@ -42,7 +42,7 @@ pub(super) struct Nearest<'r, 'q, R: Reader, K, A> {
 /// A point, and how far it is.
 #[derive(Clone, Debug)]
 pub struct NearestPoint<B, K> {
-    point: Located<B, K, Position>,
+    point: Located<B, K, LatLng>,
     haversine: Haversine,
 }
 
@@ -53,7 +53,7 @@ impl<B: Deref<Target = [u8]>, K> NearestPoint<B, K> {
     }
 
     /// The point.
-    pub fn point(&self) -> &Located<B, K, Position> {
+    pub fn point(&self) -> &Located<B, K, LatLng> {
         &self.point
     }
 }
@@ -102,7 +102,7 @@ impl Rank {
 /// A stretch of codes within a cell.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    cell: Cell,
+    cell: GeoCell,
     first: u64,
     last: u64,
     /// Whether there may be far more in it than one read brings.
@@ -111,7 +111,7 @@ struct Stretch {
 
 impl Stretch {
     fn world() -> Self {
-        Self { cell: Cell::WORLD, first: 0, last: u64::MAX, is_large: true }
+        Self { cell: GeoCell::WORLD, first: 0, last: u64::MAX, is_large: true }
     }
 }
 
@@ -163,7 +163,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
     pub(super) fn new(
         reader: &'r R,
         space: &Subspace,
-        from: Position,
+        from: LatLng,
         area: A,
         only: Option<Only<'q, K>>,
     ) -> Self {
@@ -243,7 +243,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         Ok(None)
     }
 
-    fn take(&mut self, point: Located<R::Bytes<'r>, K, Position>) -> Result<()> {
+    fn take(&mut self, point: Located<R::Bytes<'r>, K, LatLng>) -> Result<()> {
         if !self.area.contains(&point.position()) {
             return Ok(());
         }
@@ -258,7 +258,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
 
     /// Lets the codes from `first` to `last` wait in cells of `bits`, and in larger ones where all of such a cell
     /// is to be read.
-    fn divide(&mut self, cell: Cell, first: u64, last: u64, bits: u32) {
+    fn divide(&mut self, cell: GeoCell, first: u64, last: u64, bits: u32) {
         let (start, end) = cell.codes().into_inner();
         if first > end || last < start {
             return;

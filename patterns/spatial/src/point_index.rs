@@ -5,10 +5,10 @@ use std::fmt;
 use keyloom::{Order, Reader, Result, Subspace};
 
 use super::area::Area;
-use super::cell::{Cell, code};
+use super::cell::{GeoCell, code};
 use super::located::Located;
 use super::nearest::NearestPoint;
-use super::position::Position;
+use super::position::LatLng;
 use super::query::AreaQuery;
 use keyloom_tables::Scan;
 use keyloom_tables::index::{Index, entry};
@@ -21,11 +21,11 @@ use keyloom_tables::within;
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_spatial::{Circle, PointIndex, Position};
+/// use keyloom_spatial::{Circle, PointIndex, LatLng};
 /// use keyloom_tables::Table;
 /// type City = (String, f64, f64);
 /// let by_place = PointIndex::new(&Subspace::new("by_place"), |_id, (_, latitude, longitude): &City| {
-///     Position::new(*latitude, *longitude).map(Some)
+///     LatLng::new(*latitude, *longitude).map(Some)
 /// });
 /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with(&by_place);
 /// let store = Memory::new();
@@ -34,7 +34,7 @@ use keyloom_tables::within;
 ///     cities.put(txn, &2, &("Rouen".into(), 49.4431, 1.0993))
 /// })?;
 /// let snapshot = store.snapshot()?;
-/// let paris = Position::new(48.8534, 2.3488)?;
+/// let paris = LatLng::new(48.8534, 2.3488)?;
 /// let near = by_place.within(Circle::new(paris, 20_000.0)?).points(&snapshot)?
 ///     .map(|point| point?.record_key())
 ///     .collect::<Result<Vec<_>, _>>()?;
@@ -61,11 +61,11 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     /// An index in `space`, of the positions that `function` gives; a record for which it gives none is not in
     /// the index. Nothing else may be in `space`.
     ///
-    /// An error of the function, such as that of [`Position::new`], refuses the put. Records that were in the
+    /// An error of the function, such as that of [`LatLng::new`], refuses the put. Records that were in the
     /// table before, and for which it fails, are not in the index.
     pub fn new(
         space: &Subspace,
-        function: impl Fn(&K, &V) -> Result<Option<Position>> + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Result<Option<LatLng>> + Send + Sync + 'static,
     ) -> Self
     where
         V: 'static,
@@ -77,7 +77,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
             });
             Ok(entries.unwrap_or_default())
         };
-        Self { index: Index::refusing(space, entries).untyped() }
+        Self { index: Index::try_new(space, entries).untyped() }
     }
 
     /// A query for the records in `area`: a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
@@ -90,7 +90,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     /// place are read together.
     ///
     /// Some of the records, or pages of them: [`within`](PointIndex::within) an area, or
-    /// [`Cell::WORLD`], and [`by_distance`](AreaQuery::by_distance) or
+    /// [`GeoCell::WORLD`], and [`by_distance`](AreaQuery::by_distance) or
     /// [`page_by_distance`](AreaQuery::page_by_distance).
     ///
     /// # Errors
@@ -98,12 +98,12 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     pub fn nearest<'r, R: Reader>(
         &self,
         reader: &'r R,
-        from: Position,
+        from: LatLng,
     ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, R, K, V>> {
-        self.within(Cell::WORLD).by_distance(reader, from)
+        self.within(GeoCell::WORLD).by_distance(reader, from)
     }
 
-    /// The records in a cell, in the order of their codes: one range. A [`Cell`] is an area as well, for what else
+    /// The records in a cell, in the order of their codes: one range. A [`GeoCell`] is an area as well, for what else
     /// can be asked [`within`](PointIndex::within) one.
     ///
     /// # Errors
@@ -111,8 +111,8 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     pub fn in_cell<'r, R: Reader>(
         &self,
         reader: &'r R,
-        cell: Cell,
-    ) -> Result<impl Iterator<Item = Result<Located<R::Bytes<'r>, K, Position>>> + use<'r, R, K, V>>
+        cell: GeoCell,
+    ) -> Result<impl Iterator<Item = Result<Located<R::Bytes<'r>, K, LatLng>>> + use<'r, R, K, V>>
     {
         let found = self.index.range(reader, within(cell.codes()), Order::Ascending)?;
         Ok(found.map(|found| Located::of(found?)))

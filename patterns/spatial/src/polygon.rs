@@ -5,7 +5,7 @@ use geo::{Coord, Line, LineString, LinesIter, Rect};
 use keyloom::{Error, Result};
 
 use super::area::{Area, BoundingBox, CellBounds, Relation};
-use super::position::{Position, check_latitude, check_longitude};
+use super::position::{LatLng, check_latitude, check_longitude};
 
 /// A polygon, which may have holes. Its edges belong to it, those of its holes too.
 ///
@@ -16,12 +16,12 @@ use super::position::{Position, check_latitude, check_longitude};
 ///
 /// ```
 /// use keyloom_spatial::{Area, Polygon};
-/// use keyloom_spatial::Position;
+/// use keyloom_spatial::LatLng;
 /// // Around Fiji, on both sides of the antimeridian; latitude first.
 /// let fiji = Polygon::new(&[(-21.0, 176.0), (-21.0, 183.0), (-12.0, 180.0), (-21.0, 176.0)])?;
-/// assert!(fiji.contains(&Position::new(-17.8, 178.0)?));
-/// assert!(fiji.contains(&Position::new(-18.0, -179.0)?));
-/// assert!(!fiji.contains(&Position::new(-12.5, 177.0)?));
+/// assert!(fiji.contains(&LatLng::new(-17.8, 178.0)?));
+/// assert!(fiji.contains(&LatLng::new(-18.0, -179.0)?));
+/// assert!(!fiji.contains(&LatLng::new(-12.5, 177.0)?));
 /// // Not closed.
 /// assert!(Polygon::new(&[(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]).is_err());
 /// # Ok::<(), keyloom::Error>(())
@@ -117,7 +117,7 @@ impl Polygon {
 }
 
 impl Area for Polygon {
-    fn contains(&self, position: &Position) -> bool {
+    fn contains(&self, position: &LatLng) -> bool {
         let (x, y) = (position.longitude(), position.latitude());
         // A pole has all longitudes.
         let is_at_pole =

@@ -18,22 +18,22 @@ pub const EARTH_RADIUS: f64 = 6_371_008.8;
 /// 180 degrees are one; a pole, which has all longitudes, gets 0.
 ///
 /// ```
-/// use keyloom_spatial::Position;
-/// let fiji = Position::new(-17.8, 178.0)?;
-/// assert_eq!(fiji, Position::new(-17.8, -182.0)?);
-/// assert_eq!(Position::new(90.0, 12.0)?, Position::new(90.0, -30.0)?);
-/// let samoa = Position::new(-13.8, -172.1)?;
+/// use keyloom_spatial::LatLng;
+/// let fiji = LatLng::new(-17.8, 178.0)?;
+/// assert_eq!(fiji, LatLng::new(-17.8, -182.0)?);
+/// assert_eq!(LatLng::new(90.0, 12.0)?, LatLng::new(90.0, -30.0)?);
+/// let samoa = LatLng::new(-13.8, -172.1)?;
 /// assert_eq!((fiji.distance(&samoa) / 1_000.0).round(), 1_148.0);
-/// assert!(Position::new(48.9, f64::NAN).is_err());
+/// assert!(LatLng::new(48.9, f64::NAN).is_err());
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Position {
+pub struct LatLng {
     latitude: f64,
     longitude: f64,
 }
 
-impl Position {
+impl LatLng {
     /// A position.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Position {
     }
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for LatLng {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.latitude, self.longitude)
     }
@@ -134,20 +134,20 @@ impl Haversine {
 /// A position from which many distances are asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Centre {
-    pub(super) position: Position,
+    pub(super) position: LatLng,
     pub(super) sine: f64,
     pub(super) cosine: f64,
 }
 
 impl Centre {
-    pub(super) fn new(position: Position) -> Self {
+    pub(super) fn new(position: LatLng) -> Self {
         let sine = position.latitude.to_radians().sin();
         Self { position, sine, cosine: cosine(position.latitude) }
     }
 
     /// How far `other` is.
     #[inline]
-    pub(super) fn haversine(&self, other: &Position) -> Haversine {
+    pub(super) fn haversine(&self, other: &LatLng) -> Haversine {
         let north = half_sine_squared(other.latitude - self.position.latitude);
         let east = half_sine_squared(turned(other.longitude - self.position.longitude));
         Haversine(north + self.cosine * cosine(other.latitude) * east)

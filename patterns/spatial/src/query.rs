@@ -5,7 +5,7 @@ use std::fmt;
 use keyloom::{Error, Order, Reader, Result, Subspace};
 
 use super::area::Area;
-use super::cell::{Cell, OnSphere};
+use super::cell::{GeoCell, OnSphere};
 use super::code_walk::{CodeWalk, FIRST_RANGES, Only, first_ranges};
 use super::cover::Cover;
 use super::cover_part::CoverPart;
@@ -13,7 +13,7 @@ use super::grid::InCells;
 use super::located::Located;
 use super::nearest::{Nearest, NearestPoint, Rank};
 use super::page::page;
-use super::position::Position;
+use super::position::LatLng;
 use keyloom_tables::kit::{Reading, scan};
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::{Continuation, Page};
@@ -123,14 +123,14 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     pub fn points<'r, R: Reader>(
         self,
         reader: &'r R,
-    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, Position>>> + use<'r, 'q, R, K, A>>
+    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, LatLng>>> + use<'r, 'q, R, K, A>>
     {
         Ok(Self::scan(self.walk(reader)))
     }
 
     fn scan<'r, R: Reader>(
         points: Points<'r, 'q, R, K, A>,
-    ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, Position>>> + use<'r, 'q, R, K, A> {
+    ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, LatLng>>> + use<'r, 'q, R, K, A> {
         scan(points, |points| Ok(points.step()?.map(|(_, point)| point)))
     }
 
@@ -162,7 +162,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         self,
         reader: &'r R,
         bits: u32,
-    ) -> Result<impl Scan<Item = Result<(Cell, u64)>> + use<'r, 'q, R, K, A>> {
+    ) -> Result<impl Scan<Item = Result<(GeoCell, u64)>> + use<'r, 'q, R, K, A>> {
         Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::counted))
     }
 
@@ -177,7 +177,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         self,
         reader: &'r R,
         bits: u32,
-    ) -> Result<impl Scan<Item = Result<Cell>> + use<'r, 'q, R, K, A>> {
+    ) -> Result<impl Scan<Item = Result<GeoCell>> + use<'r, 'q, R, K, A>> {
         Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::occupied))
     }
 
@@ -188,13 +188,13 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     pub fn by_distance<'r, R: Reader>(
         self,
         reader: &'r R,
-        from: Position,
+        from: LatLng,
     ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, 'q, R, K, A>>
     {
         Ok(scan(self.nearest(reader, from), Nearest::step))
     }
 
-    fn nearest<R: Reader>(self, reader: &R, from: Position) -> Nearest<'_, 'q, R, K, A> {
+    fn nearest<R: Reader>(self, reader: &R, from: LatLng) -> Nearest<'_, 'q, R, K, A> {
         Nearest::new(reader, &self.space, from, self.area, self.only)
     }
 
@@ -207,7 +207,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     pub fn page_by_distance<'r, R: Reader>(
         self,
         reader: &'r R,
-        from: Position,
+        from: LatLng,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<NearestPoint<R::Bytes<'r>, K>>> {
@@ -241,7 +241,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<Located<R::Bytes<'r>, K, Position>>> {
+    ) -> Result<Page<Located<R::Bytes<'r>, K, LatLng>>> {
         let (query, space) = (self.name(), self.space.clone());
         let walk = |from: Option<u64>| {
             let cover = self.cover(first_ranges(reader)).from(from);
@@ -265,14 +265,14 @@ pub(super) struct Points<'r, 'q, R: Reader, K, A> {
     only: Option<Only<'q, K>>,
 }
 
-type CodedPoint<B, K> = (u64, Located<B, K, Position>);
+type CodedPoint<B, K> = (u64, Located<B, K, LatLng>);
 
 impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
     /// The next point, after its code.
     pub(super) fn step(&mut self) -> Result<Option<CodedPoint<R::Bytes<'r>, K>>> {
         let area = &self.area;
         self.walk.next_in_finer(
-            |position: &Position| area.contains(position),
+            |position: &LatLng| area.contains(position),
             self.only,
             |ranges| Cover::of(&OnSphere(area), ranges),
         )

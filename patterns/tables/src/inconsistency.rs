@@ -54,7 +54,7 @@ pub enum Rule {
     NoParent,
     /// The node lies below itself.
     Cycle,
-    /// A copy is behind its source, and a [propagation](crate::denormalize::Copies::propagate)
+    /// A copy is behind its source, and a [propagation](crate::denormalize::DenormalizedFields::propagate)
     /// will refresh it.
     Pending,
 }

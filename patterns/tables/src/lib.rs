@@ -81,7 +81,7 @@ pub use aggregate::Sketches;
 pub use aggregate::{Grouping, RankedIndex, RollUp, Totals};
 pub use batch::BatchSize;
 pub use continuation::{Continuation, Page, UnreadableEntry};
-pub use denormalize::Copies;
+pub use denormalize::DenormalizedFields;
 pub use derived::{Derived, DerivedEntries, RecordChange};
 #[cfg(feature = "entities")]
 pub use entity::Aggregates;
@@ -98,9 +98,9 @@ pub use schema::{Attached, Maintained, Schema, SchemaError};
 pub use select::{
     Select, SelectValues, SelectedValues, StartingWith, Within, starting_with, within,
 };
-pub use sequence::{Blocks, Enumerated, Sequence, TimeBuckets};
+pub use sequence::{AppendLog, IdBlocks, Sequence, TimeBuckets};
 pub use table::{RecordKey, Table, Undecodable};
-pub use versioned::{AtomicTable, Counters, RecordConflict};
+pub use versioned::{Counters, RecordConflict, VersionedTable};
 
 /// What the other crates of patterns are made of. It is no part of the public API and changes with any version.
 #[doc(hidden)]

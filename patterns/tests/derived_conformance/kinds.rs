@@ -13,7 +13,7 @@ use keyloom_patterns::spatial::curve::Dimension;
 use keyloom_patterns::trees::path::PathTokenizer;
 use keyloom_patterns::{
     BoundingBox, CurveIndex, DerivedEntries, ExtentIndex, Index, IndexEntries, InvertedIndex,
-    Maintained, PathHierarchy, PointIndex, Position, RankedIndex, RollUp, Sketches, SpaceTimeIndex,
+    LatLng, Maintained, PathHierarchy, PointIndex, RankedIndex, RollUp, Sketches, SpaceTimeIndex,
     Totals, entry,
 };
 use serde::{Deserialize, Serialize};
@@ -366,11 +366,11 @@ fn degrees(cents: i64) -> f64 {
     cents as f64 / 30.0
 }
 
-fn position(sale: &Sale) -> Result<Option<Position>> {
+fn position(sale: &Sale) -> Result<Option<LatLng>> {
     let is_sold = sale.town.is_some();
     // Both sides of the antimeridian, and a place close to it.
     let longitude = [7.5, 180.0, -180.0, 179.999_999_9][sale.cents.rem_euclid(4) as usize];
-    is_sold.then(|| Position::new(degrees(sale.cents), longitude)).transpose()
+    is_sold.then(|| LatLng::new(degrees(sale.cents), longitude)).transpose()
 }
 
 /// The southern part of the places, and all.

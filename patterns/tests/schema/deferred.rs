@@ -224,7 +224,7 @@ pub fn what_an_update_refuses_is_not_queued(store: &(impl Store + Clone)) {
     let schema = Schema::open(store, "words").unwrap();
     let words = schema.table::<u32, String>("words").unwrap();
     let make = |space: &Subspace| {
-        Ok(Index::refusing(space, |_, word: &String| match word.is_empty() {
+        Ok(Index::try_new(space, |_, word: &String| match word.is_empty() {
             true => Err(Error::other(std::fmt::Error)),
             false => Ok(entry(word)),
         }))

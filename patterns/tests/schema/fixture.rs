@@ -9,7 +9,7 @@ use keyloom_patterns::aggregate::{Event, Seen, contribution};
 use keyloom_patterns::bitmaps::one;
 use keyloom_patterns::schema::State;
 use keyloom_patterns::{
-    Attached, Index, IndexEntries, InvertedIndex, Maintained, PointIndex, Position, RankedIndex,
+    Attached, Index, IndexEntries, InvertedIndex, LatLng, Maintained, PointIndex, RankedIndex,
     RollUp, Schema, Sketches, Table, Totals, entry,
 };
 use serde::{Deserialize, Serialize};
@@ -43,8 +43,8 @@ pub const KINDS: usize = 8;
 /// The kind that cannot be deferred.
 pub const UNIQUE: usize = 1;
 
-fn position(sale: &Sale) -> Result<Option<Position>> {
-    Position::new(sale.cents as f64 / 10.0, 7.5).map(Some)
+fn position(sale: &Sale) -> Result<Option<LatLng>> {
+    LatLng::new(sale.cents as f64 / 10.0, 7.5).map(Some)
 }
 
 pub fn by_town(_: &u32, sale: &Sale) -> IndexEntries<String> {

@@ -23,15 +23,15 @@ pub trait DeclareTree {
     ///
     /// ```
     /// use keyloom::{Memory, Store};
-    /// use keyloom_trees::{DeclareTree, NestedSets, Place, Tree, TreeModel};
+    /// use keyloom_trees::{DeclareTree, NestedSets, InsertAt, Tree, TreeModel};
     /// use keyloom_tables::{Schema, entry};
     /// let store = Memory::new();
     /// let schema = Schema::open(&store, "files")?;
     /// let dirs = schema.tree("dirs", NestedSets::<u64>::new)?;
     /// let by_name = schema.index(dirs.nodes()?, "by_name", 1, |_, node| entry(node.name()))?;
     /// store.transact(|txn| {
-    ///     dirs.insert(txn, 1, "etc", &0, Place::last(None))?;
-    ///     dirs.insert(txn, 2, "hosts", &220, Place::last(1))
+    ///     dirs.insert(txn, 1, "etc", &0, InsertAt::last(None))?;
+    ///     dirs.insert(txn, 2, "hosts", &220, InsertAt::last(1))
     /// })?;
     /// let snapshot = store.snapshot()?;
     /// let found = by_name.query().prefix("hosts").records(&snapshot)?;

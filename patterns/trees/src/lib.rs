@@ -18,7 +18,7 @@ pub use declare::DeclareTree;
 pub use materialized_path::MaterializedPath;
 pub use nested_sets::NestedSets;
 pub use tree::{
-    Children, MoveProgress, MoveStep, Nested, NodeCodec, NodeId, NodeRecord, Orphans, Place, Tree,
-    TreeError, TreeModel, TreeNode, Visit,
+    Children, InsertAt, MoveProgress, MoveStep, Nested, NodeCodec, NodeId, NodeRecord, OnDelete,
+    Tree, TreeError, TreeModel, TreeNode, Visit,
 };
 pub use tree_document::TreeDocument;

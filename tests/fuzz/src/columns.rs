@@ -1,4 +1,4 @@
-//! The columns of a direct index: whatever the bytes are, reads come to an end with an answer or an error that names the
+//! The columns of a forward index: whatever the bytes are, reads come to an end with an answer or an error that names the
 //! key, a check says what is wrong, and a repair makes them what they should be.
 
 use std::ops::ControlFlow;
@@ -49,8 +49,8 @@ fn reads_end(index: &Numbers, store: &Memory, key: &KeyBuf) {
         all().breakdown::<u32>(walk, "some").err(),
         all().breakdown_by::<(u32, u32)>(walk, &["list", "some"]).err(),
         all().sums::<u32>(walk, "list", "integer").err(),
-        index.direct(&snapshot, 1_011).err(),
-        index.directs(&snapshot, .., Order::Descending).unwrap().find_map(Result::err),
+        index.forward(&snapshot, 1_011).err(),
+        index.forward_range(&snapshot, .., Order::Descending).unwrap().find_map(Result::err),
         batch.unwrap().counts(&snapshot, progress).err(),
     ];
     let named = keyloom::key::display(key).to_string();

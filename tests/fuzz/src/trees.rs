@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use keyloom::{Error, KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
 use keyloom_patterns::trees::{
-    AdjacencyList, MaterializedPath, Nested, NestedSets, Place, Tree, TreeDocument,
+    AdjacencyList, InsertAt, MaterializedPath, Nested, NestedSets, Tree, TreeDocument,
 };
 
 /// The nodes of each tree.
@@ -36,9 +36,9 @@ impl<T: Tree<Value = u32>> Stored<T> {
         );
         store
             .transact(|txn| {
-                tree.insert(txn, 1, "a", &10, Place::Sorted(None))?;
-                tree.load(txn, 1, std::slice::from_ref(&some))?;
-                tree.insert(txn, 7, "g", &70, Place::Sorted(None))
+                tree.insert(txn, 1, "a", &10, InsertAt::Sorted(None))?;
+                tree.import(txn, 1, std::slice::from_ref(&some))?;
+                tree.insert(txn, 7, "g", &70, InsertAt::Sorted(None))
             })
             .unwrap();
         let snapshot = store.snapshot().unwrap();
@@ -77,8 +77,8 @@ impl<T: Tree<Value = u32>> Stored<T> {
         }
         self.read(&txn);
         let _ = self.tree.set_value(&mut txn, 6, &7);
-        let _ = self.tree.insert(&mut txn, 8, "h", &80, Place::sorted(4));
-        let _ = self.tree.move_to(&mut txn, 4, Place::sorted(7));
+        let _ = self.tree.insert(&mut txn, 8, "h", &80, InsertAt::sorted(4));
+        let _ = self.tree.move_to(&mut txn, 4, InsertAt::sorted(7));
         let _ = self.tree.delete_subtree(&mut txn, 2);
         // Nothing is kept for the next input.
         drop(txn);
@@ -101,11 +101,11 @@ impl<T: Tree<Value = u32>> Stored<T> {
 
     /// Everything is answered or is an error.
     fn read(&self, reader: &impl Reader) {
-        let _ = self.tree.dump(reader, None);
+        let _ = self.tree.export(reader, None);
         for id in IDS {
             let _ = self.tree.get(reader, id).map(|node| node.map(|node| node.value()));
             let _ = self.tree.ancestors(reader, id);
-            let _ = self.tree.dump(reader, id);
+            let _ = self.tree.export(reader, id);
             let _ = self.tree.child_count(reader, id);
             let _ = self.tree.child_named(reader, id, "e");
             let _ = self.tree.sibling(reader, id, Order::Descending);

@@ -1,4 +1,4 @@
-//! From how many audiences on one pass over the direct index is cheaper than the inverted index for each.
+//! From how many audiences on one pass over the forward index is cheaper than the inverted index for each.
 
 use std::ops::ControlFlow;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! keyloom on LMDB: a record per user, and the inverted and the direct index of all of its fields.
+//! keyloom on LMDB: a record per user, and the inverted and the forward index of all of its fields.
 
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -40,7 +40,7 @@ pub fn measure(store: &Lmdb) {
     show("all terms", terms, all_of_roaring);
     show("in order", all_packed, all_of_roaring);
     for (what, space) in [
-        ("direct index", index.space().child("direct")),
+        ("forward index", index.space().child("direct")),
         ("ids and counters", index.space().clone()),
         ("the records themselves", Subspace::new(&TABLE)),
     ] {

@@ -21,7 +21,9 @@ use cities::Cities;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Reader, Store, Subspace};
 use keyloom_compare::{Ratio, compare};
-use keyloom_patterns::trees::{AdjacencyList, MaterializedPath, NestedSets, NodeId, Place, Tree};
+use keyloom_patterns::trees::{
+    AdjacencyList, InsertAt, MaterializedPath, NestedSets, NodeId, Tree,
+};
 use rusqlite::{Connection, Statement};
 
 /// Each model in a store of its own.
@@ -46,7 +48,7 @@ impl<T: Tree<Value = u64>> Model<T> {
         let store = options.open(&path).unwrap();
         let tree = make(&Subspace::new("cities"));
         let started = std::time::Instant::now();
-        store.transact(|txn| tree.load(txn, None, &cities.forest)).unwrap();
+        store.transact(|txn| tree.import(txn, None, &cities.forest)).unwrap();
         println!("    {name:<18} loaded in {:.2} s", started.elapsed().as_secs_f64());
         Self { name, tree, store, gets }
     }
@@ -190,7 +192,7 @@ fn inserts<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: 
                 .store
                 .transact(|txn| {
                     (own_next..own_next + batch).try_for_each(|id| {
-                        model.tree.insert(txn, id, name, &id, Place::last(region(id)))
+                        model.tree.insert(txn, id, name, &id, InsertAt::last(region(id)))
                     })
                 })
                 .unwrap();
@@ -238,7 +240,7 @@ fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &C
     let (mut own_n, mut row_n, mut again_n, mut path_n) = (1, 1, 1, 1);
     let own_move = |n: &mut usize| {
         let (region, _, to) = step(n);
-        model.store.transact(|txn| model.tree.move_to(txn, region, Place::last(to))).unwrap();
+        model.store.transact(|txn| model.tree.move_to(txn, region, InsertAt::last(to))).unwrap();
     };
     let mut own = || own_move(&mut own_n);
     let mut update = sqlite.prepare(sqlite::MOVE).unwrap();
@@ -272,7 +274,9 @@ fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &C
         let moves = std::array::from_fn::<_, 10, _>(|_| step(&mut again_n));
         let all = model.store.transact(|txn| {
             let mut moves = moves.iter();
-            moves.try_for_each(|(region, _, to)| model.tree.move_to(txn, *region, Place::last(*to)))
+            moves.try_for_each(|(region, _, to)| {
+                model.tree.move_to(txn, *region, InsertAt::last(*to))
+            })
         });
         all.unwrap();
     };

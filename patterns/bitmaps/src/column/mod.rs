@@ -15,7 +15,7 @@ pub(crate) use values::Values;
 
 use crate::CHUNK_IDS;
 
-/// How many ids a block of the direct index has; a divisor of those of a chunk.
+/// How many ids a block of the forward index has; a divisor of those of a chunk.
 pub(crate) const BLOCK_IDS: u64 = 1_016;
 
 /// The high four bits of the first byte: the version of the format.
@@ -57,7 +57,7 @@ pub(crate) fn id_in_block(block: u64, place: u16) -> Option<u64> {
 
 #[cold]
 fn damaged(why: &'static str) -> Error {
-    Error::Value { codec: "a column of the direct index", action: "decode", source: why.into() }
+    Error::Value { codec: "a column of the forward index", action: "decode", source: why.into() }
 }
 
 /// What stands in front of some bytes that do not parse.
@@ -65,7 +65,7 @@ fn damaged(why: &'static str) -> Error {
 fn refuse(bytes: &[u8], why: &'static str) -> Error {
     match bytes.first() {
         Some(first) if first >> 4 > FORMAT => Error::NewerFormat {
-            what: "the direct index".into(),
+            what: "the forward index".into(),
             found: (first >> 4).into(),
             supported: FORMAT.into(),
         },

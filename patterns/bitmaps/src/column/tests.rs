@@ -160,7 +160,7 @@ fn bytes_of_a_newer_program_and_of_another_kind_are_named() {
     let newer = Values::parse(&[0x21, 0]).unwrap_err().to_string();
     assert_eq!(
         newer,
-        "the direct index has format 2, this program knows formats up to 1; upgrade the program"
+        "the forward index has format 2, this program knows formats up to 1; upgrade the program"
     );
     let numbers = of_numbers(&[], &[(3, Some(1))].into()).unwrap();
     assert!(Values::parse(&numbers).unwrap_err().to_string().contains("no column of values"));

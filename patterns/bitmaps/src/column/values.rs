@@ -261,7 +261,7 @@ impl<'d> Draft<'d> {
     }
 
     /// Takes those values away that no id has, and brings the others in order.
-    fn tidy(&mut self) {
+    fn collect_garbage(&mut self) {
         const UNUSED: u32 = u32::MAX;
         let mut codes = vec![UNUSED; self.values.len()];
         for code in &self.codes {
@@ -283,7 +283,7 @@ impl<'d> Draft<'d> {
 
     fn append(mut self, out: &mut Vec<u8>) {
         let Some(last) = self.codes.len().checked_sub(1) else { return };
-        self.tidy();
+        self.collect_garbage();
         let ids = self.ends.partition_point(|end| *end as usize <= last) + 1;
         self.ends.truncate(ids);
         let ends = self.ends.iter().map(|end| u64::from(*end));

@@ -1,4 +1,4 @@
-//! The columns of the direct index: changed, and gone through.
+//! The columns of the forward index: changed, and gone through.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, RangeInclusive};

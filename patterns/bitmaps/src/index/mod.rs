@@ -1,4 +1,4 @@
-//! An inverted index and a direct index of the records of a table: which records have this value, and what
+//! An inverted index and a forward index of the records of a table: which records have this value, and what
 //! values has this record?
 //!
 //! The [layout](super#layout) and the [invariants](super#invariants) are those of the whole pattern. This page tells how
@@ -61,10 +61,10 @@ mod check;
 mod columns;
 mod compare_columns;
 mod counts;
-mod direct;
 mod error;
 mod fields;
 mod for_reports;
+mod forward;
 mod given;
 mod ids;
 mod maintain;
@@ -90,11 +90,11 @@ use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Progress, RepairOptions};
 
 pub(crate) use columns::{ColumnWalk, block_at};
-pub use direct::DirectEntry;
 pub use error::InvertedIndexError;
 pub(super) use fields::null;
 pub use fields::{FieldValues, one};
 pub(super) use for_reports::FieldKind;
+pub use forward::ForwardEntry;
 pub use selection::{SelectValues, SelectedValues};
 
 use fields::Function;

@@ -52,7 +52,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// The ids of the records that have a value in this field that is packed already, as
-    /// [`DirectEntry::packed`](super::DirectEntry::packed) gives it.
+    /// [`ForwardEntry::packed`](super::ForwardEntry::packed) gives it.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -64,7 +64,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// let store = Memory::new();
     /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
     /// let snapshot = store.snapshot()?;
-    /// let user = index.direct(&snapshot, 9)?.expect("it has a record");
+    /// let user = index.forward(&snapshot, 9)?.expect("it has a record");
     /// for city in user.packed("city") {
     ///     assert_eq!(index.packed_term("city", city)?.count(&snapshot)?, 1);
     /// }

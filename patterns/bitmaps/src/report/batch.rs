@@ -1,4 +1,4 @@
-//! Many audiences in one pass over the direct index.
+//! Many audiences in one pass over the forward index.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use keyloom_tables::Progress;
 use keyloom_tables::kit::ShortKeys;
 use keyloom_tables::table::RecordKey;
 
-/// Many audiences, computed together from the direct index: what [`InvertedIndex::batch`] returns.
+/// Many audiences, computed together from the forward index: what [`InvertedIndex::batch`] returns.
 ///
 /// One pass over the columns of the fields that some audience asks for goes chunk by chunk of ids, marks for each value
 /// that is asked for which ids of the chunk have it, and combines these marks as each audience says. It costs
@@ -35,7 +35,7 @@ pub struct Batch<'i, K, V> {
     leaves: usize,
 }
 
-/// An audience of a [`Batch`] asks for what the direct index does not know.
+/// An audience of a [`Batch`] asks for what the forward index does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "audience {audience} of the batch has the bitmap in {bitmap}, which is none of the inverted index {index}; \
@@ -72,7 +72,7 @@ impl<K, V> fmt::Debug for Batch<'_, K, V> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Many audiences, to be computed in one pass over the direct index; see [`Batch`]. They may be made of
+    /// Many audiences, to be computed in one pass over the forward index; see [`Batch`]. They may be made of
     /// [terms](InvertedIndex::term), [`has`](InvertedIndex::has), [`absent`](InvertedIndex::absent),
     /// [`all`](InvertedIndex::all) and comparisons of [integers](InvertedIndex::integers_of) of this index, of bitmaps in
     /// memory (as [`any_term`](InvertedIndex::any_term) gives) and of ranges of ids.
@@ -175,7 +175,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// What the store says; where a column of the direct index is damaged, naming the key.
+    /// What the store says; where a column of the forward index is damaged, naming the key.
     pub fn counts(
         &self,
         reader: &impl Reader,

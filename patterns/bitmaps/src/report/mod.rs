@@ -14,7 +14,7 @@
 //! ones: so a report intersects where that is cheaper for sure, as for half of all records and a field of a few
 //! values, and else walks.
 //!
-//! Many audiences at once are computed by a [`Batch`] in one pass over the direct index.
+//! Many audiences at once are computed by a [`Batch`] in one pass over the forward index.
 //!
 //! # Cost
 //!

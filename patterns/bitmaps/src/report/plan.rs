@@ -12,7 +12,7 @@ pub enum ReportWay {
     /// Through the inverted index: the audience is evaluated once and held, and one scan over the containers of
     /// the field counts how much of each is in it.
     Intersect,
-    /// Through the direct index: what each id of the audience has in the field is read and counted.
+    /// Through the forward index: what each id of the audience has in the field is read and counted.
     Walk,
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for ReportWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Intersect => "intersected with each value",
-            Self::Walk => "walked in the direct index",
+            Self::Walk => "walked in the forward index",
         })
     }
 }

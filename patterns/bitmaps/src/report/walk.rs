@@ -1,4 +1,4 @@
-//! Reports through the direct index: what each id of an audience has.
+//! Reports through the forward index: what each id of an audience has.
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 

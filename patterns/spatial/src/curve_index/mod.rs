@@ -146,7 +146,7 @@ where
     {
         let quantizer = Quantizer { dimensions };
         let made_with = quantizer.made_with();
-        let index = Index::refusing(space, move |key, value| match function(key, value)? {
+        let index = Index::try_new(space, move |key, value| match function(key, value)? {
             Some(values) => {
                 let code = u64::encode(quantizer.cells(values)?);
                 Ok(entry((made_with, code)).covering(Values(values)))

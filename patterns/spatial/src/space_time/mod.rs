@@ -77,7 +77,7 @@ use super::cell::{OnSphere, coordinates};
 use super::cover::Region;
 use super::curve::Morton;
 use super::interval::{Interval, all_of};
-use super::position::Position;
+use super::position::LatLng;
 use keyloom_tables::index::{Index, IndexEntries, entry};
 use keyloom_tables::kit::stands_on_index;
 use keyloom_tables::parts::AnyParts;
@@ -90,12 +90,12 @@ pub use query::SpaceTimeQuery;
 /// ```
 /// use std::time::Duration;
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_spatial::{Circle, Position, SpaceTimeIndex};
+/// use keyloom_spatial::{Circle, LatLng, SpaceTimeIndex};
 /// use keyloom_tables::Table;
 /// type Quake = (f64, f64, i64);
 /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// let by_event = SpaceTimeIndex::new(&Subspace::new("by_event"), DAY, |_id, (latitude, longitude, time): &Quake| {
-///     Ok(Some((Position::new(*latitude, *longitude)?, *time)))
+///     Ok(Some((LatLng::new(*latitude, *longitude)?, *time)))
 /// })?;
 /// let quakes = Table::<String, Quake>::new(&Subspace::new("quakes")).with(&by_event);
 /// let store = Memory::new();
@@ -105,7 +105,7 @@ pub use query::SpaceTimeQuery;
 ///     quakes.put(txn, &"Kodiak".into(), &(55.7729, -149.145, 1_517_964_979_027))
 /// })?;
 /// let snapshot = store.snapshot()?;
-/// let los_angeles = Circle::new(Position::new(34.0522, -118.2437)?, 100_000.0)?;
+/// let los_angeles = Circle::new(LatLng::new(34.0522, -118.2437)?, 100_000.0)?;
 /// let near = by_event.within(los_angeles, 1_517_966_000_000..1_517_966_500_000).points(&snapshot)?
 ///     .map(|event| event?.record_key())
 ///     .collect::<Result<Vec<_>, _>>()?;
@@ -143,7 +143,7 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
     /// An index in `space`, of the positions and the times that `function` gives, in milliseconds since 1970; a
     /// record for which it gives none is not in the index. Nothing else may be in `space`.
     ///
-    /// An error of the function, such as that of [`Position::new`], refuses the put. Records that were in the
+    /// An error of the function, such as that of [`LatLng::new`], refuses the put. Records that were in the
     /// table before, and for which it fails, are not in the index.
     ///
     /// The width of the bins belongs to what is stored; see the [module](self#cost) for which to take.
@@ -153,13 +153,13 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
     pub fn new(
         space: &Subspace,
         width: Duration,
-        function: impl Fn(&K, &V) -> Result<Option<(Position, i64)>> + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Result<Option<(LatLng, i64)>> + Send + Sync + 'static,
     ) -> Result<Self>
     where
         V: 'static,
     {
         let bins = Bins::of_width(width)?;
-        let index = Index::refusing(space, move |key, value| {
+        let index = Index::try_new(space, move |key, value| {
             let Some((position, time)) = function(key, value)? else {
                 return Ok(IndexEntries::none());
             };
@@ -225,7 +225,7 @@ impl Bins {
         cell as u32
     }
 
-    fn code(self, position: &Position, time: i64) -> u64 {
+    fn code(self, position: &LatLng, time: i64) -> u64 {
         let [x, y] = coordinates(position.latitude(), position.longitude());
         u64::encode([x >> MORE_BITS, y >> MORE_BITS, self.cell(time)])
     }

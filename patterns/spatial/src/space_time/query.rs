@@ -12,7 +12,7 @@ use super::super::cover::Cover;
 use super::super::interval::Interval;
 use super::super::located::Located;
 use super::super::page::page;
-use super::super::position::Position;
+use super::super::position::LatLng;
 use super::super::query::{at_most, count};
 use super::{Bins, InBin, LAST_CELL};
 use keyloom_tables::index::Found;
@@ -122,7 +122,7 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         self,
         reader: &'r R,
     ) -> Result<
-        impl Scan<Item = Result<Located<R::Bytes<'r>, K, (Position, i64)>>> + use<'r, 'q, R, K, A>,
+        impl Scan<Item = Result<Located<R::Bytes<'r>, K, (LatLng, i64)>>> + use<'r, 'q, R, K, A>,
     > {
         self.walk(reader, None)
     }
@@ -132,7 +132,7 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         reader: &'r R,
         from: Option<(i64, u64)>,
     ) -> Result<
-        impl Scan<Item = Result<Located<R::Bytes<'r>, K, (Position, i64)>>> + use<'r, 'q, R, K, A>,
+        impl Scan<Item = Result<Located<R::Bytes<'r>, K, (LatLng, i64)>>> + use<'r, 'q, R, K, A>,
     > {
         let resumed = from.map(|(bin, _)| bin);
         let bins = self.bins().map(|(first, last)| (resumed.unwrap_or(first), last));
@@ -167,7 +167,7 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         reader: &'r R,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<Located<R::Bytes<'r>, K, (Position, i64)>>> {
+    ) -> Result<Page<Located<R::Bytes<'r>, K, (LatLng, i64)>>> {
         let (query, space) = (self.name(), self.space.clone());
         let walk = |from: Option<(u64, i64, u64)>| {
             self.walk(reader, from.map(|(_, bin, code)| (bin, code)))
@@ -199,11 +199,11 @@ impl<R: Reader, K, A> Reading for Events<'_, '_, R, K, A> {
 }
 
 impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
-    fn step(&mut self) -> Result<Option<Located<R::Bytes<'r>, K, (Position, i64)>>> {
+    fn step(&mut self) -> Result<Option<Located<R::Bytes<'r>, K, (LatLng, i64)>>> {
         loop {
             let SpaceTimeQuery { area, times, only, .. } = &self.query;
             let is_at = |time| times.is_some_and(|(first, last)| first <= time && time <= last);
-            let has = |(position, time): &(Position, i64)| is_at(*time) && area.contains(position);
+            let has = |(position, time): &(LatLng, i64)| is_at(*time) && area.contains(position);
             let finer = |ranges| Cover::of(&self.query.region(self.bin), ranges);
             if let Some((_, event)) = self.walk.next_in_finer(has, *only, finer)? {
                 return Ok(Some(event));

@@ -3,25 +3,25 @@
 use std::collections::HashSet;
 
 use keyloom::{Memory, Store, Subspace};
-use keyloom_spatial::{Area, Cell, CoverPart, Relation};
-use keyloom_spatial::{BoundingBox, Circle, PointIndex, Polygon, Position};
+use keyloom_spatial::{Area, CoverPart, GeoCell, Relation};
+use keyloom_spatial::{BoundingBox, Circle, LatLng, PointIndex, Polygon};
 use keyloom_tables::{Scan, Table};
 
 type Degrees = (f64, f64);
 
 fn by_position() -> PointIndex<u32, Degrees> {
     PointIndex::new(&Subspace::new("by_position"), |_, (latitude, longitude)| {
-        Position::new(*latitude, *longitude).map(Some)
+        LatLng::new(*latitude, *longitude).map(Some)
     })
 }
 
 /// Places all over the sphere, and some close to those that are hard.
-fn places() -> Vec<Position> {
+fn places() -> Vec<LatLng> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut place = |latitude: f64, longitude: f64, spread: f64| {
         let off = |random: &mut fastrand::Rng| (random.f64() - 0.5) * 2.0 * spread;
         let latitude = (latitude + off(&mut random)).clamp(-90.0, 90.0);
-        Position::new(latitude, longitude + off(&mut random)).unwrap()
+        LatLng::new(latitude, longitude + off(&mut random)).unwrap()
     };
     let mut places = Vec::new();
     for _ in 0..600 {
@@ -35,7 +35,7 @@ fn places() -> Vec<Position> {
 
 fn areas() -> Vec<Box<dyn Area>> {
     let circle = |latitude, longitude, radius| {
-        Circle::new(Position::new(latitude, longitude).unwrap(), radius).unwrap()
+        Circle::new(LatLng::new(latitude, longitude).unwrap(), radius).unwrap()
     };
     let ring = [(46.0, 6.0), (48.0, 7.0), (47.0, 10.0), (46.0, 6.0)];
     vec![
@@ -45,15 +45,15 @@ fn areas() -> Vec<Box<dyn Area>> {
         Box::new(BoundingBox::new(-25.0, 170.0, -10.0, -170.0).unwrap()),
         Box::new(BoundingBox::new(80.0, -180.0, 90.0, 180.0).unwrap()),
         Box::new(Polygon::new(&ring).unwrap()),
-        Box::new(Cell::WORLD),
+        Box::new(GeoCell::WORLD),
     ]
 }
 
-fn code(place: &Position) -> u64 {
-    *Cell::of(place, u64::BITS).unwrap().codes().start()
+fn code(place: &LatLng) -> u64 {
+    *GeoCell::of(place, u64::BITS).unwrap().codes().start()
 }
 
-fn part_of<'p>(parts: &'p [CoverPart], place: &Position) -> Option<&'p CoverPart> {
+fn part_of<'p>(parts: &'p [CoverPart], place: &LatLng) -> Option<&'p CoverPart> {
     let code = code(place);
     let begun = parts.partition_point(|part| *part.codes().start() <= code);
     parts.get(begun.checked_sub(1)?).filter(|part| part.codes().contains(&code))
@@ -92,7 +92,7 @@ fn the_parts_are_in_order_and_a_range_neither_begins_nor_ends_with_a_gap() {
 fn the_cells_of_a_part_are_all_of_it_and_the_largest_that_fit() {
     for area in areas() {
         for part in by_position().within(&*area).cover_parts() {
-            let cells: Vec<Cell> = part.cells().collect();
+            let cells: Vec<GeoCell> = part.cells().collect();
             assert_eq!(
                 cells.first().map(|cell| *cell.codes().start()),
                 Some(*part.codes().start())
@@ -141,7 +141,7 @@ fn a_query_reads_its_parts_and_nothing_else() {
         for budget in BUDGETS {
             let query = index.within(&*area).in_ranges(budget).unwrap();
             let parts = query.cover_parts();
-            let kind = |place: &Position| part_of(&parts, place).map(CoverPart::relation);
+            let kind = |place: &LatLng| part_of(&parts, place).map(CoverPart::relation);
             let count = |taken: &dyn Fn(Relation) -> bool| {
                 places.iter().filter(|place| kind(place).is_some_and(taken)).count() as u64
             };

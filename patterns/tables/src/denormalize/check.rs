@@ -1,4 +1,4 @@
-//! Copies against their sources: what differs, and mending it.
+//! DenormalizedFields against their sources: what differs, and mending it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use keyloom::value::Codec;
 use keyloom::{Order, Page, Reader, Result, Store, Subspace, Writer};
 
-use super::Copies;
+use super::DenormalizedFields;
 use crate::derived::{self, Attach as _, Derived};
 use crate::inconsistency::{Inconsistency, Rule};
 use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
 use crate::table::{RecordKey, Table, record};
 
-/// How many carriers [`Copies::check`] looks at together.
+/// How many targets [`DenormalizedFields::check`] looks at together.
 const CHUNK: usize = 1_000;
 
-impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
+impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>
 where
     SK: RecordKey,
     S: 'static,
@@ -25,9 +25,9 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Every carrier whose copy is not what its source says: [`Rule::Pending`] if the source is marked, so that a
+    /// Every target whose copy is not what its source says: [`Rule::Pending`] if the source is marked, so that a
     /// propagation will refresh the copy, and [`Rule::Wrong`] if not, after which only
-    /// [`repair`](Copies::repair) does. Goes through the carriers themselves; that the index finds all of them
+    /// [`repair`](DenormalizedFields::repair) does. Goes through the targets themselves; that the index finds all of them
     /// is for the check of the index.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ where
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = self.carriers.page(reader, (), Order::Ascending, CHUNK, after.as_ref())?;
+            let page = self.targets.page(reader, (), Order::Ascending, CHUNK, after.as_ref())?;
             self.stale_among(reader, page.items, &mut found)?;
             let Some(next) = page.next else { return Ok(found) };
             after = Some(next);
@@ -45,23 +45,23 @@ where
     fn stale_among(
         &self,
         reader: &impl Reader,
-        carriers: Vec<(K, V)>,
+        targets: Vec<(K, V)>,
         found: &mut Vec<Inconsistency>,
     ) -> Result<()> {
-        let mut carriers = carriers;
-        let stale = self.fill(reader, &mut carriers)?;
-        let stale: Vec<(K, V)> = carriers
+        let mut targets = targets;
+        let stale = self.fill(reader, &mut targets)?;
+        let stale: Vec<(K, V)> = targets
             .into_iter()
             .zip(stale)
             .filter(|(_, stale)| *stale)
             .map(|(one, _)| one)
             .collect();
         let pending = self.pending_sources(reader, &stale)?;
-        for (key, carrier) in &stale {
-            let mut sources = self.by_source.parts(key, carrier);
+        for (key, target) in &stale {
+            let mut sources = self.by_source.parts(key, target);
             let pending = sources.any(|parts| pending.binary_search(&parts).is_ok());
             let rule = if pending { Rule::Pending } else { Rule::Wrong };
-            found.push(Inconsistency::new(self.carriers.space().pack(key), rule));
+            found.push(Inconsistency::new(self.targets.space().pack(key), rule));
         }
         Ok(())
     }
@@ -73,15 +73,15 @@ where
     /// Attach the copy to the table that writers use *before* the repair begins.
     ///
     /// # Errors
-    /// As [`check`](Copies::check).
+    /// As [`check`](DenormalizedFields::check).
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Copies::repair) with options; see [`Maintained::repair_with`].
+    /// [`repair`](DenormalizedFields::repair) with options; see [`Maintained::repair_with`].
     ///
     /// # Errors
-    /// As [`check`](Copies::check).
+    /// As [`check`](DenormalizedFields::check).
     pub fn repair_with(
         &self,
         store: &impl Store,
@@ -94,12 +94,12 @@ where
     }
 
     fn repair_batch(&self, txn: &mut impl Writer, batch: usize, done: &mut Progress) -> Result<()> {
-        let space = self.carriers.space();
+        let space = self.targets.space();
         let Page { entries, last } =
             derived::page_behind(done.position.last.as_deref(), txn, space, batch)?;
         let old = entries.into_iter().map(|entry| record::<_, K, V, C>(space, entry));
         let old = old.collect::<Result<Vec<(K, V)>>>()?;
-        let values: Vec<V> = old.iter().map(|(_, carrier)| carrier.clone()).collect();
+        let values: Vec<V> = old.iter().map(|(_, target)| target.clone()).collect();
         done.records += old.len() as u64;
         let mut new = old;
         let stale = self.fill(txn, &mut new)?;
@@ -111,14 +111,14 @@ where
             .map(|(((key, new), old), _)| (key, [old, new]))
             .collect();
         done.written += stale.len() as u64;
-        self.carriers.replace_many(txn, stale)?;
+        self.targets.replace_many(txn, stale)?;
         done.finished = last.is_none();
         done.position.last = last.or_else(|| done.position.last.take());
         Ok(())
     }
 }
 
-impl<SK, S, K, V, CS, CC> Maintained for Copies<SK, S, K, V, CS, CC>
+impl<SK, S, K, V, CS, CC> Maintained for DenormalizedFields<SK, S, K, V, CS, CC>
 where
     SK: RecordKey,
     S: 'static,
@@ -134,7 +134,7 @@ where
         "copies"
     }
 
-    /// No: sources with many carriers are [propagated](Copies::propagate) later as they are.
+    /// No: sources with many targets are [propagated](DenormalizedFields::propagate) later as they are.
     fn can_be_deferred(&self) -> bool {
         false
     }

@@ -2,18 +2,18 @@
 //!
 //! A list of posts shows the names of their authors. Joined, each page of posts costs a round trip
 //! more; copied into the posts, it is one range. The price is paid when a name changes: every post
-//! that carries it must be written. [`Copies`] declares such a copy and keeps it: the record that
-//! owns the value is the *source* (the user), the record with the copy is the *carrier* (the post).
+//! that carries it must be written. [`DenormalizedFields`] declares such a copy and keeps it: the record that
+//! owns the value is the *source* (the user), the record with the copy is the *target* (the post).
 //!
-//! * Few carriers change in the transaction of the source: nobody ever sees a stale copy.
+//! * Few targets change in the transaction of the source: nobody ever sees a stale copy.
 //! * Where there are more, the transaction only *marks* the source, and
-//!   [`propagate`](Copies::propagate) changes the carriers in bounded transactions. Until it is
+//!   [`propagate`](DenormalizedFields::propagate) changes the targets in bounded transactions. Until it is
 //!   through, readers tell a stale copy from a fresh one by the mark
-//!   ([`freshen`](Copies::freshen)).
+//!   ([`refresh`](DenormalizedFields::refresh)).
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
-//! use keyloom_tables::denormalize::Copies;
+//! use keyloom_tables::denormalize::DenormalizedFields;
 //! use keyloom_tables::{Index, Table, entry};
 //! use serde::{Deserialize, Serialize};
 //!
@@ -24,7 +24,7 @@
 //! let by_author = Index::new(&Subspace::new("by_author"), |_, post: &Post| entry(post.author));
 //! let posts = Table::<u64, Post>::new(&Subspace::new("posts")).with(&by_author);
 //! // "A post carries its author's name."
-//! let names = Copies::new(
+//! let names = DenormalizedFields::new(
 //!     &Subspace::new("author_names"),
 //!     &users,
 //!     &by_author,
@@ -48,7 +48,7 @@
 //!
 //! # Layout
 //!
-//! The copies are in the records of the carriers. Beside them there is only the mark of a source
+//! The copies are in the records of the targets. Beside them there is only the mark of a source
 //! whose copies are not all fresh:
 //!
 //! | key | value |
@@ -61,7 +61,7 @@
 //! * Behind the position of a mark lie only fresh copies. A source that changes once more sets its
 //!   mark back to the beginning.
 //! * Every mark gets its turn, however often other sources change.
-//! * Carriers that are put through [`Copies::put`] carry what the source says in that very
+//! * Carriers that are put through [`DenormalizedFields::put`] carry what the source says in that very
 //!   transaction.
 //!
 //! No version is kept with a copy. Whether it is fresh is a question of its value: a name that was
@@ -69,33 +69,33 @@
 //!
 //! # Cost
 //!
-//! For a source with n carriers, of which `inline` may change at once (1,000 unless told
+//! For a source with n targets, of which `inline` may change at once (1,000 unless told
 //! otherwise):
 //!
 //! | operation | cost beside that of the table | round trips |
 //! |---|---|---|
 //! | put of a source, what is copied stays | 0 | 0 |
-//! | put or delete of a source, n ≤ inline | n entries, n + 1 gets, n keys written (and what is attached to the carriers) | 2, 3 when n > 0 |
+//! | put or delete of a source, n ≤ inline | n entries, n + 1 gets, n keys written (and what is attached to the targets) | 2, 3 when n > 0 |
 //! | put or delete of a source, n > inline | inline + 1 entries, 1 key written | 1 |
-//! | [`put`](Copies::put), [`put_many`](Copies::put_many) of carriers | 1 get per different source | 1 |
-//! | reading a carrier as it is | 0 | 0 |
-//! | [`freshen`](Copies::freshen), nothing pending | 1 range, of nothing | 1 |
-//! | [`freshen`](Copies::freshen), something pending | 1 get per different source, and 1 for each of them that is pending | 3 |
-//! | [`propagate`](Copies::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5; up to 7 where a round ends |
-//! | [`check`](Copies::check), per 1,000 carriers | all of them, 1 get per different source; 1 more when some are stale | 2 to 3 |
-//! | [`repair`](Copies::repair), per batch of b | b carriers, 1 get per different source, 1 key written per stale one | 3 |
+//! | [`put`](DenormalizedFields::put), [`put_many`](DenormalizedFields::put_many) of targets | 1 get per different source | 1 |
+//! | reading a target as it is | 0 | 0 |
+//! | [`refresh`](DenormalizedFields::refresh), nothing pending | 1 range, of nothing | 1 |
+//! | [`refresh`](DenormalizedFields::refresh), something pending | 1 get per different source, and 1 for each of them that is pending | 3 |
+//! | [`propagate`](DenormalizedFields::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5; up to 7 where a round ends |
+//! | [`check`](DenormalizedFields::check), per 1,000 targets | all of them, 1 get per different source; 1 more when some are stale | 2 to 3 |
+//! | [`repair`](DenormalizedFields::repair), per batch of b | b targets, 1 get per different source, 1 key written per stale one | 3 |
 //!
-//! What is attached to the carriers is asked once for all of them that change together: a unique index
-//! costs one round trip more for each batch, not for each carrier.
+//! What is attached to the targets is asked once for all of them that change together: a unique index
+//! costs one round trip more for each batch, not for each target.
 //!
-//! With an index by source [in a schema](Copies::in_schema): 1 get more for each put that changes what is
+//! With an index by source [in a schema](DenormalizedFields::in_schema): 1 get more for each put that changes what is
 //! copied, and for each batch of a propagation.
 //!
 //! # When not to use it
 //!
-//! When sources change about as often as carriers are read: a change costs n writes, a join one get
+//! When sources change about as often as targets are read: a change costs n writes, a join one get
 //! per source of a page. When nobody can live with a copy that is old for a moment, and sources
-//! have more carriers than one transaction takes: read the source. When the sources are few: a
+//! have more targets than one transaction takes: read the source. When the sources are few: a
 //! [hash join](crate::join) with all of them in memory costs nothing per row either.
 //! Within one table, as the name of the manager in the record of the employee: the record that is
 //! being put would be written twice.
@@ -106,8 +106,8 @@
 //! batches are how record stores build indexes while they are in use.
 
 mod check;
-mod freshen;
 mod propagate;
+mod refresh;
 
 use std::fmt;
 use std::sync::Arc;
@@ -123,13 +123,13 @@ use crate::table::{RecordKey, Table};
 
 /// A declared copy: part of each source record, carried by other records; see the [module](self).
 ///
-/// Cheap to clone. Attach it to the table of the sources with [`Table::with`], and put carriers
+/// Cheap to clone. Attach it to the table of the sources with [`Table::with`], and put targets
 /// through it.
-pub struct Copies<SK, S, K: RecordKey, V: 'static, CS = Postcard, C = Postcard> {
+pub struct DenormalizedFields<SK, S, K: RecordKey, V: 'static, CS = Postcard, C = Postcard> {
     space: Subspace,
     sources: Table<SK, S, CS>,
     by_source: Index<K, V, AnyParts>,
-    carriers: Table<K, V, C>,
+    targets: Table<K, V, C>,
     functions: Arc<Functions<SK, S, V>>,
     /// The index by source in its schema, which knows whether it is readable.
     attached: Option<Attached<Index<K, V, AnyParts>, C>>,
@@ -139,20 +139,20 @@ pub struct Copies<SK, S, K: RecordKey, V: 'static, CS = Postcard, C = Postcard> 
 struct Functions<SK, S, V> {
     /// Whether what is copied differs between two states of a source.
     differs: Box<Differs<S>>,
-    /// Makes a carrier carry what a source says.
+    /// Makes a target carry what a source says.
     copy: Box<SetCopy<SK, S, V>>,
 }
 
 type Differs<S> = dyn Fn(Option<&S>, Option<&S>) -> bool + Send + Sync;
 type SetCopy<SK, S, V> = dyn Fn(&mut V, &SK, Option<&S>) + Send + Sync;
 
-impl<SK, S, K: RecordKey, V, CS, C> Clone for Copies<SK, S, K, V, CS, C> {
+impl<SK, S, K: RecordKey, V, CS, C> Clone for DenormalizedFields<SK, S, K, V, CS, C> {
     fn clone(&self) -> Self {
         Self {
             space: self.space.clone(),
             sources: self.sources.clone(),
             by_source: self.by_source.clone(),
-            carriers: self.carriers.clone(),
+            targets: self.targets.clone(),
             functions: Arc::clone(&self.functions),
             attached: self.attached.clone(),
             inline: self.inline,
@@ -160,16 +160,16 @@ impl<SK, S, K: RecordKey, V, CS, C> Clone for Copies<SK, S, K, V, CS, C> {
     }
 }
 
-impl<SK, S, K: RecordKey, V, CS, C> fmt::Debug for Copies<SK, S, K, V, CS, C> {
+impl<SK, S, K: RecordKey, V, CS, C> fmt::Debug for DenormalizedFields<SK, S, K, V, CS, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Copies")
+        f.debug_struct("DenormalizedFields")
             .field("space", &self.space)
             .field("inline", &self.inline)
             .finish_non_exhaustive()
     }
 }
 
-impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
+impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>
 where
     SK: RecordKey,
     S: 'static,
@@ -178,16 +178,16 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// A copy of what `part` gives of a source, put into carriers by `set`.
+    /// A copy of what `part` gives of a source, put into targets by `set`.
     ///
     /// * `space` is for the marks. Nothing else may be there.
-    /// * `sources` is read when a carrier is put. It need not have this copy attached yet; the
+    /// * `sources` is read when a target is put. It need not have this copy attached yet; the
     ///   table through which sources are put must.
-    /// * `by_source` finds the carriers of a source: its parts are the key of the source, and
-    ///   nothing more. A carrier with no entry has no source; one with several carries a copy of
-    ///   each. It must be complete: carriers that it does not have are not found, and keep what they
-    ///   carry without a mark. For an index of a schema, see [`in_schema`](Copies::in_schema).
-    /// * `carriers` is the table with everything attached, that index among it: carriers are
+    /// * `by_source` finds the targets of a source: its parts are the key of the source, and
+    ///   nothing more. A target with no entry has no source; one with several carries a copy of
+    ///   each. It must be complete: targets that it does not have are not found, and keep what they
+    ///   carry without a mark. For an index of a schema, see [`in_schema`](DenormalizedFields::in_schema).
+    /// * `targets` is the table with everything attached, that index among it: targets are
     ///   rewritten through it.
     /// * `set` is told which source the copy is of; `None` stands for a source that is not there.
     ///   It must do the same each time, and leave the reference to the source alone.
@@ -195,7 +195,7 @@ where
         space: &Subspace,
         sources: &Table<SK, S, CS>,
         by_source: &Index<K, V, SK>,
-        carriers: &Table<K, V, C>,
+        targets: &Table<K, V, C>,
         part: impl Fn(&S) -> T + Send + Sync + 'static,
         set: impl Fn(&mut V, &SK, Option<T>) + Send + Sync + 'static,
     ) -> Self {
@@ -203,30 +203,30 @@ where
         let part_of = Arc::clone(&part);
         let functions = Functions {
             differs: Box::new(move |old, new| old.map(&*part_of) != new.map(&*part_of)),
-            copy: Box::new(move |carrier, key, source| set(carrier, key, source.map(&*part))),
+            copy: Box::new(move |target, key, source| set(target, key, source.map(&*part))),
         };
         Self {
             space: space.clone(),
             sources: sources.clone(),
             by_source: by_source.untyped(),
-            carriers: carriers.clone(),
+            targets: targets.clone(),
             functions: Arc::new(functions),
             attached: None,
             inline: 1_000,
         }
     }
 
-    /// A copy between tables of a [schema](crate::schema), by an index of the carriers there; see
-    /// [`new`](Copies::new). Declare it with [`Schema::derive`](crate::Schema::derive) as derived data of the
+    /// A copy between tables of a [schema](crate::schema), by an index of the targets there; see
+    /// [`new`](DenormalizedFields::new). Declare it with [`Schema::derive`](crate::Schema::derive) as derived data of the
     /// sources.
     ///
-    /// While the index is not readable, sources can be put: they are marked, however few carriers they have.
-    /// A [propagation](Copies::propagate) is refused until the index is built. Costs one get more for each
+    /// While the index is not readable, sources can be put: they are marked, however few targets they have.
+    /// A [propagation](DenormalizedFields::propagate) is refused until the index is built. Costs one get more for each
     /// put of a source that changes what is copied, and for each batch.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
-    /// use keyloom_tables::{Copies, Schema, entry};
+    /// use keyloom_tables::{DenormalizedFields, Schema, entry};
     /// // A city is (the code of its country, the name of its country).
     /// type City = (String, String);
     /// let store = Memory::new();
@@ -235,7 +235,7 @@ where
     /// let cities = schema.table::<u32, City>("cities")?;
     /// let by_country = schema.index(&cities, "by_country", 1, |_, city| entry(&city.0))?;
     /// let names = schema.derive(&countries, "names", 1, |space| {
-    ///     Copies::in_schema(space, &countries, &by_country,
+    ///     DenormalizedFields::in_schema(space, &countries, &by_country,
     ///         |name: &String| name.clone(), |city: &mut City, _, name| city.1 = name.unwrap_or_default())
     /// })?;
     ///
@@ -261,7 +261,7 @@ where
             return Err(Error::BadOption {
                 what: "the index by source",
                 value: by_source.space().to_string(),
-                why: "it is deferred, and so does not have the carriers that were put last; declare it with `index`",
+                why: "it is deferred, and so does not have the targets that were put last; declare it with `index`",
             });
         }
         // The schema holds this copy as derived data of the sources: it must not hold them in turn.
@@ -289,13 +289,13 @@ where
         }
     }
 
-    /// The same copy, of which at most `carriers` change in the transaction of the source. With 0
-    /// all of them wait for [`propagate`](Copies::propagate).
+    /// The same copy, of which at most `targets` change in the transaction of the source. With 0
+    /// all of them wait for [`propagate`](DenormalizedFields::propagate).
     ///
-    /// Let it fit the store: each carrier is one write, and some for what is attached to it.
+    /// Let it fit the store: each target is one write, and some for what is attached to it.
     #[must_use]
-    pub fn inline(self, carriers: usize) -> Self {
-        Self { inline: carriers, ..self }
+    pub fn inline(self, targets: usize) -> Self {
+        Self { inline: targets, ..self }
     }
 
     /// Where the marks are.
@@ -303,38 +303,38 @@ where
         &self.space
     }
 
-    /// Puts a carrier, with the copies that its sources give.
+    /// Puts a target, with the copies that its sources give.
     ///
     /// # Errors
-    /// As [`put_many`](Copies::put_many).
-    pub fn put(&self, txn: &mut impl Writer, key: &K, carrier: V) -> Result<()>
+    /// As [`put_many`](DenormalizedFields::put_many).
+    pub fn put(&self, txn: &mut impl Writer, key: &K, target: V) -> Result<()>
     where
         K: Clone,
     {
-        txn.guarded(|txn| self.put_many(txn, [(key.clone(), carrier)]))
+        txn.guarded(|txn| self.put_many(txn, [(key.clone(), target)]))
     }
 
-    /// Puts many carriers, with the copies that their sources give.
+    /// Puts many targets, with the copies that their sources give.
     ///
-    /// A carrier that is put into its table past this may carry a stale copy, which
-    /// [`check`](Copies::check) finds. Where carriers carry more than one declared copy,
-    /// [`fill`](Copies::fill) each and put them into the table.
+    /// A target that is put into its table past this may carry a stale copy, which
+    /// [`check`](DenormalizedFields::check) finds. Where targets carry more than one declared copy,
+    /// [`fill`](DenormalizedFields::fill) each and put them into the table.
     ///
     /// # Errors
-    /// As [`fill`](Copies::fill) and [`Table::put_many`].
+    /// As [`fill`](DenormalizedFields::fill) and [`Table::put_many`].
     pub fn put_many(
         &self,
         txn: &mut impl Writer,
-        carriers: impl IntoIterator<Item = (K, V)>,
+        targets: impl IntoIterator<Item = (K, V)>,
     ) -> Result<()> {
         txn.guarded(|txn| {
-            let mut carriers: Vec<(K, V)> = carriers.into_iter().collect();
-            self.fill(txn, &mut carriers)?;
-            self.carriers.put_many(txn, carriers)
+            let mut targets: Vec<(K, V)> = targets.into_iter().collect();
+            self.fill(txn, &mut targets)?;
+            self.targets.put_many(txn, targets)
         })
     }
 
-    /// Makes carriers `keys` carry what their source says, and tells how many did not.
+    /// Makes targets `keys` carry what their source says, and tells how many did not.
     fn rewrite(
         &self,
         txn: &mut impl Writer,
@@ -342,18 +342,17 @@ where
         source_key: &SK,
         source: Option<&S>,
     ) -> Result<u64> {
-        let carriers = self.carriers.get_many(txn, keys)?;
+        let targets = self.targets.get_many(txn, keys)?;
         let mut stale = Vec::new();
         // An entry whose record is not there is a matter of the index.
-        for (key, old) in keys.iter().zip(carriers).filter_map(|(key, old)| Some((key, old?))) {
+        for (key, old) in keys.iter().zip(targets).filter_map(|(key, old)| Some((key, old?))) {
             let mut new = old.clone();
             (self.functions.copy)(&mut new, source_key, source);
             if new != old {
                 stale.push((key, [old, new]));
             }
         }
-        self.carriers
-            .replace_many(txn, stale.iter().map(|(key, [old, new])| (*key, [old, new])))?;
+        self.targets.replace_many(txn, stale.iter().map(|(key, [old, new])| (*key, [old, new])))?;
         Ok(stale.len() as u64)
     }
 
@@ -362,7 +361,7 @@ where
     }
 }
 
-impl<SK, S, K, V, CS, C> Derived<SK, S> for Copies<SK, S, K, V, CS, C>
+impl<SK, S, K, V, CS, C> Derived<SK, S> for DenormalizedFields<SK, S, K, V, CS, C>
 where
     SK: RecordKey,
     S: 'static,
@@ -383,7 +382,7 @@ where
     }
 }
 
-impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
+impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>
 where
     SK: RecordKey,
     S: 'static,

@@ -6,7 +6,7 @@ use keyloom::key::display;
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, KeyRange, Order, Result, Store, Writer};
 
-use super::Copies;
+use super::DenormalizedFields;
 use crate::batch::BatchSize;
 use crate::continuation::{Continuation, Page};
 use crate::index::Found;
@@ -32,7 +32,7 @@ struct Mark {
     position: Option<Continuation>,
 }
 
-impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
+impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>
 where
     SK: RecordKey,
     S: 'static,
@@ -47,19 +47,19 @@ where
     /// meanwhile, and so is back at the beginning, waits for the next round. So no source, however often
     /// it changes, keeps the others waiting.
     ///
-    /// In the [`Progress`], `records` are carriers visited, `written` carriers whose copy was stale, and
+    /// In the [`Progress`], `records` are targets visited, `written` targets whose copy was stale, and
     /// `removed` marks: sources whose copies are all fresh again. The position is in the store: the next call,
     /// in any program, resumes there. Any number of programs may propagate at once.
     ///
     /// ```
     /// use std::ops::ControlFlow;
     /// # use keyloom::{Memory, Store, Subspace};
-    /// # use keyloom_tables::denormalize::Copies;
+    /// # use keyloom_tables::denormalize::DenormalizedFields;
     /// # use keyloom_tables::{Index, Table, entry};
     /// # let users = Table::<u32, String>::new(&Subspace::new("users"));
     /// # let by_author = Index::new(&Subspace::new("by"), |_, post: &(u32, String)| entry(post.0));
     /// # let posts = Table::<u32, (u32, String)>::new(&Subspace::new("posts")).with(&by_author);
-    /// # let names = Copies::new(&Subspace::new("names"), &users, &by_author, &posts,
+    /// # let names = DenormalizedFields::new(&Subspace::new("names"), &users, &by_author, &posts,
     /// #     |name: &String| name.clone(), |post, _, name| post.1 = name.unwrap_or_default()).inline(0);
     /// # let users = users.with(&names);
     /// # let store = Memory::new();
@@ -73,19 +73,19 @@ where
     /// ```
     ///
     /// # Errors
-    /// What the store says; carriers and sources that do not decode; what lies among the marks and
+    /// What the store says; targets and sources that do not decode; what lies among the marks and
     /// is none; errors of [`Attached::at`](crate::Attached::at) when something is marked and the index by
-    /// source is [in a schema](Copies::in_schema).
+    /// source is [in a schema](DenormalizedFields::in_schema).
     pub fn propagate(&self, store: &impl Store) -> Result<Progress> {
         let batch = RepairOptions::default().batch;
         self.propagate_with(store, batch, |_| ControlFlow::Continue(()))
     }
 
-    /// [`propagate`](Copies::propagate) with at most `batch` carriers in a transaction. Calls `progress` after each
+    /// [`propagate`](DenormalizedFields::propagate) with at most `batch` targets in a transaction. Calls `progress` after each
     /// transaction and stops if that breaks.
     ///
     /// # Errors
-    /// As [`propagate`](Copies::propagate).
+    /// As [`propagate`](DenormalizedFields::propagate).
     pub fn propagate_with(
         &self,
         store: &impl Store,
@@ -104,12 +104,12 @@ where
         Ok(done)
     }
 
-    /// One step of [`propagate`](Copies::propagate) in a transaction of one's own: at most `batch`
-    /// carriers of one source. Goes on where `done` is, and adds to it; the default begins with the first
+    /// One step of [`propagate`](DenormalizedFields::propagate) in a transaction of one's own: at most `batch`
+    /// targets of one source. Goes on where `done` is, and adds to it; the default begins with the first
     /// mark.
     ///
     /// # Errors
-    /// As [`propagate`](Copies::propagate).
+    /// As [`propagate`](DenormalizedFields::propagate).
     pub fn propagate_batch(
         &self,
         txn: &mut impl Writer,

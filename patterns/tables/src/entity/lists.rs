@@ -8,21 +8,21 @@ use serde::de::DeserializeOwned;
 use super::collection::{Aggregates, write_markers};
 use super::merge::NoRoom;
 use super::path::{Step, path_of, steps};
-use super::position::Position;
+use super::position::ListPosition;
 use super::tree::{Kind, Node, from_value, to_value};
 use crate::table::RecordKey;
 
 /// Where in a list an item is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'p> {
+pub enum ListPlace<'p> {
     /// Before all others.
     First,
     /// Behind all others.
     Last,
     /// Directly before this one, which need not be there any more.
-    Before(&'p Position),
+    Before(&'p ListPosition),
     /// Directly behind this one, which need not be there any more.
-    Behind(&'p Position),
+    After(&'p ListPosition),
 }
 
 impl<K: RecordKey> Aggregates<K> {
@@ -37,8 +37,8 @@ impl<K: RecordKey> Aggregates<K> {
         key: &K,
         list: impl Pack,
         item: &T,
-    ) -> Result<Position> {
-        txn.guarded(|txn| self.insert(txn, key, list, Place::Last, item))
+    ) -> Result<ListPosition> {
+        txn.guarded(|txn| self.insert(txn, key, list, ListPlace::Last, item))
     }
 
     /// Inserts an item into a list and tells its position. No other item is touched.
@@ -46,13 +46,13 @@ impl<K: RecordKey> Aggregates<K> {
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_tables::Aggregates;
-    /// use keyloom_tables::entity::Place;
+    /// use keyloom_tables::entity::ListPlace;
     /// let lists = Aggregates::<u32>::new(&Subspace::new("lists"));
     /// let store = Memory::new();
     /// store.transact(|txn| {
     ///     let milk = lists.push(txn, &1, "items", "milk")?;
     ///     lists.push(txn, &1, "items", "bread")?;
-    ///     lists.insert(txn, &1, "items", Place::Behind(&milk), "tea").map(drop)
+    ///     lists.insert(txn, &1, "items", ListPlace::After(&milk), "tea").map(drop)
     /// })?;
     /// let items = lists.field::<Vec<String>>(&store.snapshot()?, &1, "items")?;
     /// assert_eq!(items.expect("it is there"), ["milk", "tea", "bread"]);
@@ -69,16 +69,16 @@ impl<K: RecordKey> Aggregates<K> {
         txn: &mut impl Writer,
         key: &K,
         list: impl Pack,
-        place: Place<'_>,
+        place: ListPlace<'_>,
         item: &T,
-    ) -> Result<Position> {
+    ) -> Result<ListPosition> {
         txn.guarded(|txn| {
             let path = path_of(&list)?;
             let (entity, list) = (self.entity(key), self.entity(key).child(&list));
             let wanted: Vec<Kind> = path.iter().map(Kind::before).chain([Kind::List]).collect();
             let missing = self.missing_along(txn, &entity, &path, &wanted)?;
             let (low, high) = neighbours(txn, &list, place)?;
-            let position = Position::between(low.as_ref(), high.as_ref())
+            let position = ListPosition::between(low.as_ref(), high.as_ref())
                 .ok_or_else(|| Error::other(NoRoom).at(list.prefix()))?;
             let here = list.child(&(&position,));
             let node =
@@ -98,7 +98,7 @@ impl<K: RecordKey> Aggregates<K> {
         reader: &impl Reader,
         key: &K,
         list: impl Pack,
-    ) -> Result<Vec<(Position, T)>> {
+    ) -> Result<Vec<(ListPosition, T)>> {
         path_of(&list)?;
         let list = self.entity(key).child(&list);
         let children = self.node(reader, &list)?.map(|node| node.children).unwrap_or_default();
@@ -126,7 +126,8 @@ impl<K: RecordKey> Aggregates<K> {
             if Kind::of(&old.value) != Some(Kind::List) {
                 return Ok(());
             }
-            let numbered = (1..).map(|n| Step::Item(Position::nth(n))).zip(old.children.values());
+            let numbered =
+                (1..).map(|n| Step::Item(ListPosition::nth(n))).zip(old.children.values());
             let children = numbered.map(|(step, child)| (step, child.clone())).collect();
             let new = Node { value: old.value.clone(), children };
             self.write(txn, &list, Some(&old), &new)
@@ -134,24 +135,24 @@ impl<K: RecordKey> Aggregates<K> {
     }
 }
 
-type Neighbours = (Option<Position>, Option<Position>);
+type Neighbours = (Option<ListPosition>, Option<ListPosition>);
 
 /// The positions between which a new item goes.
-fn neighbours(reader: &impl Reader, list: &Subspace, place: Place<'_>) -> Result<Neighbours> {
+fn neighbours(reader: &impl Reader, list: &Subspace, place: ListPlace<'_>) -> Result<Neighbours> {
     let items = list.range();
     let position = |found: Option<keyloom::Entry<_>>| match found {
         Some((key, _)) => position_in(list, &key).map(Some),
         None => Ok(None),
     };
     match place {
-        Place::First => Ok((None, position(reader.first(items)?)?)),
-        Place::Last => Ok((position(reader.last(items)?)?, None)),
-        Place::Before(high) => {
+        ListPlace::First => Ok((None, position(reader.first(items)?)?)),
+        ListPlace::Last => Ok((position(reader.last(items)?)?, None)),
+        ListPlace::Before(high) => {
             let high_key = list.pack(&(high,));
             let low = position(reader.last(items.before(&high_key))?)?;
             Ok((low, Some(high.clone())))
         }
-        Place::Behind(low) => {
+        ListPlace::After(low) => {
             let behind = keyloom::KeyRange::behind(&list.pack(&(low,)));
             let high = position(reader.first(items.intersect(behind))?)?;
             Ok((Some(low.clone()), high))
@@ -160,7 +161,10 @@ fn neighbours(reader: &impl Reader, list: &Subspace, place: Place<'_>) -> Result
 }
 
 /// The position of the item that a key below a list belongs to.
-fn position_in<B: std::ops::Deref<Target = [u8]>>(list: &Subspace, key: &B) -> Result<Position> {
+fn position_in<B: std::ops::Deref<Target = [u8]>>(
+    list: &Subspace,
+    key: &B,
+) -> Result<ListPosition> {
     let path = key.get(list.prefix().len()..).and_then(steps);
     match path.and_then(|path| path.into_iter().next()) {
         Some(Step::Item(position)) => Ok(position),

@@ -6,7 +6,7 @@ use ciborium::Value;
 use keyloom::{Error, Result};
 
 use super::path::Step;
-use super::position::Position;
+use super::position::ListPosition;
 use super::tree::{Kind, Node, encode, step_of};
 
 /// What is to be stored when a program has read `stored` as `before` and made `after` of it: what it did
@@ -91,13 +91,13 @@ fn lists(stored: &Node, before: &[Value], after: &[Value]) -> Result<Node> {
         }
     };
     let mut children = BTreeMap::new();
-    let mut last: Option<Position> = None;
+    let mut last: Option<ListPosition> = None;
     for (new, node) in items.into_iter().enumerate() {
         let position = match stay.next_if_eq(&new).and_then(place_of) {
             Some(position) => position.clone(),
             None => {
                 let high = stay.peek().copied().and_then(place_of);
-                Position::between(last.as_ref(), high).ok_or_else(|| Error::other(NoRoom))?
+                ListPosition::between(last.as_ref(), high).ok_or_else(|| Error::other(NoRoom))?
             }
         };
         last = Some(position.clone());

@@ -23,7 +23,7 @@
 //! |---|---|---|
 //! | to a field, or to a key of a map that is text | string | `"title"` |
 //! | to a key of a map that is an integer | integer | `1979` |
-//! | to an item of a list | nested tuple of integers | `(2)`, see [`Position`] |
+//! | to an item of a list | nested tuple of integers | `(2)`, see [`ListPosition`] |
 //!
 //! ```text
 //! ("shop", 7)                              A0            the entity: a map
@@ -112,5 +112,5 @@ pub mod wide_column;
 
 pub use collection::Aggregates;
 pub use entities::Entity;
-pub use lists::Place;
-pub use position::Position;
+pub use lists::ListPlace;
+pub use position::ListPosition;

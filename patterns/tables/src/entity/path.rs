@@ -3,7 +3,7 @@
 use keyloom::key::{Element, Pack, Packer, elements, pack};
 use keyloom::{Error, KeyBuf, Result, Subspace};
 
-use super::position::Position;
+use super::position::ListPosition;
 
 /// One step from a list or a map to one of its parts. Sorts like the elements of keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,7 +11,7 @@ pub(super) enum Step {
     /// To a field, or to a key of a map that is text.
     Name(String),
     /// To an item of a list.
-    Item(Position),
+    Item(ListPosition),
     /// To a key of a map that is an integer.
     Number(i128),
 }
@@ -24,7 +24,7 @@ impl Step {
             Element::Tuple(_) => {
                 // Through the bytes of the element, which know how to be a position.
                 let packed = pack(&element);
-                keyloom::key::unpack::<(Position,)>(&packed).ok().map(|(at,)| Self::Item(at))
+                keyloom::key::unpack::<(ListPosition,)>(&packed).ok().map(|(at,)| Self::Item(at))
             }
             _ => None,
         }

@@ -18,12 +18,12 @@ use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
 /// halves it; after some sixteen at one place a position grows by up to 4 bytes.
 /// [`renumber`](super::Aggregates::renumber) makes them short again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(List<Vec<i64>>);
+pub struct ListPosition(List<Vec<i64>>);
 
 /// How far apart the items of one gap are, as long as there is room on a side.
 const STEP: i64 = 1 << 16;
 
-impl Position {
+impl ListPosition {
     /// The position of the item with this number, from 1, in a list that was written as a whole.
     pub(super) fn nth(number: i64) -> Self {
         Self(List(vec![number]))
@@ -44,10 +44,10 @@ impl Position {
 }
 
 /// A list of numbers behind `low` and before `high`, which are in order.
-fn inside(low: &[i64], high: &[i64]) -> Option<Position> {
+fn inside(low: &[i64], high: &[i64]) -> Option<ListPosition> {
     let equal = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     let (common, above) = (high.get(..equal)?, *high.get(equal)?);
-    let joined = |head: &[i64], last| Some(Position(List([head, &[last]].concat())));
+    let joined = |head: &[i64], last| Some(ListPosition(List([head, &[last]].concat())));
     let Some(&below) = low.get(equal) else {
         // `high` continues `low`: stay below the first number in which it does.
         return joined(low, above.checked_sub(STEP)?);
@@ -62,19 +62,19 @@ fn inside(low: &[i64], high: &[i64]) -> Option<Position> {
     }
 }
 
-impl Pack for Position {
+impl Pack for ListPosition {
     fn pack(&self, out: &mut Packer) {
         self.0.pack(out);
     }
 }
 
-impl<'k> Unpack<'k> for Position {
+impl<'k> Unpack<'k> for ListPosition {
     fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
         List::unpack(input).map(Self)
     }
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for ListPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<String> = self.0.0.iter().map(ToString::to_string).collect();
         write!(f, "({})", numbers.join(", "))
@@ -88,14 +88,14 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::Position;
+    use super::ListPosition;
 
     proptest! {
         #[test]
         fn between_any_two_there_is_one_and_keys_sort_like_positions(
             places in vec((any::<prop::sample::Index>(), 0..3u8), 1..200),
         ) {
-            let mut list: Vec<Position> = Vec::new();
+            let mut list: Vec<ListPosition> = Vec::new();
             for (place, kind) in places {
                 let at = match kind {
                     0 => list.len(),
@@ -103,14 +103,14 @@ mod tests {
                     _ => place.index(list.len() + 1),
                 };
                 let low = at.checked_sub(1).map(|before| &list[before]);
-                let new = Position::between(low, list.get(at)).unwrap();
+                let new = ListPosition::between(low, list.get(at)).unwrap();
                 list.insert(at, new);
                 prop_assert!(list.is_sorted_by(|a, b| a < b));
             }
             let keys: Vec<_> = list.iter().map(|position| pack(&("x", position, "y"))).collect();
             prop_assert!(keys.is_sorted_by(|a, b| a < b));
             for (key, position) in keys.iter().zip(&list) {
-                let unpacked = unpack::<(String, Position, String)>(key).unwrap();
+                let unpacked = unpack::<(String, ListPosition, String)>(key).unwrap();
                 prop_assert_eq!(&unpacked.1, position);
             }
         }
@@ -118,21 +118,21 @@ mod tests {
 
     #[test]
     fn positions_of_pushed_items_stay_short_and_others_grow_slowly() {
-        let mut last = Position::nth(1);
+        let mut last = ListPosition::nth(1);
         for _ in 0..200 {
-            last = Position::between(Some(&last), None).unwrap();
+            last = ListPosition::between(Some(&last), None).unwrap();
         }
         assert_eq!(pack(&(&last,)).len(), 4);
         // Always behind the one that was inserted before: no growth.
-        let (mut low, high) = (Position::nth(1), Position::nth(2));
+        let (mut low, high) = (ListPosition::nth(1), ListPosition::nth(2));
         for _ in 0..10_000 {
-            low = Position::between(Some(&low), Some(&high)).unwrap();
+            low = ListPosition::between(Some(&low), Some(&high)).unwrap();
         }
         assert!(pack(&(&low,)).len() <= 10, "{low}");
         // The worst case: always between the last two.
-        let (mut low, mut high) = (Position::nth(1), Position::nth(2));
+        let (mut low, mut high) = (ListPosition::nth(1), ListPosition::nth(2));
         for round in 0..1_000 {
-            let new = Position::between(Some(&low), Some(&high)).unwrap();
+            let new = ListPosition::between(Some(&low), Some(&high)).unwrap();
             if round % 2 == 0 { high = new } else { low = new }
         }
         assert!(pack(&(&low,)).len() < 300, "{} bytes", pack(&(&low,)).len());
@@ -140,11 +140,11 @@ mod tests {
 
     #[test]
     fn what_is_not_in_order_has_nothing_between() {
-        let (one, two) = (Position::nth(1), Position::nth(2));
-        assert_eq!(Position::between(Some(&two), Some(&one)), None);
-        assert_eq!(Position::between(Some(&one), Some(&one)), None);
-        let (least, most) = (Position::nth(i64::MIN), Position::nth(i64::MAX));
-        assert_eq!(Position::between(Some(&most), None), None);
-        assert_eq!(Position::between(None, Some(&least)), None);
+        let (one, two) = (ListPosition::nth(1), ListPosition::nth(2));
+        assert_eq!(ListPosition::between(Some(&two), Some(&one)), None);
+        assert_eq!(ListPosition::between(Some(&one), Some(&one)), None);
+        let (least, most) = (ListPosition::nth(i64::MIN), ListPosition::nth(i64::MAX));
+        assert_eq!(ListPosition::between(Some(&most), None), None);
+        assert_eq!(ListPosition::between(None, Some(&least)), None);
     }
 }

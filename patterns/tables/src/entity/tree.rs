@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::path::{Step, steps};
-use super::position::Position;
+use super::position::ListPosition;
 use crate::derived::DerivedEntry;
 
 /// A part of an entity: a value, and what is below it where the value is an empty list or map.
@@ -67,7 +67,7 @@ impl Node {
     pub(super) fn divide(value: Value) -> Result<Self> {
         let children = match value {
             Value::Array(items) => {
-                let items = (1..).map(|n| Ok(Step::Item(Position::nth(n)))).zip(items);
+                let items = (1..).map(|n| Ok(Step::Item(ListPosition::nth(n)))).zip(items);
                 return Self::of(Kind::List, items);
             }
             Value::Map(entries) => entries.into_iter().map(|(key, value)| (step_of(&key), value)),

@@ -31,7 +31,7 @@ pub enum IndexError {
         /// Which part takes most of it.
         longest: String,
     },
-    /// The function of the index [refuses](crate::Index::refusing) the record. Get its error back with
+    /// The function of the index [refuses](crate::Index::try_new) the record. Get its error back with
     /// [`Error::downcast_ref`].
     #[error("the index {index} refuses the record {record}: {source}")]
     Refused {

@@ -220,7 +220,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// ```
     /// use keyloom::{Error, Memory, Store, Subspace};
     /// use keyloom_tables::{Index, Table, entry};
-    /// let by_score = Index::refusing(&Subspace::new("by_score"), |_id, score: &f64| match score.is_nan() {
+    /// let by_score = Index::try_new(&Subspace::new("by_score"), |_id, score: &f64| match score.is_nan() {
     ///     true => Err(Error::BadOption { what: "the score", value: score.to_string(), why: "it is no number" }),
     ///     false => Ok(entry(*score)),
     /// });
@@ -233,7 +233,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// assert_eq!(games.count(&store.snapshot()?, ())?, 1);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    pub fn refusing(
+    pub fn try_new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Result<IndexEntries<P>> + Send + Sync + 'static,
     ) -> Self {

@@ -21,7 +21,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// ([`Rule::Missing`]), entries with bytes that are not an entry's ([`Rule::Wrong`]), and entries that no list knows, so that nothing would remove
     /// them ([`Rule::Dangling`]). For a moment without updates.
     ///
-    /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::tidy) removes them.
+    /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::collect_garbage) removes them.
     ///
     /// # Errors
     /// Any error of the store; updates that do not decode, which are the data; [`Error::NewerFormat`] for an

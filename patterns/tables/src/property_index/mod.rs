@@ -84,7 +84,7 @@
 //! | [`value`](PropertyIndex::value) | 1 range, of 1 key as a rule; 3 while an update is under way or died | 1 to 3 |
 //! | [`items_with`](PropertyIndex::items_with), [`items_within`](PropertyIndex::items_within) | 2 ranges for the level, 1 for each of 2ˡ⁺¹ − 1 buckets, and a [`value`](PropertyIndex::value) for each entry | as many |
 //! | [`items`](PropertyIndex::items) | 1 range of all updates, and a `value` for each item | 1 + items |
-//! | [`tidy`](PropertyIndex::tidy) | 1 range, 2 keys written for each update that is stale | 1 + 2 for each |
+//! | [`tidy`](PropertyIndex::collect_garbage) | 1 range, 2 keys written for each update that is stale | 1 + 2 for each |
 //! | [`check`](PropertyIndex::check) | all updates and entries, and one get or more for each | as many |
 //! | [`repair`](PropertyIndex::repair) | the same, and a commit for each key to be mended | as many |
 //!

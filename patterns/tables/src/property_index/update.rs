@@ -31,7 +31,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     }
 
     /// Takes the value of an item away; the item is then none of the container's any more. What is
-    /// left of it goes with the next [`tidy`](PropertyIndex::tidy) behind the grace.
+    /// left of it goes with the next [`tidy`](PropertyIndex::collect_garbage) behind the grace.
     ///
     /// # Errors
     /// As [`set`](PropertyIndex::set).
@@ -125,7 +125,13 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     ///
     /// # Errors
     /// What the store says.
-    pub fn tidy(&self, store: &impl Store, stamps: &Stamps, container: &C, item: &I) -> Result<()> {
+    pub fn collect_garbage(
+        &self,
+        store: &impl Store,
+        stamps: &Stamps,
+        container: &C,
+        item: &I,
+    ) -> Result<()> {
         self.tidy_place(store, stamps.now_us(), &Self::place(container, item)).map(drop)
     }
 

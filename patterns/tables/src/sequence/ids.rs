@@ -75,7 +75,7 @@ impl<C: Pack> Sequence<C> {
     ///
     /// # Errors
     /// [`Error::BadOption`] above 2^63 - 1; [`Error::NotACounter`], what the store says.
-    pub fn go_on_behind(&self, txn: &mut impl Writer, container: &C, number: u64) -> Result<()> {
+    pub fn advance_to(&self, txn: &mut impl Writer, container: &C, number: u64) -> Result<()> {
         txn.guarded(|txn| {
             if number > LAST {
                 return Err(Error::BadOption {

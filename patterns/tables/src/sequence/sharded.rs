@@ -15,7 +15,7 @@ use crate::table::{RecordKey, Table};
 ///
 /// Writers to different shards touch no common key, so on a store that finds conflicts at commit they do
 /// not conflict. On a store with one writer at a time, memory or LMDB, there is nothing to gain: take
-/// [`Enumerated`](super::Enumerated).
+/// [`AppendLog`](super::AppendLog).
 ///
 /// # Order
 ///
@@ -123,7 +123,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
             let of = (container.clone(), shard);
             let number = self.numbers.peek(txn, &of)?;
             self.records.put(txn, &(container.clone(), shard, number), value)?;
-            self.numbers.go_on_behind(txn, &of, number)?;
+            self.numbers.advance_to(txn, &of, number)?;
             Ok(ShardedId { shard, number })
         })
     }

@@ -22,8 +22,8 @@ pub enum Expected {
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_tables::{AtomicTable, RecordConflict};
-/// let prices = AtomicTable::<String, u32>::new(&Subspace::new("prices"));
+/// use keyloom_tables::{VersionedTable, RecordConflict};
+/// let prices = VersionedTable::<String, u32>::new(&Subspace::new("prices"));
 /// let store = Memory::new();
 /// store.transact(|txn| prices.create(txn, &"tea".into(), 250))?;
 /// let error = store.transact(|txn| prices.update(txn, &"tea".into(), 8, 300)).unwrap_err();

@@ -8,7 +8,7 @@
 //!
 //! | type | what it does |
 //! |---|---|
-//! | [`AtomicTable`] | records with versions: create if absent, update a version, compare and swap, modify, append with a limit |
+//! | [`VersionedTable`] | records with versions: create if absent, update a version, compare and swap, modify, append with a limit |
 //! | [`Counters`] | numbers that are added to, lowered and raised by the store itself |
 //!
 //! # Layout
@@ -30,7 +30,7 @@
 //! * No version of a key comes twice, also not when the record is deleted and created again: a record
 //!   begins one above the largest version that was ever deleted, or at 1. So who holds a version of the
 //!   record before cannot change the one after by mistake (the "ABA problem").
-//! * What is [attached](AtomicTable::with) follows the records, as with every [`Table`](crate::Table).
+//! * What is [attached](VersionedTable::with) follows the records, as with every [`Table`](crate::Table).
 //!
 //! # Cost
 //!
@@ -39,11 +39,11 @@
 //!
 //! | operation | gets | keys written | round trips |
 //! |---|---|---|---|
-//! | [`get`](AtomicTable::get) | 1 | 0 | 1 |
-//! | [`create`](AtomicTable::create) | 2 | 1 | 2 |
-//! | [`update`](AtomicTable::update), [`compare_and_swap`](AtomicTable::compare_and_swap), [`modify`](AtomicTable::modify), [`append`](AtomicTable::append) of a record that is there | 1 | 1 | 1 |
+//! | [`get`](VersionedTable::get) | 1 | 0 | 1 |
+//! | [`create`](VersionedTable::create) | 2 | 1 | 2 |
+//! | [`update`](VersionedTable::update), [`compare_and_swap`](VersionedTable::compare_and_swap), [`modify`](VersionedTable::modify), [`append`](VersionedTable::append) of a record that is there | 1 | 1 | 1 |
 //! | the last three where there is none | 2 | 1 | 2 |
-//! | [`delete`](AtomicTable::delete), or a change to nothing | 1 | 2 | 1 |
+//! | [`delete`](VersionedTable::delete), or a change to nothing | 1 | 2 | 1 |
 //! | any of them refused | 1 | 0 | 1 |
 //! | [`Counters::add`], [`min`](Counters::min), [`max`](Counters::max) | 0 | 1 | 0 |
 //! | [`Counters::add_within`] | 1 | 1 | 1 |
@@ -66,8 +66,8 @@
 //!
 //! ```
 //! use keyloom::{Error, Memory, Store, Subspace};
-//! use keyloom_tables::AtomicTable;
-//! let seats = AtomicTable::<u32, String>::new(&Subspace::new("seats"));
+//! use keyloom_tables::VersionedTable;
+//! let seats = VersionedTable::<u32, String>::new(&Subspace::new("seats"));
 //! let store = Memory::new();
 //! store.transact(|txn| seats.create(txn, &7, "Ada".into()))?;
 //! let swallowed = store.transact(|txn| {
@@ -103,4 +103,4 @@ mod table;
 pub use conflict::{Expected, Full, RecordConflict};
 pub use counters::{Counters, OutOfBounds};
 pub use record::{VersionedRecord, WithVersion};
-pub use table::{AppendLimit, AtomicTable};
+pub use table::{AppendLimit, VersionedTable};

@@ -15,8 +15,8 @@ use crate::table::{RecordKey, Table};
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_tables::AtomicTable;
-/// let seats = AtomicTable::<u32, String>::new(&Subspace::new("seats"));
+/// use keyloom_tables::VersionedTable;
+/// let seats = VersionedTable::<u32, String>::new(&Subspace::new("seats"));
 /// let store = Memory::new();
 /// store.transact(|txn| seats.create(txn, &7, "free".into()))?;
 ///
@@ -32,31 +32,31 @@ use crate::table::{RecordKey, Table};
 /// ```
 ///
 /// Cheap to clone: clones share what is attached.
-pub struct AtomicTable<K, V, C = Postcard> {
+pub struct VersionedTable<K, V, C = Postcard> {
     records: Table<K, VersionedRecord<V>, WithVersion<C>>,
     deleted: KeyBuf,
 }
 
-impl<K, V, C> Clone for AtomicTable<K, V, C> {
+impl<K, V, C> Clone for VersionedTable<K, V, C> {
     fn clone(&self) -> Self {
         Self { records: self.records.clone(), deleted: self.deleted.clone() }
     }
 }
 
-impl<K, V, C> fmt::Debug for AtomicTable<K, V, C> {
+impl<K, V, C> fmt::Debug for VersionedTable<K, V, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtomicTable").field("records", &self.records).finish_non_exhaustive()
+        f.debug_struct("VersionedTable").field("records", &self.records).finish_non_exhaustive()
     }
 }
 
-impl<K: RecordKey, V> AtomicTable<K, V> {
+impl<K: RecordKey, V> VersionedTable<K, V> {
     /// A table in `space`, whose records are written with [`Postcard`].
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
 }
 
-impl<K: RecordKey, V, C> AtomicTable<K, V, C> {
+impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
     /// A table in `space`, whose records are written with the codec `C`.
     pub fn with_codec(space: &Subspace) -> Self {
         Self { records: Table::with_codec(&space.child("record")), deleted: space.pack("deleted") }
@@ -76,7 +76,7 @@ impl<K: RecordKey, V, C> AtomicTable<K, V, C> {
     }
 }
 
-impl<K: RecordKey, V, C: Codec<V>> AtomicTable<K, V, C> {
+impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
     /// The record of `key` and its version. Costs one get.
     ///
     /// # Errors
@@ -96,8 +96,8 @@ impl<K: RecordKey, V, C: Codec<V>> AtomicTable<K, V, C> {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_tables::AtomicTable;
-    /// let scores = AtomicTable::<String, Vec<u32>>::new(&Subspace::new("scores"));
+    /// use keyloom_tables::VersionedTable;
+    /// let scores = VersionedTable::<String, Vec<u32>>::new(&Subspace::new("scores"));
     /// let store = Memory::new();
     /// let double = |old: Option<&Vec<u32>>| Ok(old.map(|all| all.iter().map(|n| n * 2).collect()));
     /// store.transact(|txn| scores.create(txn, &"Ada".into(), vec![1, 2]))?;
@@ -152,7 +152,7 @@ impl<K: RecordKey, V, C: Codec<V>> AtomicTable<K, V, C> {
     }
 }
 
-impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
+impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C> {
     /// Makes a record where there is none, and tells its version.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     /// Removes the record if it still has this version.
     ///
     /// # Errors
-    /// As [`update`](AtomicTable::update), with the same effect on the transaction.
+    /// As [`update`](VersionedTable::update), with the same effect on the transaction.
     pub fn delete(&self, txn: &mut impl Writer, key: &K, version: u64) -> Result<()> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -207,12 +207,12 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     /// record, on both sides.
     ///
     /// Where the record can come back to a value that it had before, and that matters, compare versions
-    /// with [`update`](AtomicTable::update) instead.
+    /// with [`update`](VersionedTable::update) instead.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_tables::AtomicTable;
-    /// let seats = AtomicTable::<u32, String>::new(&Subspace::new("seats"));
+    /// use keyloom_tables::VersionedTable;
+    /// let seats = VersionedTable::<u32, String>::new(&Subspace::new("seats"));
     /// let (free, ada) = ("free".to_owned(), "Ada".to_owned());
     /// let store = Memory::new();
     /// store.transact(|txn| seats.compare_and_swap(txn, &7, None, Some(free.clone())))?;
@@ -251,7 +251,7 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> AtomicTable<K, V, C> {
     }
 }
 
-impl<K: RecordKey, V, C> AtomicTable<K, V, C> {
+impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
     #[cold]
     fn shown(&self, key: &K) -> Box<str> {
         display(&self.records.space().pack(key)).to_string().into()
@@ -267,7 +267,7 @@ pub enum AppendLimit {
     DropOldest(usize),
 }
 
-impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> AtomicTable<K, Vec<T>, C> {
+impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
     /// Appends an item to the list of `key`, which begins empty, and tells its new version.
     ///
     /// The list is one record, and written as a whole: keep it short. For a long one see
@@ -275,9 +275,9 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> AtomicTable<K, Vec<T>, C> {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_tables::AtomicTable;
+    /// use keyloom_tables::VersionedTable;
     /// use keyloom_tables::versioned::AppendLimit;
-    /// let seen = AtomicTable::<u32, Vec<String>>::new(&Subspace::new("last seen"));
+    /// let seen = VersionedTable::<u32, Vec<String>>::new(&Subspace::new("last seen"));
     /// let store = Memory::new();
     /// for page in ["a", "b", "c"] {
     ///     store.transact(|txn| seen.append(txn, &7, page.into(), AppendLimit::DropOldest(2)))?;

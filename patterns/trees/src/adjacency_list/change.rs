@@ -7,7 +7,7 @@ use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
 use super::place::{Gap, Sibling};
 use crate::tree::{TreeError, unknown};
-use crate::{NodeId, Orphans, Place};
+use crate::{InsertAt, NodeId, OnDelete};
 
 /// A node as it is stored.
 pub(super) struct Node {
@@ -22,10 +22,10 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         reader: &impl Reader,
         id: NodeId,
         link: &Link,
-        orphans: Orphans,
+        orphans: OnDelete,
     ) -> Result<Gap> {
-        if orphans == Orphans::Rooted {
-            return self.gap(reader, Some(id), "", Place::Last(None), None);
+        if orphans == OnDelete::Promote {
+            return self.gap(reader, Some(id), "", InsertAt::Last(None), None);
         }
         let itself = Sibling { rank: link.rank.clone(), id };
         let beside = |order| {

@@ -12,7 +12,7 @@ use super::place::{self, Sibling};
 use crate::tree::{
     NodeOf, TreeError, VisitOf, encode_node, exists, first_named, stoppable, unknown,
 };
-use crate::{MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeNode};
+use crate::{InsertAt, MoveProgress, MoveStep, Nested, NodeId, OnDelete, Tree, TreeNode};
 use keyloom_tables::Inconsistency;
 
 impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
@@ -118,7 +118,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         id: NodeId,
         name: &str,
         value: &V,
-        place: Place,
+        place: InsertAt,
     ) -> Result<()> {
         txn.guarded(|txn| {
             let target = place.named();
@@ -172,7 +172,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         })
     }
 
-    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()> {
         txn.guarded(|txn| {
             self.records.expect_writable(txn)?;
             if place.is_beside(id) {
@@ -245,7 +245,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         })
     }
 
-    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: OnDelete) -> Result<()> {
         txn.guarded(|txn| {
             let (link, node) = self.known(txn, id)?;
             let name = node.name()?.to_owned();
@@ -279,7 +279,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         })
     }
 
-    fn load(
+    fn import(
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
@@ -297,7 +297,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         self.delete_step_by_step(store, id, progress)
     }
 
-    fn finish_steps<S: Store>(
+    fn resume<S: Store>(
         &self,
         store: &S,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,

@@ -10,7 +10,7 @@ use super::link::{Link, TOMBSTONE};
 use super::room::Room;
 use crate::rank::{self, Rank};
 use crate::tree::{TreeError, encode_node, exists, unknown};
-use crate::{Nested, NodeId, Place};
+use crate::{InsertAt, Nested, NodeId};
 use keyloom_tables::derived::SortedWrites;
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
@@ -25,7 +25,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         }
         self.refuse_nodes(txn, parent, trees)?;
         self.refuse_names(txn, parent, trees)?;
-        let gap = self.gap(txn, None, "", Place::Last(parent), None)?;
+        let gap = self.gap(txn, None, "", InsertAt::Last(parent), None)?;
         let room = self.room(txn, &gap, trees.len(), None)?;
         let mut writes = SortedWrites::default();
         self.collect(parent, trees, &room, &mut writes)?;

@@ -62,7 +62,7 @@
 //! | [`ancestors`](Tree::ancestors), [`depth`](Tree::depth) | d + 1 | | | d + 1 |
 //! | [`is_ancestor`](Tree::is_ancestor) | d + 2 | | | d + 2 |
 //! | [`lowest_common_ancestor`](Tree::lowest_common_ancestor) | d + 1 of each | | | as gets |
-//! | [`descendants`](Tree::descendants), [`descendant_count`](Tree::descendant_count), [`leaves`](Tree::leaves), [`dump`](Tree::dump) | 1 | about 2 i + 1, n entries | | as ranges |
+//! | [`descendants`](Tree::descendants), [`descendant_count`](Tree::descendant_count), [`leaves`](Tree::leaves), [`export`](Tree::export) | 1 | about 2 i + 1, n entries | | as ranges |
 //! | [`child_named`](Tree::child_named) | 2 with unique names | 1 without, up to c entries | | 1 or 2 |
 //! | [`node_at`](Tree::node_at) | `child_named` once per name | | | |
 //! | [`insert`](Tree::insert), first or last | 2 | 1, one entry | 3 | 3 with the commit |
@@ -74,12 +74,12 @@
 //! | [`delete_subtree`](Tree::delete_subtree) | 1 | as descendants | 2 n + i + 2 | |
 //! | [`delete_in_steps`](Tree::delete_in_steps) | 2 n + i | 3 i, n entries | 3 n + 3 i + 4 | some 5 for each of the i |
 //! | [`delete_node`](Tree::delete_node) | 1 | 3 | 2 c + 5 | |
-//! | [`load`](Tree::load) | n + 1 | 1 | 2 n + i, in the order of keys | 3; with unique names 4 |
+//! | [`import`](Tree::import) | n + 1 | 1 | 2 n + i, in the order of keys | 3; with unique names 4 |
 //!
 //! 100,000 inserts all directly before one node, or each behind the last one, cost 3.1 key writes each. The worst place is
 //! on both sides of the last one in turn: 9 each over 3,000 of them, 15 over 20,000, and more from there.
 //!
-//! Unique names cost a get and a write more where a name comes, and a write where one goes; a [`load`](Tree::load) gets the
+//! Unique names cost a get and a write more where a name comes, and a write where one goes; a [`import`](Tree::import) gets the
 //! names of the trees that it adds in one round trip, and writes n names. Where a rank would grow long, add 3 writes for
 //! each sibling that gets a new one: over 100,000 inserts at random places below one parent that happens to none of them. The
 //! walk down finds out in one step which of many siblings have children, so that leaves cost no range of
@@ -134,15 +134,15 @@ use link::Link;
 ///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace};
-/// use keyloom_trees::{AdjacencyList, Nested, Place, Tree};
+/// use keyloom_trees::{AdjacencyList, Nested, InsertAt, Tree};
 ///
 /// let tree = AdjacencyList::<u32>::new(&Subspace::new("goods"));
 /// let store = Memory::new();
 /// store.transact(|txn| {
-///     tree.insert(txn, 1, "fruit", &0, Place::last(None))?;
-///     tree.insert(txn, 2, "pears", &40, Place::last(1))?;
-///     tree.insert(txn, 3, "apples", &70, Place::Before(2))?;
-///     tree.insert(txn, 4, "boskop", &30, Place::first(3))
+///     tree.insert(txn, 1, "fruit", &0, InsertAt::last(None))?;
+///     tree.insert(txn, 2, "pears", &40, InsertAt::last(1))?;
+///     tree.insert(txn, 3, "apples", &70, InsertAt::Before(2))?;
+///     tree.insert(txn, 4, "boskop", &30, InsertAt::first(3))
 /// })?;
 ///
 /// let snapshot = store.snapshot()?;
@@ -156,8 +156,8 @@ use link::Link;
 /// # drop(snapshot);
 ///
 /// // Apples with all below them become a root: five key writes, whatever hangs from them.
-/// store.transact(|txn| tree.move_to(txn, 3, Place::first(None)))?;
-/// let roots = tree.dump(&store.snapshot()?, None)?;
+/// store.transact(|txn| tree.move_to(txn, 3, InsertAt::first(None)))?;
+/// let roots = tree.export(&store.snapshot()?, None)?;
 /// assert_eq!(roots[0], Nested::new(3, "apples", 70).with(Nested::new(4, "boskop", 30)));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -209,11 +209,11 @@ impl<V, C> AdjacencyList<V, C> {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{AdjacencyList, Place, Tree};
+    /// use keyloom_trees::{AdjacencyList, InsertAt, Tree};
     /// let files = AdjacencyList::<()>::new(&Subspace::new("files")).with_unique_names();
     /// let store = Memory::new();
-    /// store.transact(|txn| files.insert(txn, 1, "etc", &(), Place::last(None)))?;
-    /// assert!(store.transact(|txn| files.insert(txn, 2, "etc", &(), Place::last(None))).is_err());
+    /// store.transact(|txn| files.insert(txn, 1, "etc", &(), InsertAt::last(None)))?;
+    /// assert!(store.transact(|txn| files.insert(txn, 2, "etc", &(), InsertAt::last(None))).is_err());
     /// assert_eq!(files.child_named(&store.snapshot()?, None, "etc")?, Some(1));
     /// # Ok::<(), keyloom::Error>(())
     /// ```

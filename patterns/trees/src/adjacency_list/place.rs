@@ -6,7 +6,7 @@ use super::AdjacencyList;
 use super::link::Link;
 use crate::rank::Rank;
 use crate::tree::TreeError;
-use crate::{NodeId, Place, TreeNode};
+use crate::{InsertAt, NodeId, TreeNode};
 
 /// A child entry without its parent. Siblings stand in the order of their ranks; of equal ranks, by id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,10 +33,10 @@ impl Gap {
     }
 }
 
-/// The parent that a place names. `link` is that of the node that it [names](Place::named).
-pub(super) fn parent(place: Place, link: Option<&Link>) -> Option<NodeId> {
+/// The parent that a place names. `link` is that of the node that it [names](InsertAt::named).
+pub(super) fn parent(place: InsertAt, link: Option<&Link>) -> Option<NodeId> {
     match place {
-        Place::Before(_) | Place::After(_) => link.and_then(|link| link.parent),
+        InsertAt::Before(_) | InsertAt::After(_) => link.and_then(|link| link.parent),
         _ => place.named(),
     }
 }
@@ -73,13 +73,13 @@ impl<V, C> AdjacencyList<V, C> {
         }))
     }
 
-    /// Between which children a node goes, itself not counted. `link` is that of the node that it [names](Place::named).
+    /// Between which children a node goes, itself not counted. `link` is that of the node that it [names](InsertAt::named).
     pub(super) fn gap(
         &self,
         reader: &impl Reader,
         without: Option<NodeId>,
         name: &str,
-        place: Place,
+        place: InsertAt,
         link: Option<&Link>,
     ) -> Result<Gap> {
         let parent = parent(place, link);
@@ -87,10 +87,10 @@ impl<V, C> AdjacencyList<V, C> {
         let walk =
             |from: Option<&Sibling>, order| self.siblings(reader, parent, from, order, without);
         match (place, link) {
-            (Place::Before(id) | Place::After(id), Some(link)) => {
+            (InsertAt::Before(id) | InsertAt::After(id), Some(link)) => {
                 let beside = Sibling { rank: link.rank.clone(), id };
                 let order = match place {
-                    Place::Before(_) => Order::Descending,
+                    InsertAt::Before(_) => Order::Descending,
                     _ => Order::Ascending,
                 };
                 // The first one that comes is the sibling itself.
@@ -100,15 +100,15 @@ impl<V, C> AdjacencyList<V, C> {
                 drop(from_it);
                 let ends = (Some(beside), next);
                 (gap.high, gap.low) = match place {
-                    Place::Before(_) => ends,
+                    InsertAt::Before(_) => ends,
                     _ => (ends.1, ends.0),
                 };
             }
-            (Place::Last(_), _) => {
+            (InsertAt::Last(_), _) => {
                 let last = walk(None, Order::Descending)?.next().transpose()?;
                 gap.low = last.map(|(sibling, _)| sibling);
             }
-            (Place::At(_, position), _) => {
+            (InsertAt::At(_, position), _) => {
                 let mut others = walk(None, Order::Ascending)?;
                 for children in 0..position {
                     let Some(other) = others.next() else {
@@ -118,7 +118,7 @@ impl<V, C> AdjacencyList<V, C> {
                 }
                 gap.high = others.next().transpose()?.map(|(sibling, _)| sibling);
             }
-            (Place::Sorted(_), _) => {
+            (InsertAt::Sorted(_), _) => {
                 for other in walk(None, Order::Ascending)? {
                     let (sibling, stored) = other?;
                     let node = TreeNode::<_, V, C>::new(sibling.id, stored, 0);

@@ -10,7 +10,7 @@ use super::check::AT_ONCE;
 use super::link::{Link, TOMBSTONE};
 use crate::rank::Rank;
 use crate::tree::placeholder;
-use crate::{MoveProgress, MoveStep, NodeId, Place, TreeError, TreeNode};
+use crate::{InsertAt, MoveProgress, MoveStep, NodeId, TreeError, TreeNode};
 use keyloom_tables::BatchSize;
 use keyloom_tables::{Inconsistency, Rule};
 
@@ -230,7 +230,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     fn write_last_root(&self, txn: &mut impl Writer, id: NodeId, stored: &[u8]) -> Result<()> {
-        let gap = self.gap(txn, Some(id), "", Place::Last(None), None)?;
+        let gap = self.gap(txn, Some(id), "", InsertAt::Last(None), None)?;
         let mut room = self.room(txn, &gap, 1, Some(id))?;
         let link = Link { parent: None, rank: room.ranks.pop().unwrap_or_default() };
         self.write(txn, id, &link, stored)?;

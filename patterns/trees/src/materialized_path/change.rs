@@ -5,7 +5,7 @@ use keyloom::{KeyRange, Order, Reader, Result, Writer};
 
 use super::super::rank;
 use super::super::tree::{encode_node, exists};
-use super::super::{NodeId, Orphans, Place, TreeNode};
+use super::super::{InsertAt, NodeId, OnDelete, TreeNode};
 use super::MaterializedPath;
 use super::layout::{Layout, Located, foreign};
 use super::path::{Path, by_rank, replanted};
@@ -104,7 +104,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         &self,
         txn: &mut impl Writer,
         (id, name, value): (NodeId, &str, &V),
-        place: Place,
+        place: InsertAt,
     ) -> Result<()> {
         let layout = &self.layout;
         let ids: Vec<NodeId> = std::iter::once(id).chain(place.named()).collect();
@@ -168,7 +168,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         layout.refuse_in_steps(steps.as_ref(), |steps| steps.stands_on(&from))?;
         let above = layout.segments.parent(&from);
         let parent = self.parent_id(reader, &from)?;
-        let placing = Placing { id, name, place: Place::Sorted(parent), moved: Some(&from) };
+        let placing = Placing { id, name, place: InsertAt::Sorted(parent), moved: Some(&from) };
         let to = layout.free_name(reader, (parent, above), &placing, steps.as_ref())?;
         Ok(Some((from, to)).filter(|(from, to)| from != to))
     }
@@ -186,7 +186,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         &self,
         reader: &impl Reader,
         id: NodeId,
-        place: Place,
+        place: InsertAt,
     ) -> Result<(Path, Placed)> {
         let layout = &self.layout;
         let ids: Vec<NodeId> = std::iter::once(id).chain(place.named()).collect();
@@ -196,7 +196,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let steps = located.steps.as_ref();
         layout.refuse_in_steps(steps, |steps| steps.stands_on(&from))?;
         let name = match place {
-            Place::Sorted(_) => {
+            InsertAt::Sorted(_) => {
                 let record = layout.record(reader, id, &from)?;
                 TreeNode::<_, V, C>::new(id, record, layout.header()).name()?.to_owned()
             }
@@ -211,7 +211,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         &self,
         txn: &mut impl Writer,
         id: NodeId,
-        place: Place,
+        place: InsertAt,
     ) -> Result<()> {
         self.records.expect_writable(txn)?;
         let (from, placed) = self.move_path(txn, id, place)?;
@@ -254,14 +254,14 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         &self,
         txn: &mut impl Writer,
         id: NodeId,
-        orphans: Orphans,
+        orphans: OnDelete,
     ) -> Result<()> {
         let layout = &self.layout;
         let (path, steps) = self.deletable(txn, id)?;
         let children = self.child_paths(txn, &path)?;
         let above = match orphans {
-            Orphans::Adopted => layout.segments.parent(&path),
-            Orphans::Rooted => &[],
+            OnDelete::Reparent => layout.segments.parent(&path),
+            OnDelete::Promote => &[],
         };
         let targets = match layout.names() {
             true => self.names_below(txn, (id, &path), above, &children, steps.as_ref())?,
@@ -299,15 +299,15 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         path: &Path,
         above: &[u8],
         children: &[(NodeId, Path)],
-        orphans: Orphans,
+        orphans: OnDelete,
     ) -> Result<Vec<Path>> {
         let layout = &self.layout;
         let beside = |from, order| layout.beside(reader, above, from, order, Some(path));
         let (low, high) = match orphans {
-            Orphans::Adopted => {
+            OnDelete::Reparent => {
                 (beside(Some(path), Order::Descending)?, beside(Some(path), Order::Ascending)?)
             }
-            Orphans::Rooted => (beside(None, Order::Descending)?, None),
+            OnDelete::Promote => (beside(None, Order::Descending)?, None),
         };
         let rank = |path: Option<Path>| path.and_then(|path| layout.segments.rank(&path));
         let ranks = rank::spread(rank(low).as_deref(), rank(high).as_deref(), children.len());
@@ -335,7 +335,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             let placing = Placing {
                 id: *child,
                 name: &name,
-                place: Place::Sorted(Some(id)),
+                place: InsertAt::Sorted(Some(id)),
                 moved: Some(path),
             };
             paths.push(layout.free_name(reader, (parent, above), &placing, steps)?);

@@ -6,7 +6,7 @@ use keyloom::value::Codec;
 use keyloom::{MAX_KEY_BYTES, Order, Page, Reader, Result, Store, Writer};
 
 use super::super::tree::TreeError;
-use super::super::{MoveProgress, MoveStep, NodeId, Place};
+use super::super::{InsertAt, MoveProgress, MoveStep, NodeId};
 use super::MaterializedPath;
 use super::change::Rewrite;
 use super::path::{Path, replanted};
@@ -22,7 +22,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         &self,
         store: &S,
         id: NodeId,
-        place: Place,
+        place: InsertAt,
         mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
         let keys = store.transact(|txn| {
@@ -48,7 +48,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// use keyloom_trees::{MaterializedPath, MoveStep, Nested, Tree};
     /// let files = MaterializedPath::<()>::new(&Subspace::new("files")).of_names();
     /// let store = Memory::new();
-    /// store.transact(|txn| files.load(txn, None, &[Nested::new(1, "old", ()).with(Nested::new(2, "a", ()))]))?;
+    /// store.transact(|txn| files.import(txn, None, &[Nested::new(1, "old", ()).with(Nested::new(2, "a", ()))]))?;
     /// let done = files.rename_in_steps(&store, 1, "new", |_| Continue(()))?;
     /// assert_eq!(done.step, MoveStep::Finished);
     /// assert_eq!(files.node_at(&store.snapshot()?, ["new", "a"])?, Some(2));

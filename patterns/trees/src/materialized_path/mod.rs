@@ -6,14 +6,14 @@
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
-//! use keyloom_trees::{MaterializedPath, Nested, Place, Tree};
+//! use keyloom_trees::{MaterializedPath, Nested, InsertAt, Tree};
 //!
 //! let parts = MaterializedPath::<u32>::new(&Subspace::new("parts")); // the value: grams
 //! let wheel = [Nested::new(2, "wheel", 900).with(Nested::new(3, "spoke", 7)).with(Nested::new(4, "rim", 500))];
 //! let store = Memory::new();
 //! store.transact(|txn| {
-//!     parts.insert(txn, 1, "bicycle", &11_000, Place::last(None))?;
-//!     parts.load(txn, 1, &wheel)?;
+//!     parts.insert(txn, 1, "bicycle", &11_000, InsertAt::last(None))?;
+//!     parts.import(txn, 1, &wheel)?;
 //!     parts.rename(txn, 1, "tricycle") // one write: the path is made of ids
 //! })?;
 //! let snapshot = store.snapshot()?;
@@ -31,9 +31,9 @@
 //! Paths are of *ids*, or of *names* ([`of_names`](MaterializedPath::of_names)). Ids never change, so a rename is one write,
 //! and siblings stand in any order. Names make keys that read as the paths of files do, and one `get` finds a node by
 //! its names; in return names are unique among siblings, siblings stand in the order of their names, and a rename
-//! rewrites the subtree. So paths of names do not take the place of another model unseen: every [`Place`] but
-//! [`Sorted`](Place::Sorted) is refused ([`TreeError::OrderedByName`](super::TreeError::OrderedByName)), and
-//! [`load`](Tree::load) and [`copy_from`](Tree::copy_from) refuse two siblings of one name
+//! rewrites the subtree. So paths of names do not take the place of another model unseen: every [`InsertAt`] but
+//! [`Sorted`](InsertAt::Sorted) is refused ([`TreeError::OrderedByName`](super::TreeError::OrderedByName)), and
+//! [`import`](Tree::import) and [`copy_from`](Tree::copy_from) refuse two siblings of one name
 //! ([`TreeError::NameTaken`](super::TreeError::NameTaken)).
 //!
 //! # Layout
@@ -77,12 +77,12 @@
 //! | `descendant_count` | 2 gets, a count of n keys | | 2 |
 //! | `children`, `sibling`, `descendants` to a depth | 2 gets; the subtrees of what is told are stepped over (up to 16 keys) or left by a new range, whichever is less: a child costs up to two ranges and some keys | | 1 and those of the ranges |
 //! | `child_named`, `node_at` of names | 3, 2 gets | | 2 |
-//! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](Place::At) and [`Sorted`](Place::Sorted) walk over the children. Of names: 4 gets | 2, and what is spread again | 2 or 3, and the commit; more where ranks are spread again |
+//! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](InsertAt::At) and [`Sorted`](InsertAt::Sorted) walk over the children. Of names: 4 gets | 2, and what is spread again | 2 or 3, and the commit; more where ranks are spread again |
 //! | `set_value`, `rename` by id | 3 gets | 1 | 2, and the commit |
 //! | `move_to`, `rename` by name | as `insert`, the subtree | 1 + 2 n | as `insert`, 1 more |
 //! | `delete_subtree` | 2 gets, the subtree | 1 + n | 2, and the commit |
 //! | `delete_node` | the children, one by one, and the subtree | 2 n | 2 per child and more |
-//! | `load` | 2 + n gets; of names 1 more for each tree of the forest that is loaded | 2 n | 2, and the commit |
+//! | `import` | 2 + n gets; of names 1 more for each tree of the forest that is loaded | 2 n | 2, and the commit |
 //! | in steps | the subtree twice | 4 n, and 4 | 2 to 3 and the commit, per 1,000 nodes |
 //!
 //! A range that is deleted counts as one key. Ranks that are spread again add a range deletion for each sibling that gets
@@ -94,7 +94,7 @@
 //!
 //! [`move_in_steps`](Tree::move_in_steps) copies a subtree to where it goes, in transactions of up to 1,000 nodes, while
 //! readers see it where it was; then one write lets them see the new place; then the old one is cleared. A program that
-//! dies leaves the record `("move")`, and [`finish_steps`](Tree::finish_steps) goes on by it. Meanwhile the subtree and the
+//! dies leaves the record `("move")`, and [`resume`](Tree::resume) goes on by it. Meanwhile the subtree and the
 //! nodes above it, at both places, do not change ([`TreeError::InSteps`](super::TreeError::InSteps); what is no part of a
 //! path, as the value of an ancestor, does); the rest of the tree is anybody's. One subtree at a time.
 //!
@@ -141,7 +141,7 @@ use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
 use super::tree::{NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, stoppable};
-use super::{MoveProgress, Nested, NodeId, Orphans, Place, Tree, TreeModel, TreeNode};
+use super::{InsertAt, MoveProgress, Nested, NodeId, OnDelete, Tree, TreeModel, TreeNode};
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below};
 use steps::Steps;
@@ -202,18 +202,18 @@ impl<V, C> MaterializedPath<V, C> {
 
     /// The same with paths of names: unique among siblings, which stand in the order of their names.
     ///
-    /// It takes no other place than [`Place::Sorted`], and refuses two siblings of one name, in a
-    /// [`load`](Tree::load) or [`copy_from`](Tree::copy_from) too. So a program that was written for another model, or for
+    /// It takes no other place than [`InsertAt::Sorted`], and refuses two siblings of one name, in a
+    /// [`import`](Tree::import) or [`copy_from`](Tree::copy_from) too. So a program that was written for another model, or for
     /// paths of ids, may have to change.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{MaterializedPath, Nested, Place, Tree};
+    /// use keyloom_trees::{MaterializedPath, Nested, InsertAt, Tree};
     /// let files = MaterializedPath::<u64>::new(&Subspace::new("files")).of_names(); // the value: bytes
     /// let store = Memory::new();
     /// store.transact(|txn| {
-    ///     files.load(txn, None, &[Nested::new(1, "src", 0).with(Nested::new(2, "lib.rs", 812))])?;
-    ///     files.insert(txn, 3, "main.rs", &97, Place::sorted(1))
+    ///     files.import(txn, None, &[Nested::new(1, "src", 0).with(Nested::new(2, "lib.rs", 812))])?;
+    ///     files.insert(txn, 3, "main.rs", &97, InsertAt::sorted(1))
     /// })?;
     /// assert_eq!(files.node_at(&store.snapshot()?, ["src", "main.rs"])?, Some(3));
     /// # Ok::<(), keyloom::Error>(())
@@ -401,7 +401,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         id: NodeId,
         name: &str,
         value: &V,
-        place: Place,
+        place: InsertAt,
     ) -> Result<()> {
         txn.guarded(|txn| self.insert_at(txn, (id, name, value), place))
     }
@@ -414,7 +414,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         txn.guarded(|txn| self.put_value(txn, id, value))
     }
 
-    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()> {
         txn.guarded(|txn| self.move_at_once(txn, id, place))
     }
 
@@ -422,11 +422,11 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         txn.guarded(|txn| self.delete_at_once(txn, id))
     }
 
-    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: OnDelete) -> Result<()> {
         txn.guarded(|txn| self.delete_alone(txn, id, orphans))
     }
 
-    fn load(
+    fn import(
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
@@ -439,7 +439,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         &self,
         store: &S,
         id: NodeId,
-        place: Place,
+        place: InsertAt,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
         self.move_step_by_step(store, id, place, progress)
@@ -454,7 +454,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         self.delete_step_by_step(store, id, progress)
     }
 
-    fn finish_steps<S: Store>(
+    fn resume<S: Store>(
         &self,
         store: &S,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,

@@ -4,7 +4,7 @@ use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result};
 
 use super::super::rank;
 use super::super::tree::TreeError;
-use super::super::{NodeId, Place, TreeNode};
+use super::super::{InsertAt, NodeId, TreeNode};
 use super::layout::{Layout, Located, foreign};
 use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
@@ -24,7 +24,7 @@ const MOST_SPREAD: u64 = 1_000;
 pub(super) struct Placing<'p> {
     pub(super) id: NodeId,
     pub(super) name: &'p str,
-    pub(super) place: Place,
+    pub(super) place: InsertAt,
     /// Where it is, when it is there already.
     pub(super) moved: Option<&'p Path>,
 }
@@ -71,7 +71,7 @@ impl Layout {
             return Err(TreeError::BelowItself { node: node.id, target }.into());
         }
         let parent = match node.place {
-            Place::Before(_) | Place::After(_) => self.segments.parent(named).into(),
+            InsertAt::Before(_) | InsertAt::After(_) => self.segments.parent(named).into(),
             _ => named.clone(),
         };
         if let Some(steps) = steps.filter(|steps| steps.holds(&parent)) {
@@ -94,7 +94,7 @@ impl Layout {
         parent: &Path,
         steps: Option<&Steps>,
     ) -> Result<Placed> {
-        let Place::Sorted(below) = node.place else { return Err(self.ordered_by_name()) };
+        let InsertAt::Sorted(below) = node.place else { return Err(self.ordered_by_name()) };
         let path = self.free_name(reader, (below, parent), node, steps)?;
         Ok(Placed { path: Some(path).filter(|path| Some(path) != node.moved), spread: Vec::new() })
     }
@@ -176,11 +176,11 @@ impl Layout {
         hidden: Option<&Path>,
     ) -> Result<Slot> {
         Ok(match node.place {
-            Place::First(_) | Place::At(_, 0) => Slot::First,
-            Place::Last(_) => Slot::Last,
-            Place::Before(_) => Slot::Before(named.clone()),
-            Place::After(_) => Slot::After(named.clone()),
-            Place::At(below, position) => {
+            InsertAt::First(_) | InsertAt::At(_, 0) => Slot::First,
+            InsertAt::Last(_) => Slot::Last,
+            InsertAt::Before(_) => Slot::Before(named.clone()),
+            InsertAt::After(_) => Slot::After(named.clone()),
+            InsertAt::At(below, position) => {
                 let mut others = self.others(reader, parent, node.moved, hidden)?;
                 let mut children = 0;
                 while let Some((child, _)) = others()? {
@@ -191,7 +191,7 @@ impl Layout {
                 }
                 return Err(TreeError::NoSuchPosition { parent: below, position, children }.into());
             }
-            Place::Sorted(_) => {
+            InsertAt::Sorted(_) => {
                 let mut others = self.others(reader, parent, node.moved, hidden)?;
                 while let Some((child, record)) = others()? {
                     let other = TreeNode::<_, (), ()>::new(0, record, self.header());
@@ -377,7 +377,7 @@ impl Layout {
     }
 
     /// The path of the node that a place names, which must be there; the empty path for the roots.
-    pub(super) fn named(&self, located: &Located, n: usize, place: Place) -> Result<Path> {
+    pub(super) fn named(&self, located: &Located, n: usize, place: InsertAt) -> Result<Path> {
         place.named().map_or(Ok(KeyBuf::new()), |id| self.there(located, n, id))
     }
 

@@ -19,7 +19,7 @@ use super::{check, steps};
 use crate::tree::{
     NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, stoppable, unknown,
 };
-use crate::{MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeNode};
+use crate::{InsertAt, MoveProgress, MoveStep, Nested, NodeId, OnDelete, Tree, TreeNode};
 use keyloom_tables::Inconsistency;
 use keyloom_tables::table::get_many;
 
@@ -172,7 +172,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         id: NodeId,
         name: &str,
         value: &V,
-        place: Place,
+        place: InsertAt,
     ) -> Result<()> {
         txn.guarded(|txn| {
             let mut node = Vec::new();
@@ -205,7 +205,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         })
     }
 
-    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()> {
         txn.guarded(|txn| {
             self.records.expect_writable(txn)?;
             let change = {
@@ -243,7 +243,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         })
     }
 
-    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: OnDelete) -> Result<()> {
         txn.guarded(|txn| {
             let change = {
                 let (view, at) = View::of_node(&self.keys, &*txn, id)?;
@@ -251,7 +251,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 view.refuse_in_steps(span)?;
                 let is_leaf = view.first(span.first, span.last)?.is_none();
                 match orphans {
-                    Orphans::Rooted if !is_leaf => self.uproot(&view, id, span, &txn.limits())?,
+                    OnDelete::Promote if !is_leaf => self.uproot(&view, id, span, &txn.limits())?,
                     _ => self.adopt(&view, id, span, at)?,
                 }
             };
@@ -260,7 +260,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         })
     }
 
-    fn load(
+    fn import(
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
@@ -283,7 +283,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 self.refuse_known(first, &found)?;
                 view.refuse_leaving()?;
                 let placed = Placed { id: 0, name: "", span: None };
-                let gap = view.gap(placed, Place::Last(parent))?;
+                let gap = view.gap(placed, InsertAt::Last(parent))?;
                 self.refuse_known(&ids, &found)?;
                 view.place(&gap, &going, &txn.limits())?
             };
@@ -296,7 +296,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         &self,
         store: &S,
         id: NodeId,
-        place: Place,
+        place: InsertAt,
         mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
         let mut written = 0;
@@ -335,7 +335,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         steps::go_on_from(self.nodes_in_steps(), store, written, progress)
     }
 
-    fn finish_steps<S: Store>(
+    fn resume<S: Store>(
         &self,
         store: &S,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,

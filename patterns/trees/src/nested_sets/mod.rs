@@ -53,7 +53,7 @@
 //! |---|---|---|---|
 //! | [`get`](Tree::get) | 3 gets | | 2 |
 //! | [`parent`](Tree::parent) | 2 gets | | 1 |
-//! | [`descendants`](Tree::descendants), [`leaves`](Tree::leaves), [`dump`](Tree::dump) | 3 gets, 1 range of n + 1 keys | | 3 |
+//! | [`descendants`](Tree::descendants), [`leaves`](Tree::leaves), [`export`](Tree::export) | 3 gets, 1 range of n + 1 keys | | 3 |
 //! | [`descendants`](Tree::descendants) down to a depth, [`children`](Tree::children) | 3 gets, 1 range; below what is too deep it steps, or begins another range behind | | 3, and 1 per subtree left out by a new range |
 //! | [`children`](Tree::children), from the last to the first | per child 1 range of 1 key, and 1 get for each level that its last descendant lies deeper | | as many |
 //! | [`ancestors`](Tree::ancestors) | 2 + 2 d gets | | 2 + d |
@@ -70,7 +70,7 @@
 //! | [`delete_subtree`](Tree::delete_subtree) | the subtree | 1 range deletion, n + 1 | 3 |
 //! | [`delete_node`](Tree::delete_node), children adopted | the children | 2 + c | |
 //! | [`delete_node`](Tree::delete_node), children rooted | the subtree | as a move | |
-//! | [`load`](Tree::load) of n nodes | n gets | 2 n, and what gives way | 5 |
+//! | [`import`](Tree::import) of n nodes | n gets | 2 n, and what gives way | 5 |
 //! | [`move_in_steps`](Tree::move_in_steps) | the subtree, three times | 5 n, in transactions of some 1,000 rows; before that, what gives way | |
 //! | [`make_room`](NestedSets::make_room) | the window, twice | what gives way, in transactions of some 1,000 labels of up to 3 keys | |
 //! | [`delete_in_steps`](Tree::delete_in_steps) | the subtree | 2 n | |
@@ -150,7 +150,7 @@ use view::{View, between};
 
 use super::tree::NodeRecords;
 use super::tree::NodeTable;
-use super::{MoveProgress, NodeId, Place, TreeModel, TreeNode};
+use super::{InsertAt, MoveProgress, NodeId, TreeModel, TreeNode};
 #[cfg(doc)]
 use super::{Tree, TreeError};
 
@@ -158,13 +158,13 @@ use super::{Tree, TreeError};
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_trees::{NestedSets, Place, Tree};
+/// use keyloom_trees::{NestedSets, InsertAt, Tree};
 /// let tree = NestedSets::<()>::new(&Subspace::new("places"));
 /// let store = Memory::new();
 /// store.transact(|txn| {
-///     tree.insert(txn, 1, "France", &(), Place::last(None))?;
-///     tree.insert(txn, 2, "Lyon", &(), Place::last(1))?;
-///     tree.insert(txn, 3, "Paris", &(), Place::Before(2))
+///     tree.insert(txn, 1, "France", &(), InsertAt::last(None))?;
+///     tree.insert(txn, 2, "Lyon", &(), InsertAt::last(1))?;
+///     tree.insert(txn, 3, "Paris", &(), InsertAt::Before(2))
 /// })?;
 ///
 /// let snapshot = store.snapshot()?;
@@ -248,12 +248,12 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     /// ```
     /// use std::ops::ControlFlow;
     /// use keyloom::{Limits, Memory, Store, Subspace};
-    /// use keyloom_trees::{MoveStep, NestedSets, Place, Tree, TreeError};
+    /// use keyloom_trees::{MoveStep, NestedSets, InsertAt, Tree, TreeError};
     /// let tree = NestedSets::<()>::new(&Subspace::new("places"));
     /// let store = Memory::builder().limits(Limits::etcd()).build();
-    /// store.transact(|txn| tree.insert(txn, 0, "first", &(), Place::last(None)))?;
+    /// store.transact(|txn| tree.insert(txn, 0, "first", &(), InsertAt::last(None)))?;
     /// let insert = |id| {
-    ///     let place = Place::Before(0);
+    ///     let place = InsertAt::Before(0);
     ///     match store.transact(|txn| tree.insert(txn, id, "new", &(), place)) {
     ///         Err(error) if matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. })) => {
     ///             let made = tree.make_room(&store, "new", place, 1, |_| ControlFlow::Continue(()))?;
@@ -275,7 +275,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         &self,
         store: &S,
         name: &str,
-        place: Place,
+        place: InsertAt,
         nodes: u64,
         progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
     ) -> Result<MoveProgress> {
@@ -329,7 +329,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         limits: &Limits,
     ) -> Result<Change> {
         let placed = Placed { id, name: "", span: Some(span) };
-        let gap = view.gap(placed, Place::Last(None))?;
+        let gap = view.gap(placed, InsertAt::Last(None))?;
         let below = match between(span.first, span.last) {
             Some(below) => view.going(below)?,
             None => Vec::new(),

@@ -6,7 +6,7 @@ use super::descend::Descend;
 use super::labels::{Gap, Side, Span};
 use super::layout::{Position, disagreement};
 use super::view::{RowOf, View, between};
-use crate::{NodeId, Place, TreeError, TreeNode};
+use crate::{InsertAt, NodeId, TreeError, TreeNode};
 
 /// What is to be placed.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ pub(super) struct Placed<'n> {
 
 impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     /// The gap that a place means, in a tree without what is to be placed there.
-    pub(super) fn gap(&self, what: Placed<'_>, place: Place) -> Result<Gap> {
+    pub(super) fn gap(&self, what: Placed<'_>, place: InsertAt) -> Result<Gap> {
         if let Some(span) = what.span.filter(|_| place.is_beside(what.id)) {
             // Directly beside itself it stands already: between the labels around its own.
             let parent = self.named(what.id)?.parent;
@@ -35,12 +35,12 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
             None => self,
         };
         let gap = match (place, target) {
-            (Place::First(parent), _) => view.at_front(parent)?,
-            (Place::Last(parent), _) => view.at_back(parent)?,
-            (Place::At(parent, position), _) => view.at_position(parent, position)?,
-            (Place::Sorted(parent), _) => view.sorted(parent, what.name)?,
-            (Place::Before(_), at) => view.before(at)?,
-            (Place::After(sibling), at) => view.after(sibling, at)?,
+            (InsertAt::First(parent), _) => view.at_front(parent)?,
+            (InsertAt::Last(parent), _) => view.at_back(parent)?,
+            (InsertAt::At(parent, position), _) => view.at_position(parent, position)?,
+            (InsertAt::Sorted(parent), _) => view.sorted(parent, what.name)?,
+            (InsertAt::Before(_), at) => view.before(at)?,
+            (InsertAt::After(sibling), at) => view.after(sibling, at)?,
         };
         if gap.lo >= gap.hi {
             // A row whose ends are not where its neighbours say.
@@ -65,7 +65,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     }
 
     /// Where the parent or the sibling is that a place names; the first label of all where it names none.
-    fn target(&self, what: Placed<'_>, place: Place) -> Result<Position> {
+    fn target(&self, what: Placed<'_>, place: InsertAt) -> Result<Position> {
         let Some(target) = place.named() else { return Ok(Position { left: 0, parent: None }) };
         let position = self.named(target)?;
         if what.span.is_some_and(|span| span.contains(position.left)) {

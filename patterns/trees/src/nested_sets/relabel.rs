@@ -15,7 +15,7 @@ use super::layout::{Keys, Position, Positions, disagreement, header, split_heade
 use super::place::Placed;
 use super::room::{End, Used, most_nodes, too_many_nodes};
 use super::view::View;
-use crate::{MoveProgress, MoveStep, NodeId, Place, TreeError, TreeNode};
+use crate::{InsertAt, MoveProgress, MoveStep, NodeId, TreeError, TreeNode};
 use keyloom_tables::BatchSize;
 
 /// How many labels a transaction changes, where the store takes as much. Each is at most three keys.
@@ -28,9 +28,9 @@ const REPLANS: u32 = 16;
 #[derive(Clone, Copy)]
 pub(super) enum Wanted<'n> {
     /// New nodes, of which the first has this name.
-    New { name: &'n str, place: Place, nodes: u64 },
+    New { name: &'n str, place: InsertAt, nodes: u64 },
     /// A node that moves, with all below it.
-    Move { id: NodeId, place: Place },
+    Move { id: NodeId, place: InsertAt },
 }
 
 impl Wanted<'_> {

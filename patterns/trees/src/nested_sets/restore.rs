@@ -14,7 +14,7 @@ use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
 use super::place::Placed;
 use super::view::View;
 use crate::tree::{fresh_id, placeholder};
-use crate::{NodeId, Place, TreeNode};
+use crate::{InsertAt, NodeId, TreeNode};
 use keyloom_tables::BatchSize;
 
 /// How many keys are read together.
@@ -256,7 +256,7 @@ fn uproot(
     let Some(first) = roots.first() else { return Ok(removed) };
     let change = {
         let (view, _) = View::open(keys, &*txn, &[])?;
-        let gap = view.gap(Placed { id: first.id, name: "", span: None }, Place::Last(None))?;
+        let gap = view.gap(Placed { id: first.id, name: "", span: None }, InsertAt::Last(None))?;
         view.place(&gap, &roots, &txn.limits())?
     };
     Ok(removed + change.make(keys, txn)?)

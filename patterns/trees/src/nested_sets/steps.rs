@@ -17,7 +17,7 @@ use super::place::Placed;
 use super::room::labels_of;
 use super::view::{View, between};
 use crate::tree::{NodeRecords, unless_newer};
-use crate::{MoveProgress, MoveStep, NodeId, Place, TreeNode};
+use crate::{InsertAt, MoveProgress, MoveStep, NodeId, TreeNode};
 use keyloom_tables::BatchSize;
 
 /// The first byte of the record: the format. In the first one labels had 8 bytes.
@@ -143,7 +143,7 @@ pub(super) fn begin_move(
     keys: &Keys,
     txn: &mut impl Writer,
     id: NodeId,
-    place: Place,
+    place: InsertAt,
 ) -> Result<u64> {
     let (mut change, steps) = {
         let (view, row) = View::of_row(keys, &*txn, id)?;
@@ -340,7 +340,7 @@ impl Plan {
     }
 }
 
-/// Copies some rows, or turns the record over when all are copied.
+/// DenormalizedFields some rows, or turns the record over when all are copied.
 fn copy(
     keys: &Keys,
     txn: &mut impl Writer,

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::labels::LabelSpace;
 use super::*;
-use crate::{Orphans, Tree, TreeError};
+use crate::{OnDelete, Tree, TreeError};
 
 type Parent = Option<NodeId>;
 
@@ -58,20 +58,20 @@ impl Naive {
         (parent, at)
     }
 
-    fn put(&mut self, id: NodeId, place: Place) {
+    fn put(&mut self, id: NodeId, place: InsertAt) {
         let (parent, at) = match place {
-            Place::First(parent) => (parent, 0),
-            Place::Last(parent) => (parent, self.children(parent).len()),
-            Place::At(parent, at) => (parent, at as usize),
-            Place::Sorted(parent) => {
+            InsertAt::First(parent) => (parent, 0),
+            InsertAt::Last(parent) => (parent, self.children(parent).len()),
+            InsertAt::At(parent, at) => (parent, at as usize),
+            InsertAt::Sorted(parent) => {
                 let names = self.children(parent).iter().map(|id| id.to_string());
                 let at = names.take_while(|name| *name <= id.to_string()).count();
                 (parent, at)
             }
-            Place::Before(sibling) | Place::After(sibling) => {
+            InsertAt::Before(sibling) | InsertAt::After(sibling) => {
                 let parent = self.parent(sibling);
                 let at = self.children(parent).iter().position(|id| *id == sibling).unwrap();
-                (parent, at + usize::from(place == Place::After(sibling)))
+                (parent, at + usize::from(place == InsertAt::After(sibling)))
             }
         };
         self.0.entry(parent).or_default().insert(at, id);
@@ -88,12 +88,12 @@ impl Naive {
         }
     }
 
-    fn delete_node(&mut self, id: NodeId, orphans: Orphans) {
+    fn delete_node(&mut self, id: NodeId, orphans: OnDelete) {
         let (parent, at) = self.take(id);
         let children = self.0.remove(&Some(id)).unwrap_or_default();
         let (parent, at) = match orphans {
-            Orphans::Adopted => (parent, at),
-            Orphans::Rooted => (None, self.children(None).len()),
+            OnDelete::Reparent => (parent, at),
+            OnDelete::Promote => (None, self.children(None).len()),
         };
         let siblings = self.0.entry(parent).or_default();
         siblings.splice(at..at, children);
@@ -106,7 +106,7 @@ fn with_levels(levels: u32) -> NestedSets<u32> {
     NestedSets { keys, records: NodeRecords::NONE, types: PhantomData }
 }
 
-fn place_of(naive: &Naive, moving: Option<NodeId>, [kind, target, at]: [u8; 3]) -> Place {
+fn place_of(naive: &Naive, moving: Option<NodeId>, [kind, target, at]: [u8; 3]) -> InsertAt {
     let all = naive.all();
     let target = match all.len() {
         0 => None,
@@ -115,13 +115,13 @@ fn place_of(naive: &Naive, moving: Option<NodeId>, [kind, target, at]: [u8; 3]) 
     };
     let others = naive.children(target).iter().filter(|id| Some(**id) != moving).count();
     match (kind % 6, target) {
-        (0, _) => Place::First(target),
-        (1, _) => Place::Last(target),
-        (2, _) => Place::At(target, at as u64 % (others as u64 + 1)),
-        (3, _) => Place::Sorted(target),
-        (4, Some(sibling)) => Place::Before(sibling),
-        (_, Some(sibling)) => Place::After(sibling),
-        (_, None) => Place::Last(None),
+        (0, _) => InsertAt::First(target),
+        (1, _) => InsertAt::Last(target),
+        (2, _) => InsertAt::At(target, at as u64 % (others as u64 + 1)),
+        (3, _) => InsertAt::Sorted(target),
+        (4, Some(sibling)) => InsertAt::Before(sibling),
+        (_, Some(sibling)) => InsertAt::After(sibling),
+        (_, None) => InsertAt::Last(None),
     }
 }
 
@@ -166,8 +166,8 @@ proptest! {
                     let place = place_of(&naive, Some(node), place);
                     let moved = store.transact(|txn| tree.move_to(txn, node, place));
                     let target = match place {
-                        Place::First(target) | Place::Last(target) | Place::At(target, _) | Place::Sorted(target) => target,
-                        Place::Before(target) | Place::After(target) => Some(target),
+                        InsertAt::First(target) | InsertAt::Last(target) | InsertAt::At(target, _) | InsertAt::Sorted(target) => target,
+                        InsertAt::Before(target) | InsertAt::After(target) => Some(target),
                     };
                     match target.filter(|target| naive.has_below(node, *target)) {
                         // Beside itself: it stays where it is.
@@ -187,7 +187,7 @@ proptest! {
                     }
                 }
                 (8, Some(node)) => {
-                    let orphans = [Orphans::Adopted, Orphans::Rooted][place[0] as usize % 2];
+                    let orphans = [OnDelete::Reparent, OnDelete::Promote][place[0] as usize % 2];
                     store.transact(|txn| tree.delete_node(txn, node, orphans)).unwrap();
                     naive.delete_node(node, orphans);
                 }
@@ -221,7 +221,7 @@ fn a_chain_of_nodes_gives_way_as_a_whole() {
     let store = Memory::new();
     let mut naive = Naive::default();
     for id in 0..128_u64 {
-        let place = Place::Last(id.checked_sub(1));
+        let place = InsertAt::Last(id.checked_sub(1));
         store.transact(|txn| tree.insert(txn, id, "", &7, place)).unwrap();
         naive.put(id, place);
     }
@@ -246,7 +246,7 @@ fn insert_in_steps(
     store: &Memory,
     naive: &Naive,
     id: NodeId,
-    place: Place,
+    place: InsertAt,
 ) -> Result<usize> {
     let insert = || store.transact(|txn| tree.insert(txn, id, &id.to_string(), &7, place));
     let Err(error) = insert() else { return Ok(0) };
@@ -293,7 +293,7 @@ fn room_at_one_spot_is_made_in_steps_and_inserts_go_on() {
     let mut naive = Naive::default();
     let mut steps = 0;
     for id in 0..120 {
-        let place = if id == 0 { Place::Last(None) } else { Place::Before(0) };
+        let place = if id == 0 { InsertAt::Last(None) } else { InsertAt::Before(0) };
         steps += insert_in_steps(&tree, &store, &naive, id, place).unwrap();
         naive.put(id, place);
     }
@@ -308,7 +308,7 @@ fn first_format(children: u64) -> Memory {
     let leaves = (1..=children).map(|id| crate::Nested::new(id, id.to_string(), 7));
     let mut root = crate::Nested::new(0, "0", 7);
     root.children = leaves.collect();
-    store.transact(|txn| with_levels(9).load(txn, None, std::slice::from_ref(&root))).unwrap();
+    store.transact(|txn| with_levels(9).import(txn, None, std::slice::from_ref(&root))).unwrap();
     store
 }
 
@@ -333,23 +333,28 @@ fn a_tree_of_the_first_format_is_read_and_changed() {
         .unwrap();
     let tree = NestedSets::<u32>::new(&space);
     let mut naive = Naive::default();
-    naive.put(5, Place::Last(None));
-    naive.put(6, Place::last(5));
+    naive.put(5, InsertAt::Last(None));
+    naive.put(6, InsertAt::last(5));
     same(&tree, &store, &naive);
     assert_eq!(tree.get(&store.snapshot().unwrap(), 6).unwrap().unwrap().name().unwrap(), "old");
-    for (id, place) in
-        [Place::last(5), Place::last(None), Place::Before(5), Place::last(6), Place::Before(6)]
-            .into_iter()
-            .enumerate()
+    for (id, place) in [
+        InsertAt::last(5),
+        InsertAt::last(None),
+        InsertAt::Before(5),
+        InsertAt::last(6),
+        InsertAt::Before(6),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let id = id as u64 + 10;
         store.transact(|txn| tree.insert(txn, id, "new", &7, place)).unwrap();
         naive.put(id, place);
         same(&tree, &store, &naive);
     }
-    store.transact(|txn| tree.move_to(txn, 5, Place::last(11))).unwrap();
+    store.transact(|txn| tree.move_to(txn, 5, InsertAt::last(11))).unwrap();
     naive.take(5);
-    naive.put(5, Place::last(11));
+    naive.put(5, InsertAt::last(11));
     same(&tree, &store, &naive);
 }
 
@@ -386,7 +391,7 @@ fn a_full_tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
                 })
                 .unwrap();
         }
-        let place = Place::Before(CHILDREN / 2);
+        let place = InsertAt::Before(CHILDREN / 2);
         let mut steps = 0;
         for id in 0..60 {
             let insert =

@@ -37,7 +37,7 @@ pub enum TreeError {
         /// The node below or beside which it should go.
         target: NodeId,
     },
-    /// The parent has fewer other children than should stand before the node. Take [`Place::Last`](super::Place::Last).
+    /// The parent has fewer other children than should stand before the node. Take [`InsertAt::Last`](super::InsertAt::Last).
     #[error("position {position} does not fit: there are {children} other children of {parent}; take a smaller one, or the last place", parent = parent_name(*.parent))]
     NoSuchPosition {
         /// The parent, `None` for the roots.
@@ -57,7 +57,7 @@ pub enum TreeError {
         /// Who has it.
         taken_by: NodeId,
     },
-    /// In this tree siblings stand in the order of their names. Ask for [`Place::Sorted`](super::Place::Sorted).
+    /// In this tree siblings stand in the order of their names. Ask for [`InsertAt::Sorted`](super::InsertAt::Sorted).
     #[error(
         "siblings of the tree {tree} stand in the order of their names; ask for a sorted place"
     )]
@@ -123,9 +123,9 @@ pub enum TreeError {
         node: NodeId,
     },
     /// A move or a deletion in steps has not ended, and the change would meet it. Finish it with
-    /// [`finish_steps`](super::Tree::finish_steps).
+    /// [`resume`](super::Tree::resume).
     #[error(
-        "node {node} of the tree {tree} is being moved or deleted in steps; finish that first (finish_steps)"
+        "node {node} of the tree {tree} is being moved or deleted in steps; finish that first (resume)"
     )]
     InSteps {
         /// The subspace of the tree.
@@ -276,7 +276,7 @@ mod tests {
             ),
             (
                 TreeError::InSteps { tree: tree(), node },
-                "node 7 of the tree (\"goods\") is being moved or deleted in steps; finish that first (finish_steps)",
+                "node 7 of the tree (\"goods\") is being moved or deleted in steps; finish that first (resume)",
             ),
             (
                 TreeError::NoRoom { tree: tree(), keys: 9_000 },

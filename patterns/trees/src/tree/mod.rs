@@ -1,7 +1,7 @@
 //! Tree: the contract that all models of a hierarchy keep.
 //!
 //! A tree is a forest of nodes. A node has an *id*, a number that the program gives it and that never changes, a *name*, and
-//! a *value*. Siblings stand in an order; where a node goes is said by a [`Place`]. The models differ in where they put the
+//! a *value*. Siblings stand in an order; where a node goes is said by a [`InsertAt`]. The models differ in where they put the
 //! nodes on the keys of the store, so in what each operation costs, but not in what it does. One form takes less than the
 //! others: [paths of names](super::MaterializedPath::of_names) have no places but sorted ones, and no two siblings of one name.
 //!
@@ -31,7 +31,7 @@ pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::Nested;
 pub use node::{TreeNode, Visit};
 pub(crate) use node::{depth_bounds, encode_node, fresh_id, named_placeholder, placeholder};
-pub use place::{Orphans, Place};
+pub use place::{InsertAt, OnDelete};
 pub(crate) use records::NodeRecords;
 pub(crate) use records::NodeTable;
 pub use records::{NodeCodec, NodeRecord, TreeModel};
@@ -56,13 +56,13 @@ pub(crate) type VisitOf<'r, T, R> =
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Result, Store, Subspace, Writer};
-/// use keyloom_trees::{AdjacencyList, NestedSets, Place, Tree};
+/// use keyloom_trees::{AdjacencyList, NestedSets, InsertAt, Tree};
 ///
 /// /// Works with every model: which one it is, is said where it is made.
 /// fn goods(tree: &impl Tree<Value = u32>, txn: &mut impl Writer) -> Result<()> {
-///     tree.insert(txn, 1, "fruit", &0, Place::last(None))?;
-///     tree.insert(txn, 2, "pears", &40, Place::last(1))?;
-///     tree.insert(txn, 3, "apples", &70, Place::Before(2))
+///     tree.insert(txn, 1, "fruit", &0, InsertAt::last(None))?;
+///     tree.insert(txn, 2, "pears", &40, InsertAt::last(1))?;
+///     tree.insert(txn, 3, "apples", &70, InsertAt::Before(2))
 /// }
 ///
 /// fn pieces(tree: &impl Tree<Value = u32>, reader: &impl Reader) -> Result<u32> {
@@ -277,10 +277,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
         id: NodeId,
         name: &str,
         value: &Self::Value,
-        place: Place,
+        place: InsertAt,
     ) -> Result<()>;
 
-    /// Gives a node another name. It stays where it is, also where it had been [sorted](Place::Sorted) in, unless the model
+    /// Gives a node another name. It stays where it is, also where it had been [sorted](InsertAt::Sorted) in, unless the model
     /// orders siblings by name.
     ///
     /// # Errors
@@ -299,7 +299,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`TreeError::BelowItself`], and as [`insert`](Tree::insert). When a model writes more than the store takes in a
     /// transaction, [what is too much at once](Error::is_too_much_at_once): see [`move_in_steps`](Tree::move_in_steps).
-    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()>;
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()>;
 
     /// Deletes a node and all below it, and tells how many nodes that were.
     ///
@@ -311,28 +311,28 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{AdjacencyList, Nested, Orphans, Tree};
+    /// use keyloom_trees::{AdjacencyList, Nested, OnDelete, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
     /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
-    /// store.transact(|txn| tree.load(txn, None, &trees))?;
-    /// store.transact(|txn| tree.delete_node(txn, 2, Orphans::Adopted))?;
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
+    /// store.transact(|txn| tree.delete_node(txn, 2, OnDelete::Reparent))?;
     /// assert_eq!(tree.parent(&store.snapshot()?, 3)?, Some(1));
-    /// store.transact(|txn| tree.delete_node(txn, 1, Orphans::Rooted))?;
+    /// store.transact(|txn| tree.delete_node(txn, 1, OnDelete::Promote))?;
     /// assert_eq!(tree.parent(&store.snapshot()?, 3)?, None);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
     /// As all of the [contract](Tree); a name that is taken where its children go.
-    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()>;
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: OnDelete) -> Result<()>;
 
     /// Adds whole trees, as the last children of `parent`. Below a node that is deleted in steps as with
     /// [`insert`](Tree::insert).
     ///
     /// # Errors
     /// As [`insert`](Tree::insert).
-    fn load(
+    fn import(
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
@@ -345,7 +345,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// As [`descendants`](Tree::descendants); a value that does not decode.
-    fn dump(
+    fn export(
         &self,
         reader: &impl Reader,
         from: impl Into<Option<NodeId>>,
@@ -361,7 +361,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
     /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
-    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// let dot = tree.dot(&store.snapshot()?, 2)?;
     /// assert_eq!(dot, "digraph tree {\n    2 [label=\"two\"];\n    3 [label=\"three\"];\n    2 -> 3;\n}\n");
     /// # Ok::<(), keyloom::Error>(())
@@ -383,26 +383,26 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let new = NestedSets::<()>::new(&space.child("new"));
     /// let store = Memory::new();
     /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()))];
-    /// store.transact(|txn| old.load(txn, None, &trees))?;
+    /// store.transact(|txn| old.import(txn, None, &trees))?;
     /// store.transact(|txn| new.copy_from(txn, &old))?;
-    /// assert_eq!(new.dump(&store.snapshot()?, None)?, trees);
+    /// assert_eq!(new.export(&store.snapshot()?, None)?, trees);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// The other tree is in memory meanwhile, and this one is written in one transaction. Where a store does not take
-    /// [so much at once](Error::is_too_much_at_once), do it in parts: [`dump`](Tree::dump) one root, or one node and its children, at
-    /// a time, and [`load`](Tree::load) each in a transaction of its own.
+    /// [so much at once](Error::is_too_much_at_once), do it in parts: [`export`](Tree::export) one root, or one node and its children, at
+    /// a time, and [`import`](Tree::import) each in a transaction of its own.
     ///
     /// # Errors
-    /// As [`dump`](Tree::dump) and [`load`](Tree::load).
+    /// As [`export`](Tree::export) and [`import`](Tree::import).
     fn copy_from(
         &self,
         txn: &mut impl Writer,
         other: &impl Tree<Value = Self::Value>,
     ) -> Result<()> {
         txn.guarded(|txn| {
-            let trees = other.dump(txn, None)?;
-            self.load(txn, None, &trees)
+            let trees = other.export(txn, None)?;
+            self.import(txn, None, &trees)
         })
     }
 
@@ -410,7 +410,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// [`move_to`](Tree::move_to) of a subtree that is too large for one transaction. Readers see the old tree or the new
     /// one, never half of either. `progress` is told after each transaction; where it stops the work, or the program dies,
-    /// [`finish_steps`](Tree::finish_steps) goes on. Models in which a move is a few writes do it in one.
+    /// [`resume`](Tree::resume) goes on. Models in which a move is a few writes do it in one.
     ///
     /// # Errors
     /// As [`move_to`](Tree::move_to).
@@ -418,7 +418,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         &self,
         store: &S,
         id: NodeId,
-        place: Place,
+        place: InsertAt,
         progress: impl FnMut(&MoveProgress) -> std::ops::ControlFlow<()>,
     ) -> Result<MoveProgress> {
         store.transact(|txn| self.move_to(txn, id, place))?;
@@ -440,7 +440,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
     /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
-    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// let done = tree.delete_in_steps(&store, 2, |progress| {
     ///     println!("{:?}: {} keys", progress.step, progress.keys);
     ///     std::ops::ControlFlow::Continue(())
@@ -472,18 +472,18 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let tree = NestedSets::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
     /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()))];
-    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// // It stops after the first transaction, as a program that is killed.
     /// tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(()))?;
-    /// assert!(store.transact(|txn| tree.load(txn, None, &trees)).is_err());
-    /// tree.finish_steps(&store, |_| ControlFlow::Continue(()))?;
-    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// assert!(store.transact(|txn| tree.import(txn, None, &trees)).is_err());
+    /// tree.resume(&store, |_| ControlFlow::Continue(()))?;
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
     /// What the store says.
-    fn finish_steps<S: Store>(
+    fn resume<S: Store>(
         &self,
         _store: &S,
         progress: impl FnMut(&MoveProgress) -> std::ops::ControlFlow<()>,
@@ -500,7 +500,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
     /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
-    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// use std::ops::ControlFlow;
     /// use keyloom::Writer;
     /// store.transact(|txn| txn.put(&tree.space().pack("other"), b"of somebody else"))?;
@@ -542,11 +542,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
     /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
-    /// store.transact(|txn| tree.load(txn, None, &trees))?;
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// use keyloom::Writer;
     /// store.transact(|txn| txn.delete(&tree.space().pack(&("node", 2))))?;
     /// assert_eq!(tree.repair(&store)?, 1);
-    /// assert_eq!(tree.dump(&store.snapshot()?, None)?, trees);
+    /// assert_eq!(tree.export(&store.snapshot()?, None)?, trees);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///

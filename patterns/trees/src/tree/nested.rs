@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Children, NodeId, Visit};
 
-/// A node with everything below it, in memory: what [`load`](super::Tree::load) takes and
-/// [`dump`](super::Tree::dump) gives. With serde it is the nested form of JSON and the like, of up to
+/// A node with everything below it, in memory: what [`import`](super::Tree::import) takes and
+/// [`export`](super::Tree::export) gives. With serde it is the nested form of JSON and the like, of up to
 /// [128 levels](Children::MAX_LEVELS). Nothing else about it depends on the depth: a tree may have any number of levels.
 ///
 /// ```

@@ -5,13 +5,13 @@ use super::NodeId;
 /// Where a node goes, or is moved to. `None` as the parent stands for the roots of the forest.
 ///
 /// ```
-/// use keyloom_trees::Place;
-/// let place = Place::last(7);
-/// assert_eq!(place, Place::Last(Some(7)));
-/// assert_eq!(Place::first(None), Place::First(None));
+/// use keyloom_trees::InsertAt;
+/// let place = InsertAt::last(7);
+/// assert_eq!(place, InsertAt::Last(Some(7)));
+/// assert_eq!(InsertAt::first(None), InsertAt::First(None));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum InsertAt {
     /// Before all other children of the parent.
     First(Option<NodeId>),
     /// Behind all other children of the parent.
@@ -27,23 +27,23 @@ pub enum Place {
     After(NodeId),
 }
 
-impl Place {
-    /// [`Place::First`].
+impl InsertAt {
+    /// [`InsertAt::First`].
     pub fn first(parent: impl Into<Option<NodeId>>) -> Self {
         Self::First(parent.into())
     }
 
-    /// [`Place::Last`].
+    /// [`InsertAt::Last`].
     pub fn last(parent: impl Into<Option<NodeId>>) -> Self {
         Self::Last(parent.into())
     }
 
-    /// [`Place::At`].
+    /// [`InsertAt::At`].
     pub fn at(parent: impl Into<Option<NodeId>>, position: u64) -> Self {
         Self::At(parent.into(), position)
     }
 
-    /// [`Place::Sorted`].
+    /// [`InsertAt::Sorted`].
     pub fn sorted(parent: impl Into<Option<NodeId>>) -> Self {
         Self::Sorted(parent.into())
     }
@@ -67,9 +67,9 @@ impl Place {
 
 /// What becomes of the children of a node that is [deleted alone](super::Tree::delete_node).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Orphans {
+pub enum OnDelete {
     /// They take the place of the deleted node, in their order.
-    Adopted,
+    Reparent,
     /// They become roots, behind the other roots, in their order.
-    Rooted,
+    Promote,
 }

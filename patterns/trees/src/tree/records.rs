@@ -120,14 +120,14 @@ pub(crate) type NodeTable<V, C = Postcard> = Table<NodeId, NodeRecord<V>, NodeCo
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_trees::{NestedSets, NodeRecord, Place, Tree, TreeModel};
+/// use keyloom_trees::{NestedSets, NodeRecord, InsertAt, Tree, TreeModel};
 /// use keyloom_tables::{Index, entry};
 /// let by_name = Index::new(&Subspace::new("by_name"), |_, node: &NodeRecord<u32>| entry(node.name()));
 /// let dirs = NestedSets::<u32>::new(&Subspace::new("dirs")).with(&by_name);
 /// let store = Memory::new();
 /// store.transact(|txn| {
-///     dirs.insert(txn, 1, "etc", &0, Place::last(None))?;
-///     dirs.insert(txn, 2, "hosts", &220, Place::last(1))?;
+///     dirs.insert(txn, 1, "etc", &0, InsertAt::last(None))?;
+///     dirs.insert(txn, 2, "hosts", &220, InsertAt::last(1))?;
 ///     dirs.rename(txn, 2, "hosts.old")
 /// })?;
 /// let snapshot = store.snapshot()?;

@@ -9,7 +9,7 @@ use keyloom::value::Codec;
 use super::document::Document;
 use super::preorder::{Preorder, Row};
 use crate::tree::{encode_node, exists};
-use crate::{Nested, NodeId, Orphans, Place, TreeError};
+use crate::{InsertAt, Nested, NodeId, OnDelete, TreeError};
 
 /// Between which rows a node goes.
 struct Spot {
@@ -22,7 +22,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     ///
     /// # Errors
     /// [`TreeError`]: the node is there already, the place is not; a value that cannot be encoded.
-    pub fn insert(&mut self, id: NodeId, name: &str, value: &V, place: Place) -> Result<()> {
+    pub fn insert(&mut self, id: NodeId, name: &str, value: &V, place: InsertAt) -> Result<()> {
         self.expect_absent(id)?;
         let spot = self.spot(&self.rows, place, name)?;
         let at = self.rows.append(|out| encode_node::<V, C>(name, value, out))?;
@@ -63,7 +63,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     ///
     /// # Errors
     /// [`TreeError::BelowItself`], and as [`insert`](Document::insert).
-    pub fn move_to(&mut self, id: NodeId, place: Place) -> Result<()> {
+    pub fn move_to(&mut self, id: NodeId, place: InsertAt) -> Result<()> {
         let position = self.position(id)?;
         if place.is_beside(id) {
             return Ok(());
@@ -95,13 +95,13 @@ impl<V, C: Codec<V>> Document<V, C> {
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`].
-    pub fn delete_node(&mut self, id: NodeId, orphans: Orphans) -> Result<()> {
+    pub fn delete_node(&mut self, id: NodeId, orphans: OnDelete) -> Result<()> {
         let position = self.position(id)?;
         let depth = self.rows.depth(position);
         let mut removed = self.rows.remove(self.rows.subtree(position)).split_off(1);
         let (back_at, rise) = match orphans {
-            Orphans::Adopted => (position, 1),
-            Orphans::Rooted => (self.len(), depth + 1),
+            OnDelete::Reparent => (position, 1),
+            OnDelete::Promote => (self.len(), depth + 1),
         };
         removed.iter_mut().for_each(|row| row.depth -= rise);
         self.rows.insert(back_at, removed);
@@ -112,10 +112,10 @@ impl<V, C: Codec<V>> Document<V, C> {
     ///
     /// # Errors
     /// As [`insert`](Document::insert); then none of them was added.
-    pub fn load(&mut self, parent: impl Into<Option<NodeId>>, trees: &[Nested<V>]) -> Result<()> {
+    pub fn import(&mut self, parent: impl Into<Option<NodeId>>, trees: &[Nested<V>]) -> Result<()> {
         let Some(first) = trees.first() else { return Ok(()) };
         self.expect_absent(first.id)?;
-        let spot = self.spot(&self.rows, Place::Last(parent.into()), "")?;
+        let spot = self.spot(&self.rows, InsertAt::Last(parent.into()), "")?;
         let mut ids: HashSet<NodeId> = self.rows.rows().iter().map(|row| row.id).collect();
         let nodes = || trees.iter().flat_map(Nested::preorder);
         if let Some((_, node)) = nodes().find(|(_, node)| !ids.insert(node.id)) {
@@ -135,22 +135,22 @@ impl<V, C: Codec<V>> Document<V, C> {
     }
 
     /// Where among `rows` a place is.
-    fn spot(&self, rows: &Preorder, place: Place, name: &str) -> Result<Spot> {
+    fn spot(&self, rows: &Preorder, place: InsertAt, name: &str) -> Result<Spot> {
         let known = |id| rows.position(id).ok_or_else(|| self.unknown(id));
         match place {
-            Place::Before(sibling) => {
+            InsertAt::Before(sibling) => {
                 let position = known(sibling)?;
                 Ok(Spot { position, depth: rows.depth(position) })
             }
-            Place::After(sibling) => {
+            InsertAt::After(sibling) => {
                 let position = known(sibling)?;
                 let depth = rows.depth(position);
                 Ok(Spot { position: rows.subtree(position).end, depth })
             }
-            Place::First(parent)
-            | Place::Last(parent)
-            | Place::At(parent, _)
-            | Place::Sorted(parent) => {
+            InsertAt::First(parent)
+            | InsertAt::Last(parent)
+            | InsertAt::At(parent, _)
+            | InsertAt::Sorted(parent) => {
                 let parent = parent.map(known).transpose()?;
                 let position = self.position_below(rows, parent, place, name)?;
                 Ok(Spot { position, depth: parent.map_or(0, |parent| rows.depth(parent) + 1) })
@@ -163,13 +163,13 @@ impl<V, C: Codec<V>> Document<V, C> {
         &self,
         rows: &Preorder,
         parent: Option<usize>,
-        place: Place,
+        place: InsertAt,
         name: &str,
     ) -> Result<usize> {
         let Range { start, end } = rows.below(parent);
         match place {
-            Place::First(_) => Ok(start),
-            Place::At(id, position) => {
+            InsertAt::First(_) => Ok(start),
+            InsertAt::At(id, position) => {
                 let children: Vec<usize> = rows.children(parent).chain([end]).collect();
                 let before = usize::try_from(position).ok().and_then(|at| children.get(at));
                 before.copied().ok_or_else(|| {
@@ -177,7 +177,7 @@ impl<V, C: Codec<V>> Document<V, C> {
                     TreeError::NoSuchPosition { parent: id, position, children }.into()
                 })
             }
-            Place::Sorted(_) => {
+            InsertAt::Sorted(_) => {
                 for child in rows.children(parent) {
                     if rows.node::<V, C>(child).name()? > name {
                         return Ok(child);
@@ -190,7 +190,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     }
 
     /// An error where the target of a move is not there, or goes with the node.
-    fn expect_outside(&self, id: NodeId, subtree: &Range<usize>, place: Place) -> Result<()> {
+    fn expect_outside(&self, id: NodeId, subtree: &Range<usize>, place: InsertAt) -> Result<()> {
         let Some(target) = place.named() else { return Ok(()) };
         if subtree.contains(&self.position(target)?) {
             return Err(TreeError::BelowItself { node: id, target }.into());

@@ -19,13 +19,13 @@ use crate::{Nested, NodeId, TreeNode, Visit};
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_trees::{Place, TreeDocument};
+/// use keyloom_trees::{InsertAt, TreeDocument};
 /// let comments = TreeDocument::<String>::new(&Subspace::new("comments on post 7"));
 /// let store = Memory::new();
 ///
 /// let mut document = comments.read(&store.snapshot()?)?;
-/// document.insert(1, "Ada", &"What a post!".into(), Place::Last(None))?;
-/// document.insert(2, "Bob", &"Indeed.".into(), Place::last(1))?;
+/// document.insert(1, "Ada", &"What a post!".into(), InsertAt::Last(None))?;
+/// document.insert(2, "Bob", &"Indeed.".into(), InsertAt::last(1))?;
 /// let version = store.transact(|txn| comments.write(txn, &document))?;
 ///
 /// let document = comments.read(&store.snapshot()?)?;
@@ -296,7 +296,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     ///
     /// # Errors
     /// As [`parent`](Document::parent); a node that does not decode.
-    pub fn dump(&self, from: impl Into<Option<NodeId>>) -> Result<Vec<Nested<V>>> {
+    pub fn export(&self, from: impl Into<Option<NodeId>>) -> Result<Vec<Nested<V>>> {
         dump_of(self.descendants(from, ..)?.map(Ok))
     }
 

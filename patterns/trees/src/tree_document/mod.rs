@@ -8,15 +8,15 @@
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
 //! use keyloom_tables::RecordConflict;
-//! use keyloom_trees::{Place, Tree, TreeDocument};
+//! use keyloom_trees::{InsertAt, Tree, TreeDocument};
 //!
 //! // One document per post.
 //! let posts = Subspace::new("comments");
 //! let comments = TreeDocument::<String>::new(&posts.child(&7));
 //! let store = Memory::new();
 //! store.transact(|txn| {
-//!     comments.insert(txn, 1, "Ada", &"What a post!".into(), Place::Last(None))?;
-//!     comments.insert(txn, 2, "Bob", &"Indeed.".into(), Place::last(1))
+//!     comments.insert(txn, 1, "Ada", &"What a post!".into(), InsertAt::Last(None))?;
+//!     comments.insert(txn, 2, "Bob", &"Indeed.".into(), InsertAt::last(1))
 //! })?;
 //!
 //! // Two people read, and both decide to write.
@@ -177,11 +177,11 @@ impl<V, C> TreeDocument<V, C> {
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Reader, Store, Subspace};
-    /// use keyloom_trees::{Place, Tree, TreeDocument};
+    /// use keyloom_trees::{InsertAt, Tree, TreeDocument};
     /// let comments = TreeDocument::<String>::new(&Subspace::new("comments")).piece_bytes(10_000);
     /// let store = Memory::builder().limits(Limits::foundationdb()).build();
     /// let long = "a value may be longer than a piece ".repeat(10_000);
-    /// store.transact(|txn| comments.insert(txn, 1, "Ada", &long, Place::Last(None)))?;
+    /// store.transact(|txn| comments.insert(txn, 1, "Ada", &long, InsertAt::Last(None)))?;
     /// let snapshot = store.snapshot()?;
     /// assert_eq!(snapshot.count(comments.space().range())?, 1 + 36);
     /// assert_eq!(comments.read(&snapshot)?.get(1).expect("there").value()?, long);

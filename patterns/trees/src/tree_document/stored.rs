@@ -223,11 +223,11 @@ impl<V, C> TreeDocument<V, C> {
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Store, Subspace};
-    /// use keyloom_trees::{Place, TreeDocument};
+    /// use keyloom_trees::{InsertAt, TreeDocument};
     /// let outline = TreeDocument::<String>::new(&Subspace::new("outline"));
     /// let store = Memory::builder().limits(Limits::etcd()).build(); // some 1.5 MB in a transaction
     /// let mut document = outline.read(&store.snapshot()?)?;
-    /// document.insert(1, "long", &"four megabytes ".repeat(280_000), Place::last(None))?;
+    /// document.insert(1, "long", &"four megabytes ".repeat(280_000), InsertAt::last(None))?;
     /// assert!(store.transact(|txn| outline.write(txn, &document)).unwrap_err().is_too_much_at_once());
     /// assert_eq!(outline.write_in_steps(&store, &document)?, 1);
     /// # Ok::<(), keyloom::Error>(())

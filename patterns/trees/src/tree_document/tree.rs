@@ -9,7 +9,7 @@ use super::TreeDocument;
 use super::document::Document;
 use super::preorder::{DocumentBytes, owned, visits};
 use crate::tree::{NodeOf, VisitOf};
-use crate::{Nested, NodeId, Orphans, Place, Tree};
+use crate::{InsertAt, Nested, NodeId, OnDelete, Tree};
 use keyloom_tables::Inconsistency;
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
@@ -134,7 +134,7 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         id: NodeId,
         name: &str,
         value: &V,
-        place: Place,
+        place: InsertAt,
     ) -> Result<()> {
         txn.guarded(|txn| self.update(txn, |document| document.insert(id, name, value, place)))
     }
@@ -147,7 +147,7 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         txn.guarded(|txn| self.update(txn, |document| document.set_value(id, value)))
     }
 
-    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: Place) -> Result<()> {
+    fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()> {
         txn.guarded(|txn| self.update(txn, |document| document.move_to(id, place)))
     }
 
@@ -155,17 +155,17 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         txn.guarded(|txn| self.update(txn, |document| document.delete_subtree(id)))
     }
 
-    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: Orphans) -> Result<()> {
+    fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: OnDelete) -> Result<()> {
         txn.guarded(|txn| self.update(txn, |document| document.delete_node(id, orphans)))
     }
 
-    fn load(
+    fn import(
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
         trees: &[Nested<V>],
     ) -> Result<()> {
-        txn.guarded(|txn| self.update(txn, |document| document.load(parent, trees)))
+        txn.guarded(|txn| self.update(txn, |document| document.import(parent, trees)))
     }
 
     fn check(

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::{Error, KeyBuf, Memory, Metered, Order, Reader, Store, Writer};
-use keyloom_trees::{AdjacencyList, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError};
+use keyloom_trees::{AdjacencyList, InsertAt, MoveStep, Nested, NodeId, OnDelete, Tree, TreeError};
 
 use crate::questions::findings;
 use keyloom_tables::{Inconsistency, Rule};
@@ -27,7 +27,7 @@ fn fan(first: NodeId, children: u64) -> Nested<u32> {
 }
 
 fn filled<S: Store>(store: S, tree: &AdjacencyList<u32>, trees: &[Nested<u32>]) -> S {
-    store.transact(|txn| tree.load(txn, None, trees)).unwrap();
+    store.transact(|txn| tree.import(txn, None, trees)).unwrap();
     store
 }
 
@@ -81,39 +81,39 @@ fn operations_cost_what_the_documentation_says() {
     let through: [Through<'_>; 3] = [
         &|| tree.descendant_count(&snapshot, 100).unwrap() + 1,
         &|| tree.leaves(&snapshot, 100).unwrap().count() as u64 + 1,
-        &|| tree.dump(&snapshot, 100).unwrap()[0].preorder().count() as u64,
+        &|| tree.export(&snapshot, 100).unwrap()[0].preorder().count() as u64,
     ];
     for walk in through {
         assert_eq!(store.measure(|_| walk()), (51, leaves));
     }
     drop(snapshot);
 
-    let insert = |id, place: Place| {
+    let insert = |id, place: InsertAt| {
         let tree = tree.clone();
         cost(&store, move |txn| tree.insert(txn, id, "new", &0, place))
     };
-    assert_eq!(insert(20, Place::last(100)), [2, 1, 2, 3]);
-    assert_eq!(insert(21, Place::first(100)), [2, 1, 2, 3]);
-    assert_eq!(insert(22, Place::last(None)), [1, 1, 1, 3]);
-    assert_eq!(insert(23, Place::Before(101)), [2, 1, 3, 3]);
-    assert_eq!(insert(24, Place::After(101)), [2, 1, 3, 3]);
-    assert_eq!(insert(25, Place::at(100, 10)), [2, 1, 12, 3]);
-    let moving = |id, place: Place| cost(&store, |txn| tree.move_to(txn, id, place));
+    assert_eq!(insert(20, InsertAt::last(100)), [2, 1, 2, 3]);
+    assert_eq!(insert(21, InsertAt::first(100)), [2, 1, 2, 3]);
+    assert_eq!(insert(22, InsertAt::last(None)), [1, 1, 1, 3]);
+    assert_eq!(insert(23, InsertAt::Before(101)), [2, 1, 3, 3]);
+    assert_eq!(insert(24, InsertAt::After(101)), [2, 1, 3, 3]);
+    assert_eq!(insert(25, InsertAt::at(100, 10)), [2, 1, 12, 3]);
+    let moving = |id, place: InsertAt| cost(&store, |txn| tree.move_to(txn, id, place));
     // Two, with all below it, below another root; back again; among its siblings; to where it is.
-    assert_eq!(moving(2, Place::last(100)), [2, 1, 3, 5]);
-    assert_eq!(moving(2, Place::last(1)), [2, 1, 2, 5]);
+    assert_eq!(moving(2, InsertAt::last(100)), [2, 1, 3, 5]);
+    assert_eq!(moving(2, InsertAt::last(1)), [2, 1, 2, 5]);
     // The new parent has two above it.
-    assert_eq!(moving(110, Place::last(3)), [4, 1, 4, 5]);
-    assert_eq!(moving(110, Place::last(None)), [1, 1, 2, 5]);
-    assert_eq!(moving(3, Place::last(2)), [2, 1, 3, 3]);
-    assert_eq!(moving(3, Place::last(2)), [2, 1, 4, 0]);
+    assert_eq!(moving(110, InsertAt::last(3)), [4, 1, 4, 5]);
+    assert_eq!(moving(110, InsertAt::last(None)), [1, 1, 2, 5]);
+    assert_eq!(moving(3, InsertAt::last(2)), [2, 1, 3, 3]);
+    assert_eq!(moving(3, InsertAt::last(2)), [2, 1, 4, 0]);
     assert_eq!(cost(&store, |txn| tree.rename(txn, 100, "hundred")), [1, 0, 1, 2]);
     assert_eq!(cost(&store, |txn| tree.set_value(txn, 100, &7)), [1, 0, 1, 2]);
     assert_eq!(cost(&store, |txn| tree.delete_subtree(txn, 4).map(drop))[3], 2 * 2 + 1 + 2);
     let children = tree.child_count(&store.snapshot().unwrap(), 100).unwrap();
-    let spent = cost(&store, |txn| tree.delete_node(txn, 100, Orphans::Adopted));
+    let spent = cost(&store, |txn| tree.delete_node(txn, 100, OnDelete::Reparent));
     assert_eq!((spent[0], spent[3]), (1, 2 * children + 5));
-    let spent = cost(&store, |txn| tree.load(txn, 1, &[fan(200, 9), fan(300, 0)]));
+    let spent = cost(&store, |txn| tree.import(txn, 1, &[fan(200, 9), fan(300, 0)]));
     assert_eq!(spent, [12, 1, 2, 2 * 11 + 1 + 1]);
     assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
 }
@@ -123,7 +123,7 @@ fn a_move_costs_the_same_whatever_hangs_from_the_node() {
     let tree = tree();
     for children in [0, 10, 3_000] {
         let store = filled(Metered::new(Memory::new()), &tree, &[fan(10_000, children), fan(1, 1)]);
-        assert_eq!(cost(&store, |txn| tree.move_to(txn, 10_000, Place::last(1))), [2, 1, 3, 5]);
+        assert_eq!(cost(&store, |txn| tree.move_to(txn, 10_000, InsertAt::last(1))), [2, 1, 3, 5]);
         let snapshot = store.snapshot().unwrap();
         assert_eq!(tree.descendant_count(&snapshot, 1).unwrap(), children + 2);
         assert_eq!(findings(&tree, &snapshot), [""; 0]);
@@ -134,10 +134,10 @@ fn a_move_costs_the_same_whatever_hangs_from_the_node() {
 fn unique_names_cost_a_get_and_a_write_more() {
     let tree = tree().with_unique_names();
     let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 3), fan(10, 3)]);
-    let spent = cost(&store, |txn| tree.insert(txn, 20, "new", &0, Place::last(1)));
+    let spent = cost(&store, |txn| tree.insert(txn, 20, "new", &0, InsertAt::last(1)));
     assert_eq!(spent, [3, 1, 2, 4]);
     assert_eq!(cost(&store, |txn| tree.rename(txn, 20, "newer")), [2, 0, 1, 4]);
-    assert_eq!(cost(&store, |txn| tree.move_to(txn, 20, Place::last(10))), [3, 1, 3, 7]);
+    assert_eq!(cost(&store, |txn| tree.move_to(txn, 20, InsertAt::last(10))), [3, 1, 3, 7]);
     let snapshot = store.snapshot().unwrap();
     let (found, cost) = store.measure(|_| tree.child_named(&snapshot, 10, "newer").unwrap());
     assert_eq!((found, cost.gets, cost.round_trips), (Some(20), 2, 1));
@@ -150,7 +150,7 @@ fn a_load_with_unique_names_waits_as_often_for_many_trees() {
         let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 3)]);
         let some: Vec<_> = (100..100 + trees).map(|id| fan(id, 0)).collect();
         let (_, cost) = store.measure(|store| {
-            store.transact(|txn| tree.load(txn, 1, &some)).unwrap();
+            store.transact(|txn| tree.import(txn, 1, &some)).unwrap();
         });
         // The ids, the names, the last child, the commit.
         assert_eq!((cost.gets, cost.round_trips), (2 * trees + 1, 4));
@@ -177,7 +177,7 @@ fn many(of: u64) -> u64 {
 }
 
 /// Inserts below one parent, of which each goes where `place` says; returns the keys written for each, and the longest rank.
-fn inserts(what: &str, count: u64, mut place: impl FnMut(u64) -> Place) -> (f64, usize) {
+fn inserts(what: &str, count: u64, mut place: impl FnMut(u64) -> InsertAt) -> (f64, usize) {
     let tree = tree();
     let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2)]);
     let (mut ids, mut worst) = (10..10 + count, 0);
@@ -217,14 +217,14 @@ fn inserts_at_random_places_cost_three_key_writes() {
             first @ 8..10 => first - 6,
             other => other,
         };
-        if rng.bool() { Place::After(beside) } else { Place::Before(beside) }
+        if rng.bool() { InsertAt::After(beside) } else { InsertAt::Before(beside) }
     });
     assert!(each < 3.01 && longest <= 16, "{each} {longest}");
 }
 
 #[test]
 fn inserts_at_the_ends_have_short_ranks() {
-    for place in [Place::first(1), Place::last(1)] {
+    for place in [InsertAt::first(1), InsertAt::last(1)] {
         let (each, longest) = inserts(&format!("{place:?}"), many(100_000).max(500), |_| place);
         assert!(each == 3.0 && longest <= 4, "{each} {longest}");
     }
@@ -233,16 +233,16 @@ fn inserts_at_the_ends_have_short_ranks() {
 #[test]
 fn inserts_at_one_place_between_two_are_ranked_anew_now_and_then() {
     let last = |id: NodeId| if id == 10 { 2 } else { id - 1 };
-    type Run = (&'static str, u64, fn(NodeId, NodeId) -> Place);
+    type Run = (&'static str, u64, fn(NodeId, NodeId) -> InsertAt);
     let many = many(100_000).max(3_000);
     let runs: [Run; 4] = [
-        ("before a fixed one", many, |_, _| Place::Before(3)),
-        ("behind a fixed one", many, |_, _| Place::After(2)),
-        ("behind the last one", many, |_, last| Place::After(last)),
+        ("before a fixed one", many, |_, _| InsertAt::Before(3)),
+        ("behind a fixed one", many, |_, _| InsertAt::After(2)),
+        ("behind the last one", many, |_, last| InsertAt::After(last)),
         // The worst there is: each leaves most of the room on the side that the next one does not take.
         ("on both sides in turn", 3_000, |id, last| match id % 2 {
-            0 => Place::After(last),
-            _ => Place::Before(last),
+            0 => InsertAt::After(last),
+            _ => InsertAt::Before(last),
         }),
     ];
     for (what, count, place) in runs {
@@ -275,9 +275,9 @@ fn order_below(tree: &AdjacencyList<u32>, store: &impl Store, parent: NodeId) ->
 fn between_equal_ranks_there_is_room_all_the_same() {
     let tree = tree();
     for (place, wanted) in [
-        (Place::After(12), vec![11, 12, 20, 13, 14]),
-        (Place::Before(12), vec![11, 20, 12, 13, 14]),
-        (Place::at(1, 3), vec![11, 12, 13, 20, 14]),
+        (InsertAt::After(12), vec![11, 12, 20, 13, 14]),
+        (InsertAt::Before(12), vec![11, 20, 12, 13, 14]),
+        (InsertAt::at(1, 3), vec![11, 12, 13, 20, 14]),
     ] {
         let store = filled(Memory::new(), &tree, &[fan(1, 0)]);
         store
@@ -299,8 +299,8 @@ fn between_equal_ranks_there_is_room_all_the_same() {
             put_by_hand(txn, 11, Some(1), b"");
             put_by_hand(txn, 12, Some(1), &[0xFF, 0]);
             txn.add(&space().pack(&("count", 1)), 2)?;
-            tree.insert(txn, 20, "new", &0, Place::After(11))?;
-            tree.insert(txn, 21, "new", &0, Place::last(1))
+            tree.insert(txn, 20, "new", &0, InsertAt::After(11))?;
+            tree.insert(txn, 21, "new", &0, InsertAt::last(1))
         })
         .unwrap();
     assert_eq!(order_below(&tree, &store, 1), [11, 20, 12, 21]);
@@ -429,7 +429,7 @@ fn a_stray_child_entry_that_closes_a_circle_ends_the_walk() {
     for from in [None, Some(1), Some(20)] {
         let last = tree.descendants(&snapshot, from, ..).unwrap().last().unwrap();
         assert_eq!(last.unwrap_err().downcast_ref(), Some(&circle), "{from:?}");
-        assert!(tree.dump(&snapshot, from).is_err() && tree.dot(&snapshot, from).is_err());
+        assert!(tree.export(&snapshot, from).is_err() && tree.dot(&snapshot, from).is_err());
         assert!(tree.leaves(&snapshot, from).unwrap().any(|leaf| leaf.is_err()));
     }
     drop(snapshot);
@@ -543,7 +543,7 @@ fn nodes_without_a_way_up_are_found_and_become_roots() {
     let walk: Vec<_> = tree.descendants(&snapshot, 30, ..).unwrap().collect();
     assert!(walk.len() < 6 && walk.last().unwrap().is_err());
     drop(snapshot);
-    assert!(store.transact(|txn| tree.move_to(txn, 2, Place::last(33))).is_err());
+    assert!(store.transact(|txn| tree.move_to(txn, 2, InsertAt::last(33))).is_err());
 
     tree.repair(&store).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -575,7 +575,7 @@ fn a_record_of_a_newer_format_is_refused_and_named() {
     assert!(found.contains(&named), "{found:?}");
     tree.repair(&store).unwrap();
     assert_eq!(crate::damage::faults(&tree, &store).unwrap(), []);
-    assert_eq!(tree.dump(&store.snapshot().unwrap(), None).unwrap(), [fan(1, 1)]);
+    assert_eq!(tree.export(&store.snapshot().unwrap(), None).unwrap(), [fan(1, 1)]);
 }
 
 #[test]
@@ -588,13 +588,13 @@ fn a_name_too_long_for_a_key_is_refused() {
         assert!(matches!(found, Some(TreeError::NameTooLong { limit: 511, .. })), "{error}");
         assert!(error.to_string().contains("shorten"), "{error}");
     };
-    is_too_long(refused(&store, |txn| unique.insert(txn, 9, &long, &0, Place::last(1))));
+    is_too_long(refused(&store, |txn| unique.insert(txn, 9, &long, &0, InsertAt::last(1))));
     is_too_long(refused(&store, |txn| unique.rename(txn, 2, &long)));
     let deep = [Nested::new(8, "short", 0).with(Nested::new(9, &*long, 0))];
-    is_too_long(refused(&store, |txn| unique.load(txn, 1, &deep)));
+    is_too_long(refused(&store, |txn| unique.import(txn, 1, &deep)));
     // Where names are no keys, they may be long.
     let plain = AdjacencyList::<u32>::new(&Subspace::new("plain"));
-    store.transact(|txn| plain.insert(txn, 1, &long, &0, Place::last(None))).unwrap();
+    store.transact(|txn| plain.insert(txn, 1, &long, &0, InsertAt::last(None))).unwrap();
     assert_eq!(plain.get(&store.snapshot().unwrap(), 1).unwrap().unwrap().name().unwrap(), long);
 }
 
@@ -608,7 +608,7 @@ fn writers_at_the_end_of_one_parent_all_come_in_and_each_in_its_order() {
             scope.spawn(move || {
                 for n in 0..25 {
                     let id = writer * 1_000 + n;
-                    store.transact(|txn| tree.insert(txn, id, "", &0, Place::last(1))).unwrap();
+                    store.transact(|txn| tree.insert(txn, id, "", &0, InsertAt::last(1))).unwrap();
                 }
             });
         }
@@ -627,16 +627,16 @@ fn inserts_at_different_places_below_one_parent_do_not_conflict() {
     let tree = tree();
     let store = filled(optimistic_memory(), &tree, &[fan(1, 10)]);
     let (mut one, mut other) = (store.begin().unwrap(), store.begin().unwrap());
-    tree.insert(&mut one, 20, "", &0, Place::After(3)).unwrap();
-    tree.insert(&mut other, 21, "", &0, Place::After(8)).unwrap();
+    tree.insert(&mut one, 20, "", &0, InsertAt::After(3)).unwrap();
+    tree.insert(&mut other, 21, "", &0, InsertAt::After(8)).unwrap();
     keyloom::Transaction::commit(one).unwrap();
     keyloom::Transaction::commit(other).unwrap();
     assert_eq!(tree.child_count(&store.snapshot().unwrap(), 1).unwrap(), 12);
     assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
     // Two that go to the same place do.
     let (mut one, mut other) = (store.begin().unwrap(), store.begin().unwrap());
-    tree.insert(&mut one, 30, "", &0, Place::After(3)).unwrap();
-    tree.insert(&mut other, 31, "", &0, Place::After(3)).unwrap();
+    tree.insert(&mut one, 30, "", &0, InsertAt::After(3)).unwrap();
+    tree.insert(&mut other, 31, "", &0, InsertAt::After(3)).unwrap();
     keyloom::Transaction::commit(one).unwrap();
     assert!(keyloom::Transaction::commit(other).unwrap_err().is_retryable());
 }
@@ -666,12 +666,12 @@ fn as_etcd() -> Memory {
 
 /// Adds a root with nodes below it, a thousand in each transaction; the ids are those from 10 on.
 fn grow(store: &Memory, tree: &AdjacencyList<u32>, nodes: u64) {
-    store.transact(|txn| tree.insert(txn, 10, "ten", &0, Place::last(None))).unwrap();
+    store.transact(|txn| tree.insert(txn, 10, "ten", &0, InsertAt::last(None))).unwrap();
     let mut last = 10;
     while last < nodes {
         // Wide, and below every thousandth node another level.
         let some: Vec<_> = (last + 1..last + 1_000).map(|id| fan(id, 0)).collect();
-        store.transact(|txn| tree.load(txn, last, &some)).unwrap();
+        store.transact(|txn| tree.import(txn, last, &some)).unwrap();
         last += 999;
     }
 }
@@ -680,7 +680,7 @@ fn grow(store: &Memory, tree: &AdjacencyList<u32>, nodes: u64) {
 fn a_subtree_larger_than_a_transaction_is_deleted_in_steps() {
     let tree = tree();
     let store = as_etcd();
-    store.transact(|txn| tree.load(txn, None, &[fan(1, 3)])).unwrap();
+    store.transact(|txn| tree.import(txn, None, &[fan(1, 3)])).unwrap();
     let before = dump_all(&store);
     let nodes = many(100_000).max(10_000);
     grow(&store, &tree, nodes);
@@ -705,7 +705,7 @@ fn a_deletion_that_stops_anywhere_is_hidden_and_goes_on() {
         [fan(1, 3), fan(10, 5).with(fan(100, 700).with(fan(1_000, 800).with(fan(3_000, 4))))];
     let store = filled(Memory::new(), &tree, &trees[..1]);
     let before = dump_all(&store);
-    store.transact(|txn| tree.load(txn, None, &trees[1..])).unwrap();
+    store.transact(|txn| tree.import(txn, None, &trees[1..])).unwrap();
     let stop = |_: &keyloom_trees::MoveProgress| ControlFlow::Break(());
     let mut done = tree.delete_in_steps(&store, 10, stop).unwrap();
     let mut stops = 0;
@@ -713,27 +713,27 @@ fn a_deletion_that_stops_anywhere_is_hidden_and_goes_on() {
         let snapshot = store.snapshot().unwrap();
         assert_eq!(findings(&tree, &snapshot), [""; 0]);
         assert!(tree.get(&snapshot, 10).unwrap().is_none());
-        assert_eq!(tree.dump(&snapshot, None).unwrap(), trees[..1]);
+        assert_eq!(tree.export(&snapshot, None).unwrap(), trees[..1]);
         assert!(tree.children(&snapshot, 10, Order::Ascending).is_err());
         assert!(tree.child_count(&snapshot, 10).is_err());
         drop(snapshot);
         if stops == 0 {
             // The id is taken, and nothing goes below it.
             let in_steps = TreeError::InSteps { tree: space().to_string(), node: 10 };
-            let again = refused(&store, |txn| tree.insert(txn, 10, "x", &0, Place::last(None)));
+            let again = refused(&store, |txn| tree.insert(txn, 10, "x", &0, InsertAt::last(None)));
             assert_eq!(again.downcast_ref(), Some(&in_steps));
-            let again = refused(&store, |txn| tree.load(txn, None, &[fan(10, 0)]));
+            let again = refused(&store, |txn| tree.import(txn, None, &[fan(10, 0)]));
             assert_eq!(again.downcast_ref(), Some(&in_steps));
-            let below = refused(&store, |txn| tree.insert(txn, 9, "x", &0, Place::last(10)));
+            let below = refused(&store, |txn| tree.insert(txn, 9, "x", &0, InsertAt::last(10)));
             assert!(matches!(below.downcast_ref(), Some(TreeError::UnknownNode { node: 10, .. })));
         }
         stops += 1;
-        done = tree.finish_steps(&store, stop).unwrap();
+        done = tree.resume(&store, stop).unwrap();
     }
     assert!(stops >= 4, "{stops}");
     assert_eq!(dump_all(&store), before);
     // A repair goes on with it too, and a mark of no deletion is removed without any harm.
-    store.transact(|txn| tree.load(txn, None, &trees[1..])).unwrap();
+    store.transact(|txn| tree.import(txn, None, &trees[1..])).unwrap();
     let whole = dump_all(&store);
     store.transact(|txn| txn.put(&space().pack(&("delete", 100)), b"")).unwrap();
     assert_eq!(findings(&tree, &store.snapshot().unwrap()).len(), 1);
@@ -755,5 +755,5 @@ fn a_deletion_in_steps_leaves_what_only_a_stray_entry_names() {
     tree.delete_in_steps(&store, 10, |_| ControlFlow::Continue(())).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(findings(&tree, &snapshot), [""; 0]);
-    assert_eq!(tree.dump(&snapshot, None).unwrap(), [fan(1, 3)]);
+    assert_eq!(tree.export(&snapshot, None).unwrap(), [fan(1, 3)]);
 }

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::{Error, KeyRange, Memory, Order, Reader, Result, Store, Writer};
-use keyloom_trees::{AdjacencyList, Nested, NodeId, Place, Tree, TreeDocument};
+use keyloom_trees::{AdjacencyList, InsertAt, Nested, NodeId, Tree, TreeDocument};
 
 use crate::oracle::{Cost, Rules};
 use keyloom_tables::{Inconsistency, Rule};
@@ -186,7 +186,7 @@ impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
         if rules.ordered_by_name {
             sort(&mut trees);
         }
-        store.transact(|txn| model.load(txn, None, &trees)).unwrap();
+        store.transact(|txn| model.import(txn, None, &trees)).unwrap();
         let before = dump_all(*store);
         let whole = walk(*model, &store.snapshot().unwrap()).unwrap();
         let mut txn = store.begin().unwrap();
@@ -272,8 +272,8 @@ impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
             for (id, _) in now.iter().filter(|(_, (_, value))| value.is_none()) {
                 model.set_value(txn, *id, &7)?;
             }
-            model.insert(txn, 1_000, "new", &1, Place::sorted(None))?;
-            model.move_to(txn, 1_000, Place::sorted(now.keys().next().copied()))
+            model.insert(txn, 1_000, "new", &1, InsertAt::sorted(None))?;
+            model.move_to(txn, 1_000, InsertAt::sorted(now.keys().next().copied()))
         });
         change.map_err(|error| error.to_string())?;
         let left = faults(*model, *store).map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow::Continue;
 use keyloom::key::Subspace;
 use keyloom::{Memory, Store};
 use keyloom_trees::{
-    AdjacencyList, MaterializedPath, Nested, NestedSets, Orphans, Place, Tree, TreeDocument,
+    AdjacencyList, InsertAt, MaterializedPath, Nested, NestedSets, OnDelete, Tree, TreeDocument,
     TreeError,
 };
 
@@ -25,9 +25,9 @@ fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
 fn all_operations<T: Tree<Value = u32>>(store: &impl Store, make: impl Fn(&Subspace) -> T) {
     let (tree, deepest) = (make(&Subspace::new("tree")), LEVELS);
     let trees = [chain(LEVELS)];
-    store.transact(|txn| tree.load(txn, None, &trees)).unwrap();
+    store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
     let snapshot = store.snapshot().unwrap();
-    assert!(tree.dump(&snapshot, None).unwrap() == trees);
+    assert!(tree.export(&snapshot, None).unwrap() == trees);
     assert_eq!(tree.descendant_count(&snapshot, None).unwrap(), LEVELS);
     assert_eq!(tree.leaves(&snapshot, None).unwrap().count(), 1);
     assert_eq!(tree.descendants(&snapshot, 1, LEVELS as u32 - 1_000..).unwrap().count(), 1_000);
@@ -39,18 +39,18 @@ fn all_operations<T: Tree<Value = u32>>(store: &impl Store, make: impl Fn(&Subsp
     assert_eq!(findings(&tree, &snapshot), [""; 0]);
     drop(snapshot);
     assert_eq!(tree.repair(store).unwrap(), 0);
-    let below = refused(store, |txn| tree.move_to(txn, 1, Place::last(deepest)));
+    let below = refused(store, |txn| tree.move_to(txn, 1, InsertAt::last(deepest)));
     assert!(matches!(below.downcast_ref(), Some(TreeError::BelowItself { .. })));
     store
         .transact(|txn| {
-            tree.insert(txn, 0, "deeper", &0, Place::last(deepest))?;
-            tree.delete_node(txn, 2, Orphans::Adopted)?;
-            tree.move_to(txn, LEVELS / 2, Place::last(None))
+            tree.insert(txn, 0, "deeper", &0, InsertAt::last(deepest))?;
+            tree.delete_node(txn, 2, OnDelete::Reparent)?;
+            tree.move_to(txn, LEVELS / 2, InsertAt::last(None))
         })
         .unwrap();
     tree.delete_in_steps(store, LEVELS / 2, |_| Continue(())).unwrap();
     store.transact(|txn| tree.delete_subtree(txn, 1).map(drop)).unwrap();
-    assert!(tree.dump(&store.snapshot().unwrap(), None).unwrap().is_empty());
+    assert!(tree.export(&store.snapshot().unwrap(), None).unwrap().is_empty());
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_path_of_many_levels_is_refused() {
         for tree in [MaterializedPath::new(&space), MaterializedPath::new(&space).of_names()] {
             let store = Memory::new();
             let trees: [Nested<u32>; 1] = [chain(LEVELS)];
-            let refused = refused(&store, |txn| tree.load(txn, None, &trees));
+            let refused = refused(&store, |txn| tree.import(txn, None, &trees));
             assert!(matches!(refused.downcast_ref(), Some(TreeError::PathTooLong { .. })));
         }
     });

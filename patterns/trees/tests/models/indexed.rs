@@ -14,8 +14,8 @@ use keyloom_tables::{
 };
 use keyloom_trees::DeclareTree as _;
 use keyloom_trees::{
-    AdjacencyList, MaterializedPath, Nested, NestedSets, NodeCodec, NodeId, NodeRecord, Orphans,
-    Place, Tree, TreeModel,
+    AdjacencyList, InsertAt, MaterializedPath, Nested, NestedSets, NodeCodec, NodeId, NodeRecord,
+    OnDelete, Tree, TreeModel,
 };
 
 use crate::operations::{Mix, Operation, perform};
@@ -92,7 +92,7 @@ type Nodes = BTreeSet<(String, u32, NodeId)>;
 impl<T: Tree<Value = u32>> Indexed<T> {
     /// What the indexes must hold, from the tree alone.
     fn expected(&self, store: &impl Store) -> Nodes {
-        let forest = self.tree.dump(&store.snapshot().unwrap(), None).unwrap();
+        let forest = self.tree.export(&store.snapshot().unwrap(), None).unwrap();
         let nodes = forest.iter().flat_map(Nested::preorder);
         nodes.map(|(_, node)| (node.name.clone(), node.value, node.id)).collect()
     }
@@ -200,19 +200,19 @@ fn forgetting_is_caught<T: TreeModel<Value = u32, Codec = Postcard>>(
     store: &(impl Store + Clone),
     model: &Model<T>,
 ) {
-    let place = Place::sorted(2);
+    let place = InsertAt::sorted(2);
     let operations = [
         Operation::Insert { id: 90, name: "new".into(), value: 5, place },
         Operation::Rename { id: 5, name: "other".into() },
         Operation::SetValue { id: 6, value: 60 },
         Operation::DeleteSubtree { id: 8 },
-        Operation::DeleteNode { id: 2, orphans: Orphans::Adopted },
+        Operation::DeleteNode { id: 2, orphans: OnDelete::Reparent },
         Operation::Load { parent: Some(5), trees: vec![Nested::new(95, "loaded", 5)] },
     ];
     for operation in operations {
         clear(store);
         let indexed = model.indexed(store);
-        store.transact(|txn| indexed.tree.load(txn, None, &wide(3))).unwrap();
+        store.transact(|txn| indexed.tree.import(txn, None, &wide(3))).unwrap();
         let forgetful = (model.make)(indexed.tree.space());
         store.transact(|txn| perform(&forgetful, txn, &operation)).unwrap();
         assert_ne!(indexed.expected(store), indexed.found(store), "{operation:?}");
@@ -224,14 +224,14 @@ fn forgetting_is_caught<T: TreeModel<Value = u32, Codec = Postcard>>(
 
 /// Changes of all kinds to `wide(3)`.
 fn changes() -> Vec<Operation> {
-    let place = Place::sorted(2);
+    let place = InsertAt::sorted(2);
     vec![
         Operation::Insert { id: 90, name: "new".into(), value: 5, place },
         Operation::Rename { id: 5, name: "other".into() },
         Operation::SetValue { id: 6, value: 60 },
         Operation::Move { id: 9, place },
         Operation::DeleteSubtree { id: 8 },
-        Operation::DeleteNode { id: 5, orphans: Orphans::Adopted },
+        Operation::DeleteNode { id: 5, orphans: OnDelete::Reparent },
     ]
 }
 
@@ -256,7 +256,7 @@ fn faults_leave_nothing<T: TreeModel<Value = u32, Codec = Postcard>>(
 fn prepare<T: Tree<Value = u32>>(store: &impl Store, empty: &Dump, tree: &T) {
     clear(store);
     store.transact(|txn| empty.iter().try_for_each(|(k, v)| txn.put(k, v))).unwrap();
-    store.transact(|txn| tree.load(txn, None, &wide(3))).unwrap();
+    store.transact(|txn| tree.import(txn, None, &wide(3))).unwrap();
 }
 
 fn change<T: Tree<Value = u32>>(txn: &mut impl Writer, tree: &T) -> Result<()> {
@@ -275,9 +275,9 @@ fn steps_keep_nodes_indexed<T: TreeModel<Value = u32, Codec = Postcard>>(
     let indexed = model.indexed(store);
     let tree = &indexed.tree;
     let assert_sound = || assert_eq!(indexed.faults(store), [""; 0]);
-    store.transact(|txn| tree.load(txn, None, &wide(400))).unwrap();
-    store.transact(|txn| tree.insert(txn, 9_000, "zoo", &1, Place::sorted(None))).unwrap();
-    tree.move_in_steps(store, 1, Place::sorted(9_000), |_| {
+    store.transact(|txn| tree.import(txn, None, &wide(400))).unwrap();
+    store.transact(|txn| tree.insert(txn, 9_000, "zoo", &1, InsertAt::sorted(None))).unwrap();
+    tree.move_in_steps(store, 1, InsertAt::sorted(9_000), |_| {
         assert_sound();
         Continue(())
     })
@@ -287,7 +287,7 @@ fn steps_keep_nodes_indexed<T: TreeModel<Value = u32, Codec = Postcard>>(
 
     tree.delete_in_steps(store, 1, |_| Break(())).unwrap();
     assert_sound();
-    tree.finish_steps(store, |_| {
+    tree.resume(store, |_| {
         assert_sound();
         Continue(())
     })
@@ -299,7 +299,7 @@ fn steps_keep_nodes_indexed<T: TreeModel<Value = u32, Codec = Postcard>>(
 pub fn a_rename_in_steps_keeps_nodes_indexed(store: &(impl Store + Clone)) {
     clear(store);
     let indexed = Model { make: of_names, rules: Rules::ORDERED_BY_NAME }.indexed(store);
-    store.transact(|txn| indexed.tree.load(txn, None, &wide(400))).unwrap();
+    store.transact(|txn| indexed.tree.import(txn, None, &wide(400))).unwrap();
     indexed
         .tree
         .rename_in_steps(store, 1, "renamed", |_| {
@@ -321,7 +321,7 @@ fn index_is_built<T: TreeModel<Value = u32, Codec = Postcard>>(
 ) {
     clear(store);
     let without = model.tree(store);
-    store.transact(|txn| without.load(txn, None, &wide(40))).unwrap();
+    store.transact(|txn| without.import(txn, None, &wide(40))).unwrap();
 
     let Indexed { tree, by_name, .. } = model.indexed(store);
     assert_eq!(by_name.state(&store.snapshot().unwrap()).unwrap(), State::Disabled);
@@ -361,7 +361,7 @@ fn dropped_takes_no_change<T: TreeModel<Value = u32, Codec = Postcard>>(
 ) {
     clear(store);
     let tree = model.tree(store);
-    store.transact(|txn| tree.load(txn, None, &wide(3))).unwrap();
+    store.transact(|txn| tree.import(txn, None, &wide(3))).unwrap();
     let schema = Schema::open(store, "files").unwrap();
     // The drop has begun, and all nodes are still there.
     schema.drop_table_with("dirs", 1, |_| Break(())).unwrap();
@@ -369,7 +369,7 @@ fn dropped_takes_no_change<T: TreeModel<Value = u32, Codec = Postcard>>(
         let error = store.transact(|txn| perform(&tree, txn, &change)).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(SchemaError::Gone { .. })), "{error}");
     }
-    let place = Place::sorted(5);
+    let place = InsertAt::sorted(5);
     assert!(tree.move_in_steps(store, 9, place, |_| Continue(())).is_err());
     assert!(tree.delete_in_steps(store, 9, |_| Continue(())).is_err());
     schema.drop_table("dirs").unwrap();
@@ -395,10 +395,11 @@ pub fn a_tree_of_another_definition_is_refused(store: &(impl Store + Clone)) {
     contradicts(open().table::<NodeId, u32>("dirs").unwrap_err());
     // Options of a tree that is open contradict the stored ones too.
     let late = open().tree("other", AdjacencyList::<u32>::new).unwrap().with_unique_names();
-    let error = store.transact(|txn| late.insert(txn, 1, "a", &1, Place::last(None))).unwrap_err();
+    let error =
+        store.transact(|txn| late.insert(txn, 1, "a", &1, InsertAt::last(None))).unwrap_err();
     assert!(error.to_string().contains("with_unique_names"), "{error}");
     let late = open().tree("paths", MaterializedPath::<u32>::new).unwrap().of_names();
-    let sorted = Place::sorted(None);
+    let sorted = InsertAt::sorted(None);
     let error = store.transact(|txn| late.insert(txn, 1, "a", &1, sorted)).unwrap_err();
     assert!(error.to_string().contains("of_names"), "{error}");
 }
@@ -407,7 +408,7 @@ pub fn nodes_of_a_tree_are_written_by_the_tree_alone(store: &(impl Store + Clone
     clear(store);
     let open = || Schema::open(store, "files").unwrap();
     let tree = open().tree("dirs", NestedSets::<u32>::new).unwrap();
-    store.transact(|txn| tree.load(txn, None, &wide(3))).unwrap();
+    store.transact(|txn| tree.import(txn, None, &wide(3))).unwrap();
     let before = dump_all(store);
     let nodes =
         open().table_with::<NodeId, NodeRecord<u32>, NodeCodec<Postcard>>("dirs", 1).unwrap();
@@ -430,7 +431,7 @@ fn damage_is_repaired<T: TreeModel<Value = u32, Codec = Postcard>>(
     let schema = Schema::open(store, "files").unwrap();
     let tree = schema.tree("dirs", model.make).unwrap();
     let by_name = schema.index(tree.nodes().unwrap(), "by_name", 1, name_and_value).unwrap();
-    store.transact(|txn| tree.load(txn, None, &wide(3))).unwrap();
+    store.transact(|txn| tree.import(txn, None, &wide(3))).unwrap();
     let data = || {
         let snapshot = store.snapshot().unwrap();
         let spaces = [tree.space(), tree.nodes().unwrap().space(), &by_name.space()];
@@ -487,7 +488,7 @@ fn index_without_schema_follows<T: TreeModel<Value = u32, Codec = Postcard>>(
     let by_name = index(&Subspace::new("by_name"));
     let bare = (model.make)(&space);
     assert!(bare.nodes().is_err());
-    store.transact(|txn| bare.load(txn, None, &wide(3))).unwrap();
+    store.transact(|txn| bare.import(txn, None, &wide(3))).unwrap();
     // The first repair writes the records of the nodes that exist already.
     let tree = bare.clone().with(&by_name);
     assert_eq!(tree.repair(store).unwrap(), 10);
@@ -514,7 +515,7 @@ pub fn a_node_costs_a_get_and_a_key_more(store: &(impl Store + Clone)) {
     let schema = Schema::open(store, "files").unwrap();
     let tree = schema.tree("dirs", AdjacencyList::<u32>::new).unwrap();
     for tree in [&plain, &tree] {
-        store.transact(|txn| tree.load(txn, None, &wide(3))).unwrap();
+        store.transact(|txn| tree.import(txn, None, &wide(3))).unwrap();
     }
     let metered = Metered::new(store.clone());
     let more = |change: &Operation| {
@@ -528,7 +529,7 @@ pub fn a_node_costs_a_get_and_a_key_more(store: &(impl Store + Clone)) {
     assert_eq!((gets, written), (2, 1));
     let [gets, _, _, written] = more(&Operation::Rename { id: 3, name: "other".into() });
     assert_eq!((gets, written), (2, 1));
-    let [gets, _, _, written] = more(&Operation::Move { id: 3, place: Place::last(5) });
+    let [gets, _, _, written] = more(&Operation::Move { id: 3, place: InsertAt::last(5) });
     assert_eq!((gets, written), (1, 0));
     let [gets, _, _, written] = more(&Operation::DeleteSubtree { id: 8 });
     assert_eq!((gets, written), (4, 3));

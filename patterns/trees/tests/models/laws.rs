@@ -4,7 +4,7 @@ use std::ops::ControlFlow::Continue;
 
 use keyloom::key::Subspace;
 use keyloom::{DynWriter, Error, Result, Store};
-use keyloom_trees::{Nested, NodeId, Orphans, Place, Tree, TreeError};
+use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeError};
 
 use crate::operations::{Operation, perform};
 use crate::oracle::{Oracle, Rules};
@@ -26,13 +26,13 @@ fn sample() -> Vec<Nested<u32>> {
 
 fn fill<T: Tree<Value = u32>>(store: &impl Store, model: &T) {
     clear(store);
-    store.transact(|txn| model.load(txn, None, &sample())).unwrap();
+    store.transact(|txn| model.import(txn, None, &sample())).unwrap();
 }
 
 /// One of each operation, none of which is refused.
 fn changes(rules: Rules) -> Vec<Operation> {
-    let place = |place: Place, sorted: Option<NodeId>| match rules.ordered_by_name {
-        true => Place::Sorted(sorted),
+    let place = |place: InsertAt, sorted: Option<NodeId>| match rules.ordered_by_name {
+        true => InsertAt::Sorted(sorted),
         false => place,
     };
     let figs = Nested::new(21, "figs", 21).with(Nested::new(22, "dried", 22));
@@ -41,15 +41,15 @@ fn changes(rules: Rules) -> Vec<Operation> {
             id: 20,
             name: "plums".into(),
             value: 20,
-            place: place(Place::Before(3), Some(1)),
+            place: place(InsertAt::Before(3), Some(1)),
         },
         Operation::Rename { id: 2, name: "quinces".into() },
         Operation::SetValue { id: 4, value: 44 },
-        Operation::Move { id: 2, place: place(Place::first(6), Some(6)) },
-        Operation::Move { id: 3, place: place(Place::at(None, 1), None) },
+        Operation::Move { id: 2, place: place(InsertAt::first(6), Some(6)) },
+        Operation::Move { id: 3, place: place(InsertAt::at(None, 1), None) },
         Operation::Load { parent: Some(6), trees: vec![figs] },
-        Operation::DeleteNode { id: 4, orphans: Orphans::Adopted },
-        Operation::DeleteNode { id: 2, orphans: Orphans::Rooted },
+        Operation::DeleteNode { id: 4, orphans: OnDelete::Reparent },
+        Operation::DeleteNode { id: 2, orphans: OnDelete::Promote },
         Operation::DeleteSubtree { id: 6 },
     ]
 }
@@ -104,7 +104,7 @@ pub fn what_is_refused_is_refused_before_anything_is_written<T: Tree<Value = u32
     let below = |node, target| TreeError::BelowItself { node, target };
     let insert = |id, place| Operation::Insert { id, name: "new".into(), value: 0, place };
     let moving = |id, place| Operation::Move { id, place };
-    let sorted = |parent: u64| Place::sorted(parent);
+    let sorted = |parent: u64| InsertAt::sorted(parent);
     let mut cases = vec![
         (insert(1, sorted(3)), exists(1)),
         (insert(1, sorted(99)), exists(1)),
@@ -113,7 +113,7 @@ pub fn what_is_refused_is_refused_before_anything_is_written<T: Tree<Value = u32
         (Operation::Rename { id: 99, name: "x".into() }, unknown(99)),
         (Operation::SetValue { id: 99, value: 0 }, unknown(99)),
         (Operation::DeleteSubtree { id: 99 }, unknown(99)),
-        (Operation::DeleteNode { id: 99, orphans: Orphans::Adopted }, unknown(99)),
+        (Operation::DeleteNode { id: 99, orphans: OnDelete::Reparent }, unknown(99)),
         (moving(99, sorted(98)), unknown(99)),
         (moving(1, sorted(99)), unknown(99)),
         (moving(1, sorted(1)), below(1, 1)),
@@ -125,20 +125,20 @@ pub fn what_is_refused_is_refused_before_anything_is_written<T: Tree<Value = u32
     if !rules.ordered_by_name {
         let (parent, position) = (Some(1), 3);
         cases.extend([
-            (insert(20, Place::Before(99)), unknown(99)),
-            (insert(20, Place::After(20)), unknown(20)),
-            (moving(1, Place::After(8)), below(1, 8)),
-            (moving(2, Place::Before(5)), below(2, 5)),
+            (insert(20, InsertAt::Before(99)), unknown(99)),
+            (insert(20, InsertAt::After(20)), unknown(20)),
+            (moving(1, InsertAt::After(8)), below(1, 8)),
+            (moving(2, InsertAt::Before(5)), below(2, 5)),
             (
-                insert(20, Place::at(1, 3)),
+                insert(20, InsertAt::at(1, 3)),
                 TreeError::NoSuchPosition { parent, position, children: 2 },
             ),
             (
-                moving(2, Place::at(1, 3)),
+                moving(2, InsertAt::at(1, 3)),
                 TreeError::NoSuchPosition { parent, position, children: 1 },
             ),
             (
-                moving(7, Place::at(None, u64::MAX)),
+                moving(7, InsertAt::at(None, u64::MAX)),
                 TreeError::NoSuchPosition { parent: None, position: u64::MAX, children: 2 },
             ),
         ]);
@@ -150,8 +150,12 @@ pub fn what_is_refused_is_refused_before_anything_is_written<T: Tree<Value = u32
             name: name.into(),
             taken_by,
         };
-        let pears =
-            Operation::Insert { id: 20, name: "pears".into(), value: 0, place: Place::sorted(1) };
+        let pears = Operation::Insert {
+            id: 20,
+            name: "pears".into(),
+            value: 0,
+            place: InsertAt::sorted(1),
+        };
         cases.extend([
             (pears, taken(Some(1), "pears", 3)),
             (named(2, "pears"), taken(Some(1), "pears", 3)),
@@ -186,7 +190,7 @@ pub fn a_move_beside_itself_changes_nothing<T: Tree<Value = u32>>(
     fill(store, &model);
     let before = keyloom_testing::laws::dump_all(store);
     for id in 1..=8 {
-        for place in [Place::Before(id), Place::After(id)] {
+        for place in [InsertAt::Before(id), InsertAt::After(id)] {
             let moved = store.transact(|txn| model.move_to(txn, id, place));
             match rules.ordered_by_name {
                 true => {
@@ -203,7 +207,7 @@ pub fn a_move_beside_itself_changes_nothing<T: Tree<Value = u32>>(
         }
     }
     // A node that is not there has no place either.
-    let moved = refused(store, |txn| model.move_to(txn, 99, Place::After(99)));
+    let moved = refused(store, |txn| model.move_to(txn, 99, InsertAt::After(99)));
     let wanted = TreeError::UnknownNode { tree: space().to_string(), node: 99 };
     assert_eq!(moved.downcast_ref(), Some(&wanted));
 }
@@ -239,7 +243,7 @@ pub fn what_is_dumped_can_be_loaded_again<T: Tree<Value = u32>>(
     oracle.perform(&Operation::Load { parent: None, trees: sample() }).unwrap();
     let snapshot = store.snapshot().unwrap();
     compare_whole(&model, &snapshot, &oracle);
-    assert_eq!(model.dump(&snapshot, 2).unwrap(), [oracle.nested(2)]);
+    assert_eq!(model.export(&snapshot, 2).unwrap(), [oracle.nested(2)]);
     let dot = model.dot(&snapshot, 3).unwrap();
     assert_eq!(dot, "digraph tree {\n    3 [label=\"pears\"];\n}\n");
     let whole = model.dot(&snapshot, None).unwrap();
@@ -253,24 +257,24 @@ pub fn what_is_dumped_can_be_loaded_again<T: Tree<Value = u32>>(
     store
         .transact(|txn| {
             let earlier = if rules.ordered_by_name { "a" } else { "z" };
-            other.load(txn, None, &[Nested::new(99, earlier, 0), zebra.clone()])?;
+            other.import(txn, None, &[Nested::new(99, earlier, 0), zebra.clone()])?;
             other.copy_from(txn, &model)?;
-            other.load(txn, 6, &[Nested::new(98, "almonds", 98)])
+            other.import(txn, 6, &[Nested::new(98, "almonds", 98)])
         })
         .unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(findings(&other, &snapshot), [""; 0]);
     let names: Vec<String> =
-        other.dump(&snapshot, None).unwrap().into_iter().map(|root| root.name).collect();
+        other.export(&snapshot, None).unwrap().into_iter().map(|root| root.name).collect();
     match rules.ordered_by_name {
         true => assert_eq!(names, ["a", "fruit", "nuts", "tools", "zebra"]),
         false => assert_eq!(names, ["z", "zebra", "fruit", "nuts", "tools"]),
     }
-    assert_eq!(other.dump(&snapshot, 1).unwrap(), [oracle.nested(1)]);
+    assert_eq!(other.export(&snapshot, 1).unwrap(), [oracle.nested(1)]);
     assert_eq!(other.node_at(&snapshot, ["nuts", "almonds"]).unwrap(), Some(98));
     // Nothing at all is a tree as well.
     let empty = make(&Subspace::new("empty"));
-    assert_eq!(empty.dump(&snapshot, None).unwrap(), []);
+    assert_eq!(empty.export(&snapshot, None).unwrap(), []);
     assert_eq!(empty.descendant_count(&snapshot, None).unwrap(), 0);
     assert_eq!(findings(&empty, &snapshot), [""; 0]);
 }

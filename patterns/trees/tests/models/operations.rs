@@ -2,18 +2,18 @@
 
 use fastrand::Rng;
 use keyloom::{Result, Writer};
-use keyloom_trees::{Nested, NodeId, Orphans, Place, Tree};
+use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, Tree};
 
 use super::oracle::Rules;
 
 #[derive(Clone, Debug)]
 pub enum Operation {
-    Insert { id: NodeId, name: String, value: u32, place: Place },
+    Insert { id: NodeId, name: String, value: u32, place: InsertAt },
     Rename { id: NodeId, name: String },
     SetValue { id: NodeId, value: u32 },
-    Move { id: NodeId, place: Place },
+    Move { id: NodeId, place: InsertAt },
     DeleteSubtree { id: NodeId },
-    DeleteNode { id: NodeId, orphans: Orphans },
+    DeleteNode { id: NodeId, orphans: OnDelete },
     Load { parent: Option<NodeId>, trees: Vec<Nested<u32>> },
 }
 
@@ -55,8 +55,8 @@ impl Mix {
         if rng.u32(..100) < self.deletions {
             return match rng.u8(..4) {
                 0 => Operation::DeleteSubtree { id },
-                1 => Operation::DeleteNode { id, orphans: Orphans::Rooted },
-                _ => Operation::DeleteNode { id, orphans: Orphans::Adopted },
+                1 => Operation::DeleteNode { id, orphans: OnDelete::Promote },
+                _ => Operation::DeleteNode { id, orphans: OnDelete::Reparent },
             };
         }
         match rng.u8(..100) {
@@ -96,17 +96,17 @@ impl Mix {
         (rng.u8(..6) > 0).then(|| self.id(rng))
     }
 
-    fn place(self, rng: &mut Rng) -> Place {
+    fn place(self, rng: &mut Rng) -> InsertAt {
         if self.rules.ordered_by_name {
-            return Place::Sorted(self.parent(rng));
+            return InsertAt::Sorted(self.parent(rng));
         }
         match rng.u8(..10) {
-            0..2 => Place::First(self.parent(rng)),
-            2..4 => Place::Last(self.parent(rng)),
-            4..6 => Place::At(self.parent(rng), rng.u64(..5)),
-            6 => Place::Sorted(self.parent(rng)),
-            7 => Place::Before(self.id(rng)),
-            _ => Place::After(self.id(rng)),
+            0..2 => InsertAt::First(self.parent(rng)),
+            2..4 => InsertAt::Last(self.parent(rng)),
+            4..6 => InsertAt::At(self.parent(rng), rng.u64(..5)),
+            6 => InsertAt::Sorted(self.parent(rng)),
+            7 => InsertAt::Before(self.id(rng)),
+            _ => InsertAt::After(self.id(rng)),
         }
     }
 
@@ -156,7 +156,7 @@ pub fn perform<T: Tree<Value = u32>>(
         Operation::Move { id, place } => model.move_to(txn, *id, *place)?,
         Operation::DeleteSubtree { id } => return model.delete_subtree(txn, *id),
         Operation::DeleteNode { id, orphans } => model.delete_node(txn, *id, *orphans)?,
-        Operation::Load { parent, trees } => model.load(txn, *parent, trees)?,
+        Operation::Load { parent, trees } => model.import(txn, *parent, trees)?,
     }
     Ok(0)
 }

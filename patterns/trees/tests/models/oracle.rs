@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keyloom_trees::{Nested, NodeId, Orphans, Place, TreeError};
+use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, TreeError};
 
 use super::operations::Operation;
 
@@ -105,7 +105,7 @@ impl Oracle {
         Ok(0)
     }
 
-    fn insert(&mut self, id: NodeId, name: &str, value: u32, place: Place) -> Outcome<()> {
+    fn insert(&mut self, id: NodeId, name: &str, value: u32, place: InsertAt) -> Outcome<()> {
         if self.nodes.contains_key(&id) {
             return Err(TreeError::NodeExists { tree: self.tree.clone(), node: id });
         }
@@ -122,14 +122,14 @@ impl Oracle {
         self.free_name(parent, name, &[id])?;
         self.nodes.get_mut(&id).unwrap().name = name.into();
         if self.rules.ordered_by_name {
-            self.move_to(id, Place::Sorted(parent))?;
+            self.move_to(id, InsertAt::Sorted(parent))?;
         }
         Ok(())
     }
 
-    fn move_to(&mut self, id: NodeId, place: Place) -> Outcome<()> {
+    fn move_to(&mut self, id: NodeId, place: InsertAt) -> Outcome<()> {
         let Node { name, parent: old, .. } = self.node(id)?.clone();
-        if matches!(place, Place::Before(sibling) | Place::After(sibling) if sibling == id) {
+        if matches!(place, InsertAt::Before(sibling) | InsertAt::After(sibling) if sibling == id) {
             return Ok(());
         }
         let (parent, index) = self.locate(Some(id), &name, place)?;
@@ -151,11 +151,11 @@ impl Oracle {
         Ok(subtree.len() as u64)
     }
 
-    fn delete_node(&mut self, id: NodeId, orphans: Orphans) -> Outcome<()> {
+    fn delete_node(&mut self, id: NodeId, orphans: OnDelete) -> Outcome<()> {
         let Node { parent, children, .. } = self.node(id)?.clone();
         let adopter = match orphans {
-            Orphans::Adopted => parent,
-            Orphans::Rooted => None,
+            OnDelete::Reparent => parent,
+            OnDelete::Promote => None,
         };
         for child in &children {
             // The node itself goes, and takes its name along.
@@ -166,8 +166,8 @@ impl Oracle {
         self.siblings_mut(parent).remove(position);
         self.nodes.remove(&id);
         let at = match orphans {
-            Orphans::Adopted => position,
-            Orphans::Rooted => self.roots.len(),
+            OnDelete::Reparent => position,
+            OnDelete::Promote => self.roots.len(),
         };
         self.siblings_mut(adopter).splice(at..at, children.iter().copied());
         for child in &children {
@@ -188,8 +188,8 @@ impl Oracle {
                 path.truncate(depth as usize);
                 let below = path.last().copied().or(parent);
                 let place = match self.rules.ordered_by_name {
-                    true => Place::Sorted(below),
-                    false => Place::Last(below),
+                    true => InsertAt::Sorted(below),
+                    false => InsertAt::Last(below),
                 };
                 self.insert(node.id, &node.name, node.value, place)?;
                 path.push(node.id);
@@ -203,17 +203,17 @@ impl Oracle {
         &self,
         moved: Option<NodeId>,
         name: &str,
-        place: Place,
+        place: InsertAt,
     ) -> Outcome<(Option<NodeId>, usize)> {
         let (target, parent) = match place {
-            Place::First(parent)
-            | Place::Last(parent)
-            | Place::At(parent, _)
-            | Place::Sorted(parent) => {
+            InsertAt::First(parent)
+            | InsertAt::Last(parent)
+            | InsertAt::At(parent, _)
+            | InsertAt::Sorted(parent) => {
                 self.siblings_of(parent)?;
                 (parent, parent)
             }
-            Place::Before(sibling) | Place::After(sibling) => {
+            InsertAt::Before(sibling) | InsertAt::After(sibling) => {
                 (Some(sibling), self.node(sibling)?.parent)
             }
         };
@@ -226,19 +226,19 @@ impl Oracle {
         let others: Vec<NodeId> = self.siblings(parent).iter().filter(is_other).copied().collect();
         let of = |sibling| others.iter().position(|other| *other == sibling).unwrap();
         let index = match place {
-            Place::First(_) => 0,
-            Place::Last(_) => others.len(),
-            Place::At(_, position) if position <= others.len() as u64 => position as usize,
-            Place::At(_, position) => {
+            InsertAt::First(_) => 0,
+            InsertAt::Last(_) => others.len(),
+            InsertAt::At(_, position) if position <= others.len() as u64 => position as usize,
+            InsertAt::At(_, position) => {
                 let children = others.len() as u64;
                 return Err(TreeError::NoSuchPosition { parent, position, children });
             }
-            Place::Sorted(_) => {
+            InsertAt::Sorted(_) => {
                 let greater = |other: &NodeId| *self.nodes[other].name > *name;
                 others.iter().position(greater).unwrap_or(others.len())
             }
-            Place::Before(sibling) => of(sibling),
-            Place::After(sibling) => of(sibling) + 1,
+            InsertAt::Before(sibling) => of(sibling),
+            InsertAt::After(sibling) => of(sibling) + 1,
         };
         Ok((parent, index))
     }

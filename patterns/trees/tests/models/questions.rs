@@ -41,7 +41,7 @@ pub fn findings(model: &impl Tree, reader: &impl Reader) -> Vec<String> {
 /// The whole tree, and that it is sound.
 pub fn compare_whole<T: Tree<Value = u32>>(model: &T, reader: &impl Reader, oracle: &Oracle) {
     assert_eq!(findings(model, reader), [""; 0]);
-    assert_eq!(model.dump(reader, None).unwrap(), oracle.forest());
+    assert_eq!(model.export(reader, None).unwrap(), oracle.forest());
 }
 
 type Shown = (NodeId, String, u32);

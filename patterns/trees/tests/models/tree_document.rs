@@ -10,7 +10,7 @@ use keyloom::{
 use keyloom_tables::RecordConflict;
 use keyloom_tables::versioned::Expected;
 use keyloom_trees::tree_document::Document;
-use keyloom_trees::{Nested, NodeId, Orphans, Place, Tree, TreeDocument};
+use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeDocument};
 
 use keyloom_tables::{Inconsistency, Rule};
 use keyloom_testing::laws::clear;
@@ -40,7 +40,7 @@ fn many(nodes: u64) -> Document<String> {
         below.children.push(Nested::new(id, format!("node {id}"), text(id)));
         path.truncate(20);
     }
-    document.load(None, &[forest]).unwrap();
+    document.import(None, &[forest]).unwrap();
     document
 }
 
@@ -59,7 +59,7 @@ fn findings(tree: &Comments, store: &impl Store) -> Vec<Inconsistency> {
 }
 
 fn dump(tree: &Comments, store: &impl Store) -> Vec<Nested<String>> {
-    tree.dump(&store.snapshot().unwrap(), None).unwrap()
+    tree.export(&store.snapshot().unwrap(), None).unwrap()
 }
 
 fn keys(tree: &Comments, store: &impl Store) -> u64 {
@@ -89,22 +89,22 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
     let value = text(1);
     // The first of all also makes sure that no pieces are there whose head is lost.
     let (_, first) = store.measure(|store| {
-        store.transact(|txn| tree.insert(txn, 1, "one", &value, Place::Last(None))).unwrap();
+        store.transact(|txn| tree.insert(txn, 1, "one", &value, InsertAt::Last(None))).unwrap();
     });
     assert_eq!([first.gets, first.ranges, first.round_trips, first.keys_written], [1, 1, 3, 1]);
-    assert_eq!(change(&|txn| tree.insert(txn, 2, "two", &value, Place::last(1))), [1, 2, 1]);
-    assert_eq!(change(&|txn| tree.insert(txn, 3, "three", &value, Place::Before(2))), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.insert(txn, 2, "two", &value, InsertAt::last(1))), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.insert(txn, 3, "three", &value, InsertAt::Before(2))), [1, 2, 1]);
     assert_eq!(change(&|txn| tree.rename(txn, 2, "new")), [1, 2, 1]);
     assert_eq!(change(&|txn| tree.set_value(txn, 2, &"new".into())), [1, 2, 1]);
-    assert_eq!(change(&|txn| tree.move_to(txn, 3, Place::After(1))), [1, 2, 1]);
-    assert_eq!(change(&|txn| tree.delete_node(txn, 1, Orphans::Adopted)), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.move_to(txn, 3, InsertAt::After(1))), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.delete_node(txn, 1, OnDelete::Reparent)), [1, 2, 1]);
     assert_eq!(change(&|txn| tree.delete_subtree(txn, 2).map(drop)), [1, 2, 1]);
     let rows =
         [Nested::new(7, "seven", value.clone()).with(Nested::new(8, "eight", value.clone()))];
-    assert_eq!(change(&|txn| tree.load(txn, 3, &rows)), [1, 2, 1]);
+    assert_eq!(change(&|txn| tree.import(txn, 3, &rows)), [1, 2, 1]);
     // What changes nothing writes nothing.
     assert_eq!(change(&|txn| tree.rename(txn, 3, "three"))[2], 0);
-    assert_eq!(change(&|txn| tree.move_to(txn, 8, Place::last(7)))[2], 0);
+    assert_eq!(change(&|txn| tree.move_to(txn, 8, InsertAt::last(7)))[2], 0);
 
     let snapshot = store.snapshot().unwrap();
     let ask = |work: &dyn Fn()| cost(&store, |_| work());
@@ -134,7 +134,7 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
     );
     let path = ["three", "seven", "eight"];
     assert_eq!(ask(&|| assert_eq!(tree.node_at(&snapshot, path).unwrap(), Some(8))), [1, 1, 0]);
-    assert_eq!(ask(&|| count(tree.dump(&snapshot, None).unwrap().len())), [1, 1, 0]);
+    assert_eq!(ask(&|| count(tree.export(&snapshot, None).unwrap().len())), [1, 1, 0]);
     assert_eq!(ask(&|| assert!(tree.dot(&snapshot, None).unwrap().contains("3 -> 7"))), [1, 1, 0]);
     drop(snapshot);
     // A document in memory asks the store for nothing, and is written with one look at the version.
@@ -168,10 +168,10 @@ fn a_change_of_a_large_document_writes_the_pieces_that_it_changed(store: &(impl 
             let id = rng.u64(1..NODES);
             next += 1;
             match kind {
-                0 => document.insert(next, "new", &text(next), Place::first(id)).unwrap(),
+                0 => document.insert(next, "new", &text(next), InsertAt::first(id)).unwrap(),
                 1 => document.set_value(id, &format!("{} or not", text(id))).unwrap(),
                 2 => document.rename(id, "another").unwrap(),
-                _ => drop(document.move_to(id, Place::last(rng.u64(1..NODES)))),
+                _ => drop(document.move_to(id, InsertAt::last(rng.u64(1..NODES)))),
             }
             *written += cost(&store, |store| write(store, &tree, &document).unwrap())[2];
             document = tree.read(&store.snapshot().unwrap()).unwrap();
@@ -190,8 +190,8 @@ fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone
     let write = |document: &Document<String>| store.transact(|txn| tree.write(txn, document));
     let (mut one, mut other) = (read(), read());
     assert_eq!((one.version(), one.len(), one.is_empty()), (0, 0, true));
-    one.insert(1, "one", &text(1), Place::Last(None)).unwrap();
-    other.insert(2, "other", &text(2), Place::Last(None)).unwrap();
+    one.insert(1, "one", &text(1), InsertAt::Last(None)).unwrap();
+    other.insert(2, "other", &text(2), InsertAt::Last(None)).unwrap();
     assert_eq!(write(&one).unwrap(), 1);
     let conflict = |error: Error| {
         let found = error.downcast_ref::<RecordConflict<()>>().unwrap();
@@ -201,7 +201,7 @@ fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone
     let head = r#"the record ("comments", "head")"#;
     let said = format!("{head} is there already, at version 1; read it again and decide anew");
     assert_eq!(conflict(write(&other).unwrap_err()), (Expected::Absent, Some(1), said));
-    assert_eq!(dump(&tree, store), one.dump(None).unwrap());
+    assert_eq!(dump(&tree, store), one.export(None).unwrap());
 
     let (mut one, mut other) = (read(), read());
     one.delete_subtree(1).unwrap();
@@ -213,7 +213,7 @@ fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone
     assert!(write(&other).is_err());
     assert_eq!(write(&read()).unwrap(), 2);
     // The operations of the contract raise the version as well.
-    store.transact(|txn| tree.insert(txn, 3, "three", &text(3), Place::Last(None))).unwrap();
+    store.transact(|txn| tree.insert(txn, 3, "three", &text(3), InsertAt::Last(None))).unwrap();
     assert_eq!(read().version(), 3);
 }
 
@@ -256,9 +256,9 @@ fn a_value_may_be_longer_than_a_piece(store: &(impl Store + Clone)) {
     let long = "0123456789".repeat(2_000);
     store
         .transact(|txn| {
-            tree.insert(txn, 1, "one", &long, Place::Last(None))?;
-            tree.insert(txn, 2, "two", &long, Place::Last(None))?;
-            tree.insert(txn, 3, "three", &text(3), Place::last(1))
+            tree.insert(txn, 1, "one", &long, InsertAt::Last(None))?;
+            tree.insert(txn, 2, "two", &long, InsertAt::Last(None))?;
+            tree.insert(txn, 3, "three", &text(3), InsertAt::last(1))
         })
         .unwrap();
     assert!(keys(&tree, store) > 40);
@@ -268,7 +268,7 @@ fn a_value_may_be_longer_than_a_piece(store: &(impl Store + Clone)) {
         assert_eq!(tree.get(&snapshot, id).unwrap().unwrap().value().unwrap(), long);
     }
     drop(snapshot);
-    store.transact(|txn| tree.delete_node(txn, 1, Orphans::Adopted)).unwrap();
+    store.transact(|txn| tree.delete_node(txn, 1, OnDelete::Reparent)).unwrap();
     assert_eq!(findings(&tree, store), []);
     store.transact(|txn| tree.delete_subtree(txn, 2)).unwrap();
     assert_eq!((keys(&tree, store), findings(&tree, store)), (1, vec![]));
@@ -333,7 +333,7 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
     );
     clear(store);
     for tree in [&one, &other] {
-        store.transact(|txn| tree.insert(txn, 7, "seven", &text(7), Place::Last(None))).unwrap();
+        store.transact(|txn| tree.insert(txn, 7, "seven", &text(7), InsertAt::Last(None))).unwrap();
     }
     let bytes = |tree: &Comments| {
         store.snapshot().unwrap().get(&tree.space().pack("head")).unwrap().unwrap().to_vec()
@@ -382,7 +382,7 @@ fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
         // No other document begins over what is left of this one.
         assert!(tree.read(&store.snapshot().unwrap()).is_err());
         let insert = |txn: &mut <Memory as Store>::Transaction<'_>| {
-            tree.insert(txn, 7_000, "new", &text(7), Place::Last(None))
+            tree.insert(txn, 7_000, "new", &text(7), InsertAt::Last(None))
         };
         assert!(store.transact(insert).is_err());
         assert!(write(&store, &tree, &many(3)).is_err());
@@ -420,7 +420,7 @@ fn a_document_of_any_size_is_written_in_steps() {
     assert!(error.is_too_much_at_once(), "{error}");
     assert_eq!(keys(&tree, &store), 0);
     assert_eq!(tree.write_in_steps(&store, &document).unwrap(), 1);
-    assert_eq!(dump(&tree, &store), document.dump(None).unwrap());
+    assert_eq!(dump(&tree, &store), document.export(None).unwrap());
     assert_eq!(findings(&tree, &store), []);
     // A move of much of it is small all the same.
     let snapshot = store.snapshot().unwrap();
@@ -431,14 +431,14 @@ fn a_document_of_any_size_is_written_in_steps() {
         .collect();
     drop(snapshot);
     let half = roots[roots.len() / 2];
-    store.transact(|txn| tree.move_to(txn, half, Place::First(None))).unwrap();
+    store.transact(|txn| tree.move_to(txn, half, InsertAt::First(None))).unwrap();
     // All of it changed, so all pieces are others; the old ones go.
     document = tree.read(&store.snapshot().unwrap()).unwrap();
     for id in 0..document.len() as u64 {
         document.rename(id, "changed").unwrap();
     }
     assert_eq!(tree.write_in_steps(&store, &document).unwrap(), 3);
-    assert_eq!(dump(&tree, &store), document.dump(None).unwrap());
+    assert_eq!(dump(&tree, &store), document.export(None).unwrap());
     assert_eq!(findings(&tree, &store), []);
     // One that was read before is refused, and leaves nothing behind.
     document.rename(0, "again").unwrap();
@@ -462,7 +462,7 @@ fn a_write_in_steps_that_stops_anywhere_shows_the_old_document_or_the_new_one() 
             let mut document = old.clone();
             (0..100)
                 .for_each(|id| document.set_value(id, &"changed, and as long".repeat(3)).unwrap());
-            let new = document.dump(None).unwrap();
+            let new = document.export(None).unwrap();
             faulty.fail_at(n, fault);
             let outcome = tree.write_in_steps(&faulty, &document);
             let is_new = dump(&tree, &store) == new;
@@ -471,7 +471,7 @@ fn a_write_in_steps_that_stops_anywhere_shows_the_old_document_or_the_new_one() 
                 break;
             }
             if !is_new {
-                assert_eq!(dump(&tree, &store), old.dump(None).unwrap());
+                assert_eq!(dump(&tree, &store), old.export(None).unwrap());
             }
             *(if is_new { &mut new_seen } else { &mut old_seen }) += 1;
             // What was left lying is found, and goes.
@@ -515,7 +515,7 @@ fn a_repair_in_the_middle_of_a_write_in_steps_makes_it_decide_anew() {
 fn writers_side_by_side_lose_nothing() {
     let store = optimistic_memory();
     let tree = comments().piece_bytes(500);
-    store.transact(|txn| tree.insert(txn, 0, "root", &text(0), Place::Last(None))).unwrap();
+    store.transact(|txn| tree.insert(txn, 0, "root", &text(0), InsertAt::Last(None))).unwrap();
     std::thread::scope(|scope| {
         for thread in 1..=4_u64 {
             let (store, tree) = (store.clone(), tree.clone());
@@ -525,13 +525,13 @@ fn writers_side_by_side_lose_nothing() {
                     // One half inside of transactions, the other half with versions.
                     if n % 2 == 0 {
                         store
-                            .transact(|txn| tree.insert(txn, id, "x", &text(id), Place::last(0)))
+                            .transact(|txn| tree.insert(txn, id, "x", &text(id), InsertAt::last(0)))
                             .unwrap();
                         continue;
                     }
                     loop {
                         let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
-                        document.insert(id, "x", &text(id), Place::first(0)).unwrap();
+                        document.insert(id, "x", &text(id), InsertAt::first(0)).unwrap();
                         match store.transact(|txn| tree.write(txn, &document)) {
                             Ok(_) => break,
                             Err(error) => assert!(
@@ -664,8 +664,8 @@ fn a_piece_of_other_text_is_damage_and_not_a_newer_format() {
     let (tree, store) = (comments().piece_bytes(500), Memory::new());
     let mut document = many(100);
     let long: String = (0..900_u32).map(|n| char::from((n % 7 + 2) as u8)).collect();
-    document.insert(1_000, "long", &long, Place::First(Some(0))).unwrap();
-    document.insert(1_001, "longer", &long.repeat(2), Place::First(None)).unwrap();
+    document.insert(1_000, "long", &long, InsertAt::First(Some(0))).unwrap();
+    document.insert(1_001, "longer", &long.repeat(2), InsertAt::First(None)).unwrap();
     let piece = |number: u64| tree.space().pack(&("piece", number));
     write(&store, &tree, &document).unwrap();
     let pieces = keys(&tree, &store) - 1;
@@ -703,7 +703,7 @@ fn repaired(change: impl Fn(&mut Vec<u8>)) -> Vec<(u32, NodeId, String)> {
     let [two, three, four] =
         [(2, "two"), (3, "three"), (4, "four")].map(|(id, name)| Nested::new(id, name, text(id)));
     let trees = [Nested::new(1, "one", text(1)).with(two.with(three)), four];
-    store.transact(|txn| tree.load(txn, None, &trees)).unwrap();
+    store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
     let head = tree.space().pack("head");
     let mut bytes = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();
     change(&mut bytes);
@@ -759,7 +759,7 @@ fn a_head_that_decodes_without_its_pieces_loses_no_node() {
         tree.repair(&store).unwrap();
         assert_eq!(findings(&tree, &store), [], "{damaged:?}");
         let left = tree.read(&store.snapshot().unwrap()).unwrap();
-        assert_eq!(left.dump(None).unwrap(), document.dump(None).unwrap(), "{damaged:?}");
+        assert_eq!(left.export(None).unwrap(), document.export(None).unwrap(), "{damaged:?}");
         store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
         write(&store, &tree, &document).unwrap();
     }
@@ -770,7 +770,7 @@ fn a_row_that_cannot_be_read_keeps_its_place_in_a_document() {
     let (tree, store) = (comments(), Memory::new());
     let two = Nested::new(2, "two", text(2)).with(Nested::new(3, "three", text(3)));
     let trees = [Nested::new(1, "one", text(1)).with(two)];
-    store.transact(|txn| tree.load(txn, None, &trees)).unwrap();
+    store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
     let head = tree.space().pack("head");
     let mut bytes = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();
     let at = bytes.windows(3).position(|window| window == b"two").unwrap();

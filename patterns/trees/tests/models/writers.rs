@@ -7,7 +7,7 @@ use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, RetryPolicy, Store, Transaction};
-use keyloom_trees::{Nested, Place, Tree, TreeError};
+use keyloom_trees::{InsertAt, Nested, Tree, TreeError};
 
 use crate::operations::{Mix, perform};
 use crate::oracle::Rules;
@@ -119,15 +119,15 @@ pub fn two_moves_that_would_make_a_cycle_conflict<T: Tree<Value = u32>>(
     // Right below each other, and deeper.
     for [below_two, below_one] in [[2, 1], [4, 3]] {
         clear(&store);
-        store.transact(|txn| model.load(txn, None, &trees)).unwrap();
+        store.transact(|txn| model.import(txn, None, &trees)).unwrap();
         let (mut one, mut other) = (store.begin().unwrap(), store.begin().unwrap());
-        model.move_to(&mut one, 1, Place::sorted(below_two)).unwrap();
-        model.move_to(&mut other, 2, Place::sorted(below_one)).unwrap();
+        model.move_to(&mut one, 1, InsertAt::sorted(below_two)).unwrap();
+        model.move_to(&mut other, 2, InsertAt::sorted(below_one)).unwrap();
         one.commit().unwrap();
         assert!(other.commit().unwrap_err().is_retryable());
         is_whole(&store, &model);
         // Run again, it sees what the first one did.
-        let error = store.transact(|txn| model.move_to(txn, 2, Place::sorted(below_one)));
+        let error = store.transact(|txn| model.move_to(txn, 2, InsertAt::sorted(below_one)));
         let wanted = TreeError::BelowItself { node: 2, target: below_one };
         assert_eq!(error.unwrap_err().downcast_ref(), Some(&wanted));
     }

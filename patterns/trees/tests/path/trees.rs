@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use fastrand::Rng;
 use keyloom::{Order, Reader, Result, Store, Subspace};
 use keyloom_trees::path::{PathPattern, Paths};
-use keyloom_trees::{MaterializedPath, MoveStep, NodeId, Place, Tree};
+use keyloom_trees::{InsertAt, MaterializedPath, MoveStep, NodeId, Tree};
 
 use crate::language::lquery;
 use crate::naive;
@@ -33,7 +33,9 @@ fn fill(store: &impl Store, rng: &mut Rng) -> Nodes {
                 continue;
             }
             let name = &path[depth - 1];
-            store.transact(|txn| tree().insert(txn, id, name, &0, Place::Sorted(parent))).unwrap();
+            store
+                .transact(|txn| tree().insert(txn, id, name, &0, InsertAt::Sorted(parent)))
+                .unwrap();
             nodes.insert(path[..depth].into(), id);
         }
     }
@@ -78,11 +80,11 @@ fn a_move_in_steps_shows_both_places(store: &impl Store) {
     clear(store);
     let nodes = [(1, "from", None), (2, "below", Some(1)), (3, "to", None)];
     for (id, name, parent) in nodes {
-        store.transact(|txn| tree().insert(txn, id, name, &0, Place::Sorted(parent))).unwrap();
+        store.transact(|txn| tree().insert(txn, id, name, &0, InsertAt::Sorted(parent))).unwrap();
     }
     let mut shown = Vec::new();
     let all = lquery("*.from.*");
-    let done = tree().move_in_steps(store, 1, Place::sorted(3), |progress| {
+    let done = tree().move_in_steps(store, 1, InsertAt::sorted(3), |progress| {
         let snapshot = store.snapshot().unwrap();
         shown.push((progress.step, text(found(&snapshot, &all, Order::Ascending))));
         ControlFlow::Continue(())

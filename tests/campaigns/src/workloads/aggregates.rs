@@ -7,7 +7,7 @@ use keyloom::{DynWriter, Order, Result, Subspace, Writer};
 use keyloom_patterns::entity::wide_column::{NOW, WideColumns};
 use keyloom_patterns::versioned::VersionedRecord;
 use keyloom_patterns::{
-    Aggregates, AtomicTable, Enumerated, Index, Maintained, RecordConflict, entry,
+    Aggregates, AppendLog, Index, Maintained, RecordConflict, VersionedTable, entry,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,10 +18,10 @@ use crate::workload::WatchedBy;
 /// The patterns, each in a subspace of its own.
 #[derive(Clone)]
 pub struct Parts {
-    mail: Enumerated<u8, String>,
+    mail: AppendLog<u8, String>,
     by_length: Index<(u8, u64), String, usize>,
     entities: Aggregates<u8>,
-    versions: AtomicTable<u8, String>,
+    versions: VersionedTable<u8, String>,
     history: WideColumns<u8>,
     space: Subspace,
 }
@@ -83,10 +83,10 @@ impl Parts {
         let by_length =
             Index::new(&space.child("by_length"), |_: &(u8, u64), text: &String| entry(text.len()));
         Self {
-            mail: Enumerated::new(&space.child("mail")).bounded(KEPT).with(&by_length),
+            mail: AppendLog::new(&space.child("mail")).bounded(KEPT).with(&by_length),
             by_length,
             entities: Aggregates::new(&space.child("entities")),
-            versions: AtomicTable::new(&space.child("versions")),
+            versions: VersionedTable::new(&space.child("versions")),
             history: WideColumns::new(&space.child("history")),
             space,
         }
@@ -259,7 +259,7 @@ impl Workload for Parts {
     fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
         self.mail.records().put_many(txn, model.mail.clone())?;
         for (user, last) in &model.last {
-            self.mail.numbers().go_on_behind(txn, user, *last)?;
+            self.mail.numbers().advance_to(txn, user, *last)?;
         }
         for (id, entity) in &model.entities {
             self.entities.put(txn, id, entity)?;

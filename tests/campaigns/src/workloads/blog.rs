@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 use keyloom::{DynWriter, Memory, Order, Result, Subspace};
 use keyloom_patterns::Progress;
-use keyloom_patterns::denormalize::Copies;
+use keyloom_patterns::denormalize::DenormalizedFields;
 use keyloom_patterns::join::{Joins, Links, Lookup};
 use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct Blog {
     users: Table<u8, String>,
     by_author: Attached<Index<u16, Post, u8>>,
     posts: Table<u16, Post>,
-    names: Attached<Copies<u8, String, u16, Post>>,
+    names: Attached<DenormalizedFields<u8, String, u16, Post>>,
     readers: Links<u8, u8>,
 }
 
@@ -62,7 +62,7 @@ impl Blog {
             let name = |name: &String| name.clone();
             let set = |post: &mut Post, _: &u8, name| post.author_name = name;
             // So that both ways are gone: at once, and through a mark.
-            Ok(Copies::in_schema(space, &users, &by_author, name, set)?.inline(4))
+            Ok(DenormalizedFields::in_schema(space, &users, &by_author, name, set)?.inline(4))
         })?;
         Ok(Self { users, by_author, posts, names, readers: Links::new(&Subspace::new("readers")) })
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use keyloom::{DynWriter, Memory, Order, Result, Subspace};
 use keyloom_patterns::{
-    Attached, BoundingBox, Circle, ExtentIndex, PointIndex, Position, Schema, SpaceTimeIndex, Table,
+    Attached, BoundingBox, Circle, ExtentIndex, LatLng, PointIndex, Schema, SpaceTimeIndex, Table,
 };
 
 use crate::Workload;
@@ -56,7 +56,7 @@ impl Places {
         let table = schema.table("places")?;
         let index = schema.derive(&table, "by_place", 1, |space| {
             Ok(PointIndex::new(space, |_, place: &Place| {
-                place.map(|(latitude, longitude)| Position::new(latitude, longitude)).transpose()
+                place.map(|(latitude, longitude)| LatLng::new(latitude, longitude)).transpose()
             }))
         })?;
         let extents = schema.derive(&table, "by_extent", 1, |space| {
@@ -64,7 +64,7 @@ impl Places {
         })?;
         let events = schema.derive(&table, "by_event", 1, |space| {
             SpaceTimeIndex::new(space, BIN, |_, place: &Place| {
-                place.map(|at| Ok((Position::new(at.0, at.1)?, time(at)))).transpose()
+                place.map(|at| Ok((LatLng::new(at.0, at.1)?, time(at)))).transpose()
             })
         })?;
         Ok(Self { table, index, extents, events })
@@ -106,10 +106,10 @@ impl Places {
 }
 
 /// A circle and a box across the antimeridian, and a place near a pole.
-fn areas() -> Result<(Circle, BoundingBox, Position)> {
-    let circle = Circle::new(Position::new(40.0, 179.0)?, 4_000_000.0)?;
+fn areas() -> Result<(Circle, BoundingBox, LatLng)> {
+    let circle = Circle::new(LatLng::new(40.0, 179.0)?, 4_000_000.0)?;
     let area = BoundingBox::new(-60.0, 100.0, 90.0, -80.0)?;
-    Ok((circle, area, Position::new(85.0, -170.0)?))
+    Ok((circle, area, LatLng::new(85.0, -170.0)?))
 }
 
 /// What [`Places::asked`] should find.
@@ -118,10 +118,10 @@ fn wanted(model: &BTreeMap<u16, Place>) -> Result<[Vec<u16>; 5]> {
     let mut all = Vec::new();
     for (id, place) in model {
         if let Some((latitude, longitude)) = place {
-            all.push((*id, Position::new(*latitude, *longitude)?));
+            all.push((*id, LatLng::new(*latitude, *longitude)?));
         }
     }
-    let ids = |is_in: &dyn Fn(&Position) -> bool| {
+    let ids = |is_in: &dyn Fn(&LatLng) -> bool| {
         all.iter().filter(|(_, at)| is_in(at)).map(|(id, _)| *id).collect::<Vec<u16>>()
     };
     let in_circle = ids(&|at| at.distance(&circle.centre()) <= circle.radius());
@@ -211,9 +211,7 @@ impl Workload for Places {
             let (_, _, from) = areas()?;
             let places = ids.iter().filter_map(|id| *model.get(id)?);
             places
-                .map(
-                    |(latitude, longitude)| Ok(Position::new(latitude, longitude)?.distance(&from)),
-                )
+                .map(|(latitude, longitude)| Ok(LatLng::new(latitude, longitude)?.distance(&from)))
                 .collect()
         };
         let [[_, _, found, ..], [_, _, wanted, ..]] = [&found, &wanted];

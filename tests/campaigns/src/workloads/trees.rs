@@ -186,7 +186,7 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         let oracle = model.oracle.clone().unwrap_or_else(|| self.oracle());
-        super::compare(&mut wrong, "the tree", self.model.dump(txn, None)?, oracle.forest());
+        super::compare(&mut wrong, "the tree", self.model.export(txn, None)?, oracle.forest());
         // And what a user would ask.
         for (_, id) in oracle.descendants(None).unwrap_or_default() {
             let above = self.model.ancestors(txn, id)?;

@@ -9,7 +9,7 @@ use keyloom::{
     Error, FoundationDb, KeyRange, Order, Reader, Result, Store, Subspace, Transaction,
     VersionstampedKey, Writer,
 };
-use keyloom_tables::sequence::Stamped;
+use keyloom_tables::sequence::VersionstampedLog;
 
 use crate::cluster::{fresh, is_conflict, key, plant};
 
@@ -129,7 +129,7 @@ fn only_what_was_read_conflicts_and_it_is_named() {
 #[test]
 fn a_transaction_that_stamps_reads_first() {
     let store = fresh!();
-    let log = Stamped::<u8, u8>::new(&Subspace::new("log"));
+    let log = VersionstampedLog::<u8, u8>::new(&Subspace::new("log"));
     store.transact(|txn| log.append(txn, &1, &7)).unwrap();
     let (stamp, _) = log.read_new(&store.snapshot().unwrap(), &1, None, 1).unwrap()[0];
     store

@@ -9,7 +9,7 @@ use std::process::Command;
 use keyloom::key::{Element, Versionstamp};
 use keyloom::value::Postcard;
 use keyloom::{Desc, FoundationDb, KeyRange, Reader, Store, Subspace, Writer, unpack};
-use keyloom_tables::sequence::Stamped;
+use keyloom_tables::sequence::VersionstampedLog;
 use keyloom_tables::{Index, Table, entry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn records_and_index_entries_are_tuples_for_every_binding() {
     let cities = cities();
     store.transact(|txn| table.put_many(txn, &cities)).unwrap();
     store.transact(|txn| txn.add(&space.pack(&("count",)), 3)).unwrap();
-    let log = Stamped::<String, u8>::new(&space.child("log"));
+    let log = VersionstampedLog::<String, u8>::new(&space.child("log"));
     store.transact(|txn| log.append(txn, &"paris".into(), &7)).unwrap();
 
     let Some(seen) = seen_by_python("read", &name) else { return clear(&store) };

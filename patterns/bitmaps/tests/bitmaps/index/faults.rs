@@ -62,16 +62,16 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         [1, 0, 1, 0]
     );
     assert_eq!(reading(&|| drop(index.keys(&snapshot, [0, 1, 9_999]).unwrap())), [3, 0, 2, 0]);
-    assert_eq!(reading(&|| drop(index.direct(&snapshot, 1).unwrap())), [1 + 4, 0, 1 + 4, 0]);
+    assert_eq!(reading(&|| drop(index.forward(&snapshot, 1).unwrap())), [1 + 4, 0, 1 + 4, 0]);
     assert_eq!(
         reading(&|| assert_eq!(index.containers(&snapshot, "city").unwrap(), 1)),
         [1, 0, 1, 0]
     );
     assert_eq!(reading(&|| drop(index.any_term(&snapshot, "city", ()).unwrap())), [0, 1, 1, 0]);
-    let directs = || {
-        assert_eq!(index.directs(&snapshot, 10..20, Order::Ascending).unwrap().count(), 10);
+    let forward_range = || {
+        assert_eq!(index.forward_range(&snapshot, 10..20, Order::Ascending).unwrap().count(), 10);
     };
-    assert_eq!(reading(&directs), [0, 1 + 4, 1 + 4, 0]);
+    assert_eq!(reading(&forward_range), [0, 1 + 4, 1 + 4, 0]);
     let values = || {
         let values = index.value_counts::<_, String, _>(&snapshot, "city", (), Order::Ascending);
         assert_eq!(
@@ -98,7 +98,8 @@ pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
         let counts = index.value_counts::<_, String, _>(&snapshot, "site", (), Order::Ascending)?;
         let counts = counts.collect::<Result<Vec<_>>>()?.len();
         let any = index.any_term(&snapshot, "city", ())?.count(&snapshot)?;
-        let direct = index.directs(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+        let direct =
+            index.forward_range(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
         let faults = index.check(&snapshot, &of.table)?.len();
         Ok((any, index.distinct(&snapshot, "city", ())?, counts, direct.len(), faults))
     };
@@ -253,10 +254,10 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     }
     let key = index.space().pack(&("direct", "city", 0));
     store.transact(|txn| txn.put(&key, b"\x21")).unwrap();
-    let error = index.direct(&store.snapshot().unwrap(), 0).unwrap_err().to_string();
+    let error = index.forward(&store.snapshot().unwrap(), 0).unwrap_err().to_string();
     assert_eq!(
         error,
-        r#"at key ("index", "direct", "city", 0): the direct index has format 2, this program knows formats up to 1; upgrade the program"#
+        r#"at key ("index", "direct", "city", 0): the forward index has format 2, this program knows formats up to 1; upgrade the program"#
     );
     // A table that lies within the index.
     let inside = Table::<String, User>::new(&index.space().child("users")).with(index);

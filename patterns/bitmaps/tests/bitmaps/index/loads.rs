@@ -26,7 +26,7 @@ pub fn a_table_that_is_full_already_is_built_by_chunks(store: &(impl Store + Clo
         metered.measure(|s| of.index.build(s, &of.table, |_| ControlFlow::Continue(())).unwrap());
     assert_eq!(of.stored(store), maintained);
     assert_eq!((done.records, done.removed), (users.len() as u64, 0));
-    // Each container once, each entry of the direct index once, and three counters.
+    // Each container once, each entry of the forward index once, and three counters.
     assert_eq!(cost.keys_written, maintained.len() as u64);
     assert_eq!(done.written, maintained.len() as u64);
     // All chunks in one step, the last step, and a commit for each counter.

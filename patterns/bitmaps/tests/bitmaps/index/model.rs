@@ -100,7 +100,7 @@ fn compare_direct<K: RecordKey + Ord + Clone + Debug>(
     let mut ids = Vec::new();
     for (key, user) in model {
         let id = of.index.id_of(reader, key).unwrap().unwrap();
-        let entry = of.index.direct(reader, id).unwrap().unwrap();
+        let entry = of.index.forward(reader, id).unwrap().unwrap();
         for field in ["city", "site"] {
             let found = entry.values::<String>(field).unwrap();
             assert_eq!(found, Vec::from_iter(values(field, user)));
@@ -117,14 +117,14 @@ fn compare_direct<K: RecordKey + Ord + Clone + Debug>(
         ids.push(id);
     }
     ids.sort_unstable();
-    let directs = |order| {
-        let all = of.index.directs(reader, .., order).unwrap();
+    let forward_range = |order| {
+        let all = of.index.forward_range(reader, .., order).unwrap();
         all.map(|entry| entry.unwrap().0).collect::<Vec<u64>>()
     };
-    assert_eq!(directs(Order::Ascending), ids);
-    assert!(directs(Order::Descending).into_iter().rev().eq(ids.iter().copied()));
+    assert_eq!(forward_range(Order::Ascending), ids);
+    assert!(forward_range(Order::Descending).into_iter().rev().eq(ids.iter().copied()));
     if let [first, .., last] = ids[..] {
-        let inner = of.index.directs(reader, first + 1..last, Order::Ascending).unwrap();
+        let inner = of.index.forward_range(reader, first + 1..last, Order::Ascending).unwrap();
         assert_eq!(inner.count(), ids.len() - 2);
     }
 }

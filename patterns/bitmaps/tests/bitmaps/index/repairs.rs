@@ -107,7 +107,7 @@ pub fn a_put_before_the_index_is_built_brings_in_what_the_documentation_says(
     assert_eq!(found(&of, store, cities), [[].into(), [4].into(), [].into()]);
     let snapshot = store.snapshot().unwrap();
     assert_eq!(of.found(&snapshot, &of.index.term("member", moved.is_member).unwrap()), [].into());
-    assert!(of.index.direct(&snapshot, 4).unwrap().is_none());
+    assert!(of.index.forward(&snapshot, 4).unwrap().is_none());
     drop(snapshot);
     of.repair(store, 1_000);
     assert_eq!(of.faults(store), []);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use keyloom::{Result, Store, Subspace};
-use keyloom_spatial::{BoundingBox, ExtentIndex, Position};
+use keyloom_spatial::{BoundingBox, ExtentIndex, LatLng};
 use keyloom_spatial::{ExtentQuery, Located};
 use keyloom_tables::{Index, IndexEntries, Table, entry};
 
@@ -74,7 +74,7 @@ pub fn ids<B: Deref<Target = [u8]>>(
 pub fn queries<'q>(things: &Things, edges: &Edges) -> [(ExtentQuery<'q, u16>, Wanted); 3] {
     let area = edges.bounding_box();
     let [south, west, ..] = edges.0;
-    let corner = Position::new(degrees(south), degrees(west)).unwrap();
+    let corner = LatLng::new(degrees(south), degrees(west)).unwrap();
     let at_corner = Edges([south, west, south, west]);
     let edges = *edges;
     [

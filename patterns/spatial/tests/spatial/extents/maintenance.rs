@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::{KeyRange, Metered, Store, Writer};
-use keyloom_spatial::{BoundingBox, Position};
+use keyloom_spatial::{BoundingBox, LatLng};
 use keyloom_tables::derived::RepairOptions;
 use keyloom_tables::{Maintained, Scan, Table};
 
@@ -66,7 +66,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(cost(area(-60.0, 100.0, -50.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(60.0, 100.0, 61.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(-60.0, -100.0, -50.0, -99.0), 16), (1, 1));
-    let there = things.index.containing(Position::new(0.5, 0.5).unwrap());
+    let there = things.index.containing(LatLng::new(0.5, 0.5).unwrap());
     let mut extents = there.extents(&snapshot).unwrap();
     assert_eq!(extents.by_ref().count(), 1);
     assert!(extents.explain().keys_scanned < 40, "{}", extents.explain());

@@ -2,7 +2,7 @@
 
 use geohash::Direction;
 use keyloom::Error;
-use keyloom_spatial::Cell;
+use keyloom_spatial::GeoCell;
 
 use super::fixture::{place, position};
 use keyloom_testing::laws::property;
@@ -16,9 +16,9 @@ fn geohashes_are_those_of_the_crate() {
             geohash::Coord { x: position.longitude(), y: position.latitude() },
             characters as usize,
         );
-        let cell = Cell::of(&position, characters * 5).unwrap();
+        let cell = GeoCell::of(&position, characters * 5).unwrap();
         assert_eq!(cell.geohash().unwrap(), wanted.unwrap(), "{position}");
-        assert_eq!(Cell::from_geohash(&cell.geohash().unwrap()).unwrap(), cell);
+        assert_eq!(GeoCell::from_geohash(&cell.geohash().unwrap()).unwrap(), cell);
         let (middle, x, y) = geohash::decode(&cell.geohash().unwrap()).unwrap();
         let bounds = cell.bounds();
         assert!((bounds.east - middle.x - x).abs() < 1e-9, "{bounds:?}");
@@ -38,15 +38,15 @@ fn neighbours_are_those_of_the_crate() {
     ];
     // The crate goes on beyond the poles, where there is nothing.
     property(((-70.0..70.0, -180.0..180.0), 2_u32..=12), |(place, characters)| {
-        let cell = Cell::of(&position(place), characters * 5).unwrap();
+        let cell = GeoCell::of(&position(place), characters * 5).unwrap();
         for (direction, east, north) in steps {
             let wanted = geohash::neighbor(&cell.geohash().unwrap(), direction).unwrap();
             assert_eq!(cell.neighbour(east, north).unwrap().geohash().unwrap(), wanted);
         }
     });
-    let top = Cell::of(&position((90.0, 0.0)), 20).unwrap();
+    let top = GeoCell::of(&position((90.0, 0.0)), 20).unwrap();
     assert_eq!(top.neighbour(0, 1), None);
-    assert_eq!(Cell::WORLD.neighbour(1, 0), Some(Cell::WORLD));
+    assert_eq!(GeoCell::WORLD.neighbour(1, 0), Some(GeoCell::WORLD));
 }
 
 #[test]
@@ -57,16 +57,16 @@ fn published_geohashes() {
         ("u4pruydqqvj", 57.649_11, 10.407_44),
         ("6gkzwgjzn820", -25.382_708, -49.265_506),
     ] {
-        let cell = Cell::from_geohash(geohash).unwrap();
-        assert_eq!(Cell::of(&position((latitude, longitude)), cell.bits()).unwrap(), cell);
+        let cell = GeoCell::from_geohash(geohash).unwrap();
+        assert_eq!(GeoCell::of(&position((latitude, longitude)), cell.bits()).unwrap(), cell);
     }
-    assert_eq!(Cell::from_geohash("EZS42").unwrap(), Cell::from_geohash("ezs42").unwrap());
+    assert_eq!(GeoCell::from_geohash("EZS42").unwrap(), GeoCell::from_geohash("ezs42").unwrap());
 }
 
 #[test]
 fn halves_make_the_whole() {
     property((place(), 0_u32..64), |(place, bits)| {
-        let cell = Cell::of(&position(place), bits).unwrap();
+        let cell = GeoCell::of(&position(place), bits).unwrap();
         let [low, high] = cell.children().unwrap();
         assert_eq!(
             (low.codes().start(), high.codes().end()),
@@ -75,17 +75,17 @@ fn halves_make_the_whole() {
         assert_eq!(low.codes().end() + 1, *high.codes().start());
         assert_eq!([low.parent(), high.parent()], [Some(cell); 2]);
     });
-    assert_eq!(Cell::of(&position((1.0, 1.0)), 64).unwrap().children(), None);
-    assert_eq!(Cell::WORLD.parent(), None);
+    assert_eq!(GeoCell::of(&position((1.0, 1.0)), 64).unwrap().children(), None);
+    assert_eq!(GeoCell::WORLD.parent(), None);
 }
 
 #[test]
 fn what_is_no_cell_is_refused() {
     for geohash in ["a", "ezs4o", "ö", "ezs42ezs42ezs"] {
-        let error = Cell::from_geohash(geohash).unwrap_err();
+        let error = GeoCell::from_geohash(geohash).unwrap_err();
         assert!(matches!(error, Error::BadOption { .. }), "{error}");
     }
-    let odd = Cell::of(&position((1.0, 1.0)), 24).unwrap();
+    let odd = GeoCell::of(&position((1.0, 1.0)), 24).unwrap();
     assert!(odd.geohash().is_err());
-    assert!(Cell::of(&position((1.0, 1.0)), 65).is_err());
+    assert!(GeoCell::of(&position((1.0, 1.0)), 65).is_err());
 }

@@ -3,7 +3,7 @@
 use geo::{Distance, Haversine, Point};
 use keyloom::Error;
 use keyloom_spatial::{Area, EARTH_RADIUS};
-use keyloom_spatial::{Circle, Position};
+use keyloom_spatial::{Circle, LatLng};
 
 use super::fixture::{place, position};
 use keyloom_testing::laws::property;
@@ -83,7 +83,7 @@ fn what_is_no_position_is_refused() {
         (0.0, f64::NAN),
         (0.0, f64::NEG_INFINITY),
     ] {
-        let error = Position::new(latitude, longitude).unwrap_err();
+        let error = LatLng::new(latitude, longitude).unwrap_err();
         assert!(matches!(error, Error::BadOption { .. }), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! Faults and bad input.
 
 use keyloom::{Error, Fault, Faulty, Store, Subspace};
-use keyloom_spatial::Cell;
+use keyloom_spatial::GeoCell;
 use keyloom_spatial::{BoundingBox, Circle, PointIndex, Polygon};
 use keyloom_tables::Schema;
 
@@ -54,21 +54,21 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
         refused(store, |txn| places.table.put_many(txn, [(7, Some((1.0, 1.0))), (8, Some(bad))]));
     }
     let snapshot = store.snapshot().unwrap();
-    let error = places.index.within(Cell::WORLD).in_ranges(0).unwrap_err();
+    let error = places.index.within(GeoCell::WORLD).in_ranges(0).unwrap_err();
     assert!(error.to_string().contains("one range or more"), "{error}");
-    assert!(places.index.within(Cell::WORLD).grid(&snapshot, 65).is_err());
-    assert_eq!(places.index.within(Cell::WORLD).count(&snapshot).unwrap(), 4);
-    let most = places.index.within(Cell::WORLD).in_ranges(usize::MAX).unwrap();
+    assert!(places.index.within(GeoCell::WORLD).grid(&snapshot, 65).is_err());
+    assert_eq!(places.index.within(GeoCell::WORLD).count(&snapshot).unwrap(), 4);
+    let most = places.index.within(GeoCell::WORLD).in_ranges(usize::MAX).unwrap();
     assert_eq!(most.count(&snapshot).unwrap(), 4);
-    let first = places.index.within(Cell::WORLD).page(&snapshot, 1, None).unwrap().next.unwrap();
+    let first = places.index.within(GeoCell::WORLD).page(&snapshot, 1, None).unwrap().next.unwrap();
     // The number of ranges is no matter.
-    let more = places.index.within(Cell::WORLD).in_ranges(3).unwrap();
+    let more = places.index.within(GeoCell::WORLD).in_ranges(3).unwrap();
     assert!(more.page(&snapshot, 1, Some(&first)).is_ok());
     let other = BoundingBox::new(0.0, 0.0, 4.5, 5.0).unwrap();
     let error = places.index.within(other).page(&snapshot, 1, Some(&first)).err().unwrap();
     assert!(error.to_string().contains("another query"), "{error}");
     let near = |from, after| {
-        places.index.within(Cell::WORLD).page_by_distance(&snapshot, position(from), 1, after)
+        places.index.within(GeoCell::WORLD).page_by_distance(&snapshot, position(from), 1, after)
     };
     let first = near((0.0, 0.0), None).unwrap().next.unwrap();
     let error = near((0.0, 1.0), Some(&first)).err().unwrap();

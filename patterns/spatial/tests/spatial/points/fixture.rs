@@ -1,7 +1,7 @@
 //! Places, many of them where it is difficult, and an index of them.
 
 use keyloom::{Result, Store, Subspace};
-use keyloom_spatial::{PointIndex, Position};
+use keyloom_spatial::{LatLng, PointIndex};
 use keyloom_tables::Table;
 use proptest::prelude::*;
 
@@ -27,12 +27,12 @@ impl Places {
 }
 
 /// The position of a place, unless it is not on the sphere.
-pub fn as_position(place: &Place) -> Result<Option<Position>> {
-    place.map(|(latitude, longitude)| Position::new(latitude, longitude)).transpose()
+pub fn as_position(place: &Place) -> Result<Option<LatLng>> {
+    place.map(|(latitude, longitude)| LatLng::new(latitude, longitude)).transpose()
 }
 
-pub fn position((latitude, longitude): (f64, f64)) -> Position {
-    Position::new(latitude, longitude).unwrap()
+pub fn position((latitude, longitude): (f64, f64)) -> LatLng {
+    LatLng::new(latitude, longitude).unwrap()
 }
 
 /// The keys of what a query found, in their order.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Memory, Store};
-use keyloom_spatial::{Area, Cell, CellBounds, Relation};
-use keyloom_spatial::{BoundingBox, Circle, Polygon, Position};
+use keyloom_spatial::{Area, CellBounds, GeoCell, Relation};
+use keyloom_spatial::{BoundingBox, Circle, LatLng, Polygon};
 use keyloom_tables::Scan;
 use proptest::prelude::*;
 
@@ -59,7 +59,7 @@ fn star((latitude, longitude): (f64, f64), rays: &[f64]) -> Vec<(f64, f64)> {
 }
 
 /// Whether a line to the east leaves the ring an odd number of times, on any turn of the Earth.
-fn is_in_ring(ring: &[(f64, f64)], position: &Position) -> bool {
+fn is_in_ring(ring: &[(f64, f64)], position: &LatLng) -> bool {
     let crossings = |longitude: f64| {
         let crosses = |edge: &&[(f64, f64)]| {
             let [(y1, x1), (y2, x2)] = [edge[0], edge[1]];
@@ -71,7 +71,7 @@ fn is_in_ring(ring: &[(f64, f64)], position: &Position) -> bool {
     [-360.0, 0.0, 360.0].iter().any(|turn| crossings(position.longitude() + turn) % 2 == 1)
 }
 
-fn is_in_box(south_west: (f64, f64), north_east: (f64, f64), at: &Position) -> bool {
+fn is_in_box(south_west: (f64, f64), north_east: (f64, f64), at: &LatLng) -> bool {
     let ((south, west), (north, east)) = (south_west, north_east);
     let is_high = south <= at.latitude() && at.latitude() <= north;
     // Whoever goes east from the west comes to the position before the east.
@@ -85,8 +85,8 @@ fn is_in_box(south_west: (f64, f64), north_east: (f64, f64), at: &Position) -> b
 
 /// The area, and the numbers of the points in it.
 fn expected(asked: &Asked, points: &[(f64, f64)]) -> Option<(Box<dyn Area>, Vec<u32>)> {
-    let positions: Vec<Position> = points.iter().map(|place| position(*place)).collect();
-    let numbers = |is_in: &dyn Fn(&Position) -> bool| {
+    let positions: Vec<LatLng> = points.iter().map(|place| position(*place)).collect();
+    let numbers = |is_in: &dyn Fn(&LatLng) -> bool| {
         (0..).zip(&positions).filter(|(_, at)| is_in(at)).map(|(number, _)| number).collect()
     };
     let within = |centre: (f64, f64), radius: f64| {
@@ -241,7 +241,7 @@ fn queries_are_exact_wherever_they_are() {
 struct Flat(Circle);
 
 impl Area for Flat {
-    fn contains(&self, position: &Position) -> bool {
+    fn contains(&self, position: &LatLng) -> bool {
         self.0.contains(position)
     }
 
@@ -320,14 +320,15 @@ pub fn grids_count_what_a_look_at_all_points_counts(store: &impl Store) {
         let places = Places::new();
         places.put(store, &points);
         let Some((area, wanted)) = expected(&asked, &points) else { return };
-        let mut counts = BTreeMap::<Cell, u64>::new();
+        let mut counts = BTreeMap::<GeoCell, u64>::new();
         for key in wanted {
-            *counts.entry(Cell::of(&position(points[key as usize]), bits).unwrap()).or_default() +=
-                1;
+            *counts
+                .entry(GeoCell::of(&position(points[key as usize]), bits).unwrap())
+                .or_default() += 1;
         }
         let snapshot = store.snapshot().unwrap();
         let grid = places.index.within(&*area).grid(&snapshot, bits).unwrap();
-        let found: Vec<(Cell, u64)> = grid.map(Result::unwrap).collect();
+        let found: Vec<(GeoCell, u64)> = grid.map(Result::unwrap).collect();
         assert_eq!(found, counts.clone().into_iter().collect::<Vec<_>>());
         let occupied = places.index.within(&*area).occupied(&snapshot, bits).unwrap();
         assert!(occupied.map(Result::unwrap).eq(counts.keys().copied()));
@@ -335,7 +336,7 @@ pub fn grids_count_what_a_look_at_all_points_counts(store: &impl Store) {
             let there = places.index.in_cell(&snapshot, *cell).unwrap();
             let wanted: Vec<u32> = (0..)
                 .zip(&points)
-                .filter(|(_, place)| Cell::of(&position(**place), bits).unwrap() == *cell)
+                .filter(|(_, place)| GeoCell::of(&position(**place), bits).unwrap() == *cell)
                 .map(|(key, _)| key)
                 .collect();
             assert_eq!(keys(there, |point| point.record_key()), wanted);
@@ -353,7 +354,7 @@ fn occupied_cells_cost_a_seek_each_however_full_they_are() {
         |n: u32| (f64::from(n % 2) * 40.0 + f64::from(n) * 1e-4, f64::from(n / 2 % 2) * 90.0);
     places.put(&store, &(0..2_000).map(cloud).collect::<Vec<_>>());
     let snapshot = store.snapshot().unwrap();
-    let everywhere = keyloom_spatial::Cell::WORLD;
+    let everywhere = keyloom_spatial::GeoCell::WORLD;
     let mut cells = places.index.within(everywhere).occupied(&snapshot, 12).unwrap();
     assert_eq!(cells.by_ref().map(Result::unwrap).count(), 4);
     let explain = cells.explain();

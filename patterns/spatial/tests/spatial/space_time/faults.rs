@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use keyloom::{Error, Fault, Faulty, Store, Subspace};
-use keyloom_spatial::Cell;
+use keyloom_spatial::GeoCell;
 use keyloom_spatial::{BoundingBox, Circle, SpaceTimeIndex};
 
 use super::fixture::{Event, Events, position};
@@ -67,14 +67,14 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
         });
     }
     let snapshot = store.snapshot().unwrap();
-    let error = events.index.within(Cell::WORLD, ..).in_ranges(0).unwrap_err();
+    let error = events.index.within(GeoCell::WORLD, ..).in_ranges(0).unwrap_err();
     assert!(error.to_string().contains("one range or more"), "{error}");
-    assert_eq!(events.index.within(Cell::WORLD, ..).count(&snapshot).unwrap(), 4);
+    assert_eq!(events.index.within(GeoCell::WORLD, ..).count(&snapshot).unwrap(), 4);
     // A page of another query: at other times, or elsewhere.
-    let query = events.index.within(Cell::WORLD, 0..2_500);
+    let query = events.index.within(GeoCell::WORLD, 0..2_500);
     let first = query.page(&snapshot, 1, None).unwrap().next.unwrap();
     let elsewhere = BoundingBox::new(0.0, 0.0, 4.5, 5.0).unwrap();
-    let later = events.index.within(Cell::WORLD, 1..2_500).page(&snapshot, 1, Some(&first));
+    let later = events.index.within(GeoCell::WORLD, 1..2_500).page(&snapshot, 1, Some(&first));
     let other = events.index.within(elsewhere, 0..2_500).page(&snapshot, 1, Some(&first));
     for error in [later.err().unwrap(), other.err().unwrap()] {
         assert!(error.to_string().contains("another query"), "{error}");

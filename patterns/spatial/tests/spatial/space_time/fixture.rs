@@ -5,8 +5,8 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use keyloom::{Store, Subspace};
-use keyloom_spatial::{Area, Cell, CellBounds, Relation};
-use keyloom_spatial::{BoundingBox, Circle, Polygon, Position, SpaceTimeIndex};
+use keyloom_spatial::{Area, CellBounds, GeoCell, Relation};
+use keyloom_spatial::{BoundingBox, Circle, LatLng, Polygon, SpaceTimeIndex};
 use keyloom_tables::{Maintained, Table};
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ impl Events {
         let space = Subspace::new("test");
         let index = SpaceTimeIndex::new(&space.child("by_event"), width, |_, event| {
             let Some((latitude, longitude, time)) = *event else { return Ok(None) };
-            Ok(Some((Position::new(latitude, longitude)?, time)))
+            Ok(Some((LatLng::new(latitude, longitude)?, time)))
         });
         let index = index.unwrap();
         Self { table: Table::new(&space.child("events")).with(&index), index }
@@ -43,8 +43,8 @@ impl Events {
     }
 }
 
-pub fn position(latitude: f64, longitude: f64) -> Position {
-    Position::new(latitude, longitude).unwrap()
+pub fn position(latitude: f64, longitude: f64) -> LatLng {
+    LatLng::new(latitude, longitude).unwrap()
 }
 
 /// The width of the bins of most tests.
@@ -100,13 +100,13 @@ impl Shape {
             Self::Circle(circle) => circle,
             Self::Rectangle(rectangle) => rectangle,
             Self::Triangle(triangle) => triangle,
-            Self::Everywhere => &Cell::WORLD,
+            Self::Everywhere => &GeoCell::WORLD,
         }
     }
 }
 
 impl Area for Shape {
-    fn contains(&self, position: &Position) -> bool {
+    fn contains(&self, position: &LatLng) -> bool {
         self.area().contains(position)
     }
 

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Error, Metered, Reader, Store};
-use keyloom_spatial::Cell;
 use keyloom_spatial::Circle;
+use keyloom_spatial::GeoCell;
 use keyloom_tables::Maintained;
 use keyloom_tables::Scan;
 use keyloom_tables::derived::RepairOptions;
@@ -30,20 +30,21 @@ pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl
         store.transact(|txn| after.table.put(txn, &7, &Some((1.0, 1.0, 1)))).unwrap();
         for events in [&before, &after] {
             let snapshot = store.snapshot().unwrap();
-            let error = events.index.within(Cell::WORLD, 0..1).count(&snapshot).unwrap_err();
+            let error = events.index.within(GeoCell::WORLD, 0..1).count(&snapshot).unwrap_err();
             let Error::BadOption { what, value, why } = &error else { panic!("{error:?}") };
             assert_eq!(*what, "the width of the time bins");
-            let stored = if events.index.within(Cell::WORLD, ..).page(&snapshot, 1, None).is_err() {
-                value
-            } else {
-                panic!("a page was given")
-            };
+            let stored =
+                if events.index.within(GeoCell::WORLD, ..).page(&snapshot, 1, None).is_err() {
+                    value
+                } else {
+                    panic!("a page was given")
+                };
             assert!(stored.contains("1000 ms") && stored.contains(&format!("{other} ms")));
             assert!(why.contains("repair"));
         }
         repaired(&after, store);
         let snapshot = store.snapshot().unwrap();
-        assert_eq!(after.index.within(Cell::WORLD, ..).count(&snapshot).unwrap(), 5);
+        assert_eq!(after.index.within(GeoCell::WORLD, ..).count(&snapshot).unwrap(), 5);
         assert_eq!(after.faults(store), [""; 0]);
     }
 }

@@ -5,7 +5,7 @@ use std::ops::RangeBounds;
 use keyloom::{Reader, Store};
 use keyloom_spatial::Circle;
 use keyloom_spatial::space_time::SpaceTimeQuery;
-use keyloom_spatial::{Area, Cell};
+use keyloom_spatial::{Area, GeoCell};
 use keyloom_tables::{Continuation, Scan};
 use proptest::prelude::*;
 
@@ -116,7 +116,7 @@ pub fn bins_in_which_nothing_is_cost_nothing(store: &impl Store) {
     assert!(explain.seeks <= 2 + bins * (1 + 3), "{explain}");
     assert!(explain.keys_scanned <= 2 * bins, "{explain}");
     let (from, to) = (2, 12_345_677);
-    let mut none = all.index.within(Cell::WORLD, from..=to).points(&snapshot).unwrap();
+    let mut none = all.index.within(GeoCell::WORLD, from..=to).points(&snapshot).unwrap();
     assert!(none.next().is_none());
     assert_eq!((none.explain().seeks, none.explain().keys_scanned), (3, 0));
 }
@@ -147,9 +147,9 @@ pub fn earthquakes_are_found_where_and_when_they_were(store: &impl Store) {
         }
         assert!(hits > 1_000, "{hits}");
         let snapshot = store.snapshot().unwrap();
-        let whole = all.index.within(Cell::WORLD, first..=last);
+        let whole = all.index.within(GeoCell::WORLD, first..=last);
         assert_eq!(whole.count(&snapshot).unwrap(), 1_707);
-        let rest = all.index.within(Cell::WORLD, first + 1..last);
+        let rest = all.index.within(GeoCell::WORLD, first + 1..last);
         assert_eq!(rest.count(&snapshot).unwrap(), 1_705);
     }
 }
@@ -182,8 +182,9 @@ fn times_are_divided_as_bounds_say() {
         let all = Events::new(7);
         all.put(&store, &[(0.0, 0.0, from), (0.0, 0.0, to)]);
         let snapshot = store.snapshot().unwrap();
-        let count =
-            |times: Times| all.index.within(Cell::WORLD, times).count(&snapshot).unwrap() as usize;
+        let count = |times: Times| {
+            all.index.within(GeoCell::WORLD, times).count(&snapshot).unwrap() as usize
+        };
         use std::ops::Bound::{Excluded, Included, Unbounded};
         for times in [
             (Included(from), Included(to)),

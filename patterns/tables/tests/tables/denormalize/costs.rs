@@ -1,7 +1,7 @@
 //! What each operation costs.
 
 use keyloom::{Cost, DynWriter, Memory, Metered, Order, Result, Store, Subspace, Transaction};
-use keyloom_tables::denormalize::Copies;
+use keyloom_tables::denormalize::DenormalizedFields;
 use keyloom_tables::derived::RepairOptions;
 use keyloom_tables::{Schema, Table, entry};
 use std::ops::ControlFlow;
@@ -50,13 +50,13 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let snapshot = metered.snapshot().unwrap();
     let mut read: Vec<_> =
         blog.posts.range(&snapshot, (), Order::Ascending).unwrap().collect::<Result<_>>().unwrap();
-    let (stale, cost) = metered.measure(|_| blog.authors.freshen(&snapshot, &mut read));
+    let (stale, cost) = metered.measure(|_| blog.authors.refresh(&snapshot, &mut read));
     assert_eq!(stale.unwrap().iter().filter(|stale| **stale).count(), 13);
     cost_is(cost, [2, 1, 3, 0, 3]);
     drop(snapshot);
     blog.authors.propagate_with(store, 8, on).unwrap();
     let snapshot = metered.snapshot().unwrap();
-    let (stale, cost) = metered.measure(|_| blog.authors.freshen(&snapshot, &mut read));
+    let (stale, cost) = metered.measure(|_| blog.authors.refresh(&snapshot, &mut read));
     assert!(!stale.unwrap().contains(&true));
     cost_is(cost, [0, 1, 0, 0, 1]);
     let (pending, cost) = metered.measure(|_| blog.authors.is_pending(&snapshot, &1));
@@ -96,16 +96,17 @@ fn derived_data_of_carriers_cost_once_for_all_of_them() {
         let set =
             |post: &mut Post, _: &u16, name: Option<String>| post.1 = name.unwrap_or_default();
         let part = |name: &String| name.clone();
-        Copies::new(&space.child("names"), &users, &by_author, &posts, part, set).inline(inline)
+        DenormalizedFields::new(&space.child("names"), &users, &by_author, &posts, part, set)
+            .inline(inline)
     };
     let (at_once, later) = (copies(100), copies(0));
-    let put = |copies: &Copies<u16, String, u32, Post>, name: &str| {
+    let put = |copies: &DenormalizedFields<u16, String, u32, Post>, name: &str| {
         let users = users.clone().with(copies);
         store.measure(|s| s.transact(|txn| users.put(txn, &1, &name.into())).unwrap()).1
     };
     put(&at_once, "Ada");
-    let carriers = (0..20).map(|id| (id, (1, String::new())));
-    store.transact(|txn| at_once.put_many(txn, carriers.clone())).unwrap();
+    let targets = (0..20).map(|id| (id, (1, String::new())));
+    store.transact(|txn| at_once.put_many(txn, targets.clone())).unwrap();
 
     // The user, the entries, the posts; the entry of the table, the places by name; the mark, the commit.
     let cost = put(&at_once, "Countess");

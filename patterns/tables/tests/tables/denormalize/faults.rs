@@ -7,7 +7,7 @@ use keyloom_tables::Rule;
 use crate::denormalize::fixture::{Blog, of, on};
 use keyloom_testing::laws::{self, clear, dump_all};
 
-/// A name that changes at once, one that has too many carriers, a post, and a user who goes.
+/// A name that changes at once, one that has too many targets, a post, and a user who goes.
 fn change(blog: &Blog, txn: &mut DynWriter<'_>) -> Result<()> {
     blog.put_user(txn, 2, "Robert")?;
     blog.put_user(txn, 1, "Countess")?;

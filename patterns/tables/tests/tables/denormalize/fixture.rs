@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_tables::Inconsistency;
 use keyloom_tables::Progress;
-use keyloom_tables::denormalize::Copies;
+use keyloom_tables::denormalize::DenormalizedFields;
 use keyloom_tables::{Index, IndexEntries, Table, entry};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ pub struct Post {
     pub text: String,
 }
 
-pub type PostCopies = Copies<u16, User, u32, Post>;
+pub type PostCopies = DenormalizedFields<u16, User, u32, Post>;
 
 #[derive(Clone)]
 pub struct Blog {
@@ -56,7 +56,7 @@ impl Blog {
         let posts =
             Table::new(&space.child("posts")).with(&by_author).with(&by_mention).with(&by_name);
         let name = |user: &User| user.name.clone();
-        let authors = Copies::new(
+        let authors = DenormalizedFields::new(
             &space.child("author_names"),
             &users,
             &by_author,
@@ -65,7 +65,7 @@ impl Blog {
             |post: &mut Post, _, name| post.author_name = name,
         )
         .inline(inline);
-        let mentions = Copies::new(
+        let mentions = DenormalizedFields::new(
             &space.child("mentioned_names"),
             &users,
             &by_mention,

@@ -1,11 +1,11 @@
-//! Copies under random changes: maintained, rebuilt, checked, repaired.
+//! DenormalizedFields under random changes: maintained, rebuilt, checked, repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use keyloom::{Order, Reader, Result, Store, Subspace};
 use keyloom_tables::Rule;
-use keyloom_tables::denormalize::Copies;
+use keyloom_tables::denormalize::DenormalizedFields;
 use keyloom_tables::derived::RepairOptions;
 use keyloom_tables::{Index, Table, entry};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ enum Step {
     DeleteUser(u16),
     PutPost(u32, Option<u16>, BTreeSet<u16>),
     DeletePost(u32),
-    /// So many steps of propagation of each copy, of two carriers each.
+    /// So many steps of propagation of each copy, of two targets each.
     Propagate(usize),
 }
 
@@ -140,10 +140,10 @@ fn readers_see_through_stale_copies(blog: &Blog, reader: &impl Reader, model: &M
         blog.posts.range(reader, (), Order::Ascending).unwrap().collect::<Result<_>>().unwrap();
     let joined = model.joined();
     let mut fresh = read.clone();
-    let stale = blog.authors.freshen(reader, &mut fresh).unwrap();
+    let stale = blog.authors.refresh(reader, &mut fresh).unwrap();
     let differ = read.iter().zip(&joined).map(|(a, b)| a.1.author_name != b.1.author_name);
     assert_eq!(stale, differ.collect::<Vec<_>>());
-    let stale = blog.mentions.freshen(reader, &mut fresh).unwrap();
+    let stale = blog.mentions.refresh(reader, &mut fresh).unwrap();
     let differ = read.iter().zip(&joined).map(|(a, b)| a.1.mentions != b.1.mentions);
     assert_eq!(stale, differ.collect::<Vec<_>>());
     assert_eq!(fresh, joined);
@@ -209,7 +209,7 @@ pub fn copies_chain(store: &(impl Store + Clone)) {
     let cities = Table::<u8, City>::new(&space.child("cities"));
     let by_city = Index::new(&space.child("by_city"), |_, street: &Street| entry(street.0));
     let streets = Table::<u8, Street>::new(&space.child("streets")).with(&by_city);
-    let of_city = Copies::new(
+    let of_city = DenormalizedFields::new(
         &space.child("of_city"),
         &cities,
         &by_city,
@@ -220,7 +220,7 @@ pub fn copies_chain(store: &(impl Store + Clone)) {
     let by_country = Index::new(&space.child("by_country"), |_, city: &City| entry(city.0));
     // Cities are rewritten through a table that tells their streets.
     let cities = cities.with(&by_country).with(&of_city);
-    let of_country = Copies::new(
+    let of_country = DenormalizedFields::new(
         &space.child("of_country"),
         &countries,
         &by_country,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use keyloom::{Error, Memory, Reader, Store, Subspace, Writer};
 use keyloom_tables::Progress;
-use keyloom_tables::denormalize::Copies;
+use keyloom_tables::denormalize::DenormalizedFields;
 use keyloom_tables::{Index, Maintained, Table};
 
 use crate::denormalize::fixture::{Blog, Post, of, on};
@@ -206,7 +206,8 @@ fn a_position_in_an_index_that_has_moved_is_the_beginning() {
         let set =
             |post: &mut Titled, _: &u16, name: Option<String>| post.1 = name.unwrap_or_default();
         let part = |name: &String| name.clone();
-        let copies = Copies::new(&space.child("names"), &users, &by_author, &posts, part, set);
+        let copies =
+            DenormalizedFields::new(&space.child("names"), &users, &by_author, &posts, part, set);
         (by_author, posts, copies.inline(0))
     };
     let (_, posts, copies) = blog("by_author");

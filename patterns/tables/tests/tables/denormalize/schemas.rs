@@ -1,10 +1,10 @@
-//! Copies by an index of a schema, which may not be built yet, or be disabled.
+//! DenormalizedFields by an index of a schema, which may not be built yet, or be disabled.
 
 use std::ops::ControlFlow;
 
 use keyloom::{Memory, Metered, Order, Store, Subspace};
 use keyloom_tables::Rule;
-use keyloom_tables::denormalize::Copies;
+use keyloom_tables::denormalize::DenormalizedFields;
 use keyloom_tables::{Attached, Index, Schema, SchemaError, Table, entry};
 
 use crate::denormalize::fixture::on;
@@ -12,7 +12,7 @@ use keyloom_testing::laws::clear;
 
 /// The author of a post and the author's name.
 type Post = (u16, String);
-type Names = Copies<u16, String, u32, Post>;
+type Names = DenormalizedFields<u16, String, u32, Post>;
 
 struct Blog {
     users: Table<u16, String>,
@@ -40,7 +40,13 @@ impl Blog {
         let posts = schema.table("posts")?;
         let by_author = schema.index(&posts, "by_author", 1, |_, post: &Post| entry(post.0))?;
         let names = schema.derive(&users, "names", 1, |space| {
-            Copies::in_schema(space, &users, &by_author, |name: &String| part(name), set)
+            DenormalizedFields::in_schema(
+                space,
+                &users,
+                &by_author,
+                |name: &String| part(name),
+                set,
+            )
         })?;
         Ok(Self { users, posts, by_author, names })
     }
@@ -92,7 +98,7 @@ pub fn no_change_is_lost_while_the_index_by_source_is_not_readable(store: &(impl
     // What waits for a propagation is not a fault.
     assert_eq!(blog.names.check(&store.snapshot().unwrap()).unwrap(), []);
     is_refused();
-    // Halfway through a build it has only some of the carriers.
+    // Halfway through a build it has only some of the targets.
     let mut batches = 0;
     let some = |_: &_| {
         batches += 1;
@@ -108,7 +114,7 @@ pub fn no_change_is_lost_while_the_index_by_source_is_not_readable(store: &(impl
     assert!(blog.stale(store).is_empty());
 }
 
-/// Copies that are declared, built, disabled and dropped like all derived data.
+/// DenormalizedFields that are declared, built, disabled and dropped like all derived data.
 pub fn copies_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
     clear(store);
     let schema = Schema::open(store, "blog").unwrap();
@@ -161,7 +167,7 @@ pub fn copies_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
 fn an_index_of_a_schema_costs_one_get_for_each_change() {
     let store = Metered::new(Memory::new());
     let blog = Blog::filled(&store);
-    let plain = Copies::new(
+    let plain = DenormalizedFields::new(
         &Subspace::new("marks"),
         &blog.users,
         blog.by_author.at(&store.snapshot().unwrap()).unwrap(),
@@ -189,7 +195,7 @@ fn an_index_of_a_schema_costs_one_get_for_each_change() {
     assert_eq!(more, [(1, 1), (0, 0)]);
 }
 
-/// Copies whose sources do not know the state of the index would be lost during its build.
+/// DenormalizedFields whose sources do not know the state of the index would be lost during its build.
 #[test]
 fn sources_of_a_schema_cannot_be_written_without_it() {
     let store = Memory::new();
@@ -197,8 +203,14 @@ fn sources_of_a_schema_cannot_be_written_without_it() {
     let by_author = blog.by_author.at(&store.snapshot().unwrap()).unwrap().clone();
     let marks = Subspace::new("marks");
     let sources = Table::<u16, String>::new(blog.users.space());
-    let unaware =
-        Copies::new(&marks, &sources, &by_author, &blog.posts, |name: &String| part(name), set);
+    let unaware = DenormalizedFields::new(
+        &marks,
+        &sources,
+        &by_author,
+        &blog.posts,
+        |name: &String| part(name),
+        set,
+    );
     for users in [sources.clone(), sources.with(&unaware)] {
         let refused = store.transact(|txn| users.put(txn, &1, &"Countess".into())).unwrap_err();
         assert!(refused.to_string().contains("belong to schemas"), "{refused}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::key::{Element, List};
 use keyloom::{KeyRange, Reader, Result, Store, Subspace, Writer};
-use keyloom_tables::entity::{Place, Position};
+use keyloom_tables::entity::{ListPlace, ListPosition};
 use keyloom_tables::{Aggregates, within};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -144,12 +144,12 @@ fn positions(
     txn: &impl Reader,
     id: u8,
     list: &List<Vec<Element>>,
-) -> Vec<Position> {
+) -> Vec<ListPosition> {
     let items = things.items::<IgnoredAny>(txn, &id, list).unwrap();
     items.into_iter().map(|(position, _)| position).collect()
 }
 
-fn element_of(position: &Position) -> Element {
+fn element_of(position: &ListPosition) -> Element {
     keyloom::key::elements(&keyloom::key::pack(&(position,))).unwrap().remove(0)
 }
 
@@ -174,10 +174,10 @@ fn apply(txn: &mut impl Writer, id: u8, change: &Change) -> Option<Result<bool>>
             let items = positions(&things, txn, id, &path);
             // The same place, named in one of its ways.
             let place = match (items.get(*at), at.checked_sub(1).and_then(|at| items.get(at))) {
-                (Some(_), None) => Place::First,
-                (Some(next), Some(_)) if at % 2 == 0 => Place::Before(next),
-                (_, Some(before)) => Place::Behind(before),
-                (None, None) => Place::Last,
+                (Some(_), None) => ListPlace::First,
+                (Some(next), Some(_)) if at % 2 == 0 => ListPlace::Before(next),
+                (_, Some(before)) => ListPlace::After(before),
+                (None, None) => ListPlace::Last,
             };
             things.insert(txn, &id, path, place, value).map(|_| true)
         }

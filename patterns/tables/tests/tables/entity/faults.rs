@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::{DynWriter, Error, KeyBuf, Metered, Result, Store, Subspace, Writer};
 use keyloom_tables::Aggregates;
-use keyloom_tables::entity::Place;
+use keyloom_tables::entity::ListPlace;
 use keyloom_tables::{Inconsistency, Rule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -56,11 +56,11 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let push = |txn: &mut DynWriter<'_>| things.push(txn, &1, "tracks", &track).map(drop);
     assert_eq!(writing(&store, push), [2, 1, 3, 2]);
     let insert = |txn: &mut DynWriter<'_>| {
-        things.insert(txn, &1, "tracks", Place::Behind(first), &track).map(drop)
+        things.insert(txn, &1, "tracks", ListPlace::After(first), &track).map(drop)
     };
     assert_eq!(writing(&store, insert), [2, 1, 3, 2]);
     let insert = |txn: &mut DynWriter<'_>| {
-        things.insert(txn, &1, "tracks", Place::Before(second), &track).map(drop)
+        things.insert(txn, &1, "tracks", ListPlace::Before(second), &track).map(drop)
     };
     assert_eq!(writing(&store, insert), [2, 1, 3, 2]);
     // A list that is not there: it is made.
@@ -117,7 +117,7 @@ fn change(txn: &mut DynWriter<'_>) -> Result<()> {
     things.update(txn, &1, rename)?;
     things.push(txn, &1, "tracks", &json!({"title": "All Blues", "seconds": 693}))?;
     let tracks = things.items::<Value>(txn, &1, "tracks")?;
-    things.insert(txn, &1, "tracks", Place::Before(&tracks[1].0), &json!({"x": []}))?;
+    things.insert(txn, &1, "tracks", ListPlace::Before(&tracks[1].0), &json!({"x": []}))?;
     things.remove(txn, &1, ("tracks", &tracks[0].0))?;
     things.renumber(txn, &1, "tracks")?;
     things.set(txn, &1, ("made", "on", "the way"), &json!([1, 2]))?;
@@ -254,7 +254,7 @@ fn a_list_whose_positions_have_grown_is_renumbered() {
     let mut at = 1;
     let error = loop {
         let text = format!("{}", texts.len());
-        let place = Place::Behind(&low);
+        let place = ListPlace::After(&low);
         match store.transact(|txn| things.insert(txn, &1, list, place, &text)) {
             Ok(new) => {
                 assert!(low < new && new < high);

@@ -167,7 +167,7 @@ struct NoTown(String);
 fn an_error_of_the_function_comes_back_and_names_the_record() {
     let space = Subspace::new("atlas");
     let index = |name: &str| {
-        Index::refusing(&space.child(name), |_: &u16, town: &String| match town.len() {
+        Index::try_new(&space.child(name), |_: &u16, town: &String| match town.len() {
             0 => Err(Error::other(NoTown(town.clone()))),
             _ => Ok(entry(town)),
         })

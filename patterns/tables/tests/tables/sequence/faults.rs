@@ -4,16 +4,16 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use keyloom::{DynWriter, Error, Metered, Order, Result, Store, Subspace, Writer};
-use keyloom_tables::sequence::{Blocks, Positions, Sequence, Sharded, Uuid, first_id_at};
-use keyloom_tables::{Enumerated, Rule, TimeBuckets};
+use keyloom_tables::sequence::{IdBlocks, Positions, Sequence, Sharded, Uuid, first_id_at};
+use keyloom_tables::{AppendLog, Rule, TimeBuckets};
 
 use keyloom_testing::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, faults_leave_nothing_half_done, refused,
     waits, writing,
 };
 
-fn mail() -> Enumerated<String, String> {
-    Enumerated::new(&Subspace::new("mail"))
+fn mail() -> AppendLog<String, String> {
+    AppendLog::new(&Subspace::new("mail"))
 }
 
 fn sharded(shards: u32) -> Sharded<u8, u8> {
@@ -28,8 +28,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     // Gets, ranges, keys read, keys written.
     assert_eq!(writing(&store, |txn| sequence.next(txn, &1).map(drop)), [1, 0, 0, 1]);
     assert_eq!(writing(&store, |txn| sequence.reserve(txn, &1, 50).map(drop)), [1, 0, 1, 1]);
-    assert_eq!(writing(&store, |txn| sequence.go_on_behind(txn, &1, 60)), [0, 0, 0, 1]);
-    let blocks = Blocks::new(&sequence, 3);
+    assert_eq!(writing(&store, |txn| sequence.advance_to(txn, &1, 60)), [0, 0, 0, 1]);
+    let blocks = IdBlocks::new(&sequence, 3);
     let next = || counts(store.measure(|store| blocks.next(store, &1).unwrap()).1);
     assert_eq!([next(), next(), next(), next()], [[1, 0, 1, 1], [0; 4], [0; 4], [1, 0, 1, 1]]);
 
@@ -210,9 +210,9 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     assert_eq!(seen, before);
 
     let numbers = Sequence::<u8>::new(&Subspace::new("numbers"));
-    let error = refused(store, |txn| numbers.go_on_behind(txn, &1, u64::MAX));
+    let error = refused(store, |txn| numbers.advance_to(txn, &1, u64::MAX));
     assert!(error.to_string().contains("2^63 - 1"), "{error}");
-    store.transact(|txn| numbers.go_on_behind(txn, &1, i64::MAX as u64 - 1)).unwrap();
+    store.transact(|txn| numbers.advance_to(txn, &1, i64::MAX as u64 - 1)).unwrap();
     let error = refused(store, |txn| numbers.reserve(txn, &1, 2).map(drop));
     assert!(error.to_string().contains("no more numbers"), "{error}");
     let last = store.transact(|txn| numbers.next(txn, &1)).unwrap();

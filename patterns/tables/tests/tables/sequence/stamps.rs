@@ -6,7 +6,7 @@ use std::thread;
 
 use keyloom::key::Versionstamp;
 use keyloom::{KeyRange, Memory, Metered, Order, Reader, Store, Subspace, Writer};
-use keyloom_tables::sequence::Stamped;
+use keyloom_tables::sequence::VersionstampedLog;
 use proptest::prelude::*;
 
 use keyloom_testing::laws::{
@@ -14,8 +14,8 @@ use keyloom_testing::laws::{
     property, writing,
 };
 
-fn events() -> Stamped<u8, String> {
-    Stamped::new(&Subspace::new("events"))
+fn events() -> VersionstampedLog<u8, String> {
+    VersionstampedLog::new(&Subspace::new("events"))
 }
 
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ pub fn who_follows_the_stamps_sees_each_record_once(store: &(impl Store + Clone)
     const THREADS: u64 = 4;
     const EACH: u64 = 30;
     clear(store);
-    let log = Stamped::<u8, (u64, u64)>::new(&Subspace::new("log"));
+    let log = VersionstampedLog::<u8, (u64, u64)>::new(&Subspace::new("log"));
     let done = AtomicBool::new(false);
     let mut seen: Vec<(Versionstamp, (u64, u64))> = Vec::new();
     thread::scope(|scope| {
@@ -182,7 +182,7 @@ fn an_append_costs_what_the_documentation_says() {
 #[test]
 fn a_key_that_is_too_long_is_refused_and_the_clock_stands_still() {
     let store = Memory::new();
-    let events = Stamped::<String, u8>::new(&Subspace::new("events"));
+    let events = VersionstampedLog::<String, u8>::new(&Subspace::new("events"));
     let mut txn = store.begin().unwrap();
     assert!(events.append(&mut txn, &"x".repeat(600), &1).is_err());
     assert_eq!(txn.count(KeyRange::all()).unwrap(), 0);

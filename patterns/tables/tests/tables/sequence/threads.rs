@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use keyloom::{Order, Store, Subspace};
-use keyloom_tables::Enumerated;
-use keyloom_tables::sequence::{Blocks, Positions, Sequence, Sharded, ShardedId};
+use keyloom_tables::AppendLog;
+use keyloom_tables::sequence::{IdBlocks, Positions, Sequence, Sharded, ShardedId};
 
 use keyloom_testing::laws::clear;
 
@@ -28,7 +28,7 @@ fn in_threads(done: &AtomicBool, work: impl Fn(u64) + Sync) {
 /// "Everything behind the last that I have seen" is right for a dense sequence.
 pub fn numbers_are_dense_and_in_the_order_of_the_commits(store: &(impl Store + Clone)) {
     clear(store);
-    let log = Enumerated::<u8, (u64, u64)>::new(&Subspace::new("log"));
+    let log = AppendLog::<u8, (u64, u64)>::new(&Subspace::new("log"));
     let done = AtomicBool::new(false);
     let mut seen: Vec<(u64, (u64, u64))> = Vec::new();
     thread::scope(|scope| {
@@ -66,7 +66,7 @@ pub fn blocks_give_no_number_twice(store: &(impl Store + Clone)) {
     clear(store);
     let sequence = Sequence::<u8>::new(&Subspace::new("numbers"));
     // Two processes, as it were, of two threads each.
-    let processes = [7, 10].map(|size| Blocks::new(&sequence, size));
+    let processes = [7, 10].map(|size| IdBlocks::new(&sequence, size));
     let numbers = std::sync::Mutex::new(Vec::new());
     in_threads(&AtomicBool::new(false), |me| {
         let blocks = &processes[me as usize % 2];
@@ -148,7 +148,7 @@ fn writers_to_different_shards_do_not_conflict() {
     };
     assert_eq!(both([0, 1]), [true, true]);
     assert_eq!(both([0, 2]), [true, false]);
-    let dense = Enumerated::<u8, u8>::new(&Subspace::new("dense"));
+    let dense = AppendLog::<u8, u8>::new(&Subspace::new("dense"));
     let mut open = [store.begin().unwrap(), store.begin().unwrap()];
     open.iter_mut().for_each(|txn| assert_eq!(dense.append(txn, &1, &0).unwrap(), 1));
     assert_eq!(open.map(|txn| txn.commit().is_ok()), [true, false]);

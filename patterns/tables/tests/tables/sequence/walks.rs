@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 
 use keyloom::{Order, Result, Store, Subspace, Writer};
-use keyloom_tables::{Enumerated, Index, Maintained, entry};
+use keyloom_tables::{AppendLog, Index, Maintained, entry};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 type Model = BTreeMap<(String, u64), u32>;
 
 /// Does the steps, in the store and in the model.
-fn apply(store: &impl Store, mail: &Enumerated<String, u32>, keep: u64, steps: &[Step]) -> Model {
+fn apply(store: &impl Store, mail: &AppendLog<String, u32>, keep: u64, steps: &[Step]) -> Model {
     let mut model = Model::new();
     let mut last = [0; 3];
     for step in steps {
@@ -76,7 +76,7 @@ pub fn every_walk_finds_what_a_filter_over_all_records_finds(store: &(impl Store
     // A bound of 0 is taken for 1.
     property((steps(), 0..8u64, bounds, 1..5usize), |(steps, keep, bounds, limit)| {
         clear(store);
-        let bounded = Enumerated::<String, u32>::new(&Subspace::new("mail")).bounded(keep);
+        let bounded = AppendLog::<String, u32>::new(&Subspace::new("mail")).bounded(keep);
         let model = apply(store, &bounded, keep.max(1), &steps);
         let snapshot = store.snapshot().unwrap();
         for user in USERS.map(String::from) {
@@ -116,7 +116,7 @@ pub fn every_walk_finds_what_a_filter_over_all_records_finds(store: &(impl Store
 pub fn an_index_of_the_records_is_maintained_as_it_is_rebuilt(store: &(impl Store + Clone)) {
     let space = Subspace::new("indexed");
     let by_value = Index::new(&space.child("by_value"), |_, value: &u32| entry(value % 5));
-    let mail = Enumerated::<String, u32>::new(&space).bounded(6).with(&by_value);
+    let mail = AppendLog::<String, u32>::new(&space).bounded(6).with(&by_value);
     property(steps(), |steps| {
         clear(store);
         let model = apply(store, &mail, 6, &steps);

@@ -2,7 +2,7 @@
 
 use keyloom::{DynWriter, Error, Metered, Result, Store, Subspace, Writer};
 use keyloom_tables::versioned::{AppendLimit, Full, OutOfBounds};
-use keyloom_tables::{AtomicTable, Counters};
+use keyloom_tables::{Counters, VersionedTable};
 
 use crate::versioned::model::Lists;
 use keyloom_testing::laws::{
@@ -13,7 +13,7 @@ use keyloom_testing::looks_before_it_adds;
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
-    let table = AtomicTable::<u8, Vec<u8>>::new(&Subspace::new("lists"));
+    let table = VersionedTable::<u8, Vec<u8>>::new(&Subspace::new("lists"));
     let counters = Counters::<u8>::new(&Subspace::new("counters"));
     let store = Metered::new(store.clone());
     let list = vec![1, 2];
@@ -115,7 +115,7 @@ pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Stor
 
 pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone)) {
     clear(store);
-    let names = AtomicTable::<String, Vec<u8>>::new(&Subspace::new("names"));
+    let names = VersionedTable::<String, Vec<u8>>::new(&Subspace::new("names"));
     let long = "n".repeat(600);
     let error = refused(store, |txn| names.create(txn, &long, vec![]).map(drop));
     assert!(matches!(&error, Error::KeyTooLong { key, limit: 511, .. } if key.contains("names")));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::{Error, Store, Subspace, Writer};
 use keyloom_tables::versioned::{AppendLimit, Expected, Full, VersionedRecord};
-use keyloom_tables::{AtomicTable, Index, Maintained, RecordConflict, entry};
+use keyloom_tables::{Index, Maintained, RecordConflict, VersionedTable, entry};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ pub type List = Vec<u8>;
 
 /// Short lists by id, and an index of their lengths.
 pub struct Lists {
-    pub table: AtomicTable<u8, List>,
+    pub table: VersionedTable<u8, List>,
     pub by_length: Index<u8, VersionedRecord<List>, usize>,
 }
 
@@ -25,7 +25,7 @@ impl Lists {
         let by_length = Index::new(&space.child("by_length"), |_, list: &VersionedRecord<List>| {
             entry(list.value.len())
         });
-        Self { table: AtomicTable::new(&space).with(&by_length), by_length }
+        Self { table: VersionedTable::new(&space).with(&by_length), by_length }
     }
 
     pub fn faults(&self, store: &impl Store) -> Vec<String> {
@@ -202,7 +202,7 @@ pub fn every_operation_does_what_it_does_to_a_map(store: &(impl Store + Clone)) 
 /// The "ABA problem": who holds a version of the record before must not change the one after.
 pub fn a_record_that_comes_back_has_a_version_of_its_own(store: &(impl Store + Clone)) {
     clear(store);
-    let table = AtomicTable::<u8, String>::new(&Subspace::new("names"));
+    let table = VersionedTable::<u8, String>::new(&Subspace::new("names"));
     let seen = store.transact(|txn| table.create(txn, &1, "first".into())).unwrap();
     store
         .transact(|txn| {

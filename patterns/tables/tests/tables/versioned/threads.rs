@@ -7,7 +7,7 @@ use std::thread;
 
 use keyloom::{Store, Subspace};
 use keyloom_tables::versioned::AppendLimit;
-use keyloom_tables::{AtomicTable, Counters, RecordConflict};
+use keyloom_tables::{Counters, RecordConflict, VersionedTable};
 
 use keyloom_testing::laws::clear;
 
@@ -17,18 +17,18 @@ const ALL: usize = THREADS * ROUNDS;
 
 /// What changes: a number in a record, one that the store counts, and a list.
 struct Changed {
-    record: AtomicTable<u8, usize>,
+    record: VersionedTable<u8, usize>,
     counters: Counters<u8>,
-    list: AtomicTable<u8, Vec<u8>>,
+    list: VersionedTable<u8, Vec<u8>>,
 }
 
 impl Changed {
     fn new() -> Self {
         let space = Subspace::new("changed");
         Self {
-            record: AtomicTable::new(&space.child("record")),
+            record: VersionedTable::new(&space.child("record")),
             counters: Counters::new(&space.child("counter")),
-            list: AtomicTable::new(&space.child("list")),
+            list: VersionedTable::new(&space.child("list")),
         }
     }
 }
@@ -65,7 +65,7 @@ fn race<S: Store>(store: &S, increment: impl Fn(&S, &Meeting<'_>) + Sync) {
 /// What the record holds when all threads have incremented it.
 fn recorded<S: Store>(
     store: &S,
-    increment: impl Fn(&S, &AtomicTable<u8, usize>, &Meeting<'_>) + Sync,
+    increment: impl Fn(&S, &VersionedTable<u8, usize>, &Meeting<'_>) + Sync,
 ) -> usize {
     clear(store);
     let table = Changed::new().record;
@@ -77,7 +77,7 @@ fn recorded<S: Store>(
 /// Tries until it is not refused.
 fn insist<S: Store>(
     store: &S,
-    table: &AtomicTable<u8, usize>,
+    table: &VersionedTable<u8, usize>,
     meeting: &Meeting<'_>,
     change: impl Fn(&mut S::Transaction<'_>, u64, usize) -> keyloom::Result<Option<u64>>,
 ) {

@@ -1,7 +1,7 @@
 //! What operations cost.
 
 use keyloom::{Cost, Memory, Metered, Order, Result, Store};
-use keyloom_trees::{Nested, Orphans, Place, Tree};
+use keyloom_trees::{InsertAt, Nested, OnDelete, Tree};
 
 use super::{both, filled};
 use crate::questions::findings;
@@ -59,7 +59,7 @@ fn operations_cost_what_the_documentation_says() {
             reading(&store, |reader| model.sibling(reader, 11, Order::Ascending).map(drop));
         assert!(sibling.keys_read <= 3 && sibling.ranges == 1, "{sibling}");
 
-        let sorted = Place::sorted;
+        let sorted = InsertAt::sorted;
         assert_eq!(keys_written(&store, |txn| model.insert(txn, 500, "new", &0, sorted(11))), 2);
         assert_eq!(keys_written(&store, |txn| model.set_value(txn, 1, &7)), 1);
         // By id a rename is one write, whatever is below; by name the subtree is rewritten.
@@ -72,11 +72,11 @@ fn operations_cost_what_the_documentation_says() {
             0,
             "it is there"
         );
-        let adopted = keys_written(&store, |txn| model.delete_node(txn, 11, Orphans::Adopted));
+        let adopted = keys_written(&store, |txn| model.delete_node(txn, 11, OnDelete::Reparent));
         assert_eq!(adopted, 1 + 1 + 2 * 5);
         assert_eq!(keys_written(&store, |txn| model.delete_subtree(txn, 2).map(drop)), 1 + 21);
         let trees = [Nested::new(600, "a", 0).with(Nested::new(601, "b", 0))];
-        assert_eq!(keys_written(&store, |txn| model.load(txn, 3, &trees)), 2 * 2);
+        assert_eq!(keys_written(&store, |txn| model.import(txn, 3, &trees)), 2 * 2);
         assert_eq!(findings(&model, &store.snapshot().unwrap()), [""; 0]);
     }
 }
@@ -105,7 +105,7 @@ fn a_load_waits_as_often_for_many_trees() {
             let some: Vec<_> =
                 (9_000..9_000 + trees).map(|id| Nested::new(id, format!("new {id}"), 0)).collect();
             let (_, cost) = store.measure(|store| {
-                store.transact(|txn| model.load(txn, 3, &some)).unwrap();
+                store.transact(|txn| model.import(txn, 3, &some)).unwrap();
             });
             let of_names = if rules.ordered_by_name { trees } else { 0 };
             assert_eq!((cost.gets, cost.round_trips), (2 + trees + of_names, 3));

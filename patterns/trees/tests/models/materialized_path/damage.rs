@@ -3,7 +3,7 @@
 use std::ops::ControlFlow::Continue;
 
 use keyloom::{Error, KeyRange, Memory, Reader, Store, Writer};
-use keyloom_trees::{NodeId, Orphans, Tree};
+use keyloom_trees::{NodeId, OnDelete, Tree};
 
 use super::{Paths, both, filled, is_tidy, space};
 use crate::operations::Operation;
@@ -76,7 +76,7 @@ fn what_lost_its_parent_becomes_a_root_with_all_below_it() {
         let found = faults(&model, &store);
         assert_eq!(found.iter().filter(|rule| **rule == Rule::NoParent).count(), 3, "{found:?}");
         model.repair(&store).unwrap();
-        oracle.perform(&Operation::DeleteNode { id: 1, orphans: Orphans::Rooted }).unwrap();
+        oracle.perform(&Operation::DeleteNode { id: 1, orphans: OnDelete::Promote }).unwrap();
         compare_whole(&model, &store.snapshot().unwrap(), &oracle);
         is_tidy(&store, &model, &oracle);
     }

@@ -7,7 +7,7 @@ mod steps;
 
 use fastrand::Rng;
 use keyloom::{KeyRange, Memory, Reader, Store, Subspace, Writer};
-use keyloom_trees::{MaterializedPath, Nested, NodeId, Place, Tree};
+use keyloom_trees::{InsertAt, MaterializedPath, Nested, NodeId, Tree};
 
 use crate::operations::{Operation, perform};
 use crate::oracle::{Oracle, Rules};
@@ -42,8 +42,12 @@ fn filled(store: &impl Store, model: &Paths, rules: Rules) -> Oracle {
         for (depth, node) in tree.preorder() {
             path.truncate(depth as usize);
             let (id, name, value) = (node.id, node.name.clone(), node.value);
-            let insert =
-                Operation::Insert { id, name, value, place: Place::Sorted(path.last().copied()) };
+            let insert = Operation::Insert {
+                id,
+                name,
+                value,
+                place: InsertAt::Sorted(path.last().copied()),
+            };
             store.transact(|txn| perform(model, txn, &insert)).unwrap();
             oracle.perform(&insert).unwrap();
             path.push(id);
@@ -73,7 +77,7 @@ fn is_tidy(store: &impl Store, model: &Paths, oracle: &Oracle) {
 fn an_empty_tree_and_one_of_many_nodes_count_alike() {
     let (model, _) = &both()[0];
     let store = Memory::new();
-    store.transact(|txn| model.load(txn, None, &countries())).unwrap();
+    store.transact(|txn| model.import(txn, None, &countries())).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(model.descendant_count(&snapshot, None).unwrap(), NODES);
     assert_eq!(model.descendant_count(&snapshot, 1).unwrap(), 15);
@@ -92,7 +96,7 @@ fn a_name_that_goes_on_where_another_ends_lies_beside_it() {
         (4, "b", Some(3)),
         (5, "a\0\0b", None),
     ] {
-        let place = Place::Sorted(parent);
+        let place = InsertAt::Sorted(parent);
         let insert = Operation::Insert { id, name: name.into(), value: 0, place };
         store.transact(|txn| perform(model, txn, &insert)).unwrap();
         oracle.perform(&insert).unwrap();

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow::Continue;
 
 use keyloom::{MAX_KEY_BYTES, Memory, Metered, Order, Reader, Store};
-use keyloom_trees::{Nested, NodeId, Place, Tree, TreeError};
+use keyloom_trees::{InsertAt, Nested, NodeId, Tree, TreeError};
 
 use super::{Paths, both, filled, space};
 use crate::operations::{Operation, perform};
@@ -20,12 +20,12 @@ fn ranks_stay_short_wherever_nodes_are_put() {
         keys.map(|entry| entry.unwrap().0.len()).max().unwrap()
     };
     // At the head, at the end, and always between the same two: behind the left, before the right one.
-    let places = [Place::first(1), Place::last(1), Place::After(2), Place::Before(3)];
+    let places = [InsertAt::first(1), InsertAt::last(1), InsertAt::After(2), InsertAt::Before(3)];
     for place in places {
         let store = Metered::new(Memory::new());
         let three =
             [Nested::new(1, "1", 0).with(Nested::new(2, "2", 0)).with(Nested::new(3, "3", 0))];
-        store.transact(|txn| model.load(txn, None, &three)).unwrap();
+        store.transact(|txn| model.import(txn, None, &three)).unwrap();
         let count = 1_500;
         let (_, cost) = store.measure(|store| {
             for id in 10..10 + count {
@@ -38,9 +38,9 @@ fn ranks_stay_short_wherever_nodes_are_put() {
             longest(store.inner())
         );
         assert!(longest(store.inner()) <= 54 && per_insert < 12.0, "{per_insert}");
-        let children = model.dump(&store.snapshot().unwrap(), 1).unwrap().remove(0).children;
+        let children = model.export(&store.snapshot().unwrap(), 1).unwrap().remove(0).children;
         let ids: Vec<NodeId> = children.iter().map(|node| node.id).filter(|id| *id >= 10).collect();
-        let rising = matches!(place, Place::Last(_) | Place::Before(_));
+        let rising = matches!(place, InsertAt::Last(_) | InsertAt::Before(_));
         assert!(ids.is_sorted_by(|a, b| if rising { a < b } else { a > b }));
         assert_eq!(findings(&model, &store.snapshot().unwrap()), [""; 0]);
     }
@@ -64,16 +64,16 @@ fn a_node_moves_out_from_below_one_whose_rank_has_grown_long() {
             oracle.perform(&operation).unwrap();
         };
         let insert = |id, place| Operation::Insert { id, name: "x".into(), value: 0, place };
-        both(insert(1, Place::last(None)));
-        both(insert(2, Place::last(None)));
+        both(insert(1, InsertAt::last(None)));
+        both(insert(2, InsertAt::last(None)));
         // Always between the two latest: so ranks grow by some bits each time.
         let mut low = 1;
         for id in 3..120 {
-            both(insert(id, Place::After(low)));
-            both(insert(1_000 + id, Place::last(id)));
-            both(insert(2_000 + id, Place::last(1_000 + id)));
-            both(Operation::Move { id: 1_000 + id, place: Place::After(id) });
-            both(Operation::Move { id: 1_000 + id, place: Place::last(id) });
+            both(insert(id, InsertAt::After(low)));
+            both(insert(1_000 + id, InsertAt::last(id)));
+            both(insert(2_000 + id, InsertAt::last(1_000 + id)));
+            both(Operation::Move { id: 1_000 + id, place: InsertAt::After(id) });
+            both(Operation::Move { id: 1_000 + id, place: InsertAt::last(id) });
             low = if id % 2 == 0 { id } else { low };
         }
         let snapshot = store.snapshot().unwrap();
@@ -88,7 +88,7 @@ fn a_path_too_long_is_refused_before_anything_is_written() {
         let store = Memory::new();
         let insert = |id: u64, parent: Option<u64>| {
             let name = format!("{:0>30}", id);
-            store.transact(|txn| model.insert(txn, id, &name, &0, Place::Sorted(parent)))
+            store.transact(|txn| model.insert(txn, id, &name, &0, InsertAt::Sorted(parent)))
         };
         let too_long = |error: keyloom::Error| match error.downcast_ref() {
             Some(TreeError::PathTooLong { node, bytes, limit }) => {
@@ -110,13 +110,13 @@ fn a_path_too_long_is_refused_before_anything_is_written() {
         // A subtree whose longest path would be too long: a move, its steps, a load.
         insert(1_000, None).unwrap();
         let before = dump_all(&store);
-        let place = Place::sorted(1_000);
+        let place = InsertAt::sorted(1_000);
         let at_once = store.transact(|txn| model.move_to(txn, 1, place)).unwrap_err();
         assert!(too_long(at_once) <= deepest);
         let in_steps = model.move_in_steps(&store, 1, place, |_| Continue(())).unwrap_err();
         assert!(too_long(in_steps) <= deepest);
         let trees = [Nested::new(2_000, "x", 0).with(Nested::new(2_001, "y".repeat(30), 0))];
-        let loaded = store.transact(|txn| model.load(txn, deepest, &trees)).unwrap_err();
+        let loaded = store.transact(|txn| model.import(txn, deepest, &trees)).unwrap_err();
         too_long(loaded);
         if rules.ordered_by_name {
             let name = "z".repeat(60);
@@ -133,9 +133,13 @@ fn names_take_sorted_places_only() {
     let store = Memory::new();
     filled(&store, model, *rules);
     let before = dump_all(&store);
-    for place in
-        [Place::first(1), Place::last(None), Place::at(1, 0), Place::Before(2), Place::After(2)]
-    {
+    for place in [
+        InsertAt::first(1),
+        InsertAt::last(None),
+        InsertAt::at(1, 0),
+        InsertAt::Before(2),
+        InsertAt::After(2),
+    ] {
         for operation in [
             Operation::Move { id: 3, place },
             Operation::Insert { id: 900, name: "x".into(), value: 0, place },

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow::{Break, Continue};
 
 use keyloom::{Fault, Faulty, KeyRange, Limits, Memory, Reader, Result, Store, Writer};
-use keyloom_trees::{MoveProgress, MoveStep, Nested, NodeId, Orphans, Place, Tree, TreeError};
+use keyloom_trees::{InsertAt, MoveProgress, MoveStep, Nested, NodeId, OnDelete, Tree, TreeError};
 
 use super::{Paths, both, compare_all, filled, is_tidy, space};
 use crate::operations::{Operation, perform};
@@ -23,7 +23,7 @@ fn small(operations: usize) -> Memory {
 /// What is done in steps, and what it should come to.
 #[derive(Clone, Debug)]
 enum Work {
-    Move(NodeId, Place),
+    Move(NodeId, InsertAt),
     Rename(NodeId, &'static str),
     Delete(NodeId),
 }
@@ -31,9 +31,9 @@ enum Work {
 impl Work {
     fn some(rules: Rules) -> Vec<Self> {
         let mut some = vec![
-            Self::Move(1, Place::sorted(22)),
-            Self::Move(12, Place::sorted(None)),
-            Self::Move(111, Place::sorted(3)),
+            Self::Move(1, InsertAt::sorted(22)),
+            Self::Move(12, InsertAt::sorted(None)),
+            Self::Move(111, InsertAt::sorted(3)),
             Self::Delete(1),
             Self::Delete(31),
             Self::Delete(331),
@@ -46,10 +46,10 @@ impl Work {
             ]);
         } else {
             some.extend([
-                Self::Move(1, Place::first(21)),
-                Self::Move(2, Place::After(3)),
-                Self::Move(2, Place::Before(3)),
-                Self::Move(13, Place::first(1)),
+                Self::Move(1, InsertAt::first(21)),
+                Self::Move(2, InsertAt::After(3)),
+                Self::Move(2, InsertAt::Before(3)),
+                Self::Move(13, InsertAt::first(1)),
                 Self::Rename(1, "z"),
             ]);
         }
@@ -113,7 +113,7 @@ fn readers_see_the_old_tree_or_the_new_one_after_every_transaction() {
                 } else {
                     Paths::new(&space())
                 };
-                let finished = again.finish_steps(&store, |_| Continue(())).unwrap();
+                let finished = again.resume(&store, |_| Continue(())).unwrap();
                 assert_eq!(finished.step, MoveStep::Finished);
                 is_tidy(&store, &model, &new);
                 if done.step == MoveStep::Finished {
@@ -150,7 +150,7 @@ fn others_may_write_and_it_is_locked(store: &Memory, model: &Paths, work: &Work,
         id,
         name: name.into(),
         value: 0,
-        place: Place::sorted(parent),
+        place: InsertAt::sorted(parent),
     };
     let there = |id: u64| seen.find(id).is_some();
     if there(*root) {
@@ -158,13 +158,13 @@ fn others_may_write_and_it_is_locked(store: &Memory, model: &Paths, work: &Work,
         refused(Operation::SetValue { id: *root, value: 1 });
         refused(Operation::Rename { id: *root, name: "new".into() });
         refused(Operation::DeleteSubtree { id: *root });
-        refused(Operation::DeleteNode { id: *root, orphans: Orphans::Rooted });
-        refused(Operation::Move { id: *root, place: Place::sorted(None) });
+        refused(Operation::DeleteNode { id: *root, orphans: OnDelete::Promote });
+        refused(Operation::Move { id: *root, place: InsertAt::sorted(None) });
         refused(Operation::Load { parent: Some(*root), trees: vec![Nested::new(900, "x", 0)] });
         for above in seen.ancestors(*root).unwrap() {
             refused(Operation::DeleteSubtree { id: above });
-            refused(Operation::DeleteNode { id: above, orphans: Orphans::Adopted });
-            refused(Operation::Move { id: above, place: Place::sorted(None) });
+            refused(Operation::DeleteNode { id: above, orphans: OnDelete::Reparent });
+            refused(Operation::Move { id: above, place: InsertAt::sorted(None) });
         }
     }
     let begun = model.delete_in_steps(store, 321, |_| Continue(())).unwrap_err();
@@ -173,11 +173,11 @@ fn others_may_write_and_it_is_locked(store: &Memory, model: &Paths, work: &Work,
     free(Operation::Rename { id: 322, name: "new".into() });
     free(Operation::SetValue { id: 3, value: 8 });
     free(Operation::DeleteSubtree { id: 321 });
-    free(Operation::DeleteNode { id: 32, orphans: Orphans::Adopted });
+    free(Operation::DeleteNode { id: 32, orphans: OnDelete::Reparent });
     if *root != 2 {
         free(insert(900, "node 0", 2));
-        free(Operation::Move { id: 323, place: Place::sorted(23) });
-        free(Operation::DeleteNode { id: 23, orphans: Orphans::Adopted });
+        free(Operation::Move { id: 323, place: InsertAt::sorted(23) });
+        free(Operation::DeleteNode { id: 23, orphans: OnDelete::Reparent });
         free(Operation::Load { parent: Some(23), trees: vec![Nested::new(900, "x", 0)] });
     }
 }
@@ -187,11 +187,11 @@ fn what_others_insert_beside_the_new_place_stands_where_they_put_it() {
     let (model, rules) = &both()[0];
     let store = small(8);
     let mut oracle = filled(&store, model, *rules);
-    let moved = Operation::Move { id: 1, place: Place::last(22) };
+    let moved = Operation::Move { id: 1, place: InsertAt::last(22) };
     oracle.perform(&moved).unwrap();
     let mut next = 900;
-    let done = model.move_in_steps(&store, 1, Place::last(22), |_| {
-        let (id, place) = (next, Place::last(22));
+    let done = model.move_in_steps(&store, 1, InsertAt::last(22), |_| {
+        let (id, place) = (next, InsertAt::last(22));
         next += 1;
         let insert = Operation::Insert { id, name: "beside".into(), value: 0, place };
         store.transact(|txn| perform(model, txn, &insert)).unwrap();
@@ -206,7 +206,7 @@ fn what_others_insert_beside_the_new_place_stands_where_they_put_it() {
 #[test]
 fn a_fault_at_any_operation_of_steps_leaves_the_old_tree_or_the_new_one() {
     for (model, rules) in both() {
-        for work in [Work::Move(12, Place::sorted(21)), Work::Delete(12)] {
+        for work in [Work::Move(12, InsertAt::sorted(21)), Work::Delete(12)] {
             let store = Faulty::new(small(8));
             let mut ends = BTreeSet::new();
             for n in 0.. {
@@ -216,12 +216,12 @@ fn a_fault_at_any_operation_of_steps_leaves_the_old_tree_or_the_new_one() {
                 let failed = work.begin(&model, &store, |_| Continue(())).is_err();
                 store.heal();
                 let snapshot = store.snapshot().unwrap();
-                let is_new = model.dump(&snapshot, None).unwrap() == new.forest();
+                let is_new = model.export(&snapshot, None).unwrap() == new.forest();
                 let is_begun = snapshot.get(&space().pack("move")).unwrap().is_some();
                 compare_whole(&model, &snapshot, if is_new { &new } else { &old });
                 drop(snapshot);
                 ends.insert((is_new, is_begun));
-                model.finish_steps(&store, |_| Continue(())).unwrap();
+                model.resume(&store, |_| Continue(())).unwrap();
                 is_tidy(&store, &model, if is_new || is_begun { &new } else { &old });
                 if !failed {
                     break;
@@ -238,22 +238,22 @@ fn a_subtree_that_is_too_large_for_etcd_moves_in_steps() {
     for (model, _) in both() {
         store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
         let node = |id: u64| Nested::new(id, format!("node {id:06}"), 0);
-        store.transact(|txn| model.load(txn, None, &[node(0), node(1)])).unwrap();
+        store.transact(|txn| model.import(txn, None, &[node(0), node(1)])).unwrap();
         for thousand in 0..6 {
             let many: Vec<_> = (0..1_000).map(|n| node(10 + 1_000 * thousand + n)).collect();
-            store.transact(|txn| model.load(txn, 0, &many)).unwrap();
+            store.transact(|txn| model.import(txn, 0, &many)).unwrap();
         }
-        let whole = model.dump(&store.snapshot().unwrap(), 0).unwrap();
-        let at_once = store.transact(|txn| model.move_to(txn, 0, Place::sorted(1))).unwrap_err();
+        let whole = model.export(&store.snapshot().unwrap(), 0).unwrap();
+        let at_once = store.transact(|txn| model.move_to(txn, 0, InsertAt::sorted(1))).unwrap_err();
         assert!(at_once.is_too_much_at_once());
         let mut steps = Vec::new();
-        let done = model.move_in_steps(&store, 0, Place::sorted(1), |done| {
+        let done = model.move_in_steps(&store, 0, InsertAt::sorted(1), |done| {
             steps.push(done.step);
             Continue(())
         });
         assert_eq!(done.unwrap().step, MoveStep::Finished);
         assert!(steps.len() > 12 && steps.is_sorted_by_key(|step| *step as u8), "{steps:?}");
-        assert_eq!(model.dump(&store.snapshot().unwrap(), 0).unwrap(), whole);
+        assert_eq!(model.export(&store.snapshot().unwrap(), 0).unwrap(), whole);
         let parent = model.parent(&store.snapshot().unwrap(), 0).unwrap();
         assert_eq!(parent, Some(1));
         model.delete_in_steps(&store, 0, |_| Continue(())).unwrap();
@@ -264,7 +264,7 @@ fn a_subtree_that_is_too_large_for_etcd_moves_in_steps() {
 #[test]
 fn damage_in_the_middle_of_work_in_steps_is_repaired() {
     for (model, rules) in both() {
-        for work in [Work::Move(1, Place::sorted(22)), Work::Delete(1)] {
+        for work in [Work::Move(1, InsertAt::sorted(22)), Work::Delete(1)] {
             for stop in 1.. {
                 let sample = small(12);
                 filled(&sample, &model, rules);

@@ -1,7 +1,7 @@
 //! What operations cost, counted.
 
 use keyloom::{Cost, Memory, Metered, Order, Store};
-use keyloom_trees::{NestedSets, NodeId, Orphans, Place, Tree};
+use keyloom_trees::{InsertAt, NestedSets, NodeId, OnDelete, Tree};
 
 use super::{bushy, faults, insert, preorder, tree};
 
@@ -14,7 +14,7 @@ const CHAIN: u64 = if cfg!(debug_assertions) { 400 } else { 2_000 };
 fn sample() -> (NestedSets<u32>, Metered<Memory>) {
     let (tree, store) = (tree(), Metered::new(Memory::new()));
     let nested = bushy(&mut 0, 4, 4);
-    store.transact(|txn| tree.load(txn, None, std::slice::from_ref(&nested))).unwrap();
+    store.transact(|txn| tree.import(txn, None, std::slice::from_ref(&nested))).unwrap();
     (tree, store)
 }
 
@@ -68,10 +68,15 @@ fn reads_cost_what_the_table_says() {
 #[test]
 fn changes_cost_what_the_table_says() {
     let (tree, store) = sample();
-    for (n, place) in
-        [Place::last(0), Place::first(0), Place::Before(1), Place::After(1), Place::at(0, 2)]
-            .into_iter()
-            .enumerate()
+    for (n, place) in [
+        InsertAt::last(0),
+        InsertAt::first(0),
+        InsertAt::Before(1),
+        InsertAt::After(1),
+        InsertAt::at(0, 2),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let cost = written(&store, |txn| tree.insert(txn, 1_000 + n as u64, "new", &0, place));
         assert_eq!(cost.keys_written, 2, "{place:?}: {cost}");
@@ -81,32 +86,32 @@ fn changes_cost_what_the_table_says() {
     assert_eq!(written(&store, |txn| tree.set_value(txn, 4, &7)).keys_written, 1);
     // Node 1 has 20 nodes below it.
     assert_eq!(
-        written(&store, |txn| tree.move_to(txn, 1, Place::last(0))).keys_written,
+        written(&store, |txn| tree.move_to(txn, 1, InsertAt::last(0))).keys_written,
         1 + 2 * 21
     );
     assert_eq!(
-        written(&store, |txn| tree.move_to(txn, 1, Place::last(0))).keys_written,
+        written(&store, |txn| tree.move_to(txn, 1, InsertAt::last(0))).keys_written,
         0,
         "it is there"
     );
     assert_eq!(
-        written(&store, |txn| tree.delete_node(txn, 1, Orphans::Adopted)).keys_written,
+        written(&store, |txn| tree.delete_node(txn, 1, OnDelete::Reparent)).keys_written,
         2 + 4
     );
     assert_eq!(
-        written(&store, |txn| tree.delete_node(txn, 2, Orphans::Rooted)).keys_written,
+        written(&store, |txn| tree.delete_node(txn, 2, OnDelete::Promote)).keys_written,
         2 + 2 * 4
     );
     let deleted = written(&store, |txn| tree.delete_subtree(txn, 22).map(drop));
     assert_eq!(deleted.keys_written, 1 + 21);
     let mut next = 5_000;
     let nested = [bushy(&mut next, 3, 4)];
-    assert_eq!(written(&store, |txn| tree.load(txn, 0, &nested)).keys_written, 2 * 21);
+    assert_eq!(written(&store, |txn| tree.import(txn, 0, &nested)).keys_written, 2 * 21);
     assert_eq!(faults(&tree, store.inner()), Vec::<String>::new());
 }
 
 /// Inserts one after the other, and what they cost: keys written altogether, and by the worst of them.
-fn inserts(what: &str, count: u64, mut place: impl FnMut(NodeId) -> Place) -> (f64, u64) {
+fn inserts(what: &str, count: u64, mut place: impl FnMut(NodeId) -> InsertAt) -> (f64, u64) {
     let (tree, store) = (tree(), Metered::new(Memory::new()));
     let (mut all, mut worst) = (Cost::default(), 0);
     for id in 0..count {
@@ -131,11 +136,11 @@ fn inserts_anywhere_write_few_keys() {
     let (mean, worst) = inserts("anywhere", INSERTS, |id| {
         let other = rng.u64(..id.max(1));
         match (id, rng.u8(..4)) {
-            (0, _) => Place::last(None),
-            (_, 0) => Place::first(other),
-            (_, 1) => Place::last(other),
-            (_, 2) => Place::Before(other),
-            _ => Place::After(other),
+            (0, _) => InsertAt::last(None),
+            (_, 0) => InsertAt::first(other),
+            (_, 1) => InsertAt::last(other),
+            (_, 2) => InsertAt::Before(other),
+            _ => InsertAt::After(other),
         }
     });
     // Few nodes give way: 2.19 keys and 2,306 of 100,000 inserts.
@@ -145,10 +150,10 @@ fn inserts_anywhere_write_few_keys() {
 #[test]
 fn inserts_at_an_end_write_few_keys() {
     let last =
-        inserts("the last child of a root", INSERTS, |id| Place::last((id > 0).then_some(0)));
+        inserts("the last child of a root", INSERTS, |id| InsertAt::last((id > 0).then_some(0)));
     let first =
-        inserts("the first child of a root", INSERTS, |id| Place::first((id > 0).then_some(0)));
-    let roots = inserts("the last root", INSERTS, |_| Place::last(None));
+        inserts("the first child of a root", INSERTS, |id| InsertAt::first((id > 0).then_some(0)));
+    let roots = inserts("the last root", INSERTS, |_| InsertAt::last(None));
     // The row and the position, and never a window.
     assert_eq!([last, first, roots], [(2.0, 2); 3]);
 }
@@ -156,16 +161,16 @@ fn inserts_at_an_end_write_few_keys() {
 #[test]
 fn inserts_at_one_spot_write_few_keys() {
     let (before, worst_before) = inserts("before the last child", INSERTS, |id| match id {
-        0 => Place::last(None),
-        1 => Place::last(0),
-        _ => Place::Before(1),
+        0 => InsertAt::last(None),
+        1 => InsertAt::last(0),
+        _ => InsertAt::Before(1),
     });
     let (both, worst_both) = inserts("on both sides of a node", INSERTS, |id| match id {
-        0 => Place::last(None),
-        id if id % 2 == 0 => Place::Before(0),
-        _ => Place::After(0),
+        0 => InsertAt::last(None),
+        id if id % 2 == 0 => InsertAt::Before(0),
+        _ => InsertAt::After(0),
     });
-    let (chain, worst_chain) = inserts("a chain", CHAIN, |id| Place::last(id.checked_sub(1)));
+    let (chain, worst_chain) = inserts("a chain", CHAIN, |id| InsertAt::last(id.checked_sub(1)));
     // 10.92 and 106,583 of 100,000 inserts; 9.52 and 41,360 on both sides; 6.84 and 1,467 of a chain of 2,000.
     for (mean, worst) in [(before, worst_before), (both, worst_both)] {
         assert!(mean <= 12.0 && worst <= 115_000, "{mean} keys written per insert, {worst} by one");

@@ -6,7 +6,7 @@ mod room;
 mod steps;
 
 use keyloom::{Reader, Store, Subspace};
-use keyloom_trees::{Nested, NestedSets, NodeId, Place, Tree};
+use keyloom_trees::{InsertAt, Nested, NestedSets, NodeId, Tree};
 
 fn tree() -> NestedSets<u32> {
     NestedSets::new(&Subspace::new("nested sets"))
@@ -39,6 +39,6 @@ fn bushy(id: &mut NodeId, depth: u32, width: u32) -> Nested<u32> {
     node
 }
 
-fn insert(tree: &NestedSets<u32>, store: &impl Store, id: NodeId, place: Place) {
+fn insert(tree: &NestedSets<u32>, store: &impl Store, id: NodeId, place: InsertAt) {
     store.transact(|txn| tree.insert(txn, id, &format!("node {id}"), &0, place)).unwrap();
 }

@@ -1,7 +1,7 @@
 //! What is wrong is told, and what can be derived is made right.
 
 use keyloom::{Memory, Order, Reader, Store, Writer};
-use keyloom_trees::{Nested, Place, Tree};
+use keyloom_trees::{InsertAt, Nested, Tree};
 
 use super::{bushy, faults, preorder, tree};
 use keyloom_testing::laws::dump_all;
@@ -10,7 +10,7 @@ use keyloom_testing::laws::dump_all;
 fn positions_are_written_anew_from_the_rows() {
     let (tree, store) = (tree(), Memory::new());
     let nested = bushy(&mut 0, 7, 3);
-    store.transact(|txn| tree.load(txn, None, std::slice::from_ref(&nested))).unwrap();
+    store.transact(|txn| tree.import(txn, None, std::slice::from_ref(&nested))).unwrap();
     let before = preorder(&tree, &store.snapshot().unwrap());
     let node = |id: u64| tree.space().pack(&("node", id));
     store
@@ -44,9 +44,9 @@ fn rows_that_cross_and_keys_of_others_are_told() {
     let (tree, store) = (tree(), Memory::new());
     store
         .transact(|txn| {
-            tree.insert(txn, 1, "one", &0, Place::last(None))?;
-            tree.insert(txn, 2, "two", &0, Place::last(1))?;
-            tree.insert(txn, 3, "three", &0, Place::last(None))?;
+            tree.insert(txn, 1, "one", &0, InsertAt::last(None))?;
+            tree.insert(txn, 2, "two", &0, InsertAt::last(1))?;
+            tree.insert(txn, 3, "three", &0, InsertAt::last(None))?;
             txn.put(&tree.space().pack(&("left", u128::MAX - 7)), b"short")?;
             txn.put(&tree.space().pack("other"), b"")
         })
@@ -68,7 +68,7 @@ fn rows_that_cross_and_keys_of_others_are_told() {
     // of another stays.
     assert!(tree.repair(&store).unwrap() > 0);
     assert_eq!(faults(&tree, &store), [other]);
-    let roots = tree.dump(&store.snapshot().unwrap(), None).unwrap();
+    let roots = tree.export(&store.snapshot().unwrap(), None).unwrap();
     assert_eq!(roots.iter().map(|root| root.id).collect::<Vec<_>>(), [1, 3, 2]);
     assert_eq!(tree.repair(&store).unwrap(), 0);
 }
@@ -87,8 +87,8 @@ fn names_and_values_that_do_not_decode_are_told() {
     let (tree, store) = (tree(), Memory::new());
     store
         .transact(|txn| {
-            tree.insert(txn, 1, "one", &0, Place::last(None))?;
-            tree.insert(txn, 2, "two", &0, Place::last(1))
+            tree.insert(txn, 1, "one", &0, InsertAt::last(None))?;
+            tree.insert(txn, 2, "two", &0, InsertAt::last(1))
         })
         .unwrap();
     let (key, whole) = row(&tree, &store, 2);
@@ -123,7 +123,7 @@ fn names_and_values_that_do_not_decode_are_told() {
 #[test]
 fn positions_of_a_newer_format_are_named_and_written_again() {
     let (tree, store) = (tree(), Memory::new());
-    store.transact(|txn| tree.insert(txn, 1, "one", &0, Place::last(None))).unwrap();
+    store.transact(|txn| tree.insert(txn, 1, "one", &0, InsertAt::last(None))).unwrap();
     // That of a node which is there, and that of one which has no row.
     for id in [1_u64, 2] {
         let (key, whole) = (tree.space().pack(&("node", id)), dump_all(&store));
@@ -140,7 +140,7 @@ fn positions_of_a_newer_format_are_named_and_written_again() {
 fn a_repair_goes_on_behind_a_key_that_is_no_row() {
     let (tree, store) = (tree(), Memory::new());
     let nodes: Vec<Nested<u32>> = (0..1_200).map(|id| Nested::new(id, "node", 0)).collect();
-    store.transact(|txn| tree.load(txn, None, &nodes)).unwrap();
+    store.transact(|txn| tree.import(txn, None, &nodes)).unwrap();
     let rows = {
         let snapshot = store.snapshot().unwrap();
         let rows = tree.space().child("left");
@@ -167,7 +167,7 @@ fn what_is_read_of_a_broken_tree_is_an_error_that_names_the_key() {
     let (tree, store) = (tree(), Memory::new());
     store
         .transact(|txn| {
-            tree.insert(txn, 1, "one", &0, Place::last(None))?;
+            tree.insert(txn, 1, "one", &0, InsertAt::last(None))?;
             txn.put(&tree.space().pack(&("node", 1)), &position_of_a_root())
         })
         .unwrap();

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Fault, Faulty, Limits, Memory, Metered, Store, Writer};
-use keyloom_trees::{MoveProgress, MoveStep, Nested, NestedSets, NodeId, Place, Tree, TreeError};
+use keyloom_trees::{
+    InsertAt, MoveProgress, MoveStep, Nested, NestedSets, NodeId, Tree, TreeError,
+};
 
 use super::{faults, insert, preorder, tree};
 use keyloom_testing::laws::dump_all;
@@ -38,14 +40,15 @@ fn is_no_room(error: &keyloom::Error) -> bool {
 fn appended_nodes_write_two_keys_each_beyond_64_bits() {
     let (tree, store) = (tree(), Metered::new(Memory::new()));
     for root in 0..2 {
-        insert(&tree, store.inner(), root, Place::last(None));
+        insert(&tree, store.inner(), root, InsertAt::last(None));
     }
     let (mut next, mut worst) = (0, 0);
     while next < APPENDED {
         let ids = next..next + 1_000;
         let append = |store: &Metered<Memory>| {
             store.transact(|txn| {
-                ids.clone().try_for_each(|id| tree.insert(txn, id + 2, "node", &0, Place::last(1)))
+                ids.clone()
+                    .try_for_each(|id| tree.insert(txn, id + 2, "node", &0, InsertAt::last(1)))
             })
         };
         let (appended, cost) = store.measure(append);
@@ -70,7 +73,7 @@ fn roots_loaded_one_by_one_are_never_refused() {
                 (1..200).map(|child| Nested::new(first + child, "child", 0)).collect();
             let trees = std::slice::from_ref(&loaded);
             let (done, cost) =
-                store.measure(|store| store.transact(|txn| tree.load(txn, None, trees)));
+                store.measure(|store| store.transact(|txn| tree.import(txn, None, trees)));
             done.unwrap();
             worst = worst.max(cost.keys_written);
         }
@@ -83,7 +86,7 @@ fn roots_loaded_one_by_one_are_never_refused() {
 fn with_large_subtrees(store: &impl Store) -> NestedSets<u32> {
     let tree = tree();
     let load = |parent: Option<NodeId>, trees: &[Nested<u32>]| {
-        store.transact(|txn| tree.load(txn, parent, trees)).unwrap();
+        store.transact(|txn| tree.import(txn, parent, trees)).unwrap();
     };
     for root in 0..2 {
         load(None, &[Nested::new(root, "root", 0)]);
@@ -106,7 +109,7 @@ fn moves_in_steps_are_never_refused() {
         let tree = with_large_subtrees(&store);
         for n in 0..MOVES {
             // Each in turn becomes the last child, and now and then that of another root.
-            let place = Place::last(u64::from(n % 100 != 99));
+            let place = InsertAt::last(u64::from(n % 100 != 99));
             let done = tree.move_in_steps(&store, 2 + n % 2, place, |_| ControlFlow::Continue(()));
             let done = done.unwrap_or_else(|error| panic!("move {n}: {error}"));
             assert_eq!(done.step, MoveStep::Finished);
@@ -126,7 +129,7 @@ fn inserts_at_one_spot_go_on_after_room_is_made_in_steps() {
     let (mut refused, mut steps, mut worst) = (0_u64, 0_u64, 0);
     let count = if OPTIMIZED { 100_000 } else { 3_000 };
     for id in 0..count {
-        let place = if id == 0 { Place::Last(None) } else { Place::Before(0) };
+        let place = if id == 0 { InsertAt::Last(None) } else { InsertAt::Before(0) };
         let insert =
             |store: &Metered<Memory>| store.transact(|txn| tree.insert(txn, id, "node", &0, place));
         let (inserted, cost) = store.measure(insert);
@@ -156,7 +159,7 @@ fn a_move_makes_room_in_steps_before_it_begins() {
     let tree = tree();
     // 1,500 nodes that stand as close as they can before node 0.
     for id in 0..1_500 {
-        let place = if id == 0 { Place::Last(None) } else { Place::Before(0) };
+        let place = if id == 0 { InsertAt::Last(None) } else { InsertAt::Before(0) };
         let insert = || store.transact(|txn| tree.insert(txn, id, "node", &0, place));
         if insert().is_err() {
             tree.make_room(&store, "node", place, 1, |_| ControlFlow::Continue(())).unwrap();
@@ -171,7 +174,7 @@ fn a_move_makes_room_in_steps_before_it_begins() {
             _ => ControlFlow::Continue(()),
         };
         loop {
-            let done = tree.move_in_steps(&store, id, Place::Before(0), stop).unwrap();
+            let done = tree.move_in_steps(&store, id, InsertAt::Before(0), stop).unwrap();
             assert_eq!(tree.descendant_count(&store.snapshot().unwrap(), None).unwrap(), 1_500);
             if done.step == MoveStep::Finished {
                 break;
@@ -190,11 +193,11 @@ fn a_move_makes_room_in_steps_before_it_begins() {
 fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
     let sample = with_operations(60);
     let tree = tree();
-    let place = Place::Before(0);
+    let place = InsertAt::Before(0);
     // Until an insert lacks room.
     let mut id = 0;
     loop {
-        let at = if id == 0 { Place::Last(None) } else { place };
+        let at = if id == 0 { InsertAt::Last(None) } else { place };
         let inserted = sample.transact(|txn| tree.insert(txn, id, "node", &0, at));
         if inserted.is_err_and(|error| is_no_room(&error)) {
             break;
@@ -217,7 +220,7 @@ fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
         assert_eq!(preorder(&tree, &store.snapshot().unwrap()), before, "operation {n}");
         assert_eq!(faults(&tree, &store), Vec::<String>::new(), "operation {n}");
         // Another writer changes the window between two steps.
-        let other = Place::After(id / 2);
+        let other = InsertAt::After(id / 2);
         if n % 2 == 0 && store.transact(|txn| tree.insert(txn, 90_000, "other", &0, other)).is_ok()
         {
             store.transact(|txn| tree.delete_subtree(txn, 90_000)).unwrap();
@@ -237,7 +240,7 @@ fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
 fn without_room(store: &impl Store) -> (NestedSets<u32>, NodeId) {
     let tree = tree();
     for id in 0.. {
-        let place = if id == 0 { Place::Last(None) } else { Place::Before(0) };
+        let place = if id == 0 { InsertAt::Last(None) } else { InsertAt::Before(0) };
         let inserted = store.transact(|txn| tree.insert(txn, id, "node", &0, place));
         if inserted.is_err_and(|error| is_no_room(&error)) {
             return (tree, id);
@@ -252,7 +255,7 @@ fn room_for_more_nodes_than_a_tree_takes_is_refused() {
     let (tree, id) = without_room(&store);
     let make = |nodes| {
         let go_on = |_: &MoveProgress| ControlFlow::Continue(());
-        tree.make_room(&store, "node", Place::Before(0), nodes, go_on)
+        tree.make_room(&store, "node", InsertAt::Before(0), nodes, go_on)
     };
     for nodes in [u64::MAX, u64::MAX / 2 + 1, (1 << 31) + 1, 1 << 31] {
         let error = make(nodes).unwrap_err();
@@ -271,7 +274,7 @@ fn room_is_planned_again_and_progress_reports_it() {
     let store = with_operations(60);
     let (tree, id) = without_room(&store);
     let mut reported = Vec::new();
-    let made = tree.make_room(&store, "node", Place::Before(0), 1, |progress| {
+    let made = tree.make_room(&store, "node", InsertAt::Before(0), 1, |progress| {
         if reported.is_empty() {
             // Nodes go whose labels are planned.
             for other in (1..id).step_by(2) {
@@ -300,7 +303,7 @@ fn room_beside_a_label_that_two_rows_have_is_refused() {
     row[..16].copy_from_slice(&label.to_be_bytes());
     store.transact(|txn| txn.put(&damaged.0, &row)).unwrap();
     let go_on = |_: &MoveProgress| ControlFlow::Continue(());
-    let error = tree.make_room(&store, "node", Place::Before(0), 1, go_on).unwrap_err();
+    let error = tree.make_room(&store, "node", InsertAt::Before(0), 1, go_on).unwrap_err();
     assert!(error.to_string().contains("check and repair"), "{error}");
 }
 
@@ -310,7 +313,7 @@ fn inserts_of_long_values_find_room_as_long_as_one_window_fits() {
     let store = with_limits(Limits::etcd());
     let value = "v".repeat(850);
     for id in 0..500 {
-        let place = if id == 0 { Place::Last(None) } else { Place::Before(0) };
+        let place = if id == 0 { InsertAt::Last(None) } else { InsertAt::Before(0) };
         let inserted = store.transact(|txn| tree.insert(txn, id, "node", &value, place));
         inserted.unwrap_or_else(|error| panic!("insert {id}: {error}"));
     }

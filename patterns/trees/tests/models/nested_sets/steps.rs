@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Fault, Faulty, Limits, Memory, Metered, Order, Reader, Store, Writer};
-use keyloom_trees::{MoveProgress, MoveStep, Nested, NestedSets, NodeId, Place, Tree, TreeError};
+use keyloom_trees::{
+    InsertAt, MoveProgress, MoveStep, Nested, NestedSets, NodeId, Tree, TreeError,
+};
 
 use super::repair::row;
 use super::{bushy, faults, insert, preorder, tree};
@@ -19,11 +21,11 @@ fn small() -> Memory {
 /// Two roots, 0 and 100, with a subtree of 13 nodes each below 1 and 101.
 fn fill(tree: &NestedSets<u32>, store: &impl Store) {
     for root in [0, 100] {
-        insert(tree, store, root, Place::last(None));
+        insert(tree, store, root, InsertAt::last(None));
         let Nested { id, children, .. } = bushy(&mut { root + 1 }, 3, 3);
-        insert(tree, store, id, Place::last(root));
+        insert(tree, store, id, InsertAt::last(root));
         for child in children {
-            store.transact(|txn| tree.load(txn, id, std::slice::from_ref(&child))).unwrap();
+            store.transact(|txn| tree.import(txn, id, std::slice::from_ref(&child))).unwrap();
         }
     }
 }
@@ -77,7 +79,7 @@ fn one_by_one(
         if progress.step == MoveStep::Finished {
             break;
         }
-        progress = tree.finish_steps(store, stop).unwrap();
+        progress = tree.resume(store, stop).unwrap();
         transactions += 1;
     }
     assert!(switched && transactions >= 3, "{transactions} transactions");
@@ -87,11 +89,11 @@ fn one_by_one(
 #[test]
 fn a_move_that_stops_after_every_transaction_shows_the_old_tree_or_the_new_one() {
     for place in [
-        Place::last(100),
-        Place::first(103),
-        Place::Before(101),
-        Place::last(None),
-        Place::first(None),
+        InsertAt::last(100),
+        InsertAt::first(103),
+        InsertAt::Before(101),
+        InsertAt::last(None),
+        InsertAt::first(None),
     ] {
         let (tree, store) = (tree(), small());
         fill(&tree, &store);
@@ -120,14 +122,14 @@ fn a_deletion_that_stops_after_every_transaction_shows_the_old_tree_or_the_new_o
 fn what_is_too_large_for_one_transaction_moves_in_steps() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
-    let error = store.transact(|txn| tree.move_to(txn, 1, Place::last(100))).unwrap_err();
+    let error = store.transact(|txn| tree.move_to(txn, 1, InsertAt::last(100))).unwrap_err();
     assert!(error.is_too_much_at_once(), "{error}");
     let mut steps = Vec::new();
     let note = |progress: &MoveProgress| {
         steps.push(progress.step);
         ControlFlow::Continue(())
     };
-    let done = tree.move_in_steps(&store, 1, Place::last(100), note).unwrap();
+    let done = tree.move_in_steps(&store, 1, InsertAt::last(100), note).unwrap();
     assert_eq!(done.step, MoveStep::Finished);
     assert!(steps.is_sorted_by_key(|step| *step as u8) && steps.contains(&MoveStep::Clearing));
     // The record, begun, turned over and removed, and as often as there are pages of rows to copy; of each of the 13 nodes the
@@ -152,7 +154,7 @@ fn a_walk_ends_at_a_damaged_row_while_steps_are_unfinished() {
         looks += 1;
         ControlFlow::Continue(())
     };
-    tree.move_in_steps(&store, 1, Place::last(100), look).unwrap();
+    tree.move_in_steps(&store, 1, InsertAt::last(100), look).unwrap();
     assert!(looks > 2, "{looks}");
 }
 
@@ -160,7 +162,7 @@ fn a_walk_ends_at_a_damaged_row_while_steps_are_unfinished() {
 fn meanwhile_the_rest_takes_changes_and_the_subtree_refuses_them() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
-    insert(&tree, &store, 50, Place::last(0));
+    insert(&tree, &store, 50, InsertAt::last(0));
     let in_steps = |result: keyloom::Result<()>| {
         let error = result.unwrap_err();
         assert!(
@@ -178,21 +180,21 @@ fn meanwhile_the_rest_takes_changes_and_the_subtree_refuses_them() {
         if store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap().is_none() {
             return ControlFlow::Continue(());
         }
-        in_steps(change(&mut |txn| tree.insert(txn, 900, "new", &0, Place::last(2))));
+        in_steps(change(&mut |txn| tree.insert(txn, 900, "new", &0, InsertAt::last(2))));
         in_steps(change(&mut |txn| tree.rename(txn, 1, "other")));
         in_steps(change(&mut |txn| tree.set_value(txn, 3, &1)));
-        in_steps(change(&mut |txn| tree.move_to(txn, 2, Place::last(50))));
+        in_steps(change(&mut |txn| tree.move_to(txn, 2, InsertAt::last(50))));
         in_steps(change(&mut |txn| tree.delete_subtree(txn, 2).map(drop)));
-        in_steps(change(&mut |txn| tree.move_to(txn, 50, Place::first(2))));
+        in_steps(change(&mut |txn| tree.move_to(txn, 50, InsertAt::first(2))));
         in_steps(
-            tree.move_in_steps(&store, 50, Place::last(100), |_| ControlFlow::Continue(()))
+            tree.move_in_steps(&store, 50, InsertAt::last(100), |_| ControlFlow::Continue(()))
                 .map(drop),
         );
-        insert(&tree, &store, 200 + looks, Place::first(50));
+        insert(&tree, &store, 200 + looks, InsertAt::first(50));
         change(&mut |txn| tree.rename(txn, 0, "also above it")).unwrap();
         ControlFlow::Continue(())
     };
-    tree.move_in_steps(&store, 1, Place::last(102), look).unwrap();
+    tree.move_in_steps(&store, 1, InsertAt::last(102), look).unwrap();
     assert!(looks > 3);
     assert_eq!(faults(&tree, &store), Vec::<String>::new());
     assert_eq!(tree.descendant_count(&store.snapshot().unwrap(), 50).unwrap(), looks - 1);
@@ -207,7 +209,7 @@ fn a_fault_at_any_operation_is_come_over_by_finishing() {
     let before = answers(&tree, &sample.snapshot().unwrap());
     let wanted = Memory::new();
     fill(&tree, &wanted);
-    wanted.transact(|txn| tree.move_to(txn, 1, Place::last(100))).unwrap();
+    wanted.transact(|txn| tree.move_to(txn, 1, InsertAt::last(100))).unwrap();
     let after = answers(&tree, &wanted.snapshot().unwrap());
     let mut n = 0;
     loop {
@@ -216,14 +218,14 @@ fn a_fault_at_any_operation_is_come_over_by_finishing() {
         let faulty = Faulty::new(store.clone());
         faulty.fail_at(n, Fault::Error);
         let outcome =
-            tree.move_in_steps(&faulty, 1, Place::last(100), |_| ControlFlow::Continue(()));
+            tree.move_in_steps(&faulty, 1, InsertAt::last(100), |_| ControlFlow::Continue(()));
         faulty.heal();
         let now = answers(&tree, &store.snapshot().unwrap());
         assert!(now == before || now == after, "at operation {n}");
         assert_eq!(faults(&tree, &store), Vec::<String>::new(), "at operation {n}");
         let had_begun =
             store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap().is_some();
-        tree.finish_steps(&store, |_| ControlFlow::Continue(())).unwrap();
+        tree.resume(&store, |_| ControlFlow::Continue(())).unwrap();
         let now = answers(&tree, &store.snapshot().unwrap());
         if had_begun || outcome.is_ok() {
             assert_eq!(now, after, "at operation {n}");
@@ -243,18 +245,18 @@ fn an_id_is_free_again_when_its_deletion_has_ended() {
     fill(&tree, &store);
     let begun = tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(())).unwrap();
     assert_eq!(begun, MoveProgress { step: MoveStep::Clearing, keys: 1 });
-    let place = Place::last(101);
+    let place = InsertAt::last(101);
     let before = dump_all(&store);
     let again = [Nested::new(300, "other", 0).with(Nested::new(2, "again", 0))];
     for error in [
         refused(&store, |txn| tree.insert(txn, 2, "again", &0, place)),
-        refused(&store, |txn| tree.load(txn, 101, &again)),
+        refused(&store, |txn| tree.import(txn, 101, &again)),
     ] {
         let is_in_steps = matches!(error.downcast_ref(), Some(TreeError::InSteps { node: 1, .. }));
         assert!(is_in_steps, "{error}");
     }
     assert_eq!(dump_all(&store), before);
-    let done = tree.finish_steps(&store, |_| ControlFlow::Continue(())).unwrap();
+    let done = tree.resume(&store, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(done, MoveProgress { step: MoveStep::Finished, keys: 2 * 13 + 1 });
     insert(&tree, &store, 2, place);
     assert_eq!(faults(&tree, &store), Vec::<String>::new());
@@ -271,7 +273,7 @@ fn progress_is_told_after_every_transaction_and_of_a_repair_every_key() {
             told.push(progress.keys);
             ControlFlow::Continue(())
         };
-        tree.move_in_steps(store, 1, Place::last(100), note).unwrap()
+        tree.move_in_steps(store, 1, InsertAt::last(100), note).unwrap()
     });
     assert_eq!((done.keys, told.len() as u64), (cost.keys_written, cost.commits));
     assert!(told[0] > 0 && told.is_sorted(), "{told:?}");
@@ -353,7 +355,7 @@ fn damaged_in_the_middle(
 #[test]
 fn damage_in_the_middle_of_a_move_in_steps_is_repaired() {
     damaged_in_the_middle(|tree, store, progress| {
-        tree.move_in_steps(store, 1, Place::last(100), progress).unwrap();
+        tree.move_in_steps(store, 1, InsertAt::last(100), progress).unwrap();
     });
 }
 
@@ -373,17 +375,17 @@ fn a_move_in_steps_that_meets_damage_is_cancelled_by_a_repair() {
         ..5 => ControlFlow::Continue(()),
         _ => ControlFlow::Break(()),
     };
-    let begun = tree.move_in_steps(&store, 1, Place::last(100), stop).unwrap();
+    let begun = tree.move_in_steps(&store, 1, InsertAt::last(100), stop).unwrap();
     assert_eq!(begun.step, MoveStep::Copying);
     // The position of a node that is copied at the end.
     let position = tree.space().pack(&("node", 13_u64));
     store.transact(|txn| txn.put(&position, b"\x01cut")).unwrap();
     let go_on = |_: &MoveProgress| ControlFlow::Continue(());
-    let error = tree.finish_steps(&store, go_on).unwrap_err().to_string();
+    let error = tree.resume(&store, go_on).unwrap_err().to_string();
     assert!(error.contains("run check, then repair"), "{error}");
     tree.repair(&store).unwrap();
     assert_eq!(faults(&tree, &store), Vec::<String>::new());
     assert_eq!(preorder(&tree, &store.snapshot().unwrap()), before);
-    let done = tree.move_in_steps(&store, 1, Place::last(100), go_on).unwrap();
+    let done = tree.move_in_steps(&store, 1, InsertAt::last(100), go_on).unwrap();
     assert_eq!(done.step, MoveStep::Finished);
 }

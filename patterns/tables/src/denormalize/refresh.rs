@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, Reader, Result, unpack};
 
-use super::Copies;
+use super::DenormalizedFields;
 use crate::table::{RecordKey, Table, get_many};
 
-/// The sources that some carriers ask for, by the parts of their entries.
+/// The sources that some targets ask for, by the parts of their entries.
 type Known<S> = HashMap<KeyBuf, Option<S>>;
 
-impl<SK, S, K, V, CS, C> Copies<SK, S, K, V, CS, C>
+impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>
 where
     SK: RecordKey,
     S: 'static,
@@ -20,33 +20,33 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Sets the copies in carriers that are about to be put to what their sources say now, and
+    /// Sets the copies in targets that are about to be put to what their sources say now, and
     /// tells of each whether that changed it. Costs one get per different source, in one round
     /// trip.
     ///
     /// # Errors
     /// What the store says; sources that do not decode; [`Error::BadOption`] when the parts of the
     /// index are no key of a source.
-    pub fn fill(&self, reader: &impl Reader, carriers: &mut [(K, V)]) -> Result<Vec<bool>> {
-        let wanted = self.different_sources(&*carriers);
+    pub fn fill(&self, reader: &impl Reader, targets: &mut [(K, V)]) -> Result<Vec<bool>> {
+        let wanted = self.different_sources(&*targets);
         let sources = self.read_sources(reader, wanted)?;
-        self.set_all(carriers, &sources)
+        self.set_all(targets, &sources)
     }
 
-    /// Sets the copies in carriers that were read to what their sources say, and tells of each
+    /// Sets the copies in targets that were read to what their sources say, and tells of each
     /// whether it was stale. What nothing is pending for is known to be fresh and costs nothing
     /// more.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
-    /// use keyloom_tables::denormalize::Copies;
+    /// use keyloom_tables::denormalize::DenormalizedFields;
     /// use keyloom_tables::{Index, Table, entry};
     /// // A city is (the code of its country, the name of its country).
     /// type City = (String, String);
     /// let countries = Table::<String, String>::new(&Subspace::new("countries"));
     /// let by_country = Index::new(&Subspace::new("by_country"), |_, city: &City| entry(&city.0));
     /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with(&by_country);
-    /// let names = Copies::new(&Subspace::new("names"), &countries, &by_country, &cities,
+    /// let names = DenormalizedFields::new(&Subspace::new("names"), &countries, &by_country, &cities,
     ///     |name: &String| name.clone(), |city, _, name| city.1 = name.unwrap_or_default()).inline(1);
     /// let countries = countries.with(&names);
     /// let store = Memory::new();
@@ -59,20 +59,20 @@ where
     /// let snapshot = store.snapshot()?;
     /// let mut read = cities.range(&snapshot, (), Order::Ascending)?.collect::<Result<Vec<_>>>()?;
     /// assert_eq!(read[0].1.1, "Turkey");
-    /// assert_eq!(names.freshen(&snapshot, &mut read)?, [true, true, true]);
+    /// assert_eq!(names.refresh(&snapshot, &mut read)?, [true, true, true]);
     /// assert_eq!(read[0].1.1, "Türkiye");
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`fill`](Copies::fill).
-    pub fn freshen(&self, reader: &impl Reader, carriers: &mut [(K, V)]) -> Result<Vec<bool>> {
+    /// As [`fill`](DenormalizedFields::fill).
+    pub fn refresh(&self, reader: &impl Reader, targets: &mut [(K, V)]) -> Result<Vec<bool>> {
         if !self.is_anything_pending(reader)? {
-            return Ok(vec![false; carriers.len()]);
+            return Ok(vec![false; targets.len()]);
         }
-        let pending = self.pending_sources(reader, &*carriers)?;
+        let pending = self.pending_sources(reader, &*targets)?;
         let sources = self.read_sources(reader, pending)?;
-        self.set_all(carriers, &sources)
+        self.set_all(targets, &sources)
     }
 
     /// Whether any source has copies that may be stale. Costs one range, which is empty when there
@@ -92,30 +92,29 @@ where
         Ok(reader.get(&self.mark(source))?.is_some())
     }
 
-    /// The parts of the entries of carriers, each once and in order: the packed keys of their
+    /// The parts of the entries of targets, each once and in order: the packed keys of their
     /// sources.
-    fn different_sources<'c>(&self, carriers: impl IntoIterator<Item = &'c (K, V)>) -> Vec<KeyBuf>
+    fn different_sources<'c>(&self, targets: impl IntoIterator<Item = &'c (K, V)>) -> Vec<KeyBuf>
     where
         K: 'c,
     {
-        let parts =
-            carriers.into_iter().flat_map(|(key, carrier)| self.by_source.parts(key, carrier));
+        let parts = targets.into_iter().flat_map(|(key, target)| self.by_source.parts(key, target));
         let mut parts: Vec<KeyBuf> = parts.collect();
         parts.sort_unstable();
         parts.dedup();
         parts
     }
 
-    /// Those sources of carriers that are marked.
+    /// Those sources of targets that are marked.
     pub(super) fn pending_sources<'c>(
         &self,
         reader: &impl Reader,
-        carriers: impl IntoIterator<Item = &'c (K, V)>,
+        targets: impl IntoIterator<Item = &'c (K, V)>,
     ) -> Result<Vec<KeyBuf>>
     where
         K: 'c,
     {
-        let parts = self.different_sources(carriers);
+        let parts = self.different_sources(targets);
         let marks: Vec<KeyBuf> =
             parts.iter().map(|parts| joined(self.space.prefix(), parts)).collect();
         let there = get_many(reader, &marks)?;
@@ -129,20 +128,20 @@ where
         Ok(parts.into_iter().zip(sources).collect())
     }
 
-    /// Sets the copies of those sources that are known, and tells which carriers that changed.
-    fn set_all(&self, carriers: &mut [(K, V)], sources: &Known<S>) -> Result<Vec<bool>> {
-        let set = |(key, carrier): &mut (K, V)| {
-            let mut filled = carrier.clone();
-            for parts in self.by_source.parts(key, carrier) {
+    /// Sets the copies of those sources that are known, and tells which targets that changed.
+    fn set_all(&self, targets: &mut [(K, V)], sources: &Known<S>) -> Result<Vec<bool>> {
+        let set = |(key, target): &mut (K, V)| {
+            let mut filled = target.clone();
+            for parts in self.by_source.parts(key, target) {
                 if let Some(source) = sources.get(&parts) {
                     (self.functions.copy)(&mut filled, &source_key(&parts)?, source.as_ref());
                 }
             }
-            let changed = filled != *carrier;
-            *carrier = filled;
+            let changed = filled != *target;
+            *target = filled;
             Ok(changed)
         };
-        carriers.iter_mut().map(set).collect()
+        targets.iter_mut().map(set).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The direct index: what the fields of a record hold, by its id.
+//! The forward index: what the fields of a record hold, by its id.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -22,7 +22,7 @@ use keyloom_tables::table::{RecordKey, get_many};
 /// What a field holds, each value packed.
 type Packed = SmallVec<[KeyBuf; 1]>;
 
-/// What the fields of one record hold, as the direct index has it.
+/// What the fields of one record hold, as the forward index has it.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -35,18 +35,18 @@ type Packed = SmallVec<[KeyBuf; 1]>;
 /// let store = Memory::new();
 /// store.transact(|txn| posts.put(txn, &7, &vec!["rust".into(), "lmdb".into()]))?;
 /// let snapshot = store.snapshot()?;
-/// let entry = index.direct(&snapshot, 0)?.expect("the first record has the first id");
+/// let entry = index.forward(&snapshot, 0)?.expect("the first record has the first id");
 /// assert_eq!(entry.values::<&str>("tags")?, ["lmdb", "rust"]);
 /// assert_eq!(entry.values::<u64>("how many")?, [2]);
 /// assert!(entry.values::<u64>("else")?.is_empty());
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct DirectEntry {
+pub struct ForwardEntry {
     fields: Vec<(Arc<str>, Packed)>,
 }
 
-impl fmt::Debug for DirectEntry {
+impl fmt::Debug for ForwardEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.fields().map(|(name, values)| {
             (name, values.map(|value| display(value).to_string()).collect::<Vec<_>>())
@@ -55,7 +55,7 @@ impl fmt::Debug for DirectEntry {
     }
 }
 
-impl DirectEntry {
+impl ForwardEntry {
     /// The fields that hold something, in the order of their declaration.
     pub fn fields(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = &[u8]>)> {
         self.fields.iter().map(|(name, values)| (&**name, values.iter().map(|value| &value[..])))
@@ -106,8 +106,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// trip.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is no column of a direct index, naming the key.
-    pub fn direct(&self, reader: &impl Reader, id: u64) -> Result<Option<DirectEntry>> {
+    /// What the store says, and when what is stored is no column of a forward index, naming the key.
+    pub fn forward(&self, reader: &impl Reader, id: u64) -> Result<Option<ForwardEntry>> {
         let ((chunk, offset), (block, place)) = (place_of(id), block_of(id));
         let mut keys = vec![self.all.key(chunk)];
         keys.extend(self.fields.iter().map(|field| field.column.pack(&block)));
@@ -117,7 +117,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         if !Container::parse(&all).map_err(|error| error.at(key))?.contains(offset) {
             return Ok(None);
         }
-        let mut entry = DirectEntry::default();
+        let mut entry = ForwardEntry::default();
         for (field, (key, bytes)) in self.fields.iter().zip(stored) {
             let Some(bytes) = bytes else { continue };
             let values = field.function.kind().packed(&bytes, place);
@@ -139,7 +139,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// let store = Memory::new();
     /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
     /// let snapshot = store.snapshot()?;
-    /// let all = index.directs(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+    /// let all = index.forward_range(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
     /// let ids: Vec<u64> = all.iter().map(|(id, _)| *id).collect();
     /// assert_eq!(ids, [3, 4, 9]);
     /// assert_eq!(all[0].1.values::<String>("city")?, ["Oslo"]);
@@ -147,13 +147,13 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// What the store says; the iterator, as [`direct`](InvertedIndex::direct).
-    pub fn directs<'r, R: Reader, B: RangeBounds<u64>>(
+    /// What the store says; the iterator, as [`direct`](InvertedIndex::forward).
+    pub fn forward_range<'r, R: Reader, B: RangeBounds<u64>>(
         &self,
         reader: &'r R,
         ids: B,
         order: Order,
-    ) -> Result<impl FusedIterator<Item = Result<(u64, DirectEntry)>> + use<'r, R, B, K, V>> {
+    ) -> Result<impl FusedIterator<Item = Result<(u64, ForwardEntry)>> + use<'r, R, B, K, V>> {
         let range = id_range(&ids);
         let columns = range.iter().flat_map(|ids| {
             self.fields.iter().map(move |field| {
@@ -167,7 +167,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             range.map(|ids| self.all.ids(reader, ids, order)).transpose()?.into_iter().flatten();
         Ok(until_error(move || {
             let Some(id) = ids.next().transpose()? else { return Ok(None) };
-            let (mut entry, (block, place)) = (DirectEntry::default(), block_of(id));
+            let (mut entry, (block, place)) = (ForwardEntry::default(), block_of(id));
             for FieldColumns { name, kind, columns } in &mut columns {
                 let Some(column) = columns.column(block)? else { continue };
                 let values = kind.packed(column, place);

@@ -15,7 +15,7 @@ use crate::table::{RecordKey, Records, Table};
 /// A store that numbers its commits writes the number into the key when it commits, so writers touch no common key
 /// and do not conflict, and yet the records are in the order of the commits: what neither a dense sequence nor
 /// shards nor clocks give together. FoundationDB is such a store. Elsewhere the stamps are taken from a counter, as in
-/// [`Enumerated`](super::Enumerated), and cost as much.
+/// [`AppendLog`](super::AppendLog), and cost as much.
 ///
 /// # Order
 ///
@@ -34,8 +34,8 @@ use crate::table::{RecordKey, Records, Table};
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_tables::sequence::Stamped;
-/// let events = Stamped::<String, String>::new(&Subspace::new("events"));
+/// use keyloom_tables::sequence::VersionstampedLog;
+/// let events = VersionstampedLog::<String, String>::new(&Subspace::new("events"));
 /// let (store, shop) = (Memory::new(), "shop".to_owned());
 /// for event in ["opened", "sold", "closed"] {
 ///     store.transact(|txn| events.append(txn, &shop, &event.into()))?;
@@ -46,31 +46,31 @@ use crate::table::{RecordKey, Records, Table};
 /// assert_eq!((&first[0].1[..], &rest[0].1[..]), ("opened", "closed"));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct Stamped<C, V, K = Postcard> {
+pub struct VersionstampedLog<C, V, K = Postcard> {
     clocks: Subspace,
     records: Table<(C, Versionstamp), V, K>,
 }
 
-impl<C, V, K> Clone for Stamped<C, V, K> {
+impl<C, V, K> Clone for VersionstampedLog<C, V, K> {
     fn clone(&self) -> Self {
         Self { clocks: self.clocks.clone(), records: self.records.clone() }
     }
 }
 
-impl<C, V, K> fmt::Debug for Stamped<C, V, K> {
+impl<C, V, K> fmt::Debug for VersionstampedLog<C, V, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stamped").field("records", &self.records).finish_non_exhaustive()
+        f.debug_struct("VersionstampedLog").field("records", &self.records).finish_non_exhaustive()
     }
 }
 
-impl<C: RecordKey + Clone, V> Stamped<C, V> {
+impl<C: RecordKey + Clone, V> VersionstampedLog<C, V> {
     /// Containers in `space`, whose records are written with [`Postcard`].
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
 }
 
-impl<C: RecordKey + Clone, V, K> Stamped<C, V, K> {
+impl<C: RecordKey + Clone, V, K> VersionstampedLog<C, V, K> {
     /// Containers in `space`, whose records are written with the codec `K`.
     pub fn with_codec(space: &Subspace) -> Self {
         let records = Table::with_codec(&space.child("record"));
@@ -84,7 +84,7 @@ impl<C: RecordKey + Clone, V, K> Stamped<C, V, K> {
     }
 }
 
-impl<C: RecordKey + Clone, V, K: Codec<V>> Stamped<C, V, K> {
+impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
     /// Adds a record to `container`, behind all that are there when the transaction commits.
     ///
     /// # Errors

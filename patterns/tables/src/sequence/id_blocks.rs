@@ -21,9 +21,9 @@ use super::Sequence;
 ///
 /// ```
 /// use keyloom::{Memory, Metered, Store, Subspace};
-/// use keyloom_tables::sequence::{Blocks, Sequence};
+/// use keyloom_tables::sequence::{IdBlocks, Sequence};
 /// let store = Metered::new(Memory::new());
-/// let orders = Blocks::new(&Sequence::<()>::new(&Subspace::new("orders")), 100);
+/// let orders = IdBlocks::new(&Sequence::<()>::new(&Subspace::new("orders")), 100);
 /// let (numbers, cost) = store.measure(|store| {
 ///     (0..150).map(|_| orders.next(store, &())).collect::<Result<Vec<_>, _>>()
 /// });
@@ -31,7 +31,7 @@ use super::Sequence;
 /// assert_eq!((cost.gets, cost.keys_written, cost.commits), (2, 2, 2));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct Blocks<C> {
+pub struct IdBlocks<C> {
     sequence: Sequence<C>,
     size: u64,
     reserved: Arc<Mutex<Reserved>>,
@@ -40,7 +40,7 @@ pub struct Blocks<C> {
 /// What is left of the blocks of each container.
 type Reserved = HashMap<KeyBuf, VecDeque<Range<u64>>>;
 
-impl<C> Clone for Blocks<C> {
+impl<C> Clone for IdBlocks<C> {
     fn clone(&self) -> Self {
         Self {
             sequence: self.sequence.clone(),
@@ -50,13 +50,13 @@ impl<C> Clone for Blocks<C> {
     }
 }
 
-impl<C> fmt::Debug for Blocks<C> {
+impl<C> fmt::Debug for IdBlocks<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Blocks").field("size", &self.size).finish_non_exhaustive()
+        f.debug_struct("IdBlocks").field("size", &self.size).finish_non_exhaustive()
     }
 }
 
-impl<C: Pack> Blocks<C> {
+impl<C: Pack> IdBlocks<C> {
     /// Numbers of `sequence` in blocks of `size`, at least 1.
     pub fn new(sequence: &Sequence<C>, size: u64) -> Self {
         Self { sequence: sequence.clone(), size: size.max(1), reserved: Arc::default() }

@@ -20,8 +20,8 @@ use crate::table::{RecordKey, Records, Table};
 ///
 /// ```
 /// use keyloom::{Memory, Order, Result, Store, Subspace};
-/// use keyloom_tables::Enumerated;
-/// let mail = Enumerated::<String, String>::new(&Subspace::new("mail"));
+/// use keyloom_tables::AppendLog;
+/// let mail = AppendLog::<String, String>::new(&Subspace::new("mail"));
 /// let ada = "ada".to_owned();
 /// let store = Memory::new();
 /// for text in ["one", "two", "three", "four"] {
@@ -39,35 +39,35 @@ use crate::table::{RecordKey, Records, Table};
 /// assert_eq!(numbers(&mut mail.range(&snapshot, &ada, 3.., Order::Ascending)?)?, [4]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct Enumerated<C, V, K = Postcard> {
+pub struct AppendLog<C, V, K = Postcard> {
     numbers: Sequence<C>,
     records: Table<(C, u64), V, K>,
     keep: Option<u64>,
 }
 
-impl<C, V, K> Clone for Enumerated<C, V, K> {
+impl<C, V, K> Clone for AppendLog<C, V, K> {
     fn clone(&self) -> Self {
         Self { numbers: self.numbers.clone(), records: self.records.clone(), keep: self.keep }
     }
 }
 
-impl<C, V, K> fmt::Debug for Enumerated<C, V, K> {
+impl<C, V, K> fmt::Debug for AppendLog<C, V, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Enumerated")
+        f.debug_struct("AppendLog")
             .field("records", &self.records)
             .field("keep", &self.keep)
             .finish_non_exhaustive()
     }
 }
 
-impl<C: RecordKey + Clone, V> Enumerated<C, V> {
+impl<C: RecordKey + Clone, V> AppendLog<C, V> {
     /// Containers in `space`, whose records are written with [`Postcard`].
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
 }
 
-impl<C: RecordKey + Clone, V, K> Enumerated<C, V, K> {
+impl<C: RecordKey + Clone, V, K> AppendLog<C, V, K> {
     /// Containers in `space`, whose records are written with the codec `K`.
     pub fn with_codec(space: &Subspace) -> Self {
         let records = Table::with_codec(&space.child("record"));
@@ -77,7 +77,7 @@ impl<C: RecordKey + Clone, V, K> Enumerated<C, V, K> {
     /// The same, but each append removes the record that is `keep` numbers back: of each container at
     /// most the last `keep` records, at least 1, are there.
     ///
-    /// What lies further back when a bound is set, or lowered, stays until [`trim`](Enumerated::trim).
+    /// What lies further back when a bound is set, or lowered, stays until [`trim`](AppendLog::trim).
     #[must_use]
     pub fn bounded(self, keep: u64) -> Self {
         Self { keep: Some(keep.max(1)), ..self }
@@ -102,7 +102,7 @@ impl<C: RecordKey + Clone, V, K> Enumerated<C, V, K> {
     }
 }
 
-impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
+impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
     /// Adds a record to `container` and tells its number.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
             let number = self.numbers.peek(txn, container)?;
             // The record first: when it is refused, nothing was written.
             self.records.put(txn, &(container.clone(), number), value)?;
-            self.numbers.go_on_behind(txn, container, number)?;
+            self.numbers.advance_to(txn, container, number)?;
             if let Some(old @ 1..) = self.keep.and_then(|keep| number.checked_sub(keep)) {
                 self.records.delete(txn, &(container.clone(), old))?;
             }
@@ -151,7 +151,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
         self.records.range(reader, ids(container, numbers), order)
     }
 
-    /// At most `limit` of the records of [`range`](Enumerated::range), beginning behind `after`.
+    /// At most `limit` of the records of [`range`](AppendLog::range), beginning behind `after`.
     ///
     /// # Errors
     /// As [`Table::page`].
@@ -226,7 +226,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Enumerated<C, V, K> {
     pub fn repair(&self, txn: &mut impl Writer, container: &C) -> Result<()> {
         txn.guarded(|txn| {
             let last = self.last_record(txn, container)?;
-            self.numbers.go_on_behind(txn, container, last)
+            self.numbers.advance_to(txn, container, last)
         })
     }
 
