@@ -90,7 +90,7 @@ impl AnyStore {
     /// Opens the store at `address`.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for an address of no known form, or of a backend that was not compiled in;
+    /// [`Error::InvalidArgument`] for an address of no known form, or of a backend that was not compiled in;
     /// else what the backend says. No error holds a password.
     pub fn open(address: &str) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
@@ -419,8 +419,8 @@ macro_rules! reads {
                 })
             }
 
-            fn entries_at_hand(&self) -> usize {
-                on!(Self, self, reader => reader.entries_at_hand())
+            fn prefetched(&self) -> usize {
+                on!(Self, self, reader => reader.prefetched())
             }
 
             fn count(&self, range: KeyRange<'_>) -> Result<u64> {

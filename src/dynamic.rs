@@ -41,7 +41,7 @@ pub(crate) trait ErasedReader {
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
-    fn entries_at_hand(&self) -> usize;
+    fn prefetched(&self) -> usize;
 }
 
 /// [`Writer`] without the methods that a trait object cannot have.
@@ -107,8 +107,8 @@ impl<R: Reader> ErasedReader for R {
         Ok(Page { entries: entries.into_iter().map(copied).collect(), last })
     }
 
-    fn entries_at_hand(&self) -> usize {
-        Reader::entries_at_hand(self)
+    fn prefetched(&self) -> usize {
+        Reader::prefetched(self)
     }
 }
 
@@ -216,8 +216,8 @@ macro_rules! reads {
                 self.0.get_many(&keys)
             }
 
-            fn entries_at_hand(&self) -> usize {
-                self.0.entries_at_hand()
+            fn prefetched(&self) -> usize {
+                self.0.prefetched()
             }
 
             // The store beneath may answer these with less than an open range, so they are passed on.

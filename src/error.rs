@@ -150,7 +150,7 @@ pub enum Error {
     NestedTransaction,
     /// A name or an option that a store cannot take.
     #[error("{what} {value:?} is not usable: {why}")]
-    BadOption {
+    InvalidArgument {
         /// Which option.
         what: &'static str,
         /// What was given.
@@ -553,14 +553,14 @@ impl Error {
             Some(scheme) => format!("{scheme}:…"),
             None => "…".into(),
         };
-        Self::BadOption { what: "the address", value, why }
+        Self::InvalidArgument { what: "the address", value, why }
     }
 
     /// A name in the options that cannot be used. It is shown, unless it looks like an address, which
     /// may hold a password.
     #[cfg(feature = "_remote")]
     pub(crate) fn refused_name(what: &'static str, name: &str, why: &'static str) -> Self {
-        Self::BadOption { what, value: Self::shown_name(name).into(), why }
+        Self::InvalidArgument { what, value: Self::shown_name(name).into(), why }
     }
 
     /// A name, or dots in place of one that looks like an address.
@@ -634,9 +634,9 @@ impl Error {
     /// ```
     /// use keyloom::{Error, key::pack};
     /// let error = Error::TooOld { age_ms: 6_000, limit_ms: 5_000 }.at(&pack(&"users"));
-    /// assert!(error.is_too_much_at_once() && !error.is_retryable());
+    /// assert!(error.is_batch_too_large() && !error.is_retryable());
     /// ```
-    pub fn is_too_much_at_once(&self) -> bool {
+    pub fn is_batch_too_large(&self) -> bool {
         let is_too_much =
             |error: &Self| matches!(error, Self::TransactionTooLarge { .. } | Self::TooOld { .. });
         self.any(is_too_much) && !self.maybe_committed()

@@ -26,7 +26,7 @@ use crate::{
 /// for n in 0.. {
 ///     store.fail_at(n, Fault::Error);
 ///     let failed = work().is_err();
-///     store.heal();
+///     store.clear_fault();
 ///     let left = store.snapshot()?.count(keyloom::KeyRange::all())?;
 ///     assert_eq!(left, if failed { 0 } else { 2 }, "nothing is half done");
 ///     if !failed {
@@ -101,12 +101,12 @@ impl<S> Faulty<S> {
     }
 
     /// Lets nothing fail any more, and counts operations from 0 again.
-    pub fn heal(&self) {
+    pub fn clear_fault(&self) {
         *self.plan.lock() = Schedule::default();
     }
 
     /// How many operations there were since [`fail_at`](Faulty::fail_at) or
-    /// [`heal`](Faulty::heal).
+    /// [`heal`](Faulty::clear_fault).
     pub fn operations(&self) -> u64 {
         self.plan.lock().operations
     }
@@ -201,8 +201,8 @@ impl<R: Reader> Reader for FaultyReader<'_, R> {
         Ok(FaultyEntries { inner: Some(inner), plan: self.plan, conflict: &self.conflict })
     }
 
-    fn entries_at_hand(&self) -> usize {
-        self.inner.entries_at_hand()
+    fn prefetched(&self) -> usize {
+        self.inner.prefetched()
     }
 }
 

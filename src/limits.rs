@@ -71,7 +71,7 @@ impl Limits {
     ///
     /// Give them to [`Memory::builder`](crate::Memory::builder) to find out early whether a program
     /// fits. Memory counts keys and values; a cluster counts each key three or four times, some 70 bytes with each write, and what
-    /// is read. So leave room, or let [too much at once](crate::Error::is_too_much_at_once) be halved.
+    /// is read. So leave room, or let [too much at once](crate::Error::is_batch_too_large) be halved.
     pub fn foundationdb() -> Self {
         Self {
             max_value_bytes: 100_000,

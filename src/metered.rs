@@ -221,8 +221,8 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
         Ok(MeteredEntries { inner: self.inner.range(range, order)?, meter: self.meter })
     }
 
-    fn entries_at_hand(&self) -> usize {
-        self.inner.entries_at_hand()
+    fn prefetched(&self) -> usize {
+        self.inner.prefetched()
     }
 
     // The store beneath may answer these with less than an open range, so they are passed on.

@@ -40,7 +40,7 @@ impl RetryPolicy {
     /// 40 attempts, pauses from 1 ms to 1 s: some fifteen seconds in all, enough for a server to be
     /// started again or for a cluster to elect another leader. No new attempt after 60 seconds, since
     /// attempts may take long when a server is silent. The default of stores that have a server.
-    pub fn of_a_server() -> Self {
+    pub fn remote() -> Self {
         let max_elapsed = Some(Duration::from_secs(60));
         Self { max_attempts: 40, max_elapsed, ..Self::default() }
     }

@@ -271,10 +271,10 @@ pub trait Reader {
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store};
-    /// assert_eq!(Memory::new().snapshot()?.entries_at_hand(), 0);
+    /// assert_eq!(Memory::new().snapshot()?.prefetched(), 0);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    fn entries_at_hand(&self) -> usize {
+    fn prefetched(&self) -> usize {
         0
     }
 

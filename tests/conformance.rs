@@ -73,7 +73,7 @@ fn open_with_prefers_the_backends_given() {
         )
     };
     assert!(matches!(opened("memory:7"), Ok(AnyStore::Other(_))));
-    assert!(matches!(opened("mem:"), Err(Error::BadOption { .. })));
+    assert!(matches!(opened("mem:"), Err(Error::InvalidArgument { .. })));
     assert!(matches!(AnyStore::open_with("memory:", &[]), Ok(AnyStore::Memory(_))));
 }
 

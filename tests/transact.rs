@@ -68,7 +68,7 @@ fn every_write_may_be_the_one_that_fails() {
         let mut txn = store.begin().unwrap();
         store.fail_at(0, Fault::Error);
         assert!(write(&mut DynWriter::new(&mut txn)).is_err());
-        store.heal();
+        store.clear_fault();
         write(&mut DynWriter::new(&mut txn)).unwrap();
     }
 }
@@ -237,12 +237,12 @@ fn what_an_error_means_is_seen_through_the_chain_of_sources() {
     assert!(!Error::ReadOnly.at(b"key").is_retryable());
     let too_old = || Error::TooOld { age_ms: 6, limit_ms: 5 };
     let too_large = Error::TransactionTooLarge { unit: "bytes", actual: 6, limit: 5 };
-    assert!(too_old().is_too_much_at_once() && !too_old().is_retryable());
-    assert!(Error::other(Booking::Store(too_large.at(b"key"))).is_too_much_at_once());
-    assert!(Error::other(Booking::Transparent(too_old().at(b"key"))).is_too_much_at_once());
+    assert!(too_old().is_batch_too_large() && !too_old().is_retryable());
+    assert!(Error::other(Booking::Store(too_large.at(b"key"))).is_batch_too_large());
+    assert!(Error::other(Booking::Transparent(too_old().at(b"key"))).is_batch_too_large());
     let unknown_and_old = Error::CommitUnknown { source: too_old().into() };
-    assert!(!unknown_and_old.is_too_much_at_once(), "it may have been committed");
-    assert!(!conflict().is_too_much_at_once());
+    assert!(!unknown_and_old.is_batch_too_large(), "it may have been committed");
+    assert!(!conflict().is_batch_too_large());
     let given_up = Error::RetriesExhausted { attempts: 3, source: Box::new(conflict()) };
     assert!(!given_up.is_retryable());
     assert!(!Error::other(SoldOut).is_retryable() && !Error::other(SoldOut).maybe_committed());
@@ -267,7 +267,7 @@ fn downcast_ref_looks_through_every_wrapper() {
 fn a_refused_commit_means_what_its_source_means() {
     let refused = |error: Error| Error::CommitRefused { source: Box::new(error.at(b"key")) };
     assert!(refused(Error::Conflict { what: "x".into() }).is_retryable());
-    assert!(refused(Error::TooOld { age_ms: 6, limit_ms: 5 }).is_too_much_at_once());
+    assert!(refused(Error::TooOld { age_ms: 6, limit_ms: 5 }).is_batch_too_large());
     let unknown = refused(Error::CommitUnknown { source: "lost".into() });
     assert!(unknown.maybe_committed() && !unknown.is_retryable());
     let sold_out = refused(Error::other(SoldOut));

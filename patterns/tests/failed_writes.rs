@@ -150,7 +150,7 @@ fn swallowed(store: impl Store, write: &Write) -> (u64, u64) {
         faulty.fail_at(n, Fault::Error);
         let outcome = write(&mut DynWriter::new(&mut txn));
         let was_hit = faulty.operations() > n;
-        faulty.heal();
+        faulty.clear_fault();
         if !was_hit {
             outcome.unwrap();
             return (n, left);
@@ -218,7 +218,7 @@ fn a_conflict_that_is_swallowed_is_retried() {
             let _swallowed = sites.table.put(txn, &1, &site("a.org", 5));
             Ok(())
         });
-        faulty.heal();
+        faulty.clear_fault();
         done.unwrap();
         assert_eq!(sites.totals.get(&faulty.inner().snapshot().unwrap(), "bytes").unwrap(), 5);
         if runs == 1 {

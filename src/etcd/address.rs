@@ -179,7 +179,7 @@ mod tests {
         ];
         for address in cases {
             let error = Address::parse(address).unwrap_err();
-            assert!(matches!(error, Error::BadOption { .. }), "{address}: {error}");
+            assert!(matches!(error, Error::InvalidArgument { .. }), "{address}: {error}");
             assert!(!format!("{error} {error:?}").contains("secret"), "{address}: {error:?}");
         }
     }

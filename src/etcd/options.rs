@@ -68,7 +68,7 @@ impl Default for EtcdOptions {
             max_operations: 128,
             max_request_bytes: 1_572_864,
             user: None,
-            retry_policy: RetryPolicy::of_a_server(),
+            retry_policy: RetryPolicy::remote(),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -169,7 +169,7 @@ impl EtcdOptions {
     /// Asks the cluster once whether it answers.
     ///
     /// # Errors
-    /// [`Error::BadOption`], [`Error::ConnectionLost`] when nobody is there, or what the cluster
+    /// [`Error::InvalidArgument`], [`Error::ConnectionLost`] when nobody is there, or what the cluster
     /// says, of a wrong password for example.
     pub fn open(self, address: &str) -> Result<Etcd> {
         Etcd::from_plan(self.plan(address)?)
@@ -178,7 +178,7 @@ impl EtcdOptions {
     fn plan(self, address: &str) -> Result<Plan> {
         let Address { members, user, name } = Address::parse(address)?;
         let name = checked_name(&name.unwrap_or(self.name))?;
-        let bad = |what, value: String, why| Err(Error::BadOption { what, value, why });
+        let bad = |what, value: String, why| Err(Error::InvalidArgument { what, value, why });
         if self.max_operations < Room::LEAST_OPERATIONS {
             let value = self.max_operations.to_string();
             return bad("max_operations", value, "16 is the least");

@@ -92,7 +92,7 @@ impl ClusterFile {
     /// An error about this file.
     pub(super) fn refused(&self, why: &'static str) -> Error {
         let value = format!("{} (named by {})", self.shown_path(), self.named_by);
-        Error::BadOption { what: "the cluster file", value, why }
+        Error::InvalidArgument { what: "the cluster file", value, why }
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
             ["", "fdb", "/etc/fdb.cluster", "fdb:a?", "fdb:a?name=", "fdb:a?name=b/c", "fdb:a?x=1"]
         {
             let error = Address::parse(address).unwrap_err();
-            assert!(matches!(error, Error::BadOption { .. }), "{address}: {error}");
+            assert!(matches!(error, Error::InvalidArgument { .. }), "{address}: {error}");
         }
     }
 

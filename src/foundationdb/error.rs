@@ -89,7 +89,7 @@ pub(super) fn of_opening(error: FdbError, file: &ClusterFile) -> Error {
         code::CONNECTION_STRING_INVALID => file.refused(
             "it is no cluster file: its one line is like description:id@10.0.0.1:4500,10.0.0.2:4500",
         ),
-        code::API_VERSION_UNSET | code::NETWORK_NOT_SETUP => Error::BadOption {
+        code::API_VERSION_UNSET | code::NETWORK_NOT_SETUP => Error::InvalidArgument {
             what: "the option `network_runs`",
             value: "true".into(),
             why: "the program has not started FoundationDB's network; start it, or leave it out",

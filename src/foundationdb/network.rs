@@ -58,7 +58,7 @@ impl User {
                 remedy: super::AFTER_FORK,
             }),
             Ok(_) => Ok(Self(())),
-            Err(DoesNotStart::RunsAlready) => Err(Error::BadOption {
+            Err(DoesNotStart::RunsAlready) => Err(Error::InvalidArgument {
                 what: "the option `network_runs`",
                 value: "false".into(),
                 why: "the program has started FoundationDB's network itself; set it to true",

@@ -83,7 +83,7 @@ impl FoundationDbOptions {
     }
 
     /// How often [`transact`](crate::Store::transact) runs a transaction again, and after which pauses
-    /// *in addition to* those that the cluster asks for. Default: [`RetryPolicy::of_a_server`] with
+    /// *in addition to* those that the cluster asks for. Default: [`RetryPolicy::remote`] with
     /// pauses of 1 to 10 ms, and no new attempt after the [time-out](FoundationDbOptions::timeout).
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
@@ -129,14 +129,14 @@ impl FoundationDbOptions {
     /// start may look for coordinators that are gone.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for an address, a name, a prefix or a cluster file that cannot be used,
+    /// [`Error::InvalidArgument`] for an address, a name, a prefix or a cluster file that cannot be used,
     /// [`Error::Unreachable`] when the cluster does not answer in time, or what the client reports.
     pub fn open(self, address: &str) -> Result<FoundationDb> {
         let address = Address::parse(address)?;
         if let (Some(_), Some(name)) = (&self.prefix, &address.name) {
             let why =
                 "a store has a name or a prefix; leave out the name of the address, or the prefix";
-            return Err(Error::BadOption { what: "the name", value: name.clone(), why });
+            return Err(Error::InvalidArgument { what: "the name", value: name.clone(), why });
         }
         let name = match (address.name.clone(), &self.name) {
             (Some(name), _) => name,
@@ -176,7 +176,7 @@ fn patient_for(timeout: Duration) -> RetryPolicy {
         first_pause: Duration::from_millis(1),
         max_pause: Duration::from_millis(10),
         max_elapsed: Some(timeout),
-        ..RetryPolicy::of_a_server()
+        ..RetryPolicy::remote()
     }
 }
 
@@ -184,7 +184,7 @@ fn checked_prefix(prefix: &[u8]) -> Result<&[u8]> {
     const MOST_BYTES: usize = 1_024;
     match prefix.first() {
         Some(first) if *first < 0xFF && prefix.len() <= MOST_BYTES => Ok(prefix),
-        _ => Err(Error::BadOption {
+        _ => Err(Error::InvalidArgument {
             what: "the prefix",
             value: crate::key::display(prefix).to_string(),
             why: "it has 1 to 1,024 bytes, of which the first is not FF",

@@ -113,7 +113,7 @@ fn fill_and_name(
     fill: impl FnOnce(&mut File) -> Result<()>,
 ) -> Result<()> {
     let name = directory.join(DATA);
-    let there_already = || Error::BadOption {
+    let there_already = || Error::InvalidArgument {
         what: "the directory",
         value: directory.display().to_string(),
         why: "there is a store in it already; a copy is made in a new one",

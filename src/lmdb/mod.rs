@@ -261,7 +261,7 @@ impl Lmdb {
     /// the moment, without a time-out.
     ///
     /// Of several backups into one directory the first one that is whole succeeds; the others
-    /// return [`Error::BadOption`]. A crash may leave a file `data.mdb.partial.*`, which no later
+    /// return [`Error::InvalidArgument`]. A crash may leave a file `data.mdb.partial.*`, which no later
     /// backup uses or removes: remove it.
     ///
     /// ```
@@ -276,7 +276,7 @@ impl Lmdb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`] when there is a store in `directory` already, [`Error::DiskFull`],
+    /// [`Error::InvalidArgument`] when there is a store in `directory` already, [`Error::DiskFull`],
     /// [`Error::MissingDirectory`] when its parent is not there, [`Error::PermissionDenied`],
     /// with [`Compaction::Off`] [`Error::NestedTransaction`] when this thread has a transaction open
     /// and [`Error::WriterBusy`], or as [`snapshot`](Store::snapshot).

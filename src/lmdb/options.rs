@@ -193,7 +193,7 @@ impl LmdbOptions {
     /// [`Error::MissingDirectory`], [`Error::MissingStore`], [`Error::PermissionDenied`],
     /// [`Error::NotAStore`], [`Error::Damaged`], [`Error::NewerFormat`], [`Error::AlreadyOpen`],
     /// [`Error::LockFileNotWritable`], [`Error::OpenElsewhere`], [`Error::OpeningHeld`],
-    /// [`Error::AddressSpace`], [`Error::BadOption`], [`Error::WriterBusy`],
+    /// [`Error::AddressSpace`], [`Error::InvalidArgument`], [`Error::WriterBusy`],
     /// [`Error::DiskFull`] or [`Error::Io`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Lmdb> {
         open::open(self, path.as_ref())
@@ -202,7 +202,7 @@ impl LmdbOptions {
     /// Checks what the engine beneath would panic on or misunderstand, and rounds the sizes.
     pub(super) fn checked(mut self) -> Result<Self> {
         const MOST_NAME_BYTES: usize = 100;
-        let bad = |what, value: String, why| Err(Error::BadOption { what, value, why });
+        let bad = |what, value: String, why| Err(Error::InvalidArgument { what, value, why });
         if self.name.is_empty() || self.name.len() > MOST_NAME_BYTES {
             return bad("the name", self.name, "a name has 1 to 100 bytes");
         }

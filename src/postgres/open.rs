@@ -34,7 +34,7 @@ impl PostgresOptions {
     /// that takes writes is used.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for an address or a name that cannot be used, [`Error::ConnectionLost`]
+    /// [`Error::InvalidArgument`] for an address or a name that cannot be used, [`Error::ConnectionLost`]
     /// when there is no server, [`Error::LoginRefused`] when it does not let the user in, [`Error::MissingStore`] when the table is not there and must not be
     /// made, [`Error::NotAStore`] for another kind of table, or what the server says. None of them
     /// holds the password.
@@ -206,7 +206,7 @@ impl Connector {
         }
         let _ = options;
         if config.get_ssl_mode() == SslMode::Require {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the address's",
                 value: "sslmode=require".into(),
                 why: "keyloom was built without the feature `tls`",

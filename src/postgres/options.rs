@@ -34,7 +34,7 @@ impl Default for PostgresOptions {
             max_connections: 16,
             patience: Duration::from_secs(5),
             timeout: Duration::from_secs(30),
-            retry_policy: RetryPolicy::of_a_server(),
+            retry_policy: RetryPolicy::remote(),
             #[cfg(feature = "tls")]
             ca_certificate: None,
         }
@@ -84,7 +84,7 @@ impl PostgresOptions {
     }
 
     /// How often and after which pauses [`transact`](crate::Store::transact) runs a transaction again.
-    /// Default: [`RetryPolicy::of_a_server`].
+    /// Default: [`RetryPolicy::remote`].
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;

@@ -39,7 +39,7 @@ pub(super) fn connect(ca_certificate: Option<&[u8]>) -> Result<MakeRustlsConnect
 }
 
 fn unusable() -> Error {
-    Error::BadOption {
+    Error::InvalidArgument {
         what: "the CA certificate",
         value: "(PEM)".into(),
         why: "it is one or more certificates as PEM text",

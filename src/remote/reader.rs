@@ -151,7 +151,7 @@ macro_rules! reads {
                 Ok(parts.range(&range, order, parts.first_page))
             }
 
-            fn entries_at_hand(&self) -> usize {
+            fn prefetched(&self) -> usize {
                 self.parts().first_page
             }
 

@@ -112,7 +112,7 @@ fn never_overwrite_a_store() {
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path().join("store")).unwrap();
     let error = store.backup(directory.path().join("store"), Compaction::On).unwrap_err();
-    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     let error = store.backup(directory.path().join("no/such"), Compaction::On).unwrap_err();
     assert!(matches!(error, Error::MissingDirectory { .. }), "{error}");
     fill(&store, 1).unwrap();

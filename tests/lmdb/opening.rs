@@ -40,10 +40,10 @@ fn refuses_names_that_the_engine_would_stumble_over() {
     let directory = tempdir().unwrap();
     for name in ["", "a\0b", "keyloom.meta", &"n".repeat(101)] {
         let error = error_of(quick().name(name), directory.path());
-        assert!(matches!(error, Error::BadOption { what: "the name", .. }), "{error}");
+        assert!(matches!(error, Error::InvalidArgument { what: "the name", .. }), "{error}");
     }
     let error = error_of(quick().max_readers(0), directory.path());
-    assert!(matches!(error, Error::BadOption { what: "max_readers", .. }), "{error}");
+    assert!(matches!(error, Error::InvalidArgument { what: "max_readers", .. }), "{error}");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn assume_no_writer_beside_another_process_is_refused() {
     drop(store);
     run_child(Child::OpenAssumingNoWriter, directory.path());
     let error = error_of(quick().assume_no_writer(true), directory.path());
-    assert!(matches!(error, Error::BadOption { what: "assume_no_writer", .. }), "{error}");
+    assert!(matches!(error, Error::InvalidArgument { what: "assume_no_writer", .. }), "{error}");
 }
 
 #[test]

@@ -205,11 +205,11 @@ impl Redb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`] for another address, or as [`RedbOptions::open`].
+    /// [`Error::InvalidArgument`] for another address, or as [`RedbOptions::open`].
     pub fn open_address(address: &str) -> Result<AnyStore> {
         match address.strip_prefix("redb:") {
             Some(path) if !path.is_empty() => Ok(AnyStore::other(address, Self::open(path)?)),
-            _ => Err(Error::BadOption {
+            _ => Err(Error::InvalidArgument {
                 what: "the address",
                 value: "…".into(),
                 why: "it is redb:FILE",

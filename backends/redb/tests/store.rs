@@ -164,6 +164,9 @@ fn a_nested_transaction_is_refused() {
 #[test]
 fn an_address_that_is_not_of_redb_is_refused() {
     for address in ["lmdb:store", "redb:", "redb"] {
-        assert!(matches!(Redb::open_address(address), Err(Error::BadOption { .. })), "{address}");
+        assert!(
+            matches!(Redb::open_address(address), Err(Error::InvalidArgument { .. })),
+            "{address}"
+        );
     }
 }

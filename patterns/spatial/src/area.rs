@@ -122,10 +122,10 @@ impl Circle {
     /// takes in everything.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a radius that is negative or no finite number.
+    /// [`Error::InvalidArgument`] for a radius that is negative or no finite number.
     pub fn new(centre: LatLng, radius: f64) -> Result<Self> {
         if !radius.is_finite() || radius < 0.0 {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the radius",
                 value: radius.to_string(),
                 why: "a radius is a number of metres, 0 or more",
@@ -346,7 +346,7 @@ impl BoundingBox {
     /// A box that reaches a pole contains the pole, which has all longitudes.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for latitudes beyond ±90 degrees, for a `south` that is north of `north`, and for
+    /// [`Error::InvalidArgument`] for latitudes beyond ±90 degrees, for a `south` that is north of `north`, and for
     /// what is no finite number.
     pub fn new(south: f64, west: f64, north: f64, east: f64) -> Result<Self> {
         check_latitude("the south of the box", south)?;
@@ -354,7 +354,7 @@ impl BoundingBox {
         check_longitude("the west of the box", west)?;
         check_longitude("the east of the box", east)?;
         if south > north {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the box",
                 value: format!("south {south}, north {north}"),
                 why: "its south is north of its north; name the southern edge first",

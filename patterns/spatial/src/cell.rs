@@ -45,10 +45,10 @@ impl GeoCell {
     /// The cell of a position, of 0 (the world) to 64 bits (a centimetre or less).
     ///
     /// # Errors
-    /// [`Error::BadOption`] for more bits.
+    /// [`Error::InvalidArgument`] for more bits.
     pub fn of(position: &LatLng, bits: u32) -> Result<Self> {
         if bits > u64::BITS {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the bits of the cell",
                 value: bits.to_string(),
                 why: "a cell has 64 bits at the most",
@@ -65,9 +65,10 @@ impl GeoCell {
     /// The cell that a geohash names, of 12 characters at the most.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for what is no geohash.
+    /// [`Error::InvalidArgument`] for what is no geohash.
     pub fn from_geohash(geohash: &str) -> Result<Self> {
-        let refused = |why| Error::BadOption { what: "the geohash", value: geohash.into(), why };
+        let refused =
+            |why| Error::InvalidArgument { what: "the geohash", value: geohash.into(), why };
         if geohash.len() > MOST_CHARACTERS {
             return Err(refused("a geohash has 12 characters at the most here"));
         }
@@ -83,11 +84,11 @@ impl GeoCell {
     /// The geohash of this cell.
     ///
     /// # Errors
-    /// [`Error::BadOption`] when the bits are no multiple of 5 up to 60.
+    /// [`Error::InvalidArgument`] when the bits are no multiple of 5 up to 60.
     pub fn geohash(&self) -> Result<String> {
         let characters = (self.bits / BITS_PER_CHARACTER) as usize;
         if !self.bits.is_multiple_of(BITS_PER_CHARACTER) || characters > MOST_CHARACTERS {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the bits of the cell",
                 value: self.bits.to_string(),
                 why: "a geohash has 5 bits in each character, and 12 characters at the most",

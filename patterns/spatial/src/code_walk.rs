@@ -31,7 +31,7 @@ const KEYS_PER_RANGE: usize = 32;
 /// How many ranges a query begins with, unless it is told otherwise. Where entries are prefetched, each range is a round trip
 /// and its first page is free: one range, from whose pages the walk leaps where they end in vain.
 pub(super) fn first_ranges(reader: &impl Reader) -> usize {
-    match reader.entries_at_hand() {
+    match reader.prefetched() {
         0 => FIRST_RANGES,
         _ => 1,
     }
@@ -52,7 +52,7 @@ struct Patience {
 
 impl Patience {
     fn new(reader: &impl Reader) -> Self {
-        let keys_per_range = reader.entries_at_hand().max(KEYS_PER_RANGE);
+        let keys_per_range = reader.prefetched().max(KEYS_PER_RANGE);
         Self { first: first_ranges(reader), next: 0, keys_per_range, in_vain: 0 }.anew()
     }
 

@@ -53,7 +53,7 @@ impl<'q, K> ExtentQuery<'q, K> {
     /// found; few where little is found, and on a store behind a network, where each of them is a round trip.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for 0.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
         Ok(Self { ranges: at_most(most)?, ..self })
     }
@@ -118,7 +118,7 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     /// The number of ranges may be another one from page to page.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; what the store says.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another query; what the store says.
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,

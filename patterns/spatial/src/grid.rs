@@ -20,7 +20,7 @@ pub(super) struct InCells<'r, 'q, R: Reader, K, A> {
 impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
     pub(super) fn open(points: Points<'r, 'q, R, K, A>, bits: u32) -> Result<Self> {
         if bits > u64::BITS {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the bits of the cells",
                 value: bits.to_string(),
                 why: "a cell has 64 bits at the most",

@@ -43,7 +43,7 @@ impl Polygon {
     /// The polygon within a ring of latitudes and longitudes, whose last corner is the first.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a ring that is not closed, has fewer than three corners, crosses itself, or is
+    /// [`Error::InvalidArgument`] for a ring that is not closed, has fewer than three corners, crosses itself, or is
     /// wider than 360 degrees, for latitudes beyond ±90 degrees and for what is no finite number.
     pub fn new(ring: &[(f64, f64)]) -> Result<Self> {
         Self::valid(geo::Polygon::new(line_string(ring)?, Vec::new()))
@@ -184,5 +184,5 @@ fn line_string(ring: &[(f64, f64)]) -> Result<LineString<f64>> {
 }
 
 fn refused(value: String, why: &'static str) -> Error {
-    Error::BadOption { what: "the polygon", value, why }
+    Error::InvalidArgument { what: "the polygon", value, why }
 }

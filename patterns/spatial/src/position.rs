@@ -37,7 +37,7 @@ impl LatLng {
     /// A position.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a latitude beyond ±90 degrees, and for what is no finite number.
+    /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, and for what is no finite number.
     pub fn new(latitude: f64, longitude: f64) -> Result<Self> {
         check_latitude("the latitude", latitude)?;
         check_longitude("the longitude", longitude)?;
@@ -81,7 +81,7 @@ pub(super) fn check_latitude(what: &'static str, latitude: f64) -> Result<()> {
     if (-90.0..=90.0).contains(&latitude) {
         return Ok(());
     }
-    Err(Error::BadOption {
+    Err(Error::InvalidArgument {
         what,
         value: latitude.to_string(),
         why: "a latitude is a number of degrees from -90 to 90",
@@ -92,7 +92,7 @@ pub(super) fn check_longitude(what: &'static str, longitude: f64) -> Result<()> 
     if longitude.is_finite() {
         return Ok(());
     }
-    Err(Error::BadOption {
+    Err(Error::InvalidArgument {
         what,
         value: longitude.to_string(),
         why: "a longitude is a finite number of degrees",

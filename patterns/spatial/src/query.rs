@@ -53,7 +53,7 @@ pub(super) const MOST_RANGES: usize = 16_384;
 /// A number of ranges that was asked for.
 pub(super) fn at_most(ranges: usize) -> Result<usize> {
     if ranges == 0 {
-        return Err(Error::BadOption {
+        return Err(Error::InvalidArgument {
             what: "the number of ranges",
             value: ranges.to_string(),
             why: "a query reads one range or more",
@@ -78,7 +78,7 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     /// costs as much as a page.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for 0.
+    /// [`Error::InvalidArgument`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
         Ok(Self { ranges: Some(at_most(most)?), ..self })
     }
@@ -157,7 +157,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// their codes.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for more than 64 bits; what the store says, the iterator too.
+    /// [`Error::InvalidArgument`] for more than 64 bits; what the store says, the iterator too.
     pub fn grid<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -235,7 +235,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// where many are at one place each of its pages reads all of them.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; what the store says.
+    /// [`Error::InvalidArgument`] for a continuation of another query; what the store says.
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,

@@ -44,7 +44,7 @@ impl BatchSize {
     /// For work that finds its items in the store itself, page by page.
     ///
     /// # Errors
-    /// As [`Store::transact`]; what [is too much at once](keyloom::Error::is_too_much_at_once) when
+    /// As [`Store::transact`]; what [is too much at once](keyloom::Error::is_batch_too_large) when
     /// already one item is.
     pub fn transact<S: Store, T>(
         &mut self,
@@ -53,7 +53,7 @@ impl BatchSize {
     ) -> Result<T> {
         loop {
             match store.transact(|txn| body(txn, self.0)) {
-                Err(error) if self.0 > 1 && error.is_too_much_at_once() => self.0 /= 2,
+                Err(error) if self.0 > 1 && error.is_batch_too_large() => self.0 /= 2,
                 outcome => return outcome,
             }
         }

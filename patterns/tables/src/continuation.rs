@@ -61,7 +61,7 @@ impl Continuation {
     pub(crate) fn of_query(self, range: &KeyRange<'_>, order: Order) -> Result<Option<Self>> {
         match self.last_key(range, order) {
             Ok(_) => Ok(Some(self)),
-            Err(Error::BadOption { .. }) => Ok(None),
+            Err(Error::InvalidArgument { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -69,7 +69,7 @@ impl Continuation {
     /// The key to go on behind, if it belongs to a query over `range` in `order`.
     #[doc(hidden)]
     pub fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
-        let refused = |why| Error::BadOption {
+        let refused = |why| Error::InvalidArgument {
             what: "the continuation",
             value: display(self.0.get(2 + HASH_BYTES..).unwrap_or_default()).to_string(),
             why,

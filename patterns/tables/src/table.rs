@@ -478,7 +478,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; [`Error::At`] with an [`UnreadableEntry`] in an
+    /// [`Error::InvalidArgument`] for a continuation of another query; [`Error::At`] with an [`UnreadableEntry`] in an
     /// [`Error::Other`] when the first record does not decode.
     pub fn page(
         &self,
@@ -550,7 +550,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         if self.upkeep.includes(derived) {
             return Ok(());
         }
-        Err(Error::BadOption {
+        Err(Error::InvalidArgument {
             what: "the table",
             value: self.space.to_string(),
             why: "it does not maintain what is asked about: attach that with `Table::with`, or give the table that does",

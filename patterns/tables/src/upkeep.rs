@@ -102,7 +102,7 @@ fn refuse_overlap<K, V>(
     let overlaps =
         |other: &Subspace| space.contains(other.prefix()) || other.contains(space.prefix());
     let refused =
-        |why| Err(Error::BadOption { what: "the subspace", value: space.to_string(), why });
+        |why| Err(Error::InvalidArgument { what: "the subspace", value: space.to_string(), why });
     if overlaps(table) {
         return refused(
             "the table and what is derived from it lie inside each other; give each its own",
@@ -120,7 +120,7 @@ fn refuse_schemas(space: &Subspace) -> Result<()> {
     if !is_of_schemas(space) {
         return Ok(());
     }
-    Err(Error::BadOption {
+    Err(Error::InvalidArgument {
         what: "the subspace",
         value: space.to_string(),
         why: "subspaces that begin with a negative integer belong to schemas: declare the table and what is derived from it with `Schema`",

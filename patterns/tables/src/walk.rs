@@ -100,7 +100,7 @@ impl<'r, R: Reader> Walk<'r, R> {
 
     /// How many entries to step over before a new range is begun.
     fn allowance(&self) -> usize {
-        match self.reader.entries_at_hand() {
+        match self.reader.prefetched() {
             0 if self.long_in_a_row.is_multiple_of(TRIED_ONCE_IN) => STEPS_PER_RANGE,
             0 => 1,
             page => page.saturating_sub(self.taken),
@@ -114,7 +114,7 @@ impl<'r, R: Reader> Walk<'r, R> {
 
     /// How many of the next entries cost no more than a step.
     pub fn at_hand(&self) -> usize {
-        self.reader.entries_at_hand().saturating_sub(self.taken)
+        self.reader.prefetched().saturating_sub(self.taken)
     }
 
     /// Goes on with the entries of `range`.

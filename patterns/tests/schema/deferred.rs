@@ -384,7 +384,7 @@ fn kinds_that_cannot_wait_are_not_deferred() {
     let before = dump_all(&store);
     let make = |space: &Subspace| Ok(Index::new(space, crate::fixture::by_serial).unique());
     let refused = schema.derive_deferred(&sales, "by_serial", 1, make).unwrap_err();
-    assert!(matches!(refused, Error::BadOption { .. }), "{refused}");
+    assert!(matches!(refused, Error::InvalidArgument { .. }), "{refused}");
     assert!(refused.to_string().contains("unique index"), "{refused}");
     assert_eq!(dump_all(&store), before);
     assert!(!Shop::try_open(&store, true).unwrap().by_serial.is_deferred());

@@ -30,7 +30,7 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
             faulty.fail_at(n, fault);
             let outcome = faulty.transact(|txn| change(&shop, txn));
             let was_hit = faulty.operations() > n;
-            faulty.heal();
+            faulty.clear_fault();
             let after = dump_all(store);
             (0..KINDS).for_each(|kind| drop(shop.with_kind(kind, Bytes(store))));
             match outcome {
@@ -73,7 +73,7 @@ pub fn work_that_fails_can_be_done_again(store: &(impl Store + Clone)) {
             faulty.fail_at(n, fault);
             let outcome = work();
             let was_hit = faulty.operations() > n;
-            faulty.heal();
+            faulty.clear_fault();
             let shop = outcome.unwrap_or_else(|error| {
                 assert!(is_planned(&error), "{error}");
                 work().unwrap()

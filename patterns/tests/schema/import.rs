@@ -177,7 +177,7 @@ pub fn an_import_that_fails_anywhere_can_be_repeated<S: Store + Clone>(store: &S
         prepare(store);
         faulty.fail_at(n, fault);
         let outcome = take_over(&faulty, || ());
-        faulty.heal();
+        faulty.clear_fault();
         assert!(outcome.is_err(), "{fault:?} at operation {n}");
         nothing_is_read_wrongly(store);
         take_over(store, || ()).unwrap();
@@ -207,7 +207,7 @@ pub fn an_import_of_other_records_is_refused(store: &(impl Store + Clone)) {
         assert!(source.to_string().contains(r#"("shop", "#), "{source}");
     }
     let refused = schema.import_table::<u32, Sale>("sales", &all.child("salse")).map(drop);
-    assert!(matches!(refused, Err(Error::BadOption { what: "the subspace to import", .. })));
+    assert!(matches!(refused, Err(Error::InvalidArgument { what: "the subspace to import", .. })));
     assert_eq!(dump_all(store), before);
     // One damaged record among many is named, and nothing is entered until it is gone.
     let plain = Table::<u32, Sale>::new(&sales());

@@ -180,7 +180,7 @@ pub fn data_are_attached_once_in_a_subspace_of_their_own(store: &(impl Store + C
         numbers.clone().with(&index(numbers.space())),
     ] {
         let refused = store.transact(|txn| twice.put(txn, &1, &10));
-        assert!(matches!(refused, Err(Error::BadOption { what: "the subspace", .. })));
+        assert!(matches!(refused, Err(Error::InvalidArgument { what: "the subspace", .. })));
     }
     store.transact(|txn| numbers.put(txn, &1, &10)).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -197,7 +197,7 @@ pub fn data_are_attached_once_in_a_subspace_of_their_own(store: &(impl Store + C
             totals.repair_with(store, &table, &options, |_| ControlFlow::Continue(())).map(drop),
         ];
         for outcome in refused {
-            assert!(matches!(outcome, Err(Error::BadOption { what: "the table", .. })));
+            assert!(matches!(outcome, Err(Error::InvalidArgument { what: "the table", .. })));
         }
     }
     assert_eq!(by_number.query().records(&snapshot, &numbers).unwrap().items, [(1, 10)]);

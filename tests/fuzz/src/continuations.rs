@@ -100,7 +100,7 @@ pub(crate) fn continuations(data: &[u8]) {
             assert_eq!(next.is_some(), chosen.len() > limit);
         }
         Err(Error::NewerFormat { found, .. }) => assert_eq!(found, u32::from(bytes[0])),
-        Err(Error::BadOption { what, .. }) => {
+        Err(Error::InvalidArgument { what, .. }) => {
             assert_eq!(what, "the continuation");
             // What was not changed is refused only by another query.
             let same = query.country == input.taken_from.country

@@ -104,7 +104,7 @@ pub fn faults_leave_nothing_half_done<S: Store + Clone>(
             assert_eq!(dump_all(store), before, "what is prepared is always the same");
             faulty.fail_at(n, fault);
             let outcome = faulty.transact(|txn| change(&mut DynWriter::new(txn)));
-            faulty.heal();
+            faulty.clear_fault();
             let after = dump_all(store);
             assert_eq!(check(store), [""; 0], "after {fault:?} at operation {n}");
             let Err(error) = outcome else {
@@ -130,7 +130,7 @@ pub fn conflicts_are_retried_to_the_same_end<S: Store + Clone>(
     for n in 0.. {
         clear(store);
         prepare(store);
-        faulty.heal();
+        faulty.clear_fault();
         if n > 0 {
             faulty.fail_at(n - 1, Fault::Conflict);
         }

@@ -208,7 +208,7 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; else as [`contains`](Bitmap::contains).
+    /// [`Error::InvalidArgument`] for a continuation of another query; else as [`contains`](Bitmap::contains).
     pub fn page(
         &self,
         reader: &impl Reader,

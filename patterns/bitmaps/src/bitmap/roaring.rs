@@ -23,7 +23,7 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`] naming the first id that has more bits; else as [`contains`](Bitmap::contains).
+    /// [`Error::InvalidArgument`] naming the first id that has more bits; else as [`contains`](Bitmap::contains).
     pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
         to_roaring(&mut self.chunks(reader, &(0..=u64::MAX), Order::Ascending)?)
     }
@@ -68,7 +68,7 @@ pub(crate) fn to_roaring(chunks: &mut impl Chunks) -> Result<RoaringBitmap> {
         let first = id_at(chunk, 0).unwrap_or(u64::MAX);
         let room = (1 << u32::BITS) - first.min(1 << u32::BITS);
         if let Some(large) = words.first_from(room.min(u16::MAX.into()) as u16) {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the id",
                 value: first.saturating_add(large.into()).to_string(),
                 why: "a RoaringBitmap has ids of 32 bits; take a RoaringTreemap",

@@ -103,7 +103,7 @@ impl Bitmap {
     /// Keeps the chunks in memory as they are stored, not the ids.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for an id that comes behind a larger one, [`BeyondUniverse`](super::BeyondUniverse),
+    /// [`Error::InvalidArgument`] for an id that comes behind a larger one, [`BeyondUniverse`](super::BeyondUniverse),
     /// both before anything is written; what the store says.
     pub fn replace(
         &self,
@@ -153,7 +153,7 @@ impl<I: Iterator<Item = u64>> Chunks for Sorted<I> {
         words.insert(offset);
         while let Some(id) = self.0.peek().copied() {
             if id < last {
-                return Err(Error::BadOption {
+                return Err(Error::InvalidArgument {
                     what: "the id",
                     value: id.to_string(),
                     why: "it comes behind a larger one; sort the ids, or insert them with insert_many",

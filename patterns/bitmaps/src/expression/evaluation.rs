@@ -154,7 +154,7 @@ impl<'r, R: Reader> Evaluation<'r, R> {
 #[cold]
 fn endless(next: Next) -> Error {
     let ids = u128::from(next.until - next.at) * u128::from(CHUNK_IDS);
-    Error::BadOption {
+    Error::InvalidArgument {
         what: "the expression",
         value: format!("{ids} ids without a gap"),
         why: "it has more ids than can be kept: give its complement a universe, such as ..next_id, \

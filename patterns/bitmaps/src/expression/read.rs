@@ -184,7 +184,7 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for a continuation of another query; else as
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another query; else as
     /// [`count`](BitmapExpr::count).
     pub fn page(
         &self,
@@ -203,7 +203,7 @@ impl BitmapExpr {
     /// The ids in memory, as far as they have 32 bits. Costs one range for each stored operand.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) naming the first id that has more bits, or for more than 2<sup>32</sup> ids
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) naming the first id that has more bits, or for more than 2<sup>32</sup> ids
     /// in a row; else as [`count`](BitmapExpr::count).
     pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
         to_roaring(&mut Evaluation::to_keep(self, reader)?)
@@ -212,7 +212,7 @@ impl BitmapExpr {
     /// The ids in memory. Costs one range for each stored operand.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row; else as
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids in a row; else as
     /// [`count`](BitmapExpr::count).
     pub fn to_treemap(&self, reader: &impl Reader) -> Result<RoaringTreemap> {
         to_treemap(&mut Evaluation::to_keep(self, reader)?)
@@ -235,7 +235,7 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row; else as
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids in a row; else as
     /// [`count`](BitmapExpr::count).
     pub fn hold(&self, reader: &impl Reader) -> Result<Self> {
         let held = Held::of_chunks(&mut Evaluation::to_keep(self, reader)?)?;
@@ -249,7 +249,7 @@ impl BitmapExpr {
     /// # Errors
     /// [`InvertedIndexError::IdsAreReused`] for an expression of an [`InvertedIndex`](super::super::InvertedIndex) that gives ids
     /// out: once a record is deleted, its id goes to another record, which the bitmap would hold too. Nothing changes the bitmap
-    /// when a record does, either. [`Error::BadOption`](keyloom::Error::BadOption) for more than 2<sup>32</sup> ids in a row. An
+    /// when a record does, either. [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids in a row. An
     /// id beyond the universe of the bitmap; else as [`count`](BitmapExpr::count) and any error of the store. Nothing was written
     /// unless the store fails while writing.
     pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {

@@ -404,7 +404,7 @@ impl<K: RecordKey, V: 'static> Maintained for InvertedIndex<K, V> {
     ///
     /// # Errors
     /// Any error of the store; records that do not decode;
-    /// [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain the data.
     fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,

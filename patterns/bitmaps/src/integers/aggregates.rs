@@ -183,7 +183,7 @@ impl BitSliced {
     /// filter in memory, as compact as in the store.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for what is no percentage; else as [`count`](BitSliced::count).
+    /// [`Error::InvalidArgument`] for what is no percentage; else as [`count`](BitSliced::count).
     pub fn percentiles(
         &self,
         reader: &impl Reader,
@@ -283,7 +283,7 @@ fn keep_above(slices: &Slices<'_>, least: i64, ids: &mut Words, [found, scratch]
 fn nearest_rank(percent: f64, count: u64) -> Result<u64> {
     match (0.0..=100.0).contains(&percent) {
         true => Ok(((percent * count as f64 / 100.0).ceil() as u64).clamp(1, count.max(1))),
-        false => Err(Error::BadOption {
+        false => Err(Error::InvalidArgument {
             what: "the percentile",
             value: percent.to_string(),
             why: "a percentile lies between 0 and 100",

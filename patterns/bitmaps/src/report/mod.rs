@@ -176,7 +176,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) without fields; as [`breakdown`](Report::breakdown).
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) without fields; as [`breakdown`](Report::breakdown).
     pub fn breakdown_by<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,

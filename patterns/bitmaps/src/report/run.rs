@@ -37,7 +37,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         let index = report.index;
         if names.is_empty() {
             let why = "an audience is broken down by one field or more; name one";
-            return Err(Error::BadOption { what: "the fields", value: "none".into(), why });
+            return Err(Error::InvalidArgument { what: "the fields", value: "none".into(), why });
         }
         if let Some(integers) = integers {
             index.integers_of(integers)?;

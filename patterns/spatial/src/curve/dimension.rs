@@ -54,13 +54,13 @@ impl Dimension {
     /// The dimension of the numbers in `range`.
     ///
     /// # Errors
-    /// [`Error::BadOption`] when an end of the range is no finite number, or its start is not below its
+    /// [`Error::InvalidArgument`] when an end of the range is no finite number, or its start is not below its
     /// end.
     pub fn new(range: RangeInclusive<f64>) -> Result<Self> {
         let (start, end) = (*range.start(), *range.end());
         let refused = |why| {
             let value = format!("{start:?}..={end:?}");
-            Err(Error::BadOption { what: "the range of a dimension", value, why })
+            Err(Error::InvalidArgument { what: "the range of a dimension", value, why })
         };
         if !start.is_finite() || !end.is_finite() {
             return refused("both ends are finite numbers; values beyond them count as the ends");
@@ -82,17 +82,17 @@ impl Dimension {
     /// A value has 53 significant bits, and no more of them than that tell one cell from another.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a value that is no number, and for another number of bits than 1 to 64.
+    /// [`Error::InvalidArgument`] for a value that is no number, and for another number of bits than 1 to 64.
     pub fn quantize(&self, value: f64, bits: u32) -> Result<u64> {
         if !(1..=64).contains(&bits) {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the number of bits of a coordinate",
                 value: bits.to_string(),
                 why: "a coordinate has 1 to 64 bits",
             });
         }
         if value.is_nan() {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the value in a dimension",
                 value: value.to_string(),
                 why: "it has no place in the order of numbers; leave it out of the index",

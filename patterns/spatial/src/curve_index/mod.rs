@@ -160,7 +160,7 @@ where
     /// written as pairs of [`Bound`](std::ops::Bound)s.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a bound that is NaN.
+    /// [`Error::InvalidArgument`] for a bound that is NaN.
     pub fn within<'q>(&self, ranges: [impl RangeBounds<f64>; N]) -> Result<CurveQuery<'q, K, N>> {
         CurveQuery::new(self.index.space(), self.quantizer, ranges)
     }
@@ -191,7 +191,7 @@ where
 
     fn cell(&self, dimension: usize, value: f64) -> Result<u32> {
         if value.is_nan() {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the numbers of a curve",
                 value: format!("{value} in dimension {dimension}, counted from 0"),
                 why: "it has no place in the order of numbers; give no numbers for such a record, and no such bound",

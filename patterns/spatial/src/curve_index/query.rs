@@ -142,7 +142,7 @@ where
     /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
     ///
     /// # Errors
-    /// [`Error::BadOption`] for 0.
+    /// [`Error::InvalidArgument`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
         Ok(Self { ranges: Some(at_most(most)?), ..self })
     }
@@ -165,7 +165,7 @@ where
     /// The points, in the order of their codes.
     ///
     /// # Errors
-    /// [`Error::BadOption`] when there are entries of other dimensions in the index; what the store says; the
+    /// [`Error::InvalidArgument`] when there are entries of other dimensions in the index; what the store says; the
     /// iterator too.
     pub fn points<'r, R: Reader>(
         self,
@@ -186,7 +186,7 @@ where
         if self.ranges.is_none() {
             walk = walk.that_refines(reader);
         }
-        refuse_others(&mut walk, &self.index, self.made_with, |_| Error::BadOption {
+        refuse_others(&mut walk, &self.index, self.made_with, |_| Error::InvalidArgument {
             what: "the dimensions of the curve",
             value: self.index.to_string(),
             why: "entries of other dimensions would be missed: declare those, or repair the index",
@@ -209,7 +209,7 @@ where
     /// At most `limit` of the points in the order of their codes, beginning behind `after`.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; else as [`points`](CurveQuery::points).
+    /// [`Error::InvalidArgument`] for a continuation of another query; else as [`points`](CurveQuery::points).
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,

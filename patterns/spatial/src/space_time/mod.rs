@@ -149,7 +149,7 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
     /// The width of the bins belongs to what is stored; see the [module](self#cost) for which to take.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a width that is not a whole number of milliseconds from 1 to [`i64::MAX`].
+    /// [`Error::InvalidArgument`] for a width that is not a whole number of milliseconds from 1 to [`i64::MAX`].
     pub fn new(
         space: &Subspace,
         width: Duration,
@@ -201,7 +201,7 @@ impl Bins {
         let is_whole = width.subsec_nanos().is_multiple_of(1_000_000);
         match i64::try_from(millis) {
             Ok(width_ms @ 1..) if is_whole => Ok(Self { width_ms }),
-            _ => Err(Error::BadOption {
+            _ => Err(Error::InvalidArgument {
                 what: "the width of the time bins",
                 value: format!("{width:?}"),
                 why: "a bin is a whole number of milliseconds wide, from 1 to i64::MAX",

@@ -81,7 +81,7 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
     /// It is for each bin, since each holds the whole area anew.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for 0.
+    /// [`Error::InvalidArgument`] for 0.
     pub fn in_ranges(self, most: usize) -> Result<Self> {
         Ok(Self { ranges: Some(at_most(most)?), ..self })
     }
@@ -116,7 +116,7 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
     /// The events, by bins, and in each of them in the order of their codes.
     ///
     /// # Errors
-    /// [`Error::BadOption`] when there are entries of another width in the index; what the store says; the
+    /// [`Error::InvalidArgument`] when there are entries of another width in the index; what the store says; the
     /// iterator too.
     pub fn points<'r, R: Reader>(
         self,
@@ -140,10 +140,12 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         if self.ranges.is_none() {
             walk = walk.that_refines(reader);
         }
-        refuse_others(&mut walk, &self.space, self.bins.made_with(), |stored| Error::BadOption {
-            what: "the width of the time bins",
-            value: format!("{} ms, where {stored} ms are stored", self.bins.width_ms),
-            why: "entries of another width would be missed: declare that one, or repair the index",
+        refuse_others(&mut walk, &self.space, self.bins.made_with(), |stored| {
+            Error::InvalidArgument {
+                what: "the width of the time bins",
+                value: format!("{} ms, where {stored} ms are stored", self.bins.width_ms),
+                why: "entries of another width would be missed: declare that one, or repair the index",
+            }
         })?;
         let ranges = self.ranges.unwrap_or_else(|| first_ranges(reader));
         let events = Events { walk, bins, bin: 0, from, ranges, whole: None, query: self };
@@ -161,7 +163,7 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
     /// At most `limit` of the events, in the order of [`points`](SpaceTimeQuery::points), beginning behind `after`.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; else as [`points`](SpaceTimeQuery::points).
+    /// [`Error::InvalidArgument`] for a continuation of another query; else as [`points`](SpaceTimeQuery::points).
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,

@@ -66,7 +66,7 @@
 //! | [`RankedIndex`] | 4 or more per entry that comes or goes, 1 per range | the same per entry: **1,000 new records wait some 4,000 times**. Begin with a [repair](crate::Maintained::repair) in place of a load |
 //!
 //! A put that changes nothing in a group costs nothing there. Where a page of entries comes with each
-//! range ([`Reader::entries_at_hand`](keyloom::Reader::entries_at_hand)), as on stores behind a network, a
+//! range ([`Reader::prefetched`](keyloom::Reader::prefetched)), as on stores behind a network, a
 //! skip scan uses the page up before it begins another range: a range is a round trip, a step within
 //! the page is free.
 //!

@@ -113,7 +113,7 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
     /// A bucket begins at a multiple of its width: with seconds since 1970, days are those of UTC.
     ///
     /// # Errors
-    /// [`Error::BadOption`] when there is no width, one is not positive, or not a multiple of the one
+    /// [`Error::InvalidArgument`] when there is no width, one is not positive, or not a multiple of the one
     /// before.
     pub fn new(
         space: &Subspace,
@@ -355,7 +355,8 @@ fn amount(space: &Subspace, key: &[u8]) -> Result<i64> {
 }
 
 fn refuse_widths(widths: &[i64]) -> Result<()> {
-    let refused = |value: String, why| Err(Error::BadOption { what: "the widths", value, why });
+    let refused =
+        |value: String, why| Err(Error::InvalidArgument { what: "the widths", value, why });
     let Some(first) = widths.first() else {
         return refused("none".into(), "give at least one; a roll-up without buckets is an index");
     };

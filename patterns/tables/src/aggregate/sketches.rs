@@ -120,14 +120,14 @@ impl<K, V, G> Sketches<K, V, G> {
     /// there already keep their number of registers until [`rebuild`](Sketches::rebuild).
     ///
     /// # Errors
-    /// [`Error::BadOption`] unless `log2_registers` is 4 to 21.
+    /// [`Error::InvalidArgument`] unless `log2_registers` is 4 to 21.
     pub fn new(
         space: &Subspace,
         log2_registers: u8,
         function: impl Fn(&K, &V) -> Seen<G> + Send + Sync + 'static,
     ) -> Result<Self> {
         let empty = HllSketch::new(log2_registers, HllType::Hll6);
-        let empty = empty.map_err(|_| Error::BadOption {
+        let empty = empty.map_err(|_| Error::InvalidArgument {
             what: "the number of registers",
             value: format!("2^{log2_registers}"),
             why: "it must be 2^4 to 2^21",
@@ -297,7 +297,7 @@ impl<K: RecordKey, V: 'static, G: 'static> Maintained for Sketches<K, V, G> {
     /// groups, which is as many as it keeps in memory.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::BadOption`] if the table does not maintain the data.
+    /// Any error of the store; [`Error::InvalidArgument`] if the table does not maintain the data.
     fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,

@@ -231,7 +231,7 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
     /// A record that does not decode is reported, and counts as one that contributes nothing.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
+    /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain the data.
     fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,

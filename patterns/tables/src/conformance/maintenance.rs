@@ -159,7 +159,7 @@ pub(super) fn faults<T: Subject, S: Store + Clone>(subject: &T, store: &S, _: u6
             faulty.fail_at(n, fault);
             let outcome = faulty.transact(|txn| change(&field, txn));
             let was_hit = faulty.operations() > n;
-            faulty.heal();
+            faulty.clear_fault();
             let applied = match &outcome {
                 Ok(()) => true,
                 Err(error) => fault == Fault::UnknownButCommitted && error.maybe_committed(),
@@ -188,7 +188,7 @@ pub(super) fn conflicts<T: Subject, S: Store + Clone>(subject: &T, store: &S, _:
         faulty.fail_at(n, Fault::Conflict);
         faulty.transact(|txn| change(&field, txn))?;
         let was_hit = faulty.operations() > n;
-        faulty.heal();
+        faulty.clear_fault();
         let differs = difference(&dump_all(store)?, &wanted);
         ensure!(differs.is_empty(), "a conflict at operation {n}: {differs}");
         if !was_hit {

@@ -249,7 +249,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`] if the index is [deferred](crate::Schema::derive_deferred).
+    /// [`Error::InvalidArgument`] if the index is [deferred](crate::Schema::derive_deferred).
     pub fn in_schema<T: PartialEq>(
         space: &Subspace,
         sources: &Table<SK, S, CS>,
@@ -258,7 +258,7 @@ where
         set: impl Fn(&mut V, &SK, Option<T>) + Send + Sync + 'static,
     ) -> Result<Self> {
         if by_source.is_deferred() {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the index by source",
                 value: by_source.space().to_string(),
                 why: "it is deferred, and so does not have the targets that were put last; declare it with `index`",

@@ -25,7 +25,7 @@ where
     /// trip.
     ///
     /// # Errors
-    /// What the store says; sources that do not decode; [`Error::BadOption`] when the parts of the
+    /// What the store says; sources that do not decode; [`Error::InvalidArgument`] when the parts of the
     /// index are no key of a source.
     pub fn fill(&self, reader: &impl Reader, targets: &mut [(K, V)]) -> Result<Vec<bool>> {
         let wanted = self.different_sources(&*targets);
@@ -152,7 +152,7 @@ fn joined(prefix: &[u8], parts: &[u8]) -> KeyBuf {
 }
 
 fn source_key<SK: RecordKey>(parts: &KeyBuf) -> Result<SK> {
-    unpack(parts).map_err(|_| Error::BadOption {
+    unpack(parts).map_err(|_| Error::InvalidArgument {
         what: "the parts of the index by source",
         value: keyloom::key::display(parts).to_string(),
         why: "they are no key of a source; let the index have that key as its parts, and nothing more",

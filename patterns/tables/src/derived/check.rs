@@ -21,7 +21,7 @@ const CHUNK: usize = 1_000;
 ///
 /// # Errors
 /// Any error of the store; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a newer program;
-/// [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the data.
+/// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain the data.
 pub fn check<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -75,7 +75,7 @@ pub fn page_behind<'r, R: Reader>(
 pub fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
     match last.filter(|last| !space.self_and_children().contains(last)) {
         None => Ok(()),
-        Some(last) => Err(Error::BadOption {
+        Some(last) => Err(Error::InvalidArgument {
             what: "the position to resume at",
             value: display(last).to_string(),
             why: "it belongs to another repair; begin this one anew",

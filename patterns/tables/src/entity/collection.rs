@@ -94,7 +94,7 @@ impl<K: RecordKey> Aggregates<K> {
     /// A part of an entity. Costs one get; where it is a list or a map, one range more.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for what is no path; else as [`get`](Aggregates::get).
+    /// [`Error::InvalidArgument`] for what is no path; else as [`get`](Aggregates::get).
     pub fn field<T: DeserializeOwned>(
         &self,
         reader: &impl Reader,
@@ -118,7 +118,7 @@ impl<K: RecordKey> Aggregates<K> {
     /// Writes what differs.
     ///
     /// # Errors
-    /// [`Error::Value`] when serde cannot express it, [`Error::BadOption`] for maps with other keys than
+    /// [`Error::Value`] when serde cannot express it, [`Error::InvalidArgument`] for maps with other keys than
     /// text and integers, [`Error::KeyTooLong`] for names that are too long together. Nothing was written
     /// then.
     pub fn put<T: Serialize + ?Sized>(
@@ -252,7 +252,7 @@ impl<K: RecordKey> Aggregates<K> {
     /// Removes a part of an entity and all below it, and tells whether it was there.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for what is no path; what the store says.
+    /// [`Error::InvalidArgument`] for what is no path; what the store says.
     pub fn remove(&self, txn: &mut impl Writer, key: &K, path: impl Pack) -> Result<bool> {
         txn.guarded(|txn| {
             path_of(&path)?;
@@ -330,7 +330,7 @@ impl<K: RecordKey> Aggregates<K> {
     fn refuse_scalar(&self, entity: &Subspace, value: &Value) -> Result<()> {
         match value {
             Value::Map(_) => Ok(()),
-            _ => Err(Error::BadOption {
+            _ => Err(Error::InvalidArgument {
                 what: "the entity",
                 value: display(entity.prefix()).to_string(),
                 why: "it is no struct and no map; a table keeps values of other kinds",

@@ -65,7 +65,7 @@ impl Entity {
     /// A part of it, `None` when it has no such part.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for what is no path; [`Error::Value`] when it is no `T`.
+    /// [`Error::InvalidArgument`] for what is no path; [`Error::Value`] when it is no `T`.
     pub fn field<T: DeserializeOwned>(&self, path: impl Pack) -> Result<Option<T>> {
         let mut node = &self.0;
         for step in path_of(&path)? {

@@ -53,7 +53,7 @@ pub(super) fn steps(packed: &[u8]) -> Option<Vec<Step>> {
 /// The steps of a path that a program names.
 pub(super) fn path_of(path: &impl Pack) -> Result<Vec<Step>> {
     let packed = pack(path);
-    steps(&packed).ok_or_else(|| Error::BadOption {
+    steps(&packed).ok_or_else(|| Error::InvalidArgument {
         what: "the path",
         value: keyloom::key::display(&packed).to_string(),
         why: "a step is a text, an integer, or the position of an item",

@@ -149,7 +149,7 @@ pub(super) fn step_of(key: &Value) -> Result<Step> {
     match key {
         Value::Text(name) => Ok(Step::Name(name.clone())),
         Value::Integer(number) => Ok(Step::Number((*number).into())),
-        other => Err(Error::BadOption {
+        other => Err(Error::InvalidArgument {
             what: "the key of a map",
             value: format!("{other:?}"),
             why: "in an aggregate a map has keys of text or integers; else store it undivided",

@@ -221,7 +221,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// use keyloom::{Error, Memory, Store, Subspace};
     /// use keyloom_tables::{Index, Table, entry};
     /// let by_score = Index::try_new(&Subspace::new("by_score"), |_id, score: &f64| match score.is_nan() {
-    ///     true => Err(Error::BadOption { what: "the score", value: score.to_string(), why: "it is no number" }),
+    ///     true => Err(Error::InvalidArgument { what: "the score", value: score.to_string(), why: "it is no number" }),
     ///     false => Ok(entry(*score)),
     /// });
     /// let games = Table::<u32, f64>::new(&Subspace::new("games")).with(&by_score);
@@ -279,7 +279,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// The entry of a unique index with exactly these parts. Costs one get.
     ///
     /// # Errors
-    /// [`Error::BadOption`] when the index is not unique; what the store says, and when the entry is not
+    /// [`Error::InvalidArgument`] when the index is not unique; what the store says, and when the entry is not
     /// one.
     pub fn get<'r, R: Reader>(
         &self,
@@ -287,7 +287,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         parts: impl PackAs<P>,
     ) -> Result<Option<Found<R::Bytes<'r>, K, P, KeyBuf>>> {
         if !self.is_unique {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the index",
                 value: self.space.to_string(),
                 why: "an index that is not unique may have several entries with the same parts: take `range`",

@@ -175,7 +175,7 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     /// The entries, one after the other.
     ///
     /// # Errors
-    /// [`Error::BadOption`](keyloom::Error::BadOption) for a token of another query; errors of
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a token of another query; errors of
     /// [`Attached::at`]; any error of the store. The iterator also returns an error for an entry
     /// that cannot be read.
     pub fn entries<'r, R: Reader>(

@@ -89,7 +89,7 @@ impl<S: Store> Schema<'_, S> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`derive`](Schema::derive); [`Error::BadOption`] for a kind that
+    /// Errors of [`derive`](Schema::derive); [`Error::InvalidArgument`] for a kind that
     /// [cannot be deferred](Maintained::can_be_deferred), such as a unique index.
     pub fn derive_deferred<D: Maintained, C>(
         &self,

@@ -52,7 +52,7 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// # Errors
     /// [`SchemaError::NotARecord`] for an entry that does not decode; [`SchemaError::Overlap`] for a subspace
-    /// that overlaps with that of another imported table or of the schemas; [`Error::BadOption`] for a subspace
+    /// that overlaps with that of another imported table or of the schemas; [`Error::InvalidArgument`] for a subspace
     /// without records; [`SchemaError::Contradiction`] if the name is that of another table,
     /// [`SchemaError::DeclaredTwice`]; any error of the store.
     pub fn import_table<K: RecordKey, V: 'static>(
@@ -147,7 +147,7 @@ impl<S: Store> Schema<'_, S> {
             }
         }
         if is_empty {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the subspace to import",
                 value: space.to_string(),
                 why: "it holds no record; compare it with the one that was written, or declare an empty table with `Schema::table`",

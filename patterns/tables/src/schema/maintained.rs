@@ -52,7 +52,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     /// Reports every inconsistency between `table` and the derived data, in one snapshot.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::BadOption`](keyloom::Error::BadOption) if the table does not maintain the
+    /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain the
     /// data; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for data of a newer program.
     fn check<C: Codec<Self::Value>>(
         &self,
@@ -81,7 +81,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     /// [position](Progress::position). To begin again is right, too.
     ///
     /// # Errors
-    /// Errors of [`check`](Maintained::check); [`Error::BadOption`](keyloom::Error::BadOption) for a position of
+    /// Errors of [`check`](Maintained::check); [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a position of
     /// other data.
     fn repair_with<S: Store, C: Codec<Self::Value>>(
         &self,

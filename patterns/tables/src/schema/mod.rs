@@ -32,8 +32,8 @@
 //! | declares another version of an index than the store's, and writes to its table or queries it | [`SchemaError::Changed`], until the index is [built](Attached::build) |
 //! | queries an index that is not complete | [`SchemaError::NotReadable`] |
 //! | adds an index to a table of a schema by [`Table::with`], and writes | [`SchemaError::GivenToOwned`] |
-//! | writes through a [`Table`] with an explicit subspace that begins with a negative integer | [`Error::BadOption`] |
-//! | gives an index a table that does not maintain it | [`Error::BadOption`] |
+//! | writes through a [`Table`] with an explicit subspace that begins with a negative integer | [`Error::InvalidArgument`] |
+//! | gives an index a table that does not maintain it | [`Error::InvalidArgument`] |
 //! | imports a subspace whose entries are not records of the declared table | [`SchemaError::NotARecord`] |
 //! | imports or clears a subspace that overlaps with data of a schema | [`SchemaError::Overlap`] |
 //! | writes through a [`Table`] with the explicit subspace of an imported table | none: such a table does not read the schema. [`check`](Attached::check) reports the write |
@@ -532,7 +532,7 @@ fn shared<K, V, T>(
 fn define<D: Maintained>(derived: &D, version: u32, is_deferred: bool) -> Result<Definition> {
     let kind = derived.kind();
     if is_deferred && !derived.can_be_deferred() {
-        return Err(Error::BadOption {
+        return Err(Error::InvalidArgument {
             what: "deferred derived data",
             value: kind.into(),
             why: "this kind decides whether a record may be written, or defers its work itself; declare it with `derive`",

@@ -334,7 +334,7 @@ pub const OWNER: &str = "tree";
 pub(super) fn refuse_owner(stored: &StoredTable, table: &str, name: &str) -> Result<()> {
     match stored.get(name).filter(|one| one.definition.kind == OWNER) {
         None => Ok(()),
-        Some(_) => Err(Error::BadOption {
+        Some(_) => Err(Error::InvalidArgument {
             what: "derived data",
             value: format!("{table}.{name}"),
             why: "they are a tree, from which its nodes follow; drop the table of the nodes",

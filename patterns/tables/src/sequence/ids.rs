@@ -74,11 +74,11 @@ impl<C: Pack> Sequence<C> {
     /// given elsewhere. Costs one key written.
     ///
     /// # Errors
-    /// [`Error::BadOption`] above 2^63 - 1; [`Error::NotACounter`], what the store says.
+    /// [`Error::InvalidArgument`] above 2^63 - 1; [`Error::NotACounter`], what the store says.
     pub fn advance_to(&self, txn: &mut impl Writer, container: &C, number: u64) -> Result<()> {
         txn.guarded(|txn| {
             if number > LAST {
-                return Err(Error::BadOption {
+                return Err(Error::InvalidArgument {
                     what: "the number of a sequence",
                     value: number.to_string(),
                     why: "the last one is 2^63 - 1",

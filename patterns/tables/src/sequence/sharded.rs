@@ -148,7 +148,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
     /// one, shard by shard; and moves `seen` behind it. Each record comes once.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for positions of a container with more shards; as [`Table::page`]. Then `seen`
+    /// [`Error::InvalidArgument`] for positions of a container with more shards; as [`Table::page`]. Then `seen`
     /// is as it was.
     pub fn read_new(
         &self,
@@ -160,7 +160,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
         let shards = self.shards.get();
         let mut next = seen.0.clone();
         if next.len() > shards as usize {
-            return Err(Error::BadOption {
+            return Err(Error::InvalidArgument {
                 what: "the positions",
                 value: format!("of {} shards", next.len()),
                 why: "there are fewer shards here; give as many as the container was written with",

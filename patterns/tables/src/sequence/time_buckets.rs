@@ -92,7 +92,7 @@ impl<C: RecordKey + Clone, V, K> TimeBuckets<C, V, K> {
     }
 
     fn place(&self, id: Uuid) -> Result<(u64, Uuid)> {
-        let time_ms = id_time_ms(&id).ok_or_else(|| Error::BadOption {
+        let time_ms = id_time_ms(&id).ok_or_else(|| Error::InvalidArgument {
             what: "the id",
             value: id.to_string(),
             why: "it tells no time; take a UUID of version 7, as `time_ordered_id` makes",
@@ -117,7 +117,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// Sets the record of an id that was made before, such as by a client: to do it again changes nothing.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for an id that is not of version 7; as [`Table::put`].
+    /// [`Error::InvalidArgument`] for an id that is not of version 7; as [`Table::put`].
     pub fn put(&self, txn: &mut impl Writer, container: &C, id: Uuid, value: &V) -> Result<()> {
         txn.guarded(|txn| self.records.put(txn, &self.key(container, id)?, value))
     }

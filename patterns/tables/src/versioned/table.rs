@@ -287,7 +287,7 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
     /// ```
     ///
     /// # Errors
-    /// [`Full`] in an [`Error::Other`]; [`Error::BadOption`] for a limit of 0; else as [`Table::put`]. After an error
+    /// [`Full`] in an [`Error::Other`]; [`Error::InvalidArgument`] for a limit of 0; else as [`Table::put`]. After an error
     /// the transaction [does not commit](super#after-a-refusal), although nothing was written after the first two.
     pub fn append(
         &self,
@@ -299,7 +299,7 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
         txn.guarded(|txn| {
             let (AppendLimit::Refuse(most) | AppendLimit::DropOldest(most)) = limit;
             if most == 0 {
-                return Err(Error::BadOption {
+                return Err(Error::InvalidArgument {
                     what: "the limit of a list",
                     value: "0".into(),
                     why: "it takes at least 1 item",

@@ -105,7 +105,7 @@ impl Paths {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a continuation of another query; else as [`matching`](Paths::matching).
+    /// [`Error::InvalidArgument`] for a continuation of another query; else as [`matching`](Paths::matching).
     pub fn page<'r, R: Reader>(
         &self,
         reader: &'r R,

@@ -298,7 +298,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`TreeError::BelowItself`], and as [`insert`](Tree::insert). When a model writes more than the store takes in a
-    /// transaction, [what is too much at once](Error::is_too_much_at_once): see [`move_in_steps`](Tree::move_in_steps).
+    /// transaction, [what is too much at once](Error::is_batch_too_large): see [`move_in_steps`](Tree::move_in_steps).
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()>;
 
     /// Deletes a node and all below it, and tells how many nodes that were.
@@ -390,7 +390,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// The other tree is in memory meanwhile, and this one is written in one transaction. Where a store does not take
-    /// [so much at once](Error::is_too_much_at_once), do it in parts: [`export`](Tree::export) one root, or one node and its children, at
+    /// [so much at once](Error::is_batch_too_large), do it in parts: [`export`](Tree::export) one root, or one node and its children, at
     /// a time, and [`import`](Tree::import) each in a transaction of its own.
     ///
     /// # Errors

@@ -150,7 +150,7 @@ pub trait TreeModel: Tree {
     /// The table of the nodes. Do not write to it: the tree does.
     ///
     /// # Errors
-    /// [`Error::BadOption`] if the tree keeps none: neither a [schema](crate::DeclareTree::tree) nor
+    /// [`Error::InvalidArgument`] if the tree keeps none: neither a [schema](crate::DeclareTree::tree) nor
     /// [`with`](TreeModel::with) or [`with_nodes`](TreeModel::with_nodes) made it.
     fn nodes(&self) -> Result<&NodeTable<Self::Value, Self::Codec>>;
 
@@ -193,7 +193,7 @@ impl<V, C> NodeRecords<V, C> {
     pub(crate) fn refuse_option(&mut self, option: &str) {
         self.0 = self.0.take().map(|table| match table.is_owned() {
             false => table,
-            true => table.refusing(Error::BadOption {
+            true => table.refusing(Error::InvalidArgument {
                 what: "an option of a tree",
                 value: option.into(),
                 why: "the schema stored the options before; set it in the function that `schema.tree` takes",
@@ -202,7 +202,7 @@ impl<V, C> NodeRecords<V, C> {
     }
 
     pub(crate) fn table(&self, tree: &Subspace) -> Result<&NodeTable<V, C>> {
-        self.0.as_ref().ok_or_else(|| Error::BadOption {
+        self.0.as_ref().ok_or_else(|| Error::InvalidArgument {
             what: "the table of the nodes",
             value: tree.to_string(),
             why: "the tree keeps none; open it with `schema.tree`, or attach derived data with `with`",

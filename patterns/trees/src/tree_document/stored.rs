@@ -113,7 +113,7 @@ impl<V, C> TreeDocument<V, C> {
     /// # Errors
     /// [`RecordConflict<()>`](RecordConflict) in an [`Error::Other`], naming both versions, when another has written since the
     /// document was read; nothing was written then. What the store says: where the document is
-    /// [too much at once](Error::is_too_much_at_once), see [`write_in_steps`](TreeDocument::write_in_steps).
+    /// [too much at once](Error::is_batch_too_large), see [`write_in_steps`](TreeDocument::write_in_steps).
     pub fn write(&self, txn: &mut impl Writer, document: &Document<V, C>) -> Result<u64> {
         txn.guarded(|txn| {
             let head = self.expect_version(txn, document)?;
@@ -228,7 +228,7 @@ impl<V, C> TreeDocument<V, C> {
     /// let store = Memory::builder().limits(Limits::etcd()).build(); // some 1.5 MB in a transaction
     /// let mut document = outline.read(&store.snapshot()?)?;
     /// document.insert(1, "long", &"four megabytes ".repeat(280_000), InsertAt::last(None))?;
-    /// assert!(store.transact(|txn| outline.write(txn, &document)).unwrap_err().is_too_much_at_once());
+    /// assert!(store.transact(|txn| outline.write(txn, &document)).unwrap_err().is_batch_too_large());
     /// assert_eq!(outline.write_in_steps(&store, &document)?, 1);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -237,7 +237,7 @@ impl<V, C> TreeDocument<V, C> {
     /// As [`write`](TreeDocument::write).
     pub fn write_in_steps<S: Store>(&self, store: &S, document: &Document<V, C>) -> Result<u64> {
         match store.transact(|txn| self.write(txn, document)) {
-            Err(error) if error.is_too_much_at_once() => self.write_hidden(store, document),
+            Err(error) if error.is_batch_too_large() => self.write_hidden(store, document),
             outcome => outcome,
         }
     }

@@ -685,7 +685,7 @@ fn a_subtree_larger_than_a_transaction_is_deleted_in_steps() {
     let nodes = many(100_000).max(10_000);
     grow(&store, &tree, nodes);
     let at_once = store.transact(|txn| tree.delete_subtree(txn, 10).map(drop));
-    assert!(at_once.unwrap_err().is_too_much_at_once());
+    assert!(at_once.unwrap_err().is_batch_too_large());
     let mut transactions = 0;
     let done = tree
         .delete_in_steps(&store, 10, |_| {

@@ -417,7 +417,7 @@ fn a_document_of_any_size_is_written_in_steps() {
     // 2 MB, which are two transactions.
     let mut document = many(20_000);
     let error = store.transact(|txn| tree.write(txn, &document)).unwrap_err();
-    assert!(error.is_too_much_at_once(), "{error}");
+    assert!(error.is_batch_too_large(), "{error}");
     assert_eq!(keys(&tree, &store), 0);
     assert_eq!(tree.write_in_steps(&store, &document).unwrap(), 1);
     assert_eq!(dump(&tree, &store), document.export(None).unwrap());

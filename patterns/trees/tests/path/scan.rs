@@ -197,7 +197,7 @@ pub fn a_skip_scan_does_not_read_what_it_skips(store: &(impl Store + Clone)) {
     tree(store, [2, 40, LEAVES]);
     let all = u64::from(2 * 40 * LEAVES);
     // Where entries come in pages, it is cheaper to step over more of them.
-    let is_near = store.snapshot().unwrap().entries_at_hand() == 0;
+    let is_near = store.snapshot().unwrap().prefetched() == 0;
     // One leaf of each child: about two places to leave keys out per child.
     for (pattern, count) in [
         (lquery("r0001.*{1}.l0200"), 40),
@@ -279,7 +279,7 @@ pub fn continuations_of_other_patterns_are_refused(store: &impl Store) {
     assert_eq!(asked("paths", &one, Order::Ascending).unwrap(), 1);
     let refused = |outcome: Result<usize>| {
         assert!(
-            matches!(outcome, Err(Error::BadOption { what: "the continuation", .. })),
+            matches!(outcome, Err(Error::InvalidArgument { what: "the continuation", .. })),
             "{outcome:?}"
         );
     };

@@ -86,7 +86,7 @@ fn faults_are_no_anomalies() {
                 }
                 thread::sleep(Duration::from_micros(500));
             }
-            store.heal();
+            store.clear_fault();
         });
         // Also when the campaign panics.
         let _ending = Ending(&done);

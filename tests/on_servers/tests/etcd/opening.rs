@@ -20,7 +20,7 @@ fn what_is_no_address_or_no_name_is_a_bad_option() {
         ["localhost", "postgres://a/b", "etcd://a/b/c", "etcd://a/b c", "etcd://u:secret@"]
     {
         let (error, _) = refused(address);
-        assert!(matches!(error, Error::BadOption { .. }), "{address}: {error}");
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{address}: {error}");
     }
     let bad = [
         Etcd::options().name("a/b"),
@@ -29,7 +29,7 @@ fn what_is_no_address_or_no_name_is_a_bad_option() {
     ];
     for options in bad {
         let error = options.open("etcd://127.0.0.1:1").unwrap_err();
-        assert!(matches!(error, Error::BadOption { .. }), "{error}");
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     }
 }
 

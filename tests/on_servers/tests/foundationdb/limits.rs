@@ -43,7 +43,7 @@ fn a_transaction_that_took_too_long_is_too_much_at_once() {
     txn.put(&key(1), b"late").unwrap();
     thread::sleep(Duration::from_millis(7_000));
     let error = txn.commit().unwrap_err();
-    assert!(matches!(error, Error::TooOld { .. }) && error.is_too_much_at_once(), "{error:?}");
+    assert!(matches!(error, Error::TooOld { .. }) && error.is_batch_too_large(), "{error:?}");
     assert_eq!(store.snapshot().unwrap().get(&key(1)).unwrap().as_deref(), Some(&b"planted"[..]));
 }
 
@@ -84,7 +84,7 @@ fn a_transaction_over_the_limit_is_refused_before_it_is_sent() {
             .find_map(|n| write(&mut txn, &name(n), &value).err().map(|error| (n, error)))
             .unwrap();
         assert!(matches!(error, Error::TransactionTooLarge { unit: "bytes", .. }), "{error:?}");
-        assert!(error.is_too_much_at_once());
+        assert!(error.is_batch_too_large());
         drop(txn);
         // One less fits, and the cluster says the same.
         store
@@ -106,7 +106,7 @@ fn what_a_transaction_reads_counts_too() {
     }
     txn.put(b"small", b"").unwrap();
     let error = txn.commit().unwrap_err();
-    assert!(error.is_too_much_at_once(), "{error:?}");
+    assert!(error.is_batch_too_large(), "{error:?}");
     assert!(matches!(error, Error::TransactionTooLarge { .. }), "{error:?}");
 }
 

@@ -10,7 +10,7 @@ use keyloom_testing::servers::stores::fresh_name;
 fn an_address_without_a_file_or_with_another_is_refused() {
     for wrong in ["fdb:/nowhere/fdb.cluster", "fdb:?name=a/b", "etcd://a/b", "fdb:x?table=y"] {
         let error = FoundationDb::open(wrong).unwrap_err();
-        assert!(matches!(error, Error::BadOption { .. }), "{wrong}: {error}");
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{wrong}: {error}");
     }
 }
 
@@ -32,7 +32,7 @@ fn a_prefix_that_reaches_the_keys_of_the_cluster_is_refused() {
     let Some(address) = address() else { return };
     for prefix in [vec![], vec![0xFF], vec![0xFF, 0xFF, 1], vec![1; 1_025]] {
         let error = FoundationDb::options().prefix(prefix).open(&address).unwrap_err();
-        assert!(matches!(error, Error::BadOption { what: "the prefix", .. }), "{error:?}");
+        assert!(matches!(error, Error::InvalidArgument { what: "the prefix", .. }), "{error:?}");
     }
     let error =
         FoundationDb::options().prefix([1]).open(&format!("{address}?name=both")).unwrap_err();

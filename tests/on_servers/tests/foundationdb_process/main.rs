@@ -125,7 +125,7 @@ fn by_a_variable(_: &str) -> u8 {
 
 fn with_a_broken_file(address: &str) -> u8 {
     let error = FoundationDb::open(address).unwrap_err();
-    assert!(matches!(error, Error::BadOption { what: "the cluster file", .. }), "{error:?}");
+    assert!(matches!(error, Error::InvalidArgument { what: "the cluster file", .. }), "{error:?}");
     let error = error.to_string();
     assert!(error.contains("fdb.cluster") && error.contains("description:id@"), "{error}");
     EXPECTED

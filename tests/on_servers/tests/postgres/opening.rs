@@ -62,7 +62,7 @@ fn a_table_is_made_only_if_asked_for_and_another_kind_of_table_is_refused() {
     let error = Postgres::options().table("pg_class").open(&address).unwrap_err();
     assert!(matches!(error, Error::NotAStore { .. }), "{error}");
     let error = Postgres::options().table("drop table").open(&address).unwrap_err();
-    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_password_is_used_and_never_shown() {
 #[test]
 fn tls_that_was_not_built_is_not_silently_left_out() {
     let error = Postgres::open("postgres://ada@127.0.0.1/geo?sslmode=require").unwrap_err();
-    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     assert!(error.to_string().contains("`tls`"), "{error}");
 }
 
@@ -95,7 +95,7 @@ fn tls_is_spoken_and_the_server_verified() {
     assert!(shown(&opened).contains("certificate"), "{}", shown(&opened));
     // No certificate at all.
     let unusable = Postgres::options().ca_certificate("no PEM").open(&address);
-    assert!(matches!(unusable, Err(Error::BadOption { .. })), "{}", shown(&unusable));
+    assert!(matches!(unusable, Err(Error::InvalidArgument { .. })), "{}", shown(&unusable));
 }
 
 #[cfg(feature = "tls")]

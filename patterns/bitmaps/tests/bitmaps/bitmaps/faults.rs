@@ -139,7 +139,7 @@ pub fn a_fault_while_reading_ends_a_walk(store: &(impl Store + Clone)) {
             faulty.fail_at(n, Fault::Error);
             let ids = bitmap.ids(&snapshot, .., order);
             let ends: Vec<bool> = ids.map_or(vec![false], |ids| ids.map(|id| id.is_ok()).collect());
-            faulty.heal();
+            faulty.clear_fault();
             let failed = ends.iter().filter(|is_ok| !**is_ok).count();
             assert!(failed == 0 || failed == 1 && ends.last() == Some(&false));
             assert!(failed == 1 || ends.len() == 3_000);
@@ -153,7 +153,7 @@ pub fn a_fault_while_reading_ends_a_walk(store: &(impl Store + Clone)) {
             let snapshot = faulty.snapshot().unwrap();
             faulty.fail_at(n, Fault::Error);
             failures += usize::from(read(&bitmap, &snapshot).is_err());
-            faulty.heal();
+            faulty.clear_fault();
         }
     }
     assert!(failures >= 5 * 11, "{failures} could fail");

@@ -76,7 +76,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
 
 /// Whether a walk seeks rather than steps over what it has at hand.
 fn snapshot_is_local(reader: &impl keyloom::Reader) -> bool {
-    reader.entries_at_hand() == 0
+    reader.prefetched() == 0
 }
 
 pub fn explain_tells_what_is_read(store: &(impl Store + Clone)) {

@@ -176,7 +176,7 @@ fn more_ids_than_can_be_kept_are_refused() {
     let some = bitmap(0);
     store.transact(|txn| some.insert_many(txn, [3, 1 << 40])).unwrap();
     let refused = |error: Error| {
-        assert!(matches!(error, Error::BadOption { .. }), "{error}");
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
         assert!(error.to_string().contains("universe"), "{error}");
     };
     let into = Bitmap::new(&Subspace::new("into"));

@@ -107,7 +107,7 @@ pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
     for n in 0.. {
         faulty.fail_at(n, Fault::Error);
         let asked = ask();
-        faulty.heal();
+        faulty.clear_fault();
         match asked {
             Ok(answer) => {
                 assert_eq!(answer, right);

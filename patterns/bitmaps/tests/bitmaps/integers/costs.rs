@@ -69,7 +69,7 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>) {
     // Only chunks that the filter has are read, as far as what lies between is not stepped over.
     let filter = BitmapExpr::range(7..9) | BitmapExpr::range(30 * CHUNK_IDS..31 * CHUNK_IDS);
     let [gets, ranges, keys] = reading(&|| of.sum(&snapshot, Some(&filter)).map(drop));
-    let is_local = keyloom::Reader::entries_at_hand(&snapshot) == 0;
+    let is_local = keyloom::Reader::prefetched(&snapshot) == 0;
     assert!(gets == 0 && (!is_local || ranges == 2 && keys <= 2 * 5 + 18), "{ranges} {keys}");
 }
 
@@ -122,7 +122,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
             let snapshot = faulty.snapshot().unwrap();
             faulty.fail_at(n, Fault::Error);
             failures += usize::from(read(&filter, &snapshot).is_err());
-            faulty.heal();
+            faulty.clear_fault();
         }
     }
     assert!(failures >= 6 * 20 + 5, "{failures} could fail");
@@ -133,7 +133,7 @@ pub fn bad_input_is_refused(store: &impl Store) {
     let snapshot = store.snapshot().unwrap();
     for percent in [-0.1, 100.1, f64::NAN, f64::INFINITY] {
         let error = integers().percentiles(&snapshot, None, &[50.0, percent]).unwrap_err();
-        assert!(matches!(error, Error::BadOption { .. }), "{error}");
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
         assert!(error.to_string().contains("between 0 and 100"), "{error}");
     }
     drop(snapshot);

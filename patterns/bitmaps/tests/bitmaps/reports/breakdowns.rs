@@ -133,7 +133,7 @@ pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
     // comes with a range.
     assert!(cost.ranges <= 1 + 1 + 3, "{cost}");
     assert!(found.explain.read.keys_scanned <= 120 + 1, "{}", found.explain);
-    if snapshot.entries_at_hand() == 0 {
+    if snapshot.prefetched() == 0 {
         assert!(found.explain.read.keys_scanned < 60, "{}", found.explain);
     }
 }

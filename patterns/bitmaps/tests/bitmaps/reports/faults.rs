@@ -38,7 +38,7 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
     let faulty = Faulty::new(store.clone());
     for report in 0..7 {
         for n in 0.. {
-            faulty.heal();
+            faulty.clear_fault();
             let snapshot = faulty.snapshot().unwrap();
             let before = faulty.operations();
             faulty.fail_at(before + n, Fault::Error);

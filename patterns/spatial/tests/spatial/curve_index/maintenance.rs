@@ -37,7 +37,7 @@ pub fn entries_of_other_dimensions_are_refused_and_repair_makes_them_anew(store:
             ] {
                 assert!(matches!(
                     error,
-                    Error::BadOption { what: "the dimensions of the curve", .. }
+                    Error::InvalidArgument { what: "the dimensions of the curve", .. }
                 ));
                 assert!(error.to_string().contains("repair"), "{error}");
             }
@@ -89,7 +89,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         assert!(explain.seeks <= explain.ranges + 2 + useless / 8, "{explain}");
         let per_hit = explain.keys_scanned as f64 / wanted as f64;
         // Where entries come in pages, it is cheaper to step over them.
-        let is_near = snapshot.entries_at_hand() == 0;
+        let is_near = snapshot.prefetched() == 0;
         assert!(per_hit <= most || !is_near, "{ranges} ranges: {explain}");
     }
 }
@@ -116,7 +116,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
         assert!(failed == 1 && is_ok.last() == Some(&false), "{is_ok:?}");
         failures += 1;
     }
-    faulty.heal();
+    faulty.clear_fault();
     assert!(failures > 10, "only {failures} operations could fail");
 }
 

@@ -88,7 +88,7 @@ fn the_narrowest_and_the_widest_ranges_are_cut_evenly() {
 }
 
 fn refused(answer: Result<impl Sized, Error>, told: &[&str]) {
-    let Err(error @ Error::BadOption { .. }) = answer else { panic!("it was taken") };
+    let Err(error @ Error::InvalidArgument { .. }) = answer else { panic!("it was taken") };
     let message = error.to_string();
     assert!(told.iter().all(|part| message.contains(part)), "{message}");
 }

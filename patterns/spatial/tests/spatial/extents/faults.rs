@@ -30,7 +30,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
         };
         faulty.fail_at(n, Fault::Error);
         let count = things.index.overlapping(area).count(&snapshot);
-        faulty.heal();
+        faulty.clear_fault();
         match is_ok.iter().position(|is_ok| !is_ok) {
             Some(at) => {
                 assert_eq!(at + 1, is_ok.len(), "what has failed stays finished");
@@ -80,6 +80,9 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     ];
     for other in others {
         let error = other.err().unwrap();
-        assert!(matches!(error, Error::BadOption { what: "the continuation", .. }), "{error}");
+        assert!(
+            matches!(error, Error::InvalidArgument { what: "the continuation", .. }),
+            "{error}"
+        );
     }
 }

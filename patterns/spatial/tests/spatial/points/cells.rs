@@ -83,7 +83,7 @@ fn halves_make_the_whole() {
 fn what_is_no_cell_is_refused() {
     for geohash in ["a", "ezs4o", "ö", "ezs42ezs42ezs"] {
         let error = GeoCell::from_geohash(geohash).unwrap_err();
-        assert!(matches!(error, Error::BadOption { .. }), "{error}");
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     }
     let odd = GeoCell::of(&position((1.0, 1.0)), 24).unwrap();
     assert!(odd.geohash().is_err());

@@ -84,6 +84,6 @@ fn what_is_no_position_is_refused() {
         (0.0, f64::NEG_INFINITY),
     ] {
         let error = LatLng::new(latitude, longitude).unwrap_err();
-        assert!(matches!(error, Error::BadOption { .. }), "{error}");
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     }
 }

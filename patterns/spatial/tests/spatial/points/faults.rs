@@ -30,7 +30,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
         let ends: Vec<bool> =
             nearest.map_or(vec![false], |near| near.map(|near| near.is_ok()).collect());
         failures[1] += check_end(&ends);
-        faulty.heal();
+        faulty.clear_fault();
     }
     assert!(failures.iter().all(|failed| *failed > 4), "{failures:?} could fail");
 }
@@ -87,7 +87,7 @@ pub fn a_schema_refuses_what_its_index_refuses(store: &impl Store) {
 }
 
 fn why(error: Error) -> String {
-    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     error.to_string()
 }
 

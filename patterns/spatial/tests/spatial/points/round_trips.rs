@@ -55,7 +55,7 @@ impl<R: Reader> Reader for Paged<'_, R> {
         Ok(Pages { entries, taken: 0, round_trips: &self.round_trips })
     }
 
-    fn entries_at_hand(&self) -> usize {
+    fn prefetched(&self) -> usize {
         PAGE
     }
 }
@@ -80,7 +80,7 @@ pub fn a_small_circle_waits_once(store: &impl Store) {
         let mut points = places.index.within(circle).points(&snapshot).unwrap();
         assert_eq!(points.by_ref().map(Result::unwrap).count(), 1);
         let waited = store.round_trips().zip(before).map(|(after, before)| after - before);
-        let most = if snapshot.entries_at_hand() > 0 { 1 } else { 4 };
+        let most = if snapshot.prefetched() > 0 { 1 } else { 4 };
         assert!(points.explain().seeks <= most, "{at:?}: {}", points.explain());
         assert!(waited.is_none_or(|waited| waited == 1), "{at:?}: {waited:?}");
     }

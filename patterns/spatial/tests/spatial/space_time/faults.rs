@@ -49,7 +49,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
         assert!(error.to_string().contains("made to fail"), "{error}");
         failures += 1;
     }
-    faulty.heal();
+    faulty.clear_fault();
     assert!(failures > 10, "only {failures} operations could fail");
 }
 
@@ -91,7 +91,7 @@ fn widths_that_are_none_are_refused() {
         Duration::from_secs(u64::MAX),
     ] {
         let error = new(width).unwrap_err();
-        assert!(matches!(error, Error::BadOption { what: "the width of the time bins", .. }));
+        assert!(matches!(error, Error::InvalidArgument { what: "the width of the time bins", .. }));
         assert!(error.to_string().contains("whole number of milliseconds"), "{error}");
     }
     assert!(new(Duration::from_millis(1)).is_ok());

@@ -31,7 +31,7 @@ pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl
         for events in [&before, &after] {
             let snapshot = store.snapshot().unwrap();
             let error = events.index.within(GeoCell::WORLD, 0..1).count(&snapshot).unwrap_err();
-            let Error::BadOption { what, value, why } = &error else { panic!("{error:?}") };
+            let Error::InvalidArgument { what, value, why } = &error else { panic!("{error:?}") };
             assert_eq!(*what, "the width of the time bins");
             let stored =
                 if events.index.within(GeoCell::WORLD, ..).page(&snapshot, 1, None).is_err() {
@@ -97,7 +97,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             assert!(leaps <= 2 + bins + 1 + useless / 8, "{explain}");
             let per_hit = (explain.keys_scanned - bins) as f64 / wanted as f64;
             // Where entries come in pages, it is cheaper to step over them.
-            let is_near = snapshot.entries_at_hand() == 0;
+            let is_near = snapshot.prefetched() == 0;
             assert!(per_hit <= most || !is_near, "{ranges}, {times:?}: {explain}");
         }
     }

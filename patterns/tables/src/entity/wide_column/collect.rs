@@ -113,7 +113,7 @@ impl<R: RecordKey> WideColumns<R> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a position of another collection; [`Error::At`] for what is no cell; what
+    /// [`Error::InvalidArgument`] for a position of another collection; [`Error::At`] for what is no cell; what
     /// the store says.
     pub fn collect<S: Store>(
         &self,
@@ -220,7 +220,7 @@ impl<R: RecordKey> WideColumns<R> {
             None => all,
             Some(last) if all.contains(last) => all.resume(Order::Ascending, last),
             Some(last) => {
-                return Err(Error::BadOption {
+                return Err(Error::InvalidArgument {
                     what: "the position to resume at",
                     value: keyloom::key::display(last).to_string(),
                     why: "it belongs to another collection; begin this one anew",

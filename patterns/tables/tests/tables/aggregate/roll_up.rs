@@ -98,7 +98,7 @@ fn widths_that_do_not_fill_each_other_are_refused() {
     };
     for widths in [&[][..], &[0], &[-60], &[60, 90], &[3_600, 60], &[60, 60]] {
         let error = make(widths).unwrap_err();
-        assert!(matches!(error, Error::BadOption { what: "the widths", .. }), "{error}");
+        assert!(matches!(error, Error::InvalidArgument { what: "the widths", .. }), "{error}");
     }
     let roll_up = make(&[7, 21]).unwrap();
     let table = Table::<u32, i64>::new(&Subspace::new("t")).with(&roll_up);

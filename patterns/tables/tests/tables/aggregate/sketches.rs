@@ -90,7 +90,7 @@ fn the_error_is_what_the_number_of_registers_says() {
     for log2 in [0, 3, 22] {
         let refused =
             Sketches::new(&Subspace::new("s"), log2, |id: &u32, _: &()| Seen::one((), id));
-        assert!(matches!(refused, Err(Error::BadOption { .. })));
+        assert!(matches!(refused, Err(Error::InvalidArgument { .. })));
     }
 }
 

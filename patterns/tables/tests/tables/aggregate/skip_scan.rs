@@ -227,7 +227,7 @@ impl<R: Reader> Reader for Paged<'_, R> {
         self.0.range(range, order)
     }
 
-    fn entries_at_hand(&self) -> usize {
+    fn prefetched(&self) -> usize {
         1_024
     }
 }

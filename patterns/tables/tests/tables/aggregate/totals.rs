@@ -136,11 +136,11 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
         options.resume.map(|position| keyloom_tables::derived::RepairPosition { last, ..position });
     let on = |_: &_| ControlFlow::Continue(());
     let error = clicks.totals.repair_with(store, &clicks.table, &options, on).unwrap_err();
-    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     let error = clicks.ranked.repair_with(store, &clicks.table, &options, on).unwrap_err();
-    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     let error = clicks.roll_up.repair_with(store, &clicks.table, &options, on).unwrap_err();
-    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn totals_and_their_table_must_lie_apart() {
     let store = keyloom::Memory::new();
     let inside = Totals::new(clicks.table.space(), |_: &u32, _: &Click| contribution("n", 1));
     let snapshot = store.snapshot().unwrap();
-    assert!(matches!(inside.check(&snapshot, &clicks.table), Err(Error::BadOption { .. })));
+    assert!(matches!(inside.check(&snapshot, &clicks.table), Err(Error::InvalidArgument { .. })));
 }
 
 #[test]

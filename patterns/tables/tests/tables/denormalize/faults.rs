@@ -68,7 +68,7 @@ pub fn a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was(
             store.transact(|txn| blog.put_user(txn, 1, "Countess")).unwrap();
             faulty.fail_at(n, fault);
             let outcome = blog.authors.propagate_with(&faulty, 2, on);
-            faulty.heal();
+            faulty.clear_fault();
             // Whatever is stale is still marked.
             assert_eq!(unmarked(&blog, store), [""; 0]);
             let done = blog.authors.propagate_with(store, 2, on).unwrap();

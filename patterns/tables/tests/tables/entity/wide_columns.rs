@@ -327,7 +327,7 @@ pub fn a_collection_that_failed_is_begun_anew(store: &(impl Store + Clone)) {
             twenty(store);
             faulty.fail_at(n, fault);
             let outcome = going(&web, &faulty, keep, &CollectOptions { batch: 5, resume: None });
-            faulty.heal();
+            faulty.clear_fault();
             assert_eq!(reads(store), wanted, "{fault:?} at operation {n}");
             if outcome.is_ok() {
                 assert!(n > 30, "a collection has only {n} operations");

@@ -149,7 +149,7 @@ fn halves_of_swallowed_errors(store: impl Store, change: Change) -> usize {
             Ok(())
         });
         let was_hit = faulty.operations() > n;
-        faulty.heal();
+        faulty.clear_fault();
         found += usize::from(outcome.is_ok() && !cities.faults(store).is_empty());
         if !was_hit {
             assert!(outcome.is_ok() && n > 5, "the change has only {n} operations");

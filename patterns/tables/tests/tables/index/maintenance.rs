@@ -48,14 +48,14 @@ fn an_index_and_its_table_that_lie_inside_each_other_are_refused_before_harm_is_
         store.transact(|txn| bare.put(txn, &1, &7)).unwrap();
         let table = bare.clone().with(&index);
         let put = store.transact(|txn| table.put(txn, &2, &8));
-        assert!(matches!(put, Err(Error::BadOption { what: "the subspace", .. })));
+        assert!(matches!(put, Err(Error::InvalidArgument { what: "the subspace", .. })));
         for table in [table, bare.clone()] {
             let options = RepairOptions::default();
             let repaired =
                 index.repair_with(&store, &table, &options, |_| ControlFlow::Continue(()));
-            assert!(matches!(repaired, Err(Error::BadOption { what: "the table", .. })));
+            assert!(matches!(repaired, Err(Error::InvalidArgument { what: "the table", .. })));
             let checked = index.check(&store.snapshot().unwrap(), &table);
-            assert!(matches!(checked, Err(Error::BadOption { what: "the table", .. })));
+            assert!(matches!(checked, Err(Error::InvalidArgument { what: "the table", .. })));
         }
         assert_eq!(bare.get(&store.snapshot().unwrap(), &1).unwrap(), Some(7));
     }
@@ -73,7 +73,7 @@ fn a_repair_goes_on_only_where_it_was_itself() {
         let repaired = cities
             .by_name
             .repair_with(&store, &cities.table, &options, |_| ControlFlow::Continue(()));
-        assert!(matches!(repaired, Err(Error::BadOption { .. })));
+        assert!(matches!(repaired, Err(Error::InvalidArgument { .. })));
     }
 }
 

@@ -426,13 +426,16 @@ pub fn continuations_of_other_queries_are_refused(store: &(impl Store + Clone)) 
     ];
     for other in others {
         let error = other.unwrap_err();
-        assert!(matches!(error, Error::BadOption { what: "the continuation", .. }), "{error}");
+        assert!(
+            matches!(error, Error::InvalidArgument { what: "the continuation", .. }),
+            "{error}"
+        );
     }
     // One whose key lies inside the other query all the same.
     let of_country =
         page(&cities.by_name.untyped(), "FR", Order::Ascending, None).unwrap().unwrap();
     let of_all = cities.by_name.query().limit(3).after(&of_country).page(&snapshot);
-    assert!(matches!(of_all, Err(Error::BadOption { .. })));
+    assert!(matches!(of_all, Err(Error::InvalidArgument { .. })));
     let mut newer = next.as_bytes().to_vec();
     newer[0] = 2;
     let newer = page(

@@ -78,7 +78,7 @@ pub fn a_fault_while_reading_ends_a_join_behind_rows_that_are_right(store: &(imp
         })
     };
     for which in 0..3 {
-        faulty.heal();
+        faulty.clear_fault();
         let right: Vec<(u32, u16)> =
             lookup(&|| run(which)).unwrap().into_iter().map(Result::unwrap).collect();
         assert_eq!(right.len(), 10);

@@ -24,7 +24,7 @@ pub fn a_fault_at_any_operation_is_mended(store: &(impl Store + Clone)) {
                 let before = keys(store);
                 faulty.fail_at(n, fault);
                 let outcome = index.set(&faulty, &mut stamps, &of, &item, &"Lyon".into());
-                faulty.heal();
+                faulty.clear_fault();
                 let snapshot = store.snapshot().unwrap();
                 let value = index.value(&snapshot, &of, &item).unwrap().unwrap();
                 assert!(value == "Lyon" || (value == "Paris" && outcome.is_err()));

@@ -214,7 +214,7 @@ fn a_fault_at_any_operation_of_steps_leaves_the_old_tree_or_the_new_one() {
                 let new = work.imitate(&old);
                 store.fail_at(n, Fault::Error);
                 let failed = work.begin(&model, &store, |_| Continue(())).is_err();
-                store.heal();
+                store.clear_fault();
                 let snapshot = store.snapshot().unwrap();
                 let is_new = model.export(&snapshot, None).unwrap() == new.forest();
                 let is_begun = snapshot.get(&space().pack("move")).unwrap().is_some();
@@ -245,7 +245,7 @@ fn a_subtree_that_is_too_large_for_etcd_moves_in_steps() {
         }
         let whole = model.export(&store.snapshot().unwrap(), 0).unwrap();
         let at_once = store.transact(|txn| model.move_to(txn, 0, InsertAt::sorted(1))).unwrap_err();
-        assert!(at_once.is_too_much_at_once());
+        assert!(at_once.is_batch_too_large());
         let mut steps = Vec::new();
         let done = model.move_in_steps(&store, 0, InsertAt::sorted(1), |done| {
             steps.push(done.step);

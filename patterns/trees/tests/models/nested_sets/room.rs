@@ -216,7 +216,7 @@ fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
         let faulty = Faulty::new(store.clone());
         faulty.fail_at(n, Fault::Error);
         let made = tree.make_room(&faulty, "node", place, 1, |_| ControlFlow::Continue(()));
-        faulty.heal();
+        faulty.clear_fault();
         assert_eq!(preorder(&tree, &store.snapshot().unwrap()), before, "operation {n}");
         assert_eq!(faults(&tree, &store), Vec::<String>::new(), "operation {n}");
         // Another writer changes the window between two steps.

@@ -123,7 +123,7 @@ fn what_is_too_large_for_one_transaction_moves_in_steps() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
     let error = store.transact(|txn| tree.move_to(txn, 1, InsertAt::last(100))).unwrap_err();
-    assert!(error.is_too_much_at_once(), "{error}");
+    assert!(error.is_batch_too_large(), "{error}");
     let mut steps = Vec::new();
     let note = |progress: &MoveProgress| {
         steps.push(progress.step);
@@ -219,7 +219,7 @@ fn a_fault_at_any_operation_is_come_over_by_finishing() {
         faulty.fail_at(n, Fault::Error);
         let outcome =
             tree.move_in_steps(&faulty, 1, InsertAt::last(100), |_| ControlFlow::Continue(()));
-        faulty.heal();
+        faulty.clear_fault();
         let now = answers(&tree, &store.snapshot().unwrap());
         assert!(now == before || now == after, "at operation {n}");
         assert_eq!(faults(&tree, &store), Vec::<String>::new(), "at operation {n}");

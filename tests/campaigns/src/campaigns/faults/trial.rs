@@ -186,7 +186,7 @@ impl<S: Store> Trial<'_, S> {
         self.faulty.fail_at(n, fault);
         let done = work(self);
         let was_hit = self.faulty.operations() > n;
-        self.faulty.heal();
+        self.faulty.clear_fault();
         self.faults += u64::from(was_hit);
         (done, was_hit)
     }
