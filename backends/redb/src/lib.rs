@@ -26,6 +26,8 @@
 //! [redb]: https://www.redb.org
 
 use std::fmt;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
@@ -33,12 +35,12 @@ use std::sync::Arc;
 
 use keyloom::backend::{Process, WriterSlot, WriterTurn};
 use keyloom::{
-    AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, Store, Transaction,
-    TransactionState, Writer, check_key, check_value,
+    AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
+    Transaction, TransactionState, Writer, check_key, check_value,
 };
 use redb::{
     AccessGuard, CommitError, Database, Range, ReadOnlyTable, ReadableDatabase, ReadableTable,
-    ReadableTableMetadata, TableDefinition, TableHandle, WriteTransaction,
+    ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
 };
 use self_cell::self_cell;
 
@@ -78,6 +80,7 @@ pub struct RedbOptions {
     cache_bytes: usize,
     quick_repair: bool,
     create: bool,
+    retry_policy: RetryPolicy,
 }
 
 impl Default for RedbOptions {
@@ -87,6 +90,7 @@ impl Default for RedbOptions {
             cache_bytes: 1 << 30,
             quick_repair: false,
             create: true,
+            retry_policy: RetryPolicy::default(),
         }
     }
 }
@@ -121,52 +125,84 @@ impl RedbOptions {
         self
     }
 
+    /// How often and after which pauses [`transact`](Store::transact) runs a transaction again. redb has
+    /// no conflicts; a wrapper or the body may report one.
+    #[must_use]
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry_policy = policy;
+        self
+    }
+
     /// Opens the store in the file `path`.
     ///
-    /// After a crash this reads the whole file, unless [`quick_repair`](Self::quick_repair) was on.
+    /// After a crash this reads the whole file, unless [`quick_repair`](Self::quick_repair) was on. A new
+    /// store is created in a file beside `path` and linked there when it is whole: a process that dies
+    /// meanwhile leaves `path` missing, and a file `path.….new` to delete.
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::MissingStore`], [`Error::MissingDirectory`], [`Error::PermissionDenied`],
     /// [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Damaged`], [`Error::DiskFull`], [`Error::Io`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Redb> {
         let path = path.as_ref();
-        if !self.create && !path.exists() {
-            return Err(Error::MissingStore { path: path.into() });
+        match (path.exists(), self.create) {
+            (true, _) => {}
+            (false, true) => create(path)?,
+            (false, false) => return Err(Error::MissingStore { path: path.into() }),
         }
-        let mut builder = Database::builder();
-        builder.set_cache_size(self.cache_bytes);
-        let database = if self.create { builder.create(path) } else { builder.open(path) };
+        let database = Database::builder().set_cache_size(self.cache_bytes).open(path);
         let database = database.map_err(|error| named_at_open(path, error.into()))?;
-        prepare(&database, path)?;
+        check_format(&database, path)?;
         let (options, path, slot) = (self.clone(), path.into(), WriterSlot::default());
         let process = Process::current();
         Ok(Redb { shared: Arc::new(Shared { database, path, options, slot, process }) })
     }
 }
 
-/// Creates the tables of a new store, and checks those of an old one.
-fn prepare(database: &Database, path: &Path) -> Result<()> {
-    let txn = database.begin_write().named(path)?;
-    let tables = txn.list_tables().named(path)?;
-    let tables: Vec<String> = tables.map(|table| table.name().into()).collect();
-    if !tables.is_empty() && !tables.iter().any(|name| name == META.name()) {
-        let why = "it holds other tables of redb".into();
-        return Err(Error::NotAStore { path: path.into(), why });
-    }
-    {
-        let mut meta = txn.open_table(META).named(path)?;
-        let found = meta.get(FORMAT_KEY).named(path)?;
-        match found.map(|format| format.value()) {
-            Some(FORMAT) => return Ok(()),
-            Some(found) => {
-                let what = path.display().to_string();
-                return Err(Error::NewerFormat { what, found, supported: FORMAT });
-            }
-            None => drop(meta.insert(FORMAT_KEY, FORMAT).named(path)?),
+/// Creates a store. The link fails if another process has created one meanwhile, which is then opened.
+fn create(path: &Path) -> Result<()> {
+    let random = RandomState::new().build_hasher().finish();
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(format!(".{random:x}.new"));
+    let unfinished = Path::new(&unfinished);
+    let created = fill(unfinished).and_then(|()| match fs::hard_link(unfinished, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(()),
+    });
+    // Where nothing was created, the first error says why.
+    let removed = fs::remove_file(unfinished).and_then(|()| sync_directory(path));
+    created.and(removed.map_err(redb::Error::from)).map_err(|error| named_at_open(path, error))
+}
+
+fn fill(path: &Path) -> Result<(), redb::Error> {
+    let database = Database::create(path)?;
+    let txn = database.begin_write()?;
+    txn.open_table(META)?.insert(FORMAT_KEY, FORMAT)?;
+    txn.open_table(TABLE)?;
+    Ok(txn.commit()?)
+}
+
+/// A file whose name is not on the disk is lost with the power.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    // Elsewhere a directory cannot be opened as a file.
+    if cfg!(unix) { File::open(parent.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
+}
+
+fn check_format(database: &Database, path: &Path) -> Result<()> {
+    let txn = database.begin_read().named(path)?;
+    let meta = match txn.open_table(META) {
+        Err(TableError::TableDoesNotExist(_)) => {
+            let why = "it is a database of redb without the tables of keyloom".into();
+            return Err(Error::NotAStore { path: path.into(), why });
         }
-        txn.open_table(TABLE).named(path)?;
+        meta => meta.named(path)?,
+    };
+    let found = meta.get(FORMAT_KEY).named(path)?.map_or(0, |format| format.value());
+    if found <= FORMAT {
+        return Ok(());
     }
-    txn.commit().named(path)
+    let what = path.display().to_string();
+    Err(Error::NewerFormat { what, found, supported: FORMAT })
 }
 
 /// A store in a file of redb. Clones are handles of the same store; see the [crate](self).
@@ -304,6 +340,10 @@ impl Store for Redb {
 
     fn limits(&self) -> Limits {
         limits()
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        self.shared.options.retry_policy
     }
 }
 

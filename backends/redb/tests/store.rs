@@ -1,5 +1,5 @@
 //! redb keeps the laws of the store, and names the errors of its file.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 
@@ -137,6 +137,52 @@ fn a_file_of_another_kind_is_not_a_store_and_stays() {
     txn.commit().unwrap();
     drop(database);
     assert!(matches!(Redb::open(&other), Err(Error::NotAStore { .. })));
+}
+
+#[test]
+fn an_empty_file_is_not_a_store_and_stays_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    fs::write(&path, "").unwrap();
+    assert!(matches!(Redb::open(&path), Err(Error::NotAStore { .. })));
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+}
+
+#[test]
+fn creating_a_store_leaves_one_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let _store = Redb::open(directory.path().join("store")).unwrap();
+    let files: Vec<_> =
+        fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(files, ["store"]);
+}
+
+/// Each thread creates the store and opens it; one of them gets it, whose commit is there.
+#[test]
+fn of_threads_that_create_one_store_one_opens_it() {
+    for _ in 0..20 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let create = || match Redb::open(&path) {
+            Ok(store) => {
+                store.transact(|txn| txn.add(b"opened", 1)).unwrap();
+                true
+            }
+            Err(Error::InUse { .. }) => false,
+            Err(other) => panic!("{other}"),
+        };
+        let opened = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(create)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .filter(|opened| *opened)
+                .count()
+        });
+        let store = Redb::open(&path).unwrap();
+        assert!(opened > 0);
+        assert_eq!(store.snapshot().unwrap().counter(b"opened").unwrap(), opened as i64);
+    }
 }
 
 #[test]
