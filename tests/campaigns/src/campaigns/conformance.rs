@@ -6,6 +6,7 @@ use anyhow::Result;
 use keyloom::conformance::{Fixture, Suite, Violation, checks};
 use keyloom::{BoxedError, Faulty, Lmdb, Memory, Metered, Store, lmdb::Durability};
 use keyloom_bent::{Bent, Flaw};
+use keyloom_redb::Redb;
 use tempfile::TempDir;
 
 use crate::{Campaign, Context, Control, Facts, Failure, Tally};
@@ -76,7 +77,7 @@ type Seen = Result<Vec<Violation>, BoxedError>;
 /// A store, made anew for each check in a directory where it may make others.
 type Target = fn(&Suite, &Path) -> Seen;
 
-const TARGETS: [(&str, Target); 9] = [
+const TARGETS: [(&str, Target); 10] = [
     ("memory", |suite, _| suite.run(|| Ok(Memory::new()))),
     ("memory, metered", |suite, _| suite.run(|| Ok(Metered::new(Memory::new())))),
     ("memory, faulty", |suite, _| suite.run(|| Ok(Faulty::new(Memory::new())))),
@@ -86,6 +87,7 @@ const TARGETS: [(&str, Target); 9] = [
     ("LMDB", |suite, within| on_lmdb(suite, within, |lmdb| lmdb)),
     ("LMDB, metered", |suite, within| on_lmdb(suite, within, Metered::new)),
     ("LMDB, faulty", |suite, within| on_lmdb(suite, within, Faulty::new)),
+    ("redb", on_redb),
 ];
 
 fn optimistic() -> Memory {
@@ -101,6 +103,14 @@ where
         // No crash happens here, so nothing needs to wait for the disk.
         let options = Lmdb::options().durability(Durability::MayLoseStore);
         Ok((wrap(options.open(directory.path())?), directory))
+    })
+}
+
+fn on_redb(suite: &Suite, within: &Path) -> Seen {
+    suite.run(|| {
+        let directory = tempfile::tempdir_in(within)?;
+        let options = Redb::options().durability(keyloom_redb::Durability::MayLoseCommits);
+        Ok((options.open(directory.path().join("store"))?, directory))
     })
 }
 

@@ -3,17 +3,20 @@
 //! The short form of it is `cargo test --test differential`. What is done and compared, keys of the bytes
 //! that go wrong and snapshots that stay open across commits, is in [`keyloom::conformance::operations`].
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use keyloom::conformance::{Finding, Operation, operations, replay};
 use keyloom::{KeyRange, Lmdb, Memory, Store, Writer, lmdb::Durability};
 use keyloom_bent::{Bent, Flaw};
+use keyloom_redb::Redb;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::shrink::shrink;
 use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 
-/// Random histories in memory, in memory with transactions side by side, and on LMDB.
+/// Random histories in memory, in memory with transactions side by side, on LMDB and on redb.
 pub struct Differential;
 
 /// Long enough that snapshots outlive many commits.
@@ -23,7 +26,7 @@ impl Campaign for Differential {
     fn facts(&self) -> Facts {
         Facts {
             name: "differential",
-            about: "random operations: memory, optimistic memory, LMDB and an ordered map answer alike",
+            about: "random operations: memory, optimistic memory, LMDB, redb and an ordered map answer alike",
             unit: "operations",
             counts: (50_000, 10_000_000),
             beneath_workloads: true,
@@ -35,6 +38,7 @@ impl Campaign for Differential {
         // No crash happens here, so nothing needs to wait for the disk.
         let options = Lmdb::options().durability(Durability::MayLoseStore);
         let lmdb = options.open(context.directory("differential")?)?;
+        let redb = redb(&context.directory("differential-redb")?)?;
         attack(context, |history| {
             on("memory", replay(&Memory::new(), history))?;
             let optimistic = Memory::builder().optimistic(true).build();
@@ -42,7 +46,10 @@ impl Campaign for Differential {
             // One file for all histories: pages that were freed are used again.
             lmdb.transact(|txn| txn.delete_range(KeyRange::all()))
                 .map_err(|error| format!("LMDB is not emptied: {error}"))?;
-            on("LMDB", replay(&lmdb, history))
+            on("LMDB", replay(&lmdb, history))?;
+            redb.transact(|txn| txn.delete_range(KeyRange::all()))
+                .map_err(|error| format!("redb is not emptied: {error}"))?;
+            on("redb", replay(&redb, history))
         })
     }
 
@@ -54,10 +61,21 @@ impl Campaign for Differential {
             (Flaw::MovingSnapshot, "Kept|kept"),
             (Flaw::DeleteRangeKeepsFirst, "should be"),
         ];
-        Control::each(&context, &flaws, |context, flaw| {
+        let mut controls = Control::each(&context, &flaws, |context, flaw| {
             attack(context, |history| on("it", replay(&Bent::new(flaw), history)))
-        })
+        })?;
+        // What one history leaves is not in the model of the next one.
+        let redb = redb(&context.directory("differential-redb-control")?)?;
+        let tally = attack(&context, |history| on("redb", replay(&redb, history)))?;
+        controls.push(Control::of("redb is not emptied", &tally, "should be|redb:"));
+        Ok(controls)
     }
+}
+
+fn redb(directory: &Path) -> keyloom::Result<Redb> {
+    Redb::options()
+        .durability(keyloom_redb::Durability::MayLoseCommits)
+        .open(directory.join("store"))
 }
 
 fn on(store: &str, outcome: Result<(), Finding>) -> Result<(), String> {

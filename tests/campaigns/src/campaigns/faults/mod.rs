@@ -10,16 +10,19 @@ mod careless;
 mod long_work;
 mod trial;
 
+use std::path::Path;
+
 use anyhow::Result;
 use keyloom::{Faulty, Lmdb, Memory, RetryPolicy, Store, lmdb::Durability};
 use keyloom_bent::{Bent, Flaw};
+use keyloom_redb::Redb;
 
 use self::trial::{Part, Trial};
 use crate::campaign::again;
 use crate::shrink::shrink;
 use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 
-/// Every fault at every operation, for each workload, in memory and on LMDB.
+/// Every fault at every operation, for each workload, in memory, on LMDB and on redb.
 pub struct Faults;
 
 /// The most transactions of a trial.
@@ -32,7 +35,7 @@ impl Campaign for Faults {
             about: "each operation fails in turn: nothing is half done, no answer is wrong",
             unit: "faults",
             counts: (100_000, 2_000_000),
-            must_see: &["on memory", "on optimistic memory", "on LMDB"],
+            must_see: &["on memory", "on optimistic memory", "on LMDB", "on redb"],
             ..Facts::default()
         }
     }
@@ -43,7 +46,8 @@ impl Campaign for Faults {
             Lmdb::options().durability(Durability::MayLoseStore).retry_policy(without_pauses());
         let lmdb = options.open(context.directory("faults")?)?;
         let memory = || Memory::builder().retry_policy(without_pauses());
-        let targets: [&dyn Target; 3] = [
+        let redb = redb(&context.directory("faults-redb")?)?;
+        let targets: [&dyn Target; 4] = [
             &Sound { name: "memory", store: Faulty::new(memory().build()), side_by_side: false },
             &Sound {
                 name: "optimistic memory",
@@ -51,6 +55,7 @@ impl Campaign for Faults {
                 side_by_side: true,
             },
             &Sound { name: "LMDB", store: Faulty::new(lmdb), side_by_side: false },
+            &Sound { name: "redb", store: Faulty::new(redb), side_by_side: false },
         ];
         attack(context, &targets)
     }
@@ -73,11 +78,28 @@ impl Campaign for Faults {
         ];
         for (part, expected) in careless {
             let name = format!("errors are not looked at: {part:?}");
-            let attack = |context: &Context| attack(context, &[&Careless(part)]);
-            controls.push(Control::within(&context, &name, expected, attack)?);
+            let memory = || {
+                attack(
+                    &context,
+                    &[&Careless { part, name: "memory", store: Faulty::new(Memory::new()) }],
+                )
+            };
+            controls.push(Control::of(&name, &memory()?, expected));
+            let redb = redb(&context.directory("faults-redb-control")?)?;
+            let on_redb = Careless { part, name: "redb", store: Faulty::new(redb) };
+            controls.push(Control::of(
+                format!("{name}, on redb"),
+                &attack(&context, &[&on_redb])?,
+                expected,
+            ));
         }
         Ok(controls)
     }
+}
+
+fn redb(directory: &Path) -> keyloom::Result<Redb> {
+    let options = Redb::options().retry_policy(without_pauses());
+    options.durability(keyloom_redb::Durability::MayLoseCommits).open(directory.join("store"))
 }
 
 /// Conflicts are made here one at a time, so nobody needs to wait for anybody.
@@ -123,15 +145,19 @@ impl Target for Broken {
 }
 
 /// A control: the program does not look at errors.
-struct Careless(Part);
+struct Careless<S> {
+    part: Part,
+    name: &'static str,
+    store: Faulty<S>,
+}
 
-impl Target for Careless {
+impl<S: Store> Target for Careless<S> {
     fn name(&self) -> &'static str {
-        "memory"
+        self.name
     }
 
     fn trial(&self, mix: &Mix, history: &[u64]) -> (u64, Option<String>) {
-        run(&Faulty::new(Memory::new()), mix, false, Some(self.0), history)
+        run(&self.store, mix, false, Some(self.part), history)
     }
 }
 

@@ -13,6 +13,7 @@ use keyloom::{Memory, Store};
 use keyloom_bent::{Bent, Weakened, Weakness};
 use keyloom_list_append::weakened::{FLAWS, expected, until_shown};
 use keyloom_list_append::{Name, Plan, Report, try_campaign};
+use keyloom_redb::Redb;
 
 use self::processes::Processes;
 pub use self::processes::{WRITER, writer};
@@ -54,6 +55,10 @@ impl Campaign for Isolation {
                 "aborted on LMDB in processes",
                 "committed on LMDB in processes, on the disk",
                 "aborted on LMDB in processes, on the disk",
+                "committed on redb",
+                "aborted on redb",
+                "committed on redb, on the disk",
+                "aborted on redb, on the disk",
             ],
             ..Facts::default()
         }
@@ -73,6 +78,16 @@ impl Campaign for Isolation {
             let path = context.directory(&format!("isolation-processes-{quarters}"))?;
             targets.push(Box::new(Processes::new(path, None, waits)?));
         }
+        let (quick, waiting) = (
+            redb(context, keyloom_redb::Durability::MayLoseCommits)?,
+            redb(context, keyloom_redb::Durability::Full)?,
+        );
+        targets.push(Box::new(OnThreads { name: "redb", store: quick, quarters: 3 }));
+        targets.push(Box::new(OnThreads {
+            name: "redb, on the disk",
+            store: waiting,
+            quarters: 1,
+        }));
         targets.extend(on_servers()?);
         let mut tally = Tally::default();
         while context.goes_on(tally.count) && tally.failures.is_empty() {
@@ -100,6 +115,11 @@ impl Campaign for Isolation {
             controls.push(weakened(context, name, weakness, |plan| {
                 let lmdb = processes::open(&context.directory("isolation-control")?, false)?;
                 Ok(try_campaign(&Weakened::new(lmdb, weakness), plan)?)
+            })?);
+            let name = format!("{weakness:?} on redb");
+            controls.push(weakened(context, name, weakness, |plan| {
+                let redb = redb(context, keyloom_redb::Durability::MayLoseCommits)?;
+                Ok(try_campaign(&Weakened::new(redb, weakness), plan)?)
             })?);
             // In one process of four, on the file that all of them share.
             let name = format!("{weakness:?} in one process of LMDB");
@@ -138,6 +158,12 @@ fn weakened(
         campaign(&plan(context, (number * CONTROL) as u64, CONTROL))
     })?;
     Ok(Control::new(name, shown))
+}
+
+/// A new store of redb.
+fn redb(context: &Context, durability: keyloom_redb::Durability) -> Result<Redb> {
+    let directory = context.directory(&format!("isolation-redb-{durability:?}"))?;
+    Ok(Redb::options().durability(durability).open(directory.join("store"))?)
 }
 
 fn optimistic() -> Memory {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::episode::{End, Episode, LATE};
-use super::job::Task;
+use super::job::{Engine, Task};
 use super::judge::What;
 use super::mark::Kind;
 use super::victim::Moment;
@@ -18,7 +18,7 @@ impl Episode<'_> {
             }
             self.job.task = Task::History {
                 unites_one_in: if self.rng.bool() { 16 } else { u64::MAX },
-                copies: self.rng.u8(..12) == 0,
+                copies: self.rng.u8(..12) == 0 && self.job.engine == Engine::Lmdb,
                 holds: self.may_hold(),
             };
             let moment = self.moment();

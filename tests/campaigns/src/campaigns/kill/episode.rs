@@ -1,6 +1,7 @@
 //! A store, and the kills that it sees.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use fastrand::Rng;
 use keyloom::{Memory, Store};
 
 use super::Attack;
-use super::job::{DURABILITIES, Habit, Job, Task};
+use super::job::{DURABILITIES, Engine, Habit, Job, Task};
 use super::judge::{Judge, Verdict, What};
 use super::mark::Kind;
 use super::victim::{Moment, Said, Victim, Waited};
@@ -41,9 +42,11 @@ pub struct End {
 
 impl<'a> Episode<'a> {
     pub fn new(attack: &'a Attack<'a>, judge: &'a mut Judge, number: u64) -> Result<Self> {
+        let (_, engine) = attack.form(number);
         let seed = Mix::nth(attack.context.seed, number);
         let mut rng = Rng::with_seed(seed);
         let job = Job {
+            engine,
             store: attack.context.scratch().into(),
             durability: 0,
             map_bytes: 0,
@@ -72,7 +75,7 @@ impl<'a> Episode<'a> {
         // The smallest map is full after few transactions. A store that is opened takes no less than
         // it holds, so each process has to grow it again.
         self.job.map_bytes = if self.rng.bool() { 0 } else { 64 << 20 };
-        self.keeps = self.rng.bool();
+        self.keeps = self.rng.bool() && self.job.engine == Engine::Lmdb;
         Ok(())
     }
 
@@ -112,17 +115,25 @@ impl<'a> Episode<'a> {
 
     /// What is wrong with the pages of the store, at every eighth kill. Nobody may write meanwhile.
     pub fn walk_now_and_then(&mut self) -> Result<Vec<String>> {
-        if self.rng.u8(..8) == 0 { self.walk() } else { Ok(Vec::new()) }
+        let is_due = self.rng.u8(..8) == 0 && self.file_of_store().exists();
+        if is_due { self.walk() } else { Ok(Vec::new()) }
     }
 
     /// The same when nobody is going to write any more, unless something was found before.
     pub fn walk_at_end(&mut self) -> Result<()> {
         // Without a kill there may be no store.
-        if !self.tally.failures.is_empty() || !self.job.store.join("data.mdb").exists() {
+        if !self.tally.failures.is_empty() || !self.file_of_store().exists() {
             return Ok(());
         }
         let wrong = self.walk()?;
         self.report(wrong, &Said::default(), 0)
+    }
+
+    fn file_of_store(&self) -> PathBuf {
+        match self.job.engine {
+            Engine::Lmdb => self.job.store.join("data.mdb"),
+            Engine::Redb => self.job.redb(),
+        }
     }
 
     fn walk(&mut self) -> Result<Vec<String>> {
@@ -182,6 +193,7 @@ impl<'a> Episode<'a> {
                 _ => "between transactions",
             };
             self.tally.add(what, 1);
+            self.tally.add(&format!("kills on {:?}", self.job.engine), 1);
         }
         if said.holds {
             self.tally.add("with a snapshot open", 1);
@@ -194,10 +206,10 @@ impl<'a> Episode<'a> {
     /// Reports what is wrong, if anything is.
     pub fn report(&mut self, wrong: Vec<String>, said: &Said, progress: u64) -> Result<()> {
         let Some(first) = wrong.into_iter().next() else { return Ok(()) };
-        let Job { durability, map_bytes, history, task, .. } = &self.job;
+        let Job { engine, durability, map_bytes, history, task, .. } = &self.job;
         let acknowledged = said.acknowledged.last();
         let what = format!(
-            "{first}\n  episode {}, {:?}, map of {map_bytes} bytes at first, judge {}, {task:?}, \
+            "{first}\n  episode {}, {engine:?}, {:?}, map of {map_bytes} bytes at first, judge {}, {task:?}, \
              history {history:#x}: last mark {:?}, acknowledged {acknowledged:?}, commit begun of {:?}, \
              there {progress}",
             self.number,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, RetryPolicy};
+use keyloom::{AnyStore, Lmdb, RetryPolicy};
+use keyloom_redb::Redb;
 use serde::{Deserialize, Serialize};
 
 use crate::Mix;
@@ -12,6 +13,8 @@ use crate::Mix;
 /// A store, and what to do with it. It travels as the argument of the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
+    /// The engine of the store.
+    pub engine: Engine,
     /// The directory of the store.
     pub store: PathBuf,
     /// Which of [`DURABILITIES`].
@@ -28,6 +31,15 @@ pub struct Job {
     pub task: Task,
     /// What is broken on purpose.
     pub habit: Habit,
+}
+
+/// An engine whose writers are killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Engine {
+    Lmdb,
+    /// One process at a time has the file open, so there is never another writer, and the judge closes
+    /// the store before the next one starts.
+    Redb,
 }
 
 /// What a writer does until it is killed.
@@ -76,6 +88,8 @@ pub enum Habit {
     NeverEnds,
     /// It resumes behind the place that was reported.
     ResumesTooFar,
+    /// It opens redb without the wait for the disk.
+    NeverFlushes,
     /// It opens the files of the store by other names, where nobody else waits until it has opened.
     OpensAside,
 }
@@ -92,7 +106,29 @@ impl Job {
     }
 
     /// Opens the store.
-    pub fn open(&self) -> Result<Lmdb> {
+    pub fn open(&self) -> Result<AnyStore> {
+        match self.engine {
+            Engine::Lmdb => Ok(self.open_lmdb()?.into()),
+            Engine::Redb => Ok(AnyStore::other("redb:", self.open_redb()?)),
+        }
+    }
+
+    /// A commit that does not wait for the disk is lost with its process: only the control makes such.
+    fn open_redb(&self) -> Result<Redb> {
+        let durability = match self.habit {
+            Habit::NeverFlushes => keyloom_redb::Durability::MayLoseCommits,
+            _ => keyloom_redb::Durability::Full,
+        };
+        let options = Redb::options().durability(durability).quick_repair(self.durability > 0);
+        Ok(options.cache_bytes(64 << 20).open(self.redb())?)
+    }
+
+    /// The file of a store of redb.
+    pub fn redb(&self) -> PathBuf {
+        self.store.join("store")
+    }
+
+    fn open_lmdb(&self) -> Result<Lmdb> {
         let store = match self.habit {
             Habit::OpensAside => self.aside()?,
             _ => self.store.clone(),

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 
 use anyhow::{Context as _, Result};
-use keyloom::{Lmdb, Store};
+use keyloom::{AnyStore, Lmdb, Store};
 use serde::{Deserialize, Serialize};
 
 use super::PATIENCE;
-use super::job::{Habit, Job, Position};
+use super::job::{Engine, Habit, Job, Position};
 use super::work;
 use crate::campaigns::process;
 use crate::campaigns::task::Child;
@@ -103,7 +103,7 @@ pub fn judge() -> Result<()> {
 #[derive(Default)]
 struct Bench {
     oracle: Option<(PathBuf, Oracle)>,
-    open: Option<(PathBuf, Lmdb)>,
+    open: Option<(PathBuf, AnyStore)>,
 }
 
 /// So far ahead of what was last seen no store can be.
@@ -116,8 +116,9 @@ impl Bench {
             return judge_copy(job, progress);
         }
         if let What::File = question.what {
-            let report = Lmdb::verify(&job.store, |_, _| ())?;
-            let wrong = report.faults.iter().map(|fault| format!("the file: {fault}")).collect();
+            // What is open here is not checked beside it.
+            self.open = None;
+            let wrong = faults_of_file(job)?;
             return Ok(Verdict { progress: 0, seen: 0, wrong });
         }
         let store = self.store(job, question.keeps)?;
@@ -135,7 +136,7 @@ impl Bench {
         }
     }
 
-    fn store(&mut self, job: &Job, keeps: bool) -> Result<Lmdb> {
+    fn store(&mut self, job: &Job, keeps: bool) -> Result<AnyStore> {
         if let Some((_, store)) = self.open.as_ref().filter(|(path, _)| *path == job.store) {
             return Ok(store.clone());
         }
@@ -147,7 +148,7 @@ impl Bench {
         Ok(store)
     }
 
-    fn judge_history(&mut self, job: &Job, store: &Lmdb) -> Result<Verdict> {
+    fn judge_history(&mut self, job: &Job, store: &AnyStore) -> Result<Verdict> {
         let seen = Mix::progress(&store.snapshot()?)?;
         let mut txn = store.begin()?;
         let progress = Mix::progress(&txn)?;
@@ -167,6 +168,15 @@ impl Bench {
         self.oracle = Some((job.store.clone(), oracle));
         Ok(Verdict { progress, seen, wrong })
     }
+}
+
+fn faults_of_file(job: &Job) -> Result<Vec<String>> {
+    if job.engine == Engine::Redb {
+        let is_whole = redb::Database::open(job.redb())?.check_integrity()?;
+        return Ok(if is_whole { Vec::new() } else { vec!["the file is repaired twice".into()] });
+    }
+    let report = Lmdb::verify(&job.store, |_, _| ())?;
+    Ok(report.faults.iter().map(|fault| format!("the file: {fault}")).collect())
 }
 
 fn judge_copy(job: &Job, progress: u64) -> Result<Verdict> {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::episode::{End, Episode, LATE};
-use super::job::{Position, Task};
+use super::job::{Engine, Position, Task};
 use super::judge::What;
 use super::mark::Kind;
 use super::victim::{Moment, Victim};
@@ -54,7 +54,7 @@ impl Episode<'_> {
         self.take_new_store()?;
         work::prepare_repair(&self.job, &self.job.open()?)?;
         self.job.task = Task::Disturb;
-        let is_disturbed = self.rng.bool();
+        let is_disturbed = self.rng.bool() && self.job.engine == Engine::Lmdb;
         let other = is_disturbed.then(|| self.start()).transpose()?;
         let mut from = None;
         while self.goes_on() {

@@ -15,6 +15,8 @@
 //! | load | a load in batches, resumed where it was reported to be, until it is done |
 //! | repair | a repair of an index, likewise |
 //!
+//! On redb, where one process at a time has the file open, the forms are alone, born, load and repair.
+//!
 //! Stores have any durability, a map that must grow or one that need not, and a judge that opens them anew
 //! each time or stays beside the writers.
 
@@ -38,7 +40,7 @@ use anyhow::Result;
 use crate::campaigns::task;
 use crate::{Campaign, Context, Control, Facts, Tally};
 use episode::Episode;
-use job::Habit;
+use job::{Engine, Habit};
 use judge::Judge;
 pub use judge::judge;
 pub use writer::write;
@@ -48,7 +50,7 @@ pub const WRITER: &str = "kill-writer";
 /// The role of the process that opens what is left.
 pub const JUDGE: &str = "kill-judge";
 
-/// Kills writers of LMDB stores.
+/// Kills writers of stores on LMDB and redb.
 pub struct Kill;
 
 /// What an episode does with its store.
@@ -62,8 +64,26 @@ enum Form {
     Repair,
 }
 
-const FORMS: &[Form] =
-    &[Form::Alone, Form::Born, Form::Together, Form::Race, Form::Load, Form::Repair];
+const FORMS: &[(Form, Engine)] = &[
+    (Form::Alone, Engine::Lmdb),
+    (Form::Born, Engine::Lmdb),
+    (Form::Together, Engine::Lmdb),
+    (Form::Race, Engine::Lmdb),
+    (Form::Load, Engine::Lmdb),
+    (Form::Repair, Engine::Lmdb),
+    (Form::Alone, Engine::Redb),
+    (Form::Born, Engine::Redb),
+    (Form::Load, Engine::Redb),
+    (Form::Repair, Engine::Redb),
+];
+
+const ALONE: &[(Form, Engine)] = &[(Form::Alone, Engine::Lmdb)];
+const ALONE_ON_REDB: &[(Form, Engine)] = &[(Form::Alone, Engine::Redb)];
+const BORN: &[(Form, Engine)] = &[(Form::Born, Engine::Lmdb)];
+const LOAD: &[(Form, Engine)] = &[(Form::Load, Engine::Lmdb)];
+const REPAIR: &[(Form, Engine)] = &[(Form::Repair, Engine::Lmdb)];
+const RACE: &[(Form, Engine)] = &[(Form::Race, Engine::Lmdb)];
+const TOGETHER: &[(Form, Engine)] = &[(Form::Together, Engine::Lmdb)];
 
 /// How long a process may be silent before it counts as hanging. Nothing takes as long on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -72,7 +92,7 @@ impl Campaign for Kill {
     fn facts(&self) -> Facts {
         Facts {
             name: "kill",
-            about: "kill -9 of writers of LMDB stores: acknowledged is there, nothing is half there",
+            about: "kill -9 of writers on LMDB and redb: acknowledged is there, nothing is half there",
             unit: "kills",
             counts: (2_000, 100_000),
             must_see: &[
@@ -88,6 +108,8 @@ impl Campaign for Kill {
                 "files walked",
                 "loads finished",
                 "repairs finished",
+                "kills on Lmdb",
+                "kills on Redb",
             ],
             has_episodes: true,
             ..Facts::default()
@@ -102,53 +124,66 @@ impl Campaign for Kill {
         // How many kills are more than enough to see it.
         const ENOUGH: u64 = 300;
         const FEW: u64 = 30;
-        type Broken = (&'static str, &'static [Form], Habit, &'static str);
-        let broken: [Broken; 8] = [
+        type Broken = (&'static str, &'static [(Form, Engine)], Habit, &'static str);
+        let broken: [Broken; 11] = [
             (
                 "acknowledges before it commits",
-                &[Form::Alone],
+                ALONE,
                 Habit::AcknowledgesFirst,
                 "are there instead of|transactions are seen and",
             ),
             (
                 "acknowledges in a new store before",
-                &[Form::Born],
+                BORN,
                 Habit::AcknowledgesFirst,
                 "are there instead of|transactions are seen and",
             ),
             (
                 "commits a transaction in two halves",
-                &[Form::Alone],
+                ALONE,
                 Habit::CommitsHalves,
                 "are there instead of|transactions are seen and|not as when built at once|not as in the model",
             ),
             (
                 "keeps acknowledged transactions in a buffer",
-                &[Form::Alone],
+                ALONE,
                 Habit::Buffers,
                 "are there instead of|transactions are seen and",
             ),
             (
+                "acknowledges before it commits, on redb",
+                ALONE_ON_REDB,
+                Habit::AcknowledgesFirst,
+                "are there instead of|transactions are seen and",
+            ),
+            (
+                "commits a transaction in two halves, on redb",
+                ALONE_ON_REDB,
+                Habit::CommitsHalves,
+                "are there instead of|transactions are seen and|not as when built at once|not as in the model",
+            ),
+            (
+                "does not wait for the disk, on redb",
+                ALONE_ON_REDB,
+                Habit::NeverFlushes,
+                "are there instead of|transactions are seen and",
+            ),
+            (
                 "asks for its number too early",
-                &[Form::Together],
+                TOGETHER,
                 Habit::AsksTooEarly,
                 "was acknowledged twice|is not there|not as in the model|not as when built at once",
             ),
-            (
-                "never lets the other writer go on",
-                &[Form::Together],
-                Habit::NeverEnds,
-                "writer hangs",
-            ),
+            ("never lets the other writer go on", TOGETHER, Habit::NeverEnds, "writer hangs"),
             (
                 "resumes a load too far",
-                &[Form::Load],
+                LOAD,
                 Habit::ResumesTooFar,
                 "items are there|not as when put at once",
             ),
             (
                 "resumes a repair too far",
-                &[Form::Repair],
+                REPAIR,
                 Habit::ResumesTooFar,
                 // Whether the repair had come to its end, so that a whole check judges, is chance.
                 "behind the position told|is missing",
@@ -167,7 +202,7 @@ impl Campaign for Kill {
         // One opening of some thousand meets the moment; the first that does ends it.
         const MANY: u64 = 100_000;
         let many = context.quietly(MANY);
-        let tally = Attack::new(&many, &[Form::Race], Habit::OpensAside, PATIENCE).run()?;
+        let tally = Attack::new(&many, RACE, Habit::OpensAside, PATIENCE).run()?;
         let name = "does not wait for whoever is opening the store";
         controls.push(Control::of(name, &tally, "is not there|are there"));
         let sound = Attack::new(&context.quietly(FEW), FORMS, Habit::Sound, PATIENCE).run()?;
@@ -179,7 +214,7 @@ impl Campaign for Kill {
 /// Episodes side by side, as many as there are processors.
 struct Attack<'c> {
     context: &'c Context,
-    forms: &'c [Form],
+    forms: &'c [(Form, Engine)],
     habit: Habit,
     patience: Duration,
     next: AtomicU64,
@@ -189,7 +224,12 @@ struct Attack<'c> {
 }
 
 impl<'c> Attack<'c> {
-    fn new(context: &'c Context, forms: &'c [Form], habit: Habit, patience: Duration) -> Self {
+    fn new(
+        context: &'c Context,
+        forms: &'c [(Form, Engine)],
+        habit: Habit,
+        patience: Duration,
+    ) -> Self {
         Self {
             context,
             forms,
@@ -207,6 +247,11 @@ impl<'c> Attack<'c> {
         let mut tally = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         tally.count = self.kills.into_inner();
         Ok(tally)
+    }
+
+    /// What the episode of a number does, and on which engine.
+    fn form(&self, number: u64) -> (Form, Engine) {
+        self.forms[number as usize % self.forms.len()]
     }
 
     fn goes_on(&self) -> bool {
@@ -229,7 +274,7 @@ impl<'c> Attack<'c> {
             if self.context.episode.is_some_and(|only| number != only) {
                 break;
             }
-            let form = self.forms[number as usize % self.forms.len()];
+            let (form, _) = self.form(number);
             let mut episode = Episode::new(self, &mut judge, number)?;
             match form {
                 Form::Alone => episode.alone(100)?,

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use anyhow::Result;
 use fastrand::Rng;
-use keyloom::{Error, KeyBuf, Lmdb, Memory, Order, Reader, Store, Subspace};
+use keyloom::{AnyStore, Error, KeyBuf, Memory, Order, Reader, Store, Subspace};
 use keyloom_patterns::derived::{RepairOptions, RepairPhase, RepairPosition};
 use keyloom_patterns::{BatchSize, Index, Maintained, Table};
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ fn items(seed: u64) -> Vec<(u64, Item)> {
 }
 
 /// Loads the items from a number on, and says before each batch how far it is.
-pub fn load(job: &Job, store: &Lmdb, pen: &Pen, from: u64, batch: usize) -> Result<()> {
+pub fn load(job: &Job, store: &AnyStore, pen: &Pen, from: u64, batch: usize) -> Result<()> {
     let shelf = Shelf::new();
     let items = items(job.history);
     let from = match job.habit {
@@ -111,7 +111,7 @@ fn rebuilt(shelf: &Shelf, items: &[(u64, Item)]) -> Result<Memory> {
 }
 
 /// Records with an index that lacks entries and has some too many.
-pub fn prepare_repair(job: &Job, store: &Lmdb) -> Result<()> {
+pub fn prepare_repair(job: &Job, store: &AnyStore) -> Result<()> {
     let shelf = Shelf::new();
     let items = items(job.history);
     let mut rng = Rng::with_seed(job.history);
@@ -135,7 +135,7 @@ pub fn prepare_repair(job: &Job, store: &Lmdb) -> Result<()> {
 }
 
 /// Changes records, and the index with them, until it is killed.
-pub fn disturb(job: &Job, store: &Lmdb, pen: &Pen) -> Result<()> {
+pub fn disturb(job: &Job, store: &AnyStore, pen: &Pen) -> Result<()> {
     let shelf = Shelf::new();
     let mut rng = Rng::with_seed(job.choices);
     let items = items(job.choices);
@@ -153,7 +153,7 @@ pub fn disturb(job: &Job, store: &Lmdb, pen: &Pen) -> Result<()> {
 /// Repairs the index from a position on, and says after each batch how far it is.
 pub fn repair(
     job: &Job,
-    store: &Lmdb,
+    store: &AnyStore,
     pen: &Pen,
     from: Option<&Position>,
     batch: usize,
@@ -177,7 +177,7 @@ pub fn repair(
 /// Broken: skips what nobody has visited.
 fn go_too_far(
     shelf: &Shelf,
-    store: &Lmdb,
+    store: &AnyStore,
     position: &mut RepairPosition,
     batch: usize,
 ) -> Result<()> {

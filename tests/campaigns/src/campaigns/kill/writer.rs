@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use fastrand::Rng;
 use keyloom::lmdb::Compaction;
-use keyloom::{Error, Lmdb, Store};
+use keyloom::{AnyStore, Error, Store};
 
 use super::job::{Habit, Job, Task};
 use super::mark::{Kind, Pen};
@@ -53,10 +53,10 @@ struct Historian<'a> {
     mix: Mix,
     job: &'a Job,
     pen: &'a Pen,
-    store: &'a Lmdb,
+    store: &'a AnyStore,
 }
 
-type Txn<'s> = <Lmdb as Store>::Transaction<'s>;
+type Txn<'s> = <AnyStore as Store>::Transaction<'s>;
 
 impl Historian<'_> {
     /// The next transactions of the history, as a single one.
@@ -126,7 +126,9 @@ impl Historian<'_> {
     fn copy(&self, rng: &mut Rng) -> Result<()> {
         let compaction = if rng.bool() { Compaction::On } else { Compaction::Off };
         self.pen.mark(Kind::Copying, Mix::progress(&self.store.snapshot()?)?)?;
-        self.store.backup(self.job.copy(), compaction)?;
+        if let AnyStore::Lmdb(lmdb) = self.store {
+            lmdb.backup(self.job.copy(), compaction)?;
+        }
         Ok(self.pen.mark(Kind::Copied, 0)?)
     }
 }
