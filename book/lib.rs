@@ -50,6 +50,8 @@ pub mod denormalize {}
 pub mod property_index {}
 #[doc = include_str!("src/lmdb.md")]
 pub mod lmdb {}
+#[doc = include_str!("src/backends.md")]
+pub mod backends {}
 #[doc = include_str!("src/far_away.md")]
 pub mod far_away {}
 #[doc = include_str!("src/foundationdb.md")]
