@@ -17,6 +17,7 @@ use std::ops::Deref;
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Reader, Store, Writer};
+use keyloom_redb::Redb;
 
 /// An LMDB store in a directory that goes when it goes.
 pub struct TemporaryLmdb {
@@ -37,6 +38,29 @@ impl Deref for TemporaryLmdb {
     type Target = Lmdb;
 
     fn deref(&self) -> &Lmdb {
+        &self.store
+    }
+}
+
+/// A redb store in a directory that goes when it goes.
+pub struct TemporaryRedb {
+    store: Redb,
+    _directory: tempfile::TempDir,
+}
+
+impl TemporaryRedb {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Redb::options().durability(keyloom_redb::Durability::MayLoseCommits);
+        let store = options.cache_bytes(64 << 20).open(directory.path().join("store")).unwrap();
+        Self { store, _directory: directory }
+    }
+}
+
+impl Deref for TemporaryRedb {
+    type Target = Redb;
+
+    fn deref(&self) -> &Redb {
         &self.store
     }
 }
@@ -75,6 +99,9 @@ macro_rules! on_every_store {
         }
         mod on_lmdb {
             $(#[test] fn $law() { super::$($path)+(&*$crate::TemporaryLmdb::new()) })+
+        }
+        mod on_redb {
+            $(#[test] fn $law() { super::$($path)+(&*$crate::TemporaryRedb::new()) })+
         }
     };
 }
