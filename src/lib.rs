@@ -68,6 +68,9 @@
 //! built and the client library `libfdb_c` to be linked and run. `conformance`: the suite for backends, with
 //! proptest.
 
+// On docs.rs each item shows the feature that it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(all(
     feature = "lmdb",
     not(all(unix, target_pointer_width = "64", target_endian = "little"))

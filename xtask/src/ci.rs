@@ -1,0 +1,275 @@
+//! The steps that a change must pass, in one table.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// Which form of the run has a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// Both.
+    Always,
+    /// The quick one, in place of a step of the full one.
+    Quick,
+    Full,
+    /// The full one, if there is a commit to compare with.
+    FullWithParent,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    name: &'static str,
+    when: When,
+    /// As in a shell: variables first. Words are separated by spaces; `SCRATCH` stands for a directory
+    /// that is empty when the run begins.
+    command: &'static str,
+}
+
+const fn step(name: &'static str, when: When, command: &'static str) -> Step {
+    Step { name, when, command }
+}
+
+/// All steps, in the order of the run.
+const STEPS: &[Step] = &[
+    step("fmt", When::Always, "cargo fmt --all --check"),
+    step("words", When::Always, "cargo xtask words"),
+    step("clippy-quick", When::Quick, "cargo clippy --locked --all-targets -- -D warnings"),
+    step(
+        "clippy",
+        When::Full,
+        "cargo clippy --locked --workspace --all-targets --all-features -- -D warnings",
+    ),
+    step("xtask", When::Always, "cargo test --locked -p xtask"),
+    step("doc", When::Full, "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --all-features"),
+    // Without the book, which turns LMDB on.
+    step(
+        "no-default-features",
+        When::Full,
+        "cargo build --locked -p keyloom -p keyloom-patterns --no-default-features",
+    ),
+    step("tour", When::Full, TOUR),
+    // The second run finds the store of the first.
+    step("tour-again", When::Full, TOUR),
+    // The round trips that the book gives, counted in memory.
+    step("far-away", When::Full, "cargo run --locked --release -p keyloom-examples --bin far_away"),
+    // The encoding of keys beside another crate's, bit for bit.
+    step("compare", When::Full, "cargo test --locked -p keyloom-compare"),
+    // Hostile bytes without a fuzzer; the tables of promises are those of the result files.
+    step("hostile", When::Full, "cargo test --locked -p keyloom-fuzz -p keyloom-campaigns"),
+    step("campaigns", When::Full, "cargo campaign ci --results target/campaigns"),
+    step("mutants", When::FullWithParent, "tests/mutants.sh --in-diff HEAD~1"),
+    // tests/fuzz/run.sh and tests/memory.sh would take ten minutes more, most of them to build.
+    step("miri", When::Full, "tests/miri.sh"),
+    // What differs on servers. Stores without one are tested by the last step.
+    step(
+        "servers-stores",
+        When::Full,
+        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+         tests/servers/with.sh cargo test --locked \
+         -p keyloom-on-servers --features postgres,etcd,tls -- \
+         --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip metered_ --skip faulty_",
+    ),
+    step(
+        "servers-tables",
+        When::Full,
+        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+         tests/servers/with.sh cargo test --locked \
+         -p keyloom-tables --test tables --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
+         index::on_ versioned::on_ --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip metered_ --skip faulty_",
+    ),
+    step(
+        "servers-paths",
+        When::Full,
+        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+         tests/servers/with.sh cargo test --locked \
+         -p keyloom-trees --test path --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
+         --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip metered_ --skip faulty_",
+    ),
+    step(
+        "servers-tour",
+        When::Full,
+        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+         tests/servers/with.sh cargo test --locked \
+         -p keyloom-tour --test tour \
+         --features polygons,postgres,etcd,tls,keyloom-testing/postgres,keyloom-testing/etcd -- \
+         on_postgres on_etcd",
+    ),
+    step(
+        "servers-schema",
+        When::Full,
+        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+         tests/servers/with.sh cargo test --locked \
+         -p keyloom-patterns --test schema --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
+         opening_an_unchanged_schema processes::on_postgres totals_keep",
+    ),
+    step(
+        "servers-doc",
+        When::Full,
+        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+         tests/servers/with.sh cargo test --locked \
+         --doc --package keyloom --features postgres,etcd,tls",
+    ),
+    step("test", When::Always, "cargo test --locked"),
+];
+
+const TOUR: &str = "cargo run --locked --release -p keyloom-tour -- --store lmdb:SCRATCH/tour";
+
+/// Prints the steps.
+pub(crate) fn list() {
+    for step in STEPS {
+        println!("{:<20} {:<15} {}", step.name, format!("{:?}", step.when), step.command);
+    }
+}
+
+/// Runs the steps of `--quick` or `--full`, or those that are named.
+pub(crate) fn run(root: &Path, chosen: &[&str]) -> Result<()> {
+    let steps = choose(STEPS, chosen, has_parent(root))?;
+    run_steps(root, &steps)
+}
+
+fn choose(steps: &[Step], chosen: &[&str], has_parent: bool) -> Result<Vec<Step>> {
+    let by_form = |forms: &[When]| {
+        Ok(steps.iter().filter(|step| forms.contains(&step.when)).copied().collect())
+    };
+    match chosen {
+        ["--quick"] => by_form(&[When::Always, When::Quick]),
+        ["--full"] if has_parent => by_form(&[When::Always, When::Full, When::FullWithParent]),
+        ["--full"] => by_form(&[When::Always, When::Full]),
+        names => names.iter().map(|name| by_name(steps, name)).collect(),
+    }
+}
+
+fn by_name(steps: &[Step], name: &str) -> Result<Step> {
+    let found = steps.iter().find(|step| step.name == name);
+    found.copied().with_context(|| format!("no step {name}: see cargo xtask ci --list"))
+}
+
+/// Whether there is a commit before this one; a shallow clone has none.
+fn has_parent(root: &Path) -> bool {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "--quiet", "--verify", "HEAD~1"]).current_dir(root);
+    git.output().is_ok_and(|output| output.status.success())
+}
+
+fn run_steps(root: &Path, steps: &[Step]) -> Result<()> {
+    let scratch = root.join("target/ci");
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
+    }
+    fs::create_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
+    let began = Instant::now();
+    let mut times = Vec::new();
+    for step in steps {
+        println!("\n=== {}: {} ===", step.name, step.command);
+        let from = Instant::now();
+        let succeeded = run_step(root, step, &scratch)?;
+        times.push((step.name, from.elapsed()));
+        println!("=== {} s; {} s in all ===", from.elapsed().as_secs(), began.elapsed().as_secs());
+        if !succeeded {
+            print_times(&times);
+            let Step { name, command, .. } = step;
+            bail!("step {name} failed. Alone: cargo xtask ci {name}\n    {command}");
+        }
+    }
+    print_times(&times);
+    Ok(())
+}
+
+fn print_times(times: &[(&str, Duration)]) {
+    println!();
+    for (name, elapsed) in times {
+        println!("{:>8.1} s  {name}", elapsed.as_secs_f64());
+    }
+}
+
+/// Whether the step's command succeeded.
+fn run_step(root: &Path, step: &Step, scratch: &Path) -> Result<bool> {
+    let mut words = step.command.split_whitespace().peekable();
+    let mut variables = Vec::new();
+    while let Some(variable) = words.next_if(|word| is_variable(word)) {
+        variables.extend(variable.split_once('='));
+    }
+    let program = words.next().with_context(|| format!("step {} has no command", step.name))?;
+    let scratch = scratch.to_str().context("the path of the repository is not UTF-8")?;
+    let mut command = Command::new(program);
+    command.args(words.map(|word| word.replace("SCRATCH", scratch)));
+    let status = command.envs(variables).current_dir(root).status();
+    Ok(status.with_context(|| format!("{program} does not start"))?.success())
+}
+
+fn is_variable(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn names(steps: &[Step]) -> Vec<&str> {
+        steps.iter().map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn quick_run_has_fmt_words_clippy_and_tests() {
+        let quick = choose(STEPS, &["--quick"], true).unwrap();
+        assert_eq!(names(&quick), ["fmt", "words", "clippy-quick", "xtask", "test"]);
+    }
+
+    #[test]
+    fn full_run_has_every_step_but_the_quick_clippy() {
+        let full = choose(STEPS, &["--full"], true).unwrap();
+        assert_eq!(full.len(), STEPS.len() - 1);
+        let shallow = choose(STEPS, &["--full"], false).unwrap();
+        assert!(!names(&shallow).contains(&"mutants"));
+        assert_eq!(shallow.len(), full.len() - 1);
+    }
+
+    #[test]
+    fn names_of_steps_are_unique_and_scripts_exist() {
+        let root = crate::root().unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for step in STEPS {
+            assert!(seen.insert(step.name), "{} is there twice", step.name);
+            for script in step.command.split_whitespace().filter(|word| word.ends_with(".sh")) {
+                assert!(root.join(script).is_file(), "{script} is missing");
+            }
+        }
+    }
+
+    #[test]
+    fn a_named_step_that_does_not_exist_is_refused() {
+        let error = choose(STEPS, &["fmt", "nonsense"], true).unwrap_err();
+        assert!(error.to_string().contains("no step nonsense"), "{error}");
+    }
+
+    #[test]
+    fn a_run_stops_at_the_first_failure_with_its_command() {
+        let directory = tempfile::tempdir().unwrap();
+        let steps = [
+            step("first", When::Always, "FLAG=1 touch SCRATCH/first"),
+            step("second", When::Always, "test -e SCRATCH/absent"),
+            step("third", When::Always, "touch SCRATCH/third"),
+        ];
+        let error = run_steps(directory.path(), &steps).unwrap_err().to_string();
+        assert!(error.contains("cargo xtask ci second"), "{error}");
+        assert!(error.contains("test -e SCRATCH/absent"), "{error}");
+        let scratch = directory.path().join("target/ci");
+        assert!(scratch.join("first").exists());
+        assert!(!scratch.join("third").exists());
+    }
+
+    #[test]
+    fn variables_of_a_step_reach_its_command() {
+        let directory = tempfile::tempdir().unwrap();
+        let set = step("set", When::Always, "XTASK_VARIABLE=on printenv XTASK_VARIABLE");
+        run_steps(directory.path(), &[set]).unwrap();
+        let unset = step("unset", When::Always, "printenv XTASK_VARIABLE");
+        run_steps(directory.path(), &[unset]).unwrap_err();
+    }
+}

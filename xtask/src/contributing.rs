@@ -1,0 +1,41 @@
+//! CONTRIBUTING.md names the places that a new pattern touches: they are there, and few.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+/// A pattern that has been added everywhere.
+const FAMILY: &str = "tables";
+const PATTERN: &str = "join";
+const MOST_PLACES: usize = 6;
+
+/// The paths of a section of CONTRIBUTING.md, in the lines that begin so.
+fn paths(section: &str, beginning: impl Fn(&str) -> bool) -> Vec<String> {
+    let root = crate::root().unwrap();
+    let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let section = text.split("\n## ").find(|part| part.starts_with(section)).unwrap();
+    let lines = section.lines().filter(|line| beginning(line));
+    let path = |line: &str| line.split('`').nth(1).unwrap().to_owned();
+    lines.map(|line| path(line).replace("FAMILY", FAMILY).replace("PATTERN", PATTERN)).collect()
+}
+
+#[test]
+fn a_pattern_touches_few_places_and_each_names_it() {
+    let root = crate::root().unwrap();
+    let touched = paths("Add a pattern", |line| line.starts_with(|c: char| c.is_ascii_digit()));
+    assert!((1..=MOST_PLACES).contains(&touched.len()), "{touched:?}");
+    for path in touched {
+        let text = fs::read_to_string(root.join(&path)).unwrap();
+        assert!(text.contains(PATTERN), "{path} does not name {PATTERN}");
+    }
+}
+
+#[test]
+fn the_files_of_a_pattern_are_where_they_should_be() {
+    let root = crate::root().unwrap();
+    let files = paths("Add a pattern", |line| line.starts_with("* "));
+    assert!(files.len() > 3, "{files:?}");
+    for path in files {
+        assert!(root.join(&path).exists(), "{path} is missing");
+    }
+}
